@@ -1,0 +1,30 @@
+// Checks the import rules of dependency-cruiser.json. The cruiser passes over TypeScript it can't read without a word, so
+// a run that saw fewer modules than there are source files is a failure, not a success.
+import { readdirSync } from 'node:fs';
+import { cruise } from 'dependency-cruiser';
+import rules from '../dependency-cruiser.json' with { type: 'json' };
+
+const expected = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.ts'),
+).length;
+const { output } = await cruise(['src'], {
+  ruleSet: rules,
+  validate: true,
+  doNotFollow: { path: 'node_modules' },
+  tsPreCompilationDeps: true,
+  enhancedResolveOptions: {
+    extensions: ['.ts', '.js', '.json'],
+    exportsFields: ['exports'],
+    conditionNames: ['import', 'node'],
+  },
+} as never);
+if (typeof output === 'string') throw new Error('expected a result, not text');
+const seen = output.modules.filter(({ source }) => source.startsWith('src/')).length;
+const imports = output.summary.totalDependenciesCruised ?? 0;
+for (const { from, to, rule } of output.summary.violations) console.error(`${rule.name}: ${from} → ${to}`);
+if (seen < expected || imports === 0) {
+  console.error(`only ${seen} of ${expected} files and ${imports} imports were read: is @swc/core installed?`);
+  process.exit(1);
+}
+if (output.summary.error > 0) process.exit(1);
+console.log(`import rules hold: ${seen} files, ${imports} imports`);
