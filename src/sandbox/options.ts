@@ -1,0 +1,61 @@
+import { z } from 'zod';
+
+const share = z.number().min(0).max(1);
+const amount = z.number().min(0);
+
+/**
+ * What a sandbox can be told. Every duration is on the upstream's clock: it is divided by `speed` before it is used.
+ * Fields are flat and primitive because the command line makes one flag of each.
+ */
+export const sandboxOptionsSchema = z.object({
+  seed: z.int().default(1).describe('Seed of everything random; the same seed and submits give the same lives.'),
+  speed: z.number().positive().default(1).describe('Clock factor: 10 = ten times faster; divides every duration here.'),
+
+  blockTimeS: z.number().positive().default(20).describe('Seconds between two blocks.'),
+  finalityS: amount.default(40).describe('Seconds after which a block that was made is final.'),
+  senders: z.int().min(0).default(0).describe('Strictly serial senders (count); 0 = everything is sent in parallel.'),
+
+  rowDelayMs: amount.default(300).describe('Mean milliseconds until the row of a fresh id exists (exponential).'),
+  lostRate: share.default(0).describe('Share (0 to 1) of submissions whose row never appears.'),
+  errorRate: share.default(0).describe('Chance (0 to 1) that one sending attempt fails.'),
+  timeoutRate: share.default(0).describe('Share (0 to 1) of failing attempts that are only given up after 120 s.'),
+  deadRate: share.default(0).describe('Share (0 to 1) of submissions that stay in Error for ever.'),
+  stragglerRate: share.default(0).describe('Share (0 to 1) of submissions that are sent late.'),
+  stragglerMeanS: amount.default(60).describe('Mean seconds a straggler is late (exponential).'),
+  leftBehindRate: share.default(0).describe('Share (0 to 1) of rows a restart left behind, picked up after 15 min.'),
+  regressRate: share.default(0).describe('Share (0 to 1) of submissions that change once more after Finalized.'),
+  regressAfterS: amount.default(30).describe('Seconds between Finalized and that change.'),
+
+  latencyMs: amount.default(0).describe('Least milliseconds an HTTP answer takes.'),
+  latencyJitterMs: amount.default(0).describe('Milliseconds of latency added at random, evenly from 0 to this.'),
+  rateLimit: z.int().min(0).default(0).describe('Lookups allowed per window and API key (count); 0 = no limit.'),
+  rateLimitPerS: z.number().positive().default(60).describe('Seconds of the sliding rate-limit window.'),
+  retryAfterForm: z
+    .enum(['seconds', 'date', 'none'])
+    .default('seconds')
+    .describe('How a 429 names the wait: whole seconds, an HTTP date, or not at all.'),
+
+  wrapped: z.boolean().default(false).describe('true = one user is answered inside {"state","message","data"}.'),
+  listingForm: z
+    .enum(['array', 'results', 'resultsOk', 'data', 'dataOk', 'dataErr'])
+    .default('array')
+    .describe('Envelope of the user listing; dataErr = a database error with HTTP 200.'),
+  userParams: z
+    .enum(['query', 'ignored'])
+    .default('query')
+    .describe("query = name and email must be given and match; ignored = the user is the bearer token's."),
+  versionedUserPaths: z.boolean().default(true).describe('true = the user paths are served under /v1 as well.'),
+  users: z.int().min(1).default(25).describe('Users that exist (count).'),
+
+  zone: z.boolean().default(true).describe('true = timestamps end in Z.'),
+  fractionDigits: z.literal([0, 3, 6]).default(3).describe('Fractional digits of the seconds in timestamps.'),
+  unknownStatus: z.literal([404, 500]).default(500).describe('HTTP status for an id or user nobody knows.'),
+  extraFields: z.boolean().default(false).describe('true = answers carry the fields only some versions have.'),
+
+  apiKey: z.string().min(1).default('sandbox-key').describe('The x-api-key that is accepted.'),
+  userToken: z.string().min(1).default('sandbox-user-token').describe('Bearer token of a user.'),
+  adminToken: z.string().min(1).default('sandbox-admin-token').describe('Bearer token of an administrator.'),
+});
+
+export type SandboxOptions = z.output<typeof sandboxOptionsSchema>;
+export type SandboxOptionsInput = z.input<typeof sandboxOptionsSchema>;

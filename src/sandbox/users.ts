@@ -1,0 +1,49 @@
+import { digest, uuidOf } from './digest.ts';
+import type { SandboxOptions } from './options.ts';
+
+/** A user record as it goes over the wire. */
+export type UserRecord = {
+  id: string;
+  name: string;
+  email: string;
+  app_id: number;
+  assigned_wallet: string;
+  credit_balance?: string;
+};
+
+export type Users = {
+  list(limit: number): readonly UserRecord[];
+  find(name: string, email: string): UserRecord | undefined;
+  /** The user a bearer token or API key belongs to. */
+  own(principal: 'user' | 'admin'): UserRecord;
+};
+
+export function createUsers(options: SandboxOptions): Users {
+  const records = Array.from({ length: options.users }, (_, index) => record(index, options));
+  const byEmail = new Map(records.map((user) => [user.email, user]));
+
+  return {
+    list: (limit) => records.slice(0, limit),
+    find(name, email) {
+      const user = byEmail.get(email);
+      return user?.name === name ? user : undefined;
+    },
+    own(principal) {
+      const user = principal === 'user' ? records[0] : records.at(-1);
+      return user ?? record(0, options);
+    },
+  };
+}
+
+function record(index: number, { seed, extraFields }: SandboxOptions): UserRecord {
+  const hex = digest('user', seed, index);
+  const number = index + 1;
+  return {
+    id: uuidOf(hex),
+    name: `User ${number}`,
+    email: `user${number}@example.com`,
+    app_id: 100 + index,
+    assigned_wallet: `0x${hex}`,
+    ...(extraFields ? { credit_balance: BigInt(`0x${hex.slice(0, 32)}`).toString() } : {}),
+  };
+}

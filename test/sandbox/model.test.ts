@@ -1,0 +1,278 @@
+import { describe, expect, test } from 'vitest';
+import { createModel, type Model } from '../../src/sandbox/model.ts';
+import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../src/sandbox/options.ts';
+import { START_MS } from './open-sandbox.ts';
+
+const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+function modelWith(options: SandboxOptionsInput): Model {
+  return createModel(sandboxOptionsSchema.parse({ rowDelayMs: 0, ...options }));
+}
+
+/** Every state a lookup would have seen, in order, each with the seconds since the start. */
+function lifeOf(model: Model, id: string, forS: number): string[] {
+  const life: string[] = [];
+  for (let nowMs: number | undefined = START_MS; nowMs !== undefined && nowMs <= START_MS + forS * 1000; ) {
+    const row = model.read(id, nowMs);
+    const seen = row === undefined ? 'none' : row.state;
+    if (life.at(-1)?.split('@')[0] !== seen) life.push(`${seen}@${(nowMs - START_MS) / 1000}`);
+    nowMs = model.nextChangeAt(nowMs);
+  }
+  return life;
+}
+
+function submitMany(model: Model, count: number, everyMs: number): string[] {
+  return Array.from({ length: count }, (_, index) => model.submit(`data ${index}`, START_MS + index * everyMs));
+}
+
+const statesOf = (life: readonly string[]) => life.map((entry) => entry.split('@')[0]);
+
+describe('a submission', () => {
+  test('gets a UUID at once and its row later', () => {
+    const model = modelWith({ rowDelayMs: 500 });
+    const id = model.submit('data', START_MS);
+    expect(id).toMatch(UUID_V4);
+    expect(model.read(id, START_MS)).toBeUndefined();
+    const appearsMs = model.nextChangeAt(START_MS) ?? Number.NaN;
+    expect(model.read(id, appearsMs - 0.001)).toBeUndefined();
+    expect(model.read(id, appearsMs)).toMatchObject({ state: 'Pending', error: null, createdAtMs: START_MS });
+  });
+
+  test('has rows that take the mean delay on average', () => {
+    const model = modelWith({ rowDelayMs: 300, blockTimeS: 1e6 });
+    for (const _ of Array(2000)) model.submit('data', START_MS);
+    // The block is days away, so every change before it is a row appearing.
+    const appearedMs: number[] = [];
+    for (let atMs = START_MS; atMs < START_MS + 1e5; ) {
+      atMs = model.nextChangeAt(atMs) ?? Number.NaN;
+      if (atMs < START_MS + 1e5) appearedMs.push(atMs - START_MS);
+    }
+    const meanMs = appearedMs.reduce((sum, ms) => sum + ms, 0) / appearedMs.length;
+    expect(appearedMs.length).toBeGreaterThan(1950);
+    expect(meanMs).toBeGreaterThan(270);
+    expect(meanMs).toBeLessThan(330);
+  });
+
+  test('may never get a row', () => {
+    const model = modelWith({ lostRate: 1 });
+    const id = model.submit('data', START_MS);
+    expect(model.nextChangeAt(START_MS)).toBeUndefined();
+    expect(model.read(id, START_MS + 1e9)).toBeUndefined();
+  });
+
+  test('is final 40 s after the next block was made, on the block clock', () => {
+    const model = modelWith({});
+    const id = model.submit('data', START_MS + 1);
+    expect(model.read(id, START_MS + 59_999)?.state).toBe('Pending');
+    expect(model.finalizedAt(id, START_MS + 59_999)).toBeUndefined();
+    expect(model.read(id, START_MS + 60_000)?.state).toBe('Finalized');
+    expect(model.finalizedAt(id, START_MS + 70_000)).toBe(START_MS + 60_000);
+    expect(model.read(id, START_MS + 60_000)?.block?.number).toBe((START_MS + 20_000) / 20_000);
+  });
+
+  test('lives ten times faster at speed 10', () => {
+    const model = modelWith({ speed: 10 });
+    expect(lifeOf(model, model.submit('data', START_MS), 100)).toEqual(['Pending@0', 'Finalized@6']);
+  });
+
+  test('has fees beyond the numbers of JavaScript, and never more than 39 digits', () => {
+    const model = modelWith({});
+    const ids = submitMany(model, 500, 0);
+    const digits = ids.map((id) => model.read(id, START_MS + 60_000)?.bill?.fees.length ?? 0);
+    expect(Math.min(...digits)).toBeGreaterThanOrEqual(20);
+    expect(Math.max(...digits)).toBe(39);
+  });
+
+  test('is unknown when its id was never handed out', () => {
+    expect(modelWith({}).read('3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77', START_MS)).toBeUndefined();
+  });
+});
+
+describe('parallel sending', () => {
+  test('makes hundreds final in one instant, once per block, each at its own place', () => {
+    const model = modelWith({});
+    const ids = submitMany(model, 600, 100);
+    const instants = new Set(ids.map((id) => model.finalizedAt(id, START_MS + 1e6)));
+    expect([...instants].map((atMs) => Number(atMs) - START_MS)).toEqual([60_000, 80_000, 100_000]);
+    const places = ids.map((id) => model.read(id, START_MS + 1e6)?.block);
+    expect(new Set(places.map((block) => block?.hash)).size).toBe(3);
+    expect(new Set(places.map((block) => `${block?.number}/${block?.txIndex}`)).size).toBe(600);
+    expect(new Set(places.map((block) => block?.txHash)).size).toBe(600);
+  });
+
+  test('sends stragglers later, the others as ever', () => {
+    const punctual = modelWith({});
+    const late = modelWith({ stragglerRate: 0.1 });
+    const ids = submitMany(punctual, 3000, 0);
+    expect(submitMany(late, 3000, 0)).toEqual(ids);
+    const finalMs = (model: Model, id: string) => Number(model.finalizedAt(id, START_MS + 1e7));
+    const delaysMs = ids.map((id) => finalMs(late, id) - finalMs(punctual, id));
+    const delayed = delaysMs.filter((delayMs) => delayMs > 0);
+    const meanMs = delayed.reduce((sum, delayMs) => sum + delayMs, 0) / delayed.length;
+    expect(Math.min(...delaysMs)).toBe(0);
+    expect(delayed.length).toBeGreaterThan(150);
+    expect(delayed.length).toBeLessThan(330);
+    expect(meanMs).toBeGreaterThan(50_000);
+    expect(meanMs).toBeLessThan(90_000);
+  });
+});
+
+describe('serial senders', () => {
+  test('take the next submission only when the block of the last is final, in the order of submission', () => {
+    const model = modelWith({ senders: 3 });
+    const ids = submitMany(model, 9, 1);
+    const finalS = ids.map((id) => (Number(model.finalizedAt(id, START_MS + 1e6)) - START_MS) / 1000);
+    expect(finalS).toEqual([60, 60, 60, 120, 120, 120, 180, 180, 180]);
+  });
+
+  test('start at once when one of them is free', () => {
+    const model = modelWith({ senders: 2 });
+    const first = model.submit('first', START_MS);
+    const second = model.submit('second', START_MS + 25_000);
+    expect(model.finalizedAt(first, START_MS + 60_000)).toBe(START_MS + 60_000);
+    expect(model.finalizedAt(second, START_MS + 80_000)).toBe(START_MS + 80_000);
+  });
+
+  test('are held by an attempt until it is given up', () => {
+    const model = modelWith({ senders: 1, deadRate: 1, timeoutRate: 1 });
+    const [first = '', second = ''] = submitMany(model, 2, 1);
+    expect(model.read(first, START_MS + 120_000)).toMatchObject({ state: 'Error', error: 'TIMEOUT', attempts: 1 });
+    expect(model.read(second, START_MS + 239_999)?.state).toBe('Pending');
+    expect(model.read(second, START_MS + 240_000)?.state).toBe('Error');
+  });
+
+  test('work through a queue that was cut short on the way', () => {
+    const model = modelWith({ senders: 8 });
+    const ids = submitMany(model, 4000, 0);
+    const finalMs = ids.map((id) => Number(model.finalizedAt(id, START_MS + 1e9)));
+    expect(finalMs).toEqual(finalMs.toSorted((a, b) => a - b));
+    expect(finalMs.at(-1)).toBe(START_MS + 500 * 60_000);
+  });
+});
+
+describe('a failed attempt', () => {
+  test('reads Error with a text, and is sent again by the next run of the fallback job', () => {
+    const model = modelWith({ errorRate: 0.5, seed: 7 });
+    const lives = submitMany(model, 40, 0).map((id) => lifeOf(modelWithSame(id), id, 600));
+    const recovered = lives.filter((life) => statesOf(life).join() === 'Pending,Error,Pending,Finalized');
+    expect(recovered.length).toBeGreaterThan(3);
+    for (const life of recovered) expect(life[2]).toBe('Pending@10');
+    for (const life of lives) expect(life.at(-1)).toContain('Finalized');
+
+    // A fresh model each time, since a model's time never goes back.
+    function modelWithSame(id: string): Model {
+      const again = modelWith({ errorRate: 0.5, seed: 7 });
+      expect(submitMany(again, 40, 0)).toContain(id);
+      return again;
+    }
+  });
+
+  test('is given up after 120 s when it times out', () => {
+    const model = modelWith({ errorRate: 1, timeoutRate: 1 });
+    const life = lifeOf(model, model.submit('data', START_MS), 300);
+    expect(life).toEqual(['Pending@0', 'Error@120', 'Pending@130', 'Error@250', 'Pending@260']);
+  });
+
+  test('stays in Error for ever when the submission is dead', () => {
+    const model = modelWith({ deadRate: 1 });
+    const id = model.submit('data', START_MS);
+    const row = model.read(id, START_MS + 1e9);
+    expect(row).toMatchObject({ state: 'Error', attempts: 1 });
+    expect(row?.error).toBeTruthy();
+    expect(row?.block).toBeUndefined();
+    expect(model.nextChangeAt(START_MS + 1e9)).toBeUndefined();
+  });
+
+  test('left behind by a restart is picked up after 15 minutes', () => {
+    const model = modelWith({ leftBehindRate: 1 });
+    expect(lifeOf(model, model.submit('data', START_MS), 2000)).toEqual(['Pending@0', 'Finalized@960']);
+  });
+});
+
+describe('a regression', () => {
+  const model = modelWith({ regressRate: 1 });
+  const ids = submitMany(model, 200, 0);
+  const before = ids.map((id) => model.read(id, START_MS + 89_999));
+  const after = ids.map((id) => model.read(id, START_MS + 90_000));
+  const replaced = ids.map((_, index) => index).filter((index) => after[index]?.state === 'Finalized');
+
+  test('turns about half of the finalized submissions to Error', () => {
+    expect(before.every((row) => row?.state === 'Finalized')).toBe(true);
+    expect(replaced.length).toBeGreaterThan(70);
+    expect(replaced.length).toBeLessThan(130);
+    for (const row of after) if (row?.state !== 'Finalized') expect(row).toMatchObject({ state: 'Error' });
+  });
+
+  test('gives the others another block, block number and transaction', () => {
+    for (const index of replaced) {
+      const [first, second] = [before[index]?.block, after[index]?.block];
+      expect(second?.number).toBe(Number(first?.number) + 1);
+      expect(second?.hash).not.toBe(first?.hash);
+      expect(second?.txHash).not.toBe(first?.txHash);
+      expect(after[index]?.bill).toEqual(before[index]?.bill);
+    }
+  });
+
+  test('is followed by the fallback job, happens once, and leaves the first finalization as it was', () => {
+    const final = ids.map((id) => model.read(id, START_MS + 1e7));
+    expect(final.every((row) => row?.state === 'Finalized')).toBe(true);
+    expect(ids.every((id) => model.finalizedAt(id, START_MS + 1e7) === START_MS + 60_000)).toBe(true);
+    expect(model.finalizedCount(START_MS + 1e7)).toBe(200);
+    expect(model.nextChangeAt(START_MS + 1e7)).toBeUndefined();
+  });
+});
+
+describe('the model', () => {
+  const options = {
+    senders: 4,
+    rowDelayMs: 300,
+    errorRate: 0.3,
+    timeoutRate: 0.2,
+    stragglerRate: 0.1,
+    regressRate: 0.3,
+  };
+
+  function rowsOf(model: Model, isWatched: boolean): object {
+    const ids: string[] = [];
+    for (let index = 0; index < 300; index += 1) {
+      const nowMs = START_MS + index * 700;
+      ids.push(model.submit(`data ${index}`, nowMs));
+      if (isWatched) for (const id of ids) model.read(id, nowMs + 350);
+    }
+    return ids.map((id) => ({
+      row: model.read(id, START_MS + 4e6),
+      finalizedAt: model.finalizedAt(id, START_MS + 4e6),
+    }));
+  }
+
+  test('repeats exactly under the same seed, however often it was read in between', () => {
+    expect(rowsOf(modelWith(options), true)).toEqual(rowsOf(modelWith(options), false));
+  });
+
+  test('takes another course under another seed', () => {
+    expect(rowsOf(modelWith(options), false)).not.toEqual(rowsOf(modelWith({ ...options, seed: 2 }), false));
+  });
+
+  test('hands out other ids when it starts at another time', () => {
+    expect(modelWith({}).submit('data', START_MS)).not.toBe(modelWith({}).submit('data', START_MS + 1));
+  });
+
+  test('changes nothing between two changes it announced', () => {
+    const model = modelWith({ ...options, seed: 3 });
+    const ids = submitMany(model, 50, 0);
+    let atMs = START_MS;
+    for (let nextMs = model.nextChangeAt(atMs); nextMs !== undefined; nextMs = model.nextChangeAt(atMs)) {
+      const seen = ids.map((id) => model.read(id, atMs));
+      expect(ids.map((id) => model.read(id, (atMs + Number(nextMs)) / 2))).toEqual(seen);
+      atMs = nextMs;
+    }
+    expect(model.finalizedCount(atMs)).toBe(model.size);
+  });
+
+  test('stands still when the time it is given goes backwards', () => {
+    const model = modelWith({});
+    const id = model.submit('data', START_MS);
+    expect(model.read(id, START_MS + 60_000)?.state).toBe('Finalized');
+    expect(model.read(id, START_MS)?.state).toBe('Finalized');
+  });
+});

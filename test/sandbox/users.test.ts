@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import { openSandbox } from './open-sandbox.ts';
+
+const USER = { authorization: 'Bearer sandbox-user-token', 'content-type': 'application/json' };
+const ADMIN = { authorization: 'Bearer sandbox-admin-token' };
+const SECOND = 'name=User%202&email=user2%40example.com';
+const RECORD = {
+  id: expect.any(String),
+  name: expect.any(String),
+  email: expect.any(String),
+  app_id: expect.any(Number),
+  assigned_wallet: expect.stringMatching(/^0x[0-9a-f]+$/),
+};
+
+describe('one user', () => {
+  test.each(['/users/get_user', '/user/get_user', '/v1/user/get_user'])(
+    'is answered as a bare record at %s',
+    async (path) => {
+      const sandbox = await openSandbox();
+      const answer = await sandbox.get(`${path}?${SECOND}`, USER);
+      expect(answer.status).toBe(200);
+      expect(await answer.json()).toEqual({ ...RECORD, name: 'User 2', email: 'user2@example.com', app_id: 101 });
+    },
+  );
+
+  test('is answered wrapped when told so', async () => {
+    const sandbox = await openSandbox({ wrapped: true });
+    const answer = await sandbox.get(`/users/get_user?${SECOND}`, USER);
+    expect(await answer.json()).toEqual({ state: 'SUCCESS', message: expect.any(String), data: RECORD });
+  });
+
+  test("is the token's own when the parameters are ignored", async () => {
+    const sandbox = await openSandbox({ userParams: 'ignored' });
+    expect(await (await sandbox.get(`/users/get_user?${SECOND}`, USER)).json()).toMatchObject({ name: 'User 1' });
+    expect(await (await sandbox.get('/users/get_user', ADMIN)).json()).toMatchObject({ name: 'User 25' });
+  });
+
+  test('must be named by name and email where these are wanted', async () => {
+    const sandbox = await openSandbox();
+    const answer = await sandbox.get('/users/get_user?name=User%202', USER);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([400, expect.stringContaining('text/plain')]);
+  });
+
+  test('is unknown when name and email do not belong together: 404 in plain text, or 500', async () => {
+    const path = '/users/get_user?name=User%201&email=user2%40example.com';
+    const older = await (await openSandbox({ unknownStatus: 404 })).get(path, USER);
+    expect([older.status, older.headers.get('content-type')]).toEqual([404, expect.stringContaining('text/plain')]);
+    const newer = await (await openSandbox({ unknownStatus: 500 })).get(path, USER);
+    expect([newer.status, await newer.json()]).toEqual([500, { state: 'ERROR', error: 'Record not found' }]);
+  });
+
+  test.each([{}, { authorization: 'Bearer other' }, { authorization: 'Basic sandbox-user-token' }])(
+    'is refused with 401 for %j',
+    async (headers) => {
+      const answer = await (await openSandbox()).get(`/users/get_user?${SECOND}`, headers);
+      expect([answer.status, await answer.text()]).toEqual([401, 'Unauthorized']);
+    },
+  );
+
+  test('is not served under /v1 when told so', async () => {
+    const sandbox = await openSandbox({ versionedUserPaths: false });
+    expect((await sandbox.get(`/v1/user/get_user?${SECOND}`, USER)).status).toBe(404);
+    expect((await sandbox.get('/v1/admin/get_all_users?limit=1', ADMIN)).status).toBe(404);
+  });
+
+  test('carries more fields where the deployment has them', async () => {
+    const sandbox = await openSandbox({ extraFields: true });
+    const answer = await sandbox.get(`/users/get_user?${SECOND}`, USER);
+    expect(await answer.json()).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
+  });
+});
+
+describe('the listing', () => {
+  test.each([
+    ['array', (users: unknown) => users],
+    ['results', (users: unknown) => ({ results: users })],
+    ['resultsOk', (users: unknown) => ({ results: { Ok: users } })],
+    ['data', (users: unknown) => ({ state: 'SUCCESS', data: users })],
+    ['dataOk', (users: unknown) => ({ data: { Ok: users } })],
+  ] as const)('comes in the form %s', async (listingForm, form) => {
+    const sandbox = await openSandbox({ listingForm });
+    const answer = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
+    expect(await answer.json()).toEqual(form([RECORD, RECORD]));
+  });
+
+  test('can be a database error with status 200', async () => {
+    const sandbox = await openSandbox({ listingForm: 'dataErr' });
+    const answer = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
+    expect([answer.status, await answer.json()]).toEqual([200, { data: { Err: expect.any(String) } }]);
+  });
+
+  test('does not cap the limit, and ends where the users end', async () => {
+    const sandbox = await openSandbox({ users: 1200 });
+    const count = async (limit: string) => {
+      const answer = await sandbox.get(`/v1/admin/get_all_users?limit=${limit}`, ADMIN);
+      return ((await answer.json()) as unknown[]).length;
+    };
+    expect([await count('0'), await count('1100'), await count('99999999')]).toEqual([0, 1100, 1200]);
+  });
+
+  test.each(['', '?limit=', '?limit=-1', '?limit=ten'])('is refused with 400 in plain text for %j', async (query) => {
+    const answer = await (await openSandbox()).get(`/admin/get_all_users${query}`, ADMIN);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([400, expect.stringContaining('text/plain')]);
+  });
+
+  test.each([USER, {}])('is refused with 401 to who is no administrator: %j', async (headers) => {
+    const answer = await (await openSandbox()).get('/admin/get_all_users?limit=2', headers);
+    expect([answer.status, await answer.text()]).toEqual([401, 'Unauthorized']);
+    expect(answer.headers.get('content-type')).toContain('text/plain');
+  });
+});
