@@ -1,0 +1,22 @@
+import { type Answer, classify } from '../monitor/classify.ts';
+import type { Batch, Clock, PollEngine } from '../monitor/ports.ts';
+
+/** One request to the upstream of that name. Never rejects. */
+export type AskUpstream = (upstream: string, submissionId: string) => Promise<Answer>;
+
+/** The hands of this process: asks about every submission of a batch at once. The pacer's batches respect the budget. */
+export function createLocalEngine(deps: { ask: AskUpstream; clock: Pick<Clock, 'now'> }): PollEngine {
+  const { ask, clock } = deps;
+  return {
+    async poll(batch: Batch, report) {
+      await Promise.all(
+        batch.submissionIds.map(async (submissionId) => {
+          const askedAt = clock.now();
+          const answer = await ask(batch.upstream, submissionId);
+          const at = clock.now();
+          report({ submissionId, at, durationMs: at - askedAt, ...classify(submissionId, answer) });
+        }),
+      );
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import Database from 'better-sqlite3';
+
+export type LedgerProblem =
+  /** The disk, or the size the file may have, is used up. */
+  | 'full'
+  /** The file or its folder can't be written. */
+  | 'read_only'
+  /** The file is damaged, or no SQLite database. */
+  | 'corrupt'
+  /** A database of another program, or of a newer dawatch. */
+  | 'foreign'
+  /** Another process has it. */
+  | 'locked'
+  /** The disk failed. */
+  | 'io';
+
+/** The ledger can't do its work. Nothing of the transaction was kept; everything committed before is still there. */
+export class LedgerError extends Error {
+  override readonly name = 'LedgerError';
+  readonly problem: LedgerProblem;
+
+  constructor(problem: LedgerProblem, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.problem = problem;
+  }
+}
+
+const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => string> = {
+  full: (file) => `no room left to write ${file}: free some space; nothing committed is lost`,
+  read_only: (file) => `cannot write ${file}: check that its folder exists and that this user may write there`,
+  corrupt: (file) =>
+    `${file} is damaged or no SQLite database; it was left as it is: restore a backup, or move it away to start anew`,
+  locked: (file) => `${file} is in use by another dawatch: one server per ledger`,
+  io: (file) => `the disk failed while using ${file}`,
+};
+
+/** Runs `work` on the ledger's file; what SQLite or the file system throws comes out as a LedgerError. */
+export function guarded<T>(file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const problem = problemOf(error);
+    throw problem ? new LedgerError(problem, MESSAGES[problem](file), error) : error;
+  }
+}
+
+function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefined {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return 'full';
+  if (code.startsWith('SQLITE_READONLY') || code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_PERM'))
+    return 'read_only';
+  if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST'].includes(code)) return 'read_only';
+  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return 'corrupt';
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return 'locked';
+  if (error instanceof Database.SqliteError && code.startsWith('SQLITE_IOERR')) return 'io';
+  return undefined;
+}

@@ -1,0 +1,228 @@
+import type Database from 'better-sqlite3';
+import type { Observation } from '../monitor/classify.ts';
+import type { Watched } from '../monitor/pacer.ts';
+import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../monitor/ports.ts';
+import { type HistoryEntry, Status, type Submission, type TrackRequest } from '../monitor/submission.ts';
+import { type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';
+import { guarded } from './errors.ts';
+import { type OpenOptions, openDatabase } from './open.ts';
+import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
+import { Writer } from './writer.ts';
+
+export type ListQuery = {
+  status?: Status | undefined;
+  limit: number;
+  /** Only those tracked before the one with this position. */
+  before?: number | undefined;
+};
+
+/**
+ * The truth, in one SQLite file. Every method is one transaction: when it returns, it is on the disk; when it throws
+ * (LedgerError), nothing of it is.
+ */
+export class Ledger implements MonitorLedger {
+  readonly file: string;
+  readonly #db: Database.Database;
+  readonly #close: () => void;
+  readonly #writer: Writer;
+  readonly #sql: ReturnType<typeof prepareStatements>;
+
+  constructor(options: OpenOptions) {
+    this.file = options.file;
+    const { db, close } = openDatabase(options);
+    this.#db = db;
+    this.#close = close;
+    this.#writer = new Writer(db);
+    this.#sql = prepareStatements(db);
+  }
+
+  close(): void {
+    this.#close();
+  }
+
+  track(requests: readonly TrackRequest[], now: number): TrackResult {
+    return this.#transaction(() => {
+      const known = requests.map((request) => this.#find(request.submissionId));
+      for (const [index, row] of known.entries())
+        if (row && row.upstream !== requests[index]?.upstream)
+          return { kind: 'conflict', index, submission: toSubmission(row) };
+      const submissions = requests.map((request, index) => {
+        const row = known[index];
+        return { submission: toSubmission(row ?? this.#insert(request, now)), isNew: !row };
+      });
+      return { kind: 'tracked', submissions };
+    });
+  }
+
+  cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined {
+    return this.#transaction(() => {
+      const row = this.#find(submissionId);
+      if (!row) return undefined;
+      const context = { outageMs: 0, upstreamUp: true, recheck: false };
+      const outcome = transition(toSubmission(row), { kind: 'cancel', at: now }, context);
+      return { submission: this.#writer.apply(row, outcome, { at: now, polls: 0 }), previousStatus: row.status };
+    });
+  }
+
+  record(observations: readonly Observation[], context: TransitionContext): Recorded[] {
+    return this.#transaction(() => {
+      const recorded: Recorded[] = [];
+      const polledAt = new Map<string, number>();
+      for (const observation of observations) {
+        const { at } = observation;
+        const row = this.#find(observation.submissionId);
+        if (!row) continue;
+        const stale = row.polled_at !== null && at < row.polled_at;
+        const outcome = stale ? nothing(row) : transition(toSubmission(row), observation, context);
+        const submission = this.#writer.apply(row, outcome, { at, polls: 1 });
+        recorded.push({ observation, outcome, previousStatus: row.status, submission });
+        polledAt.set(row.upstream, Math.max(at, polledAt.get(row.upstream) ?? 0));
+      }
+      for (const [upstream, at] of polledAt) this.#sql.upstreamPolled.run({ upstream, at });
+      return recorded;
+    });
+  }
+
+  *watched(upstream: string): Iterable<Watched> {
+    const rows = guarded(this.file, () => this.#sql.watched.iterate(upstream)) as Iterable<WatchedRow>;
+    for (const row of rows)
+      yield {
+        submissionId: row.submission_id,
+        trackedAt: row.tracked_at,
+        seen: row.status !== Status.tracking,
+        polledAt: row.polled_at,
+        finalizedAt: row.finalized_at,
+      };
+  }
+
+  upstream(name: string): UpstreamRecord {
+    return this.#transaction(() => {
+      this.#sql.addUpstream.run(name);
+      const row = this.#sql.upstream.get(name) as UpstreamRow;
+      return { state: row.state, outSince: row.out_since, outageMs: row.outage_ms, polledAt: row.polled_at };
+    });
+  }
+
+  /** How many submissions are watched, by upstream. */
+  watchedCounts(): Map<string, number> {
+    const rows = guarded(this.file, () => this.#sql.watchedCounts.raw().all()) as [string, number][];
+    return new Map(rows);
+  }
+
+  recordUpstream(change: UpstreamChange): void {
+    this.#transaction(() => {
+      const { state, outSince, outageMs } = change.record;
+      this.#sql.setUpstream.run({ name: change.upstream, state, outSince, outageMs });
+      this.#writer.upstreamEvent(change.event, change.upstream, change.at);
+    });
+  }
+
+  get(submissionId: string): Submission | undefined {
+    const row = guarded(this.file, () => this.#find(submissionId));
+    return row && toSubmission(row);
+  }
+
+  /** Oldest first. Empty for a submission that was never tracked. */
+  history(submissionId: string): HistoryEntry[] {
+    const rows = guarded(this.file, () => this.#sql.history.all(submissionId)) as HistoryRow[];
+    return rows.map(toHistoryEntry);
+  }
+
+  /** Newest first, with the position to go on `before`; null at the end. */
+  list(query: ListQuery): { submissions: Submission[]; nextBefore: number | null } {
+    const { status = null, limit, before = Number.MAX_SAFE_INTEGER } = query;
+    const statement = status === null ? this.#sql.list : this.#sql.listByStatus;
+    const rows = guarded(this.file, () => statement.all({ status, before, limit: limit + 1 })) as SubmissionRow[];
+    const page = rows.slice(0, limit);
+    return {
+      submissions: page.map(toSubmission),
+      nextBefore: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+    };
+  }
+
+  addCredential(credential: { hash: Buffer; role: string; name: string }, now: number): void {
+    this.#transaction(() => this.#sql.addCredential.run({ ...credential, now }));
+  }
+
+  credential(hash: Buffer): { role: string; name: string } | undefined {
+    return guarded(this.file, () => this.#sql.credential.get(hash)) as { role: string; name: string } | undefined;
+  }
+
+  hasCredentials(): boolean {
+    return guarded(this.file, () => this.#sql.anyCredential.get()) !== undefined;
+  }
+
+  #transaction<T>(work: () => T): T {
+    return guarded(this.file, () => this.#db.transaction(work).immediate());
+  }
+
+  #find(submissionId: string): SubmissionRow | undefined {
+    return this.#sql.find.get(submissionId) as SubmissionRow | undefined;
+  }
+
+  #insert(request: TrackRequest, now: number): SubmissionRow {
+    const metadata = request.metadata && JSON.stringify(request.metadata);
+    const { changes, lastInsertRowid } = this.#sql.insert.run({ ...request, now, metadata });
+    if (changes !== 1) throw new Error(`no upstream is named ${request.upstream}`);
+    const row = this.#sql.inserted.get(lastInsertRowid) as SubmissionRow;
+    this.#writer.begin(row);
+    return row;
+  }
+}
+
+/** An answer older than what is known changes nothing. */
+function nothing(row: SubmissionRow): Outcome {
+  return { change: null, watched: row.watched === 1, becameStuck: false };
+}
+
+type WatchedRow = Pick<SubmissionRow, 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'>;
+
+type UpstreamRow = {
+  state: UpstreamRecord['state'];
+  out_since: number | null;
+  outage_ms: number;
+  polled_at: number | null;
+};
+
+function prepareStatements(db: Database.Database) {
+  return {
+    find: db.prepare(`${SELECT_SUBMISSION} WHERE s.submission_id = ?`),
+    insert: db.prepare(`
+      -- A newly tracked submission. The upstream's outages until now, a running one included, don't count for it.
+      INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
+                               stuck_at, outage_ms_before, metadata)
+      SELECT @submissionId, name, 'tracking', 1, 1, @now, @deadlineAt, @graceEndsAt, @stuckAt,
+             outage_ms + coalesce(max(0, @now - out_since), 0), @metadata
+      FROM upstreams WHERE name = @upstream`),
+    inserted: db.prepare(`
+      -- The same, before its history begins.
+      SELECT *, NULL AS upstream_state, NULL AS error, NULL AS answer FROM submissions WHERE id = ?`),
+    watched: db.prepare(`
+      -- What the pacer is rebuilt from at start.
+      SELECT submission_id, tracked_at, status, finalized_at, polled_at
+      FROM submissions WHERE upstream = ? AND watched = 1 ORDER BY id`),
+    watchedCounts: db.prepare('SELECT upstream, count(*) FROM submissions WHERE watched = 1 GROUP BY upstream'),
+    history: db.prepare(`
+      -- Every change of one submission.
+      SELECT h.seq, h.version, h.at, h.status, h.previous_status, h.upstream_state, h.error, h.answer
+      FROM history h JOIN submissions s ON s.id = h.submission
+      WHERE s.submission_id = ? ORDER BY h.version`),
+    list: db.prepare(`${SELECT_SUBMISSION} WHERE s.id < @before AND @status IS NULL ORDER BY s.id DESC LIMIT @limit`),
+    listByStatus: db.prepare(
+      `${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`,
+    ),
+    addUpstream: db.prepare('INSERT INTO upstreams (name) VALUES (?) ON CONFLICT DO NOTHING'),
+    upstream: db.prepare('SELECT state, out_since, outage_ms, polled_at FROM upstreams WHERE name = ?'),
+    setUpstream: db.prepare(
+      'UPDATE upstreams SET state = @state, out_since = @outSince, outage_ms = @outageMs WHERE name = @name',
+    ),
+    upstreamPolled: db.prepare(`
+      -- Until when the budget may be in use: a new process waits that long.
+      UPDATE upstreams SET polled_at = max(coalesce(polled_at, 0), @at) WHERE name = @upstream`),
+    addCredential: db.prepare(
+      'INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now)',
+    ),
+    credential: db.prepare('SELECT role, name FROM credentials WHERE hash = ?'),
+    anyCredential: db.prepare('SELECT 1 FROM credentials LIMIT 1'),
+  };
+}

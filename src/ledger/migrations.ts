@@ -1,0 +1,112 @@
+import type Database from 'better-sqlite3';
+import { FINAL_STATUSES, STATUSES } from '../monitor/submission.ts';
+import { LedgerError } from './errors.ts';
+
+const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
+
+/**
+ * Each runs once, in order, in a transaction of its own; `user_version` counts those that ran. A migration that was
+ * released never changes. Times are epoch milliseconds.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- What must outlive the process of each upstream: its outage, and when it was last asked.
+  CREATE TABLE upstreams (
+    name TEXT PRIMARY KEY,
+    state TEXT NOT NULL DEFAULT 'closed',
+    out_since INTEGER,
+    outage_ms INTEGER NOT NULL DEFAULT 0,
+    polled_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+
+  -- One narrow row per submission: it is written at every poll. What the upstream said is in its newest row of history.
+  CREATE TABLE submissions (
+    id INTEGER PRIMARY KEY,
+    submission_id TEXT NOT NULL UNIQUE,
+    upstream TEXT NOT NULL REFERENCES upstreams (name),
+    status TEXT NOT NULL CHECK (status IN (${list(STATUSES)})),
+    watched INTEGER NOT NULL CHECK (watched IN (0, 1)),
+    stuck INTEGER NOT NULL DEFAULT 0 CHECK (stuck IN (0, 1)),
+    version INTEGER NOT NULL,
+    polls INTEGER NOT NULL DEFAULT 0,
+    polled_at INTEGER,
+    tracked_at INTEGER NOT NULL,
+    finalized_at INTEGER,
+    deadline_at INTEGER NOT NULL,
+    grace_ends_at INTEGER NOT NULL,
+    stuck_at INTEGER NOT NULL,
+    outage_ms_before INTEGER NOT NULL,
+    metadata TEXT
+  ) STRICT;
+  CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
+  CREATE INDEX submissions_by_status ON submissions (status, id);
+  CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
+    WHEN OLD.status IN (${list(FINAL_STATUSES)}) AND NEW.status <> OLD.status
+    BEGIN SELECT RAISE(ABORT, 'a final status has no way out'); END;
+
+  -- One row per change, never altered. version counts from 1 per submission, seq over all.
+  CREATE TABLE history (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    submission INTEGER NOT NULL REFERENCES submissions (id),
+    version INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    previous_status TEXT,
+    upstream_state TEXT,
+    error TEXT,
+    answer TEXT,
+    UNIQUE (submission, version)
+  ) STRICT;
+  CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history
+    BEGIN SELECT RAISE(ABORT, 'history is append-only'); END;
+
+  -- What must be told to others, written with the change that it tells of.
+  CREATE TABLE outbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    upstream TEXT NOT NULL REFERENCES upstreams (name),
+    submission INTEGER REFERENCES submissions (id),
+    history_seq INTEGER REFERENCES history (seq)
+  ) STRICT;
+
+  -- Only hashes (SHA-256) are kept.
+  CREATE TABLE credentials (
+    hash BLOB PRIMARY KEY,
+    role TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
+];
+
+/** "dawa": marks the file as ours. */
+const APPLICATION_ID = 0x64617761;
+
+/** Brings the file to this program's schema; refuses one that is another program's or a newer dawatch's. */
+export function migrate(db: Database.Database, file: string): void {
+  const version = Number(db.pragma('user_version', { simple: true }));
+  const applicationId = Number(db.pragma('application_id', { simple: true }));
+  const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
+  if (applicationId !== APPLICATION_ID && tables > 0)
+    throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
+  if (version > MIGRATIONS.length)
+    throw new LedgerError(
+      'foreign',
+      `${file} was written by a newer dawatch (schema ${version}, this one knows ${MIGRATIONS.length}): upgrade dawatch`,
+    );
+  for (const [index, sql] of MIGRATIONS.entries()) {
+    if (index < version) continue;
+    db.transaction(() => {
+      db.exec(sql);
+      db.pragma(`application_id = ${APPLICATION_ID}`);
+      db.pragma(`user_version = ${index + 1}`);
+    }).immediate();
+  }
+}

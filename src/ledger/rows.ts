@@ -1,0 +1,67 @@
+import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts';
+
+export type SubmissionRow = {
+  id: number;
+  submission_id: string;
+  upstream: string;
+  status: Status;
+  watched: number;
+  stuck: number;
+  version: number;
+  polls: number;
+  polled_at: number | null;
+  tracked_at: number;
+  finalized_at: number | null;
+  deadline_at: number;
+  grace_ends_at: number;
+  stuck_at: number;
+  outage_ms_before: number;
+  metadata: string | null;
+  upstream_state: string | null;
+  error: string | null;
+  answer: string | null;
+};
+
+/** A submission with what its newest row of history says. */
+export const SELECT_SUBMISSION = `
+  SELECT s.*, h.upstream_state, h.error, h.answer
+  FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
+
+export function toSubmission(row: SubmissionRow): Submission {
+  return {
+    submissionId: row.submission_id,
+    upstream: row.upstream,
+    status: row.status,
+    watched: row.watched === 1,
+    stuck: row.stuck === 1,
+    version: row.version,
+    polls: row.polls,
+    polledAt: row.polled_at,
+    trackedAt: row.tracked_at,
+    finalizedAt: row.finalized_at,
+    deadlineAt: row.deadline_at,
+    graceEndsAt: row.grace_ends_at,
+    stuckAt: row.stuck_at,
+    outageMsBefore: row.outage_ms_before,
+    metadata: row.metadata === null ? null : JSON.parse(row.metadata),
+    upstreamState: row.upstream_state,
+    error: row.error,
+    answer: row.answer,
+  };
+}
+
+export type HistoryRow = {
+  seq: number;
+  version: number;
+  at: number;
+  status: Status;
+  previous_status: Status | null;
+  upstream_state: string | null;
+  error: string | null;
+  answer: string | null;
+};
+
+export function toHistoryEntry(row: HistoryRow): HistoryEntry {
+  const { previous_status, upstream_state, ...rest } = row;
+  return { ...rest, previousStatus: previous_status, upstreamState: upstream_state };
+}

@@ -1,0 +1,57 @@
+/** An entry knows its place in the heap, so that it can be moved or taken out in O(log n). */
+export type Due = { dueAt: number; place: number };
+
+/** A binary heap of entries, the earliest due first. */
+export class DueQueue<Entry extends Due> {
+  readonly #heap: Entry[] = [];
+
+  get earliest(): Entry | undefined {
+    return this.#heap[0];
+  }
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  add(entry: Entry): void {
+    this.#put(entry, this.#heap.length);
+    this.#rise(entry);
+  }
+
+  remove(entry: Entry): void {
+    const last = this.#heap.pop();
+    if (!last || last === entry) return;
+    this.#put(last, entry.place);
+    this.#rise(last);
+    this.#sink(last);
+  }
+
+  #rise(entry: Entry): void {
+    while (entry.place > 0) {
+      const parent = this.#heap[(entry.place - 1) >> 1];
+      if (!parent || parent.dueAt <= entry.dueAt) return;
+      this.#swap(entry, parent);
+    }
+  }
+
+  #sink(entry: Entry): void {
+    for (;;) {
+      const left = this.#heap[2 * entry.place + 1];
+      const right = this.#heap[2 * entry.place + 2];
+      const child = left && right && right.dueAt < left.dueAt ? right : left;
+      if (!child || child.dueAt >= entry.dueAt) return;
+      this.#swap(entry, child);
+    }
+  }
+
+  #swap(a: Entry, b: Entry): void {
+    const place = a.place;
+    this.#put(a, b.place);
+    this.#put(b, place);
+  }
+
+  #put(entry: Entry, place: number): void {
+    this.#heap[place] = entry;
+    entry.place = place;
+  }
+}

@@ -1,0 +1,178 @@
+import { BreakerState } from './breaker.ts';
+import type { Observation } from './classify.ts';
+import { UpstreamEventType } from './events.ts';
+import type { Pacer } from './pacer.ts';
+import type { Clock, MonitorLedger, PollEngine, Recorded, UpstreamChange } from './ports.ts';
+import type { TransitionContext } from './transition.ts';
+
+export type LaneDeps = {
+  upstream: string;
+  pacer: Pacer;
+  ledger: MonitorLedger;
+  engine: PollEngine;
+  clock: Clock;
+  recheck: boolean;
+  /** Every committed observation. */
+  onRecorded: (recorded: Recorded) => void;
+  /** The upstream went out, came back, or refuses us for another reason than before; committed. */
+  onUpstream: (change: UpstreamChange) => void;
+  /** The ledger did not take a write; it is tried again. */
+  onWriteFailed: (error: unknown) => void;
+};
+
+/** How long nothing is asked after the ledger did not take a write: answers that can't be kept are wasted requests. */
+const WRITE_RETRY_MS = 1_000;
+
+/**
+ * The loop of one upstream: pacer → engine → ledger → pacer. Answers that arrive together are committed together.
+ *
+ * A lane is idle until `start`, then polls until `stop`. While it polls there is always either an answer to come or a
+ * timer to go off, so nothing waits for ever; and what memory holds is rebuilt from the ledger by the next `start`.
+ */
+export class Lane {
+  readonly #deps: LaneDeps;
+  #running = false;
+  #outageMs = 0;
+  #arrived: Observation[] = [];
+  #cancelFlush: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #blockedUntil = 0;
+  #writeFailed = false;
+  /** Turns of the breaker that the ledger has not taken yet. */
+  readonly #turns: UpstreamChange[] = [];
+  readonly #batches = new Set<Promise<void>>();
+
+  constructor(deps: LaneDeps) {
+    this.#deps = deps;
+  }
+
+  /** Whether the ledger refused the newest write. */
+  get writeFailed(): boolean {
+    return this.#writeFailed;
+  }
+
+  get pacer(): Pacer {
+    return this.#deps.pacer;
+  }
+
+  /** How long the upstream has been out, in total; every time limit moves by it. */
+  outageMs(): number {
+    const { breaker } = this.#deps.pacer;
+    return this.#outageMs + (breaker.isOpen ? this.#deps.clock.now() - breaker.openedAt : 0);
+  }
+
+  start(): void {
+    const { pacer, ledger, clock, upstream } = this.#deps;
+    const now = clock.now();
+    const record = ledger.upstream(upstream);
+    this.#outageMs = record.outageMs;
+    if (record.outSince !== null) pacer.restoreOutage(record.state, record.outSince, now);
+    if (record.polledAt !== null) pacer.exhaustBudget(now);
+    for (const item of ledger.watched(upstream)) pacer.resume(item);
+    this.#running = true;
+    this.wake();
+  }
+
+  /** Asks nothing more, and waits for the batches under way; what they say is committed. */
+  async stop(): Promise<void> {
+    this.#running = false;
+    this.#cancelTimer?.();
+    await Promise.all(this.#batches);
+    this.#flush();
+  }
+
+  /** Something is new: submissions were added, answers came, or a timer went off. Hands out what is due. */
+  wake(): void {
+    if (!this.#running) return;
+    const { pacer, clock } = this.#deps;
+    const now = clock.now();
+    if (now >= this.#blockedUntil) {
+      const submissionIds = pacer.next(now);
+      if (submissionIds.length > 0) this.#poll(submissionIds);
+    }
+    this.#cancelTimer?.();
+    const wakeAt = Math.max(pacer.wakeAt(), this.#blockedUntil);
+    if (wakeAt === Number.POSITIVE_INFINITY) return;
+    this.#cancelTimer = clock.after(Math.max(1, wakeAt - now), () => this.wake());
+  }
+
+  #poll(submissionIds: string[]): void {
+    const { engine, upstream } = this.#deps;
+    const batch = engine.poll({ upstream, submissionIds }, (observation) => this.#arrive(observation));
+    const ended = batch.finally(() => this.#batches.delete(ended));
+    this.#batches.add(ended);
+  }
+
+  #arrive(observation: Observation): void {
+    this.#arrived.push(observation);
+    this.#cancelFlush ??= this.#deps.clock.after(0, () => this.#flush());
+  }
+
+  /** One transaction for everything that arrived since the last one. */
+  #flush(): void {
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    const observations = this.#arrived;
+    if (observations.length === 0) return;
+    this.#arrived = [];
+    try {
+      this.#learn(observations, this.#deps.ledger.record(observations, this.#context()));
+      this.#saveTurns();
+      this.#writeFailed = false;
+    } catch (error) {
+      this.#postpone(observations, error);
+    }
+    this.wake();
+  }
+
+  #learn(observations: Observation[], recorded: Recorded[]): void {
+    const { pacer, clock, onRecorded } = this.#deps;
+    const now = clock.now();
+    const watched = new Map(recorded.map(({ submission }) => [submission.submissionId, submission.watched]));
+    for (const observation of observations) {
+      const state = pacer.observe(observation, watched.get(observation.submissionId) ?? false, now);
+      if (state !== null) this.#turn(state, now);
+    }
+    for (const entry of recorded) onRecorded(entry);
+  }
+
+  #context(): TransitionContext {
+    return {
+      outageMs: this.outageMs(),
+      upstreamUp: !this.#deps.pacer.breaker.isOpen,
+      recheck: this.#deps.recheck,
+    };
+  }
+
+  /** The begin and end of an outage are kept, so that time limits count it even if this process dies within. */
+  #turn(state: BreakerState, now: number): void {
+    const { openedAt } = this.#deps.pacer.breaker;
+    const closed = state === BreakerState.closed;
+    if (closed) this.#outageMs += now - openedAt;
+    const record = { state, outSince: closed ? null : openedAt, outageMs: this.#outageMs };
+    this.#turns.push({ upstream: this.#deps.upstream, at: now, event: EVENT_OF[state], record });
+  }
+
+  #saveTurns(): void {
+    for (let turn = this.#turns[0]; turn; turn = this.#turns[0]) {
+      this.#deps.ledger.recordUpstream(turn);
+      this.#turns.shift();
+      this.#deps.onUpstream(turn);
+    }
+  }
+
+  /** The answers are lost, the submissions are not: they are asked about again once the ledger can write. */
+  #postpone(observations: Observation[], error: unknown): void {
+    const { pacer, clock, onWriteFailed } = this.#deps;
+    this.#writeFailed = true;
+    this.#blockedUntil = clock.now() + WRITE_RETRY_MS;
+    for (const { submissionId } of observations) pacer.retry(submissionId, this.#blockedUntil);
+    onWriteFailed(error);
+  }
+}
+
+const EVENT_OF = {
+  [BreakerState.closed]: UpstreamEventType.up,
+  [BreakerState.down]: UpstreamEventType.down,
+  [BreakerState.unauthorized]: UpstreamEventType.unauthorized,
+} as const satisfies Record<BreakerState, UpstreamEventType>;

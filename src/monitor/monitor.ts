@@ -1,0 +1,154 @@
+import type { PacingPolicy } from './backoff.ts';
+import type { BreakerState } from './breaker.ts';
+import { Lane } from './lane.ts';
+import { Pacer, type PacerSettings } from './pacer.ts';
+import type { Clock, MonitorLedger, PollEngine, Recorded, TrackResult, UpstreamChange } from './ports.ts';
+import { isFinal, type Submission, type TrackRequest } from './submission.ts';
+
+export type MonitorSettings = {
+  /** By upstream. */
+  pacers: ReadonlyMap<string, PacerSettings>;
+  policy: PacingPolicy;
+  /** Whether a finalized submission is asked about once more, after the pacer's recheckMs. */
+  recheck: boolean;
+};
+
+/** What happens inside the monitor, for logs and for who shows it live. Everything told here is committed. */
+export type MonitorListener = {
+  recorded?: (recorded: Recorded) => void;
+  upstream?: (change: UpstreamChange) => void;
+  writeFailed?: (error: unknown) => void;
+};
+
+export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
+
+/** Watches submissions until they are final: one lane per upstream over one ledger. */
+export class Monitor {
+  readonly #ledger: MonitorLedger;
+  readonly #clock: Clock;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #waiting = new Map<string, Set<() => void>>();
+  readonly #listener: MonitorListener;
+  #stopping: Promise<void> | undefined;
+
+  constructor(deps: {
+    settings: MonitorSettings;
+    ledger: MonitorLedger;
+    engine: PollEngine;
+    clock: Clock;
+    random: () => number;
+    listener?: MonitorListener;
+  }) {
+    const { settings, ledger, engine, clock, random, listener = {} } = deps;
+    this.#ledger = ledger;
+    this.#clock = clock;
+    this.#listener = listener;
+    for (const [upstream, pacerSettings] of settings.pacers) {
+      const pacer = new Pacer({ settings: pacerSettings, policy: settings.policy, random });
+      const { recheck } = settings;
+      const onRecorded = (recorded: Recorded) => this.#recorded(recorded);
+      const onUpstream = (change: UpstreamChange) => listener.upstream?.(change);
+      const onWriteFailed = (error: unknown) => listener.writeFailed?.(error);
+      const lane = new Lane({ upstream, pacer, ledger, engine, clock, recheck, onRecorded, onUpstream, onWriteFailed });
+      this.#lanes.set(upstream, lane);
+    }
+  }
+
+  /** Goes on with everything the ledger has open. */
+  start(): void {
+    for (const lane of this.#lanes.values()) lane.start();
+  }
+
+  /** Asks nothing more, waits for answers under way and commits them; whoever waits is told at once. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  hasUpstream(name: string): boolean {
+    return this.#lanes.has(name);
+  }
+
+  /** Commits, then asks. All of them or none; what is tracked already stays as it is. Throws if the ledger can't write. */
+  track(requests: readonly TrackRequest[]): TrackResult {
+    const now = this.#clock.now();
+    const result = this.#ledger.track(requests, now);
+    if (result.kind === 'conflict') return result;
+    const touched = new Set<Lane>();
+    for (const { submission, isNew } of result.submissions) {
+      const lane = this.#lanes.get(submission.upstream);
+      if (!isNew || !lane) continue;
+      lane.pacer.add({ submissionId: submission.submissionId, trackedAt: now, seen: false, dueAt: now });
+      touched.add(lane);
+    }
+    for (const lane of touched) lane.wake();
+    return result;
+  }
+
+  /** Stops asking about a submission; one that is final stays as it is. Undefined: never tracked. */
+  cancel(submissionId: string): Submission | undefined {
+    const cancelled = this.#ledger.cancel(submissionId, this.#clock.now());
+    if (!cancelled) return undefined;
+    const { submission } = cancelled;
+    this.#lanes.get(submission.upstream)?.pacer.remove(submissionId);
+    this.#tell(submissionId);
+    return submission;
+  }
+
+  /**
+   * Resolves once the submission is final, the time is over, the monitor stops, or `signal` aborts; then look at it.
+   * `current` reads it now: whoever becomes final in between is not missed.
+   */
+  waitUntilFinal(current: () => Submission | undefined, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    const submission = current();
+    if (!submission || isFinal(submission.status) || this.#stopping || signal?.aborted) return Promise.resolve();
+    const { submissionId } = submission;
+    return new Promise((resolve) => {
+      const done = () => {
+        cancelTimer();
+        signal?.removeEventListener('abort', done);
+        waiters.delete(done);
+        if (waiters.size === 0) this.#waiting.delete(submissionId);
+        resolve();
+      };
+      const waiters = this.#waiting.get(submissionId) ?? new Set();
+      this.#waiting.set(submissionId, waiters.add(done));
+      const cancelTimer = this.#clock.after(timeoutMs, done);
+      signal?.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  /** When time is up for a submission: its deadline, moved by the outages of its upstream while it is open. */
+  deadlineAt(submission: Submission): number {
+    if (isFinal(submission.status)) return submission.deadlineAt;
+    const outageMs = this.#lanes.get(submission.upstream)?.outageMs() ?? submission.outageMsBefore;
+    return submission.deadlineAt + outageMs - submission.outageMsBefore;
+  }
+
+  health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
+    const lanes = [...this.#lanes];
+    return {
+      ledgerWritable: lanes.every(([, lane]) => !lane.writeFailed),
+      upstreams: lanes.map(([upstream, { pacer }]) => ({
+        upstream,
+        state: pacer.breaker.state,
+        tracked: pacer.size,
+        inFlight: pacer.inFlight,
+      })),
+    };
+  }
+
+  async #stop(): Promise<void> {
+    for (const submissionId of [...this.#waiting.keys()]) this.#tell(submissionId);
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.stop()));
+  }
+
+  #recorded(recorded: Recorded): void {
+    if (isFinal(recorded.submission.status)) this.#tell(recorded.submission.submissionId);
+    this.#listener.recorded?.(recorded);
+  }
+
+  #tell(submissionId: string): void {
+    for (const done of [...(this.#waiting.get(submissionId) ?? [])]) done();
+  }
+}

@@ -1,0 +1,247 @@
+import type { PacingPolicy } from './backoff.ts';
+import { Breaker, type BreakerSettings, type BreakerState, type Health } from './breaker.ts';
+import { Budget, type BudgetSettings } from './budget.ts';
+import type { Observation } from './classify.ts';
+import { type Due, DueQueue } from './due-queue.ts';
+
+export type PacerSettings = {
+  budget: BudgetSettings;
+  breaker: BreakerSettings;
+  /** A batch without an answer for so long is lost, and its submissions are asked about again. */
+  leaseMs: number;
+  /** A finalized submission that stays watched is asked about again after this. */
+  recheckMs: number;
+};
+
+/** A submission the pacer is to ask about. `seen`: the upstream has shown it before. */
+export type Paced = { submissionId: string; trackedAt: number; seen: boolean; dueAt: number };
+
+/** A submission to go on with after a restart, as the ledger knows it. */
+export type Watched = {
+  submissionId: string;
+  trackedAt: number;
+  seen: boolean;
+  polledAt: number | null;
+  finalizedAt: number | null;
+};
+
+/** In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`. */
+type Entry = Paced & Due & { inFlight: boolean; removed: boolean };
+
+/** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
+const MAX_PAUSE_MS = 60_000;
+
+/**
+ * The brain of one upstream: which submissions to ask about next, and how many at all. It owns the request budget and the
+ * breaker, so both hold however many hands do the asking. Pure: no I/O, no clock of its own, nothing kept outside memory.
+ */
+export class Pacer {
+  readonly #settings: PacerSettings;
+  readonly #policy: PacingPolicy;
+  readonly #random: () => number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #waiting = new DueQueue<Entry>();
+  readonly #leased = new DueQueue<Entry>();
+  readonly #budget: Budget;
+  readonly #breaker: Breaker;
+  /** How many of them the upstream has shown before. */
+  #seen = 0;
+  #pausedUntil = Number.NEGATIVE_INFINITY;
+  #throttledInARow = 0;
+
+  constructor(deps: { settings: PacerSettings; policy: PacingPolicy; random: () => number }) {
+    this.#settings = deps.settings;
+    this.#policy = deps.policy;
+    this.#random = deps.random;
+    this.#budget = new Budget(deps.settings.budget);
+    this.#breaker = new Breaker(deps.settings.breaker, deps.random);
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get inFlight(): number {
+    return this.#leased.size;
+  }
+
+  get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt'> {
+    return this.#breaker;
+  }
+
+  /** Takes up an outage that a process before this one saw begin. */
+  restoreOutage(state: BreakerState, openedAt: number, now: number): void {
+    this.#breaker.restore(state, openedAt, now);
+  }
+
+  /** Treats the whole budget as spent: a process before this one may have sent requests nobody recorded. */
+  exhaustBudget(now: number): void {
+    this.#budget.exhaust(now);
+  }
+
+  add(item: Paced): void {
+    if (this.#entries.has(item.submissionId)) return;
+    const { submissionId, trackedAt, seen, dueAt } = item;
+    const entry = { submissionId, trackedAt, seen, dueAt, place: 0, inFlight: false, removed: false };
+    this.#entries.set(submissionId, entry);
+    this.#waiting.add(entry);
+    if (seen) this.#seen++;
+  }
+
+  /** Goes on with a submission where a process before this one stopped. */
+  resume(item: Watched): void {
+    const { submissionId, trackedAt, seen, polledAt } = item;
+    const dueAt = polledAt === null ? trackedAt : polledAt + this.#delayMs(item, polledAt);
+    this.add({ submissionId, trackedAt, seen, dueAt });
+  }
+
+  /** Asks no more about it. One in flight keeps its place in the concurrency until its answer comes. */
+  remove(submissionId: string): void {
+    const entry = this.#entries.get(submissionId);
+    if (!entry) return;
+    if (entry.inFlight) entry.removed = true;
+    else this.#forget(entry);
+  }
+
+  /** The ids to ask about now. They are spent from the budget and in flight until observed, or lost after the lease. */
+  next(now: number): string[] {
+    this.#reclaimLost(now);
+    const batch: string[] = [];
+    const allowance = this.#allowance(now);
+    while (batch.length < allowance) {
+      const entry = this.#waiting.earliest;
+      // A probe takes whatever comes next, due or not: an outage must not last longer than it does.
+      if (!entry || (entry.dueAt > now && !this.#breaker.isOpen)) break;
+      this.#waiting.remove(entry);
+      entry.inFlight = true;
+      entry.dueAt = now + this.#settings.leaseMs;
+      this.#leased.add(entry);
+      batch.push(entry.submissionId);
+    }
+    this.#budget.spend(batch.length, now);
+    if (batch.length > 0 && this.#breaker.isOpen) this.#breaker.probing(now);
+    return batch;
+  }
+
+  /** The earliest moment at which `next` can give anything, if nothing is added or observed before. */
+  wakeAt(): number {
+    const leaseEnds = this.#leased.earliest?.dueAt ?? Number.POSITIVE_INFINITY;
+    const waiting = this.#waiting.earliest;
+    if (!waiting || this.inFlight >= this.#budget.concurrency) return leaseEnds;
+    const dueAt = this.#breaker.isOpen ? this.#breaker.probeAt : waiting.dueAt;
+    return Math.min(leaseEnds, Math.max(dueAt, this.#pausedUntil, this.#budget.availableAt()));
+  }
+
+  /**
+   * Learns from an answer: when to ask about this submission again, and how the upstream is.
+   * Returns the breaker's new state if the answer changed it.
+   */
+  observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
+    this.#pause(observation, now);
+    const entry = this.#entries.get(observation.submissionId);
+    const changed = this.#breaker.observe(this.#health(observation, entry?.seen ?? false), now);
+    if (!entry) return changed;
+    if (!watched || entry.removed) {
+      this.#forget(entry);
+      return changed;
+    }
+    if (isSeen(observation) && !entry.seen) {
+      entry.seen = true;
+      this.#seen++;
+    }
+    const finalizedAt = observation.kind === 'finalized' ? now : null;
+    this.#wait(entry, now + this.#delayMs({ trackedAt: entry.trackedAt, finalizedAt }, now));
+    return changed;
+  }
+
+  /** Asks about a submission again soon, because its answer could not be kept. */
+  retry(submissionId: string, dueAt: number): void {
+    const entry = this.#entries.get(submissionId);
+    if (!entry) return;
+    if (entry.removed) this.#forget(entry);
+    else this.#wait(entry, dueAt);
+  }
+
+  #delayMs(item: { trackedAt: number; finalizedAt: number | null }, now: number): number {
+    if (item.finalizedAt !== null) return Math.max(0, item.finalizedAt + this.#settings.recheckMs - now);
+    return this.#policy({ ageMs: now - item.trackedAt, random: this.#random });
+  }
+
+  #allowance(now: number): number {
+    if (now < this.#pausedUntil) return 0;
+    if (this.#breaker.isOpen && now < this.#breaker.probeAt) return 0;
+    const most = this.#breaker.isOpen ? 1 : this.#budget.concurrency;
+    return this.#budget.available(now, Math.min(most, this.#budget.concurrency - this.inFlight));
+  }
+
+  /** A lost one has no place before the others: it is due now, like they are. */
+  #reclaimLost(now: number): void {
+    for (let entry = this.#leased.earliest; entry && entry.dueAt <= now; entry = this.#leased.earliest) {
+      if (entry.removed) this.#forget(entry);
+      else this.#wait(entry, now);
+    }
+  }
+
+  #wait(entry: Entry, dueAt: number): void {
+    this.#queueOf(entry).remove(entry);
+    entry.inFlight = false;
+    entry.dueAt = dueAt;
+    this.#waiting.add(entry);
+  }
+
+  #forget(entry: Entry): void {
+    this.#queueOf(entry).remove(entry);
+    this.#entries.delete(entry.submissionId);
+    if (entry.seen) this.#seen--;
+  }
+
+  #queueOf(entry: Entry): DueQueue<Entry> {
+    return entry.inFlight ? this.#leased : this.#waiting;
+  }
+
+  #pause(observation: Observation, now: number): void {
+    if (observation.kind === 'throttled') {
+      if (observation.retryAfterMs !== null) this.#pauseUntil(now + observation.retryAfterMs);
+      // Answers to requests sent before the pause tell nothing new: without a time of their own they don't make it longer.
+      if (now < this.#pausedUntil) return;
+      this.#pauseUntil(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
+      this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);
+    } else if (observation.kind === 'unavailable' && observation.retryAfterMs !== null) {
+      this.#pauseUntil(now + observation.retryAfterMs);
+    } else if (now >= this.#pausedUntil) {
+      this.#throttledInARow = 0;
+    }
+  }
+
+  #pauseUntil(until: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, until);
+  }
+
+  #health(observation: Observation, seenBefore: boolean): Health {
+    switch (observation.kind) {
+      case 'pending':
+      case 'finalized':
+      case 'error':
+      case 'rejected':
+        return 'up';
+      case 'not_found':
+        if (!observation.ambiguous) return 'up';
+        // "Record not found" with a 500 is also how its database fails. Of a submission that it has shown before it is
+        // that; of a new one it says nothing, unless there is none of the others left to tell by.
+        if (seenBefore) return 'down';
+        return this.#breaker.isOpen && this.#seen === 0 ? 'up' : 'neutral';
+      case 'unavailable':
+        return 'down';
+      case 'unauthorized':
+        return 'unauthorized';
+      case 'throttled':
+        return 'neutral';
+      default:
+        return observation satisfies never;
+    }
+  }
+}
+
+function isSeen(observation: Observation): boolean {
+  return observation.kind === 'pending' || observation.kind === 'error' || observation.kind === 'finalized';
+}

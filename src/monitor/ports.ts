@@ -1,0 +1,70 @@
+import type { BreakerState } from './breaker.ts';
+import type { Observation } from './classify.ts';
+import type { UpstreamEventType } from './events.ts';
+import type { Watched } from './pacer.ts';
+import type { Status, Submission, TrackRequest } from './submission.ts';
+import type { Outcome, TransitionContext } from './transition.ts';
+
+/** The time, in epoch milliseconds, and a timer. It never jumps: it follows the monotonic clock from the start. */
+export type Clock = {
+  now(): number;
+  /** Runs once after `delayMs` (0: as soon as the current work is done). Returns how to call it off. */
+  after(delayMs: number, run: () => void): () => void;
+};
+
+/** Submissions of one upstream to ask about, one request each. */
+export type Batch = { upstream: string; submissionIds: readonly string[] };
+
+/**
+ * A pair of hands. A poll is an idempotent read: a batch may be lost or answered twice.
+ * `report` is called once per submission, as its answer arrives. The promise resolves when the batch is through; it
+ * never rejects, because a failure is an observation too.
+ */
+export type PollEngine = {
+  poll(batch: Batch, report: (observation: Observation) => void): Promise<void>;
+};
+
+/** What one observation did, after it was committed. */
+export type Recorded = {
+  observation: Observation;
+  outcome: Outcome;
+  previousStatus: Status;
+  /** As it is now. */
+  submission: Submission;
+};
+
+export type TrackResult =
+  | { kind: 'tracked'; submissions: { submission: Submission; isNew: boolean }[] }
+  /** The request at `index` names another upstream than the one this submission is tracked at. Nothing was kept. */
+  | { kind: 'conflict'; index: number; submission: Submission };
+
+/** How an upstream was when the ledger last heard of it. */
+export type UpstreamRecord = {
+  state: BreakerState;
+  /** When the outage began, if there is one. */
+  outSince: number | null;
+  /** The sum of its past outages. */
+  outageMs: number;
+  /** When the last answer was recorded. */
+  polledAt: number | null;
+};
+
+/** The truth, as the monitor needs it. Every method is one transaction, committed when it returns. */
+export type MonitorLedger = {
+  /** All of them or none; a submission that is tracked already stays as it is. */
+  track(requests: readonly TrackRequest[], now: number): TrackResult;
+  /** Undefined: never tracked. A final submission stays as it is. */
+  cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined;
+  /** Observations of submissions that are not tracked are passed over; one older than what is known changes nothing. */
+  record(observations: readonly Observation[], context: TransitionContext): Recorded[];
+  watched(upstream: string): Iterable<Watched>;
+  upstream(name: string): UpstreamRecord;
+  recordUpstream(change: UpstreamChange): void;
+};
+
+export type UpstreamChange = {
+  upstream: string;
+  at: number;
+  event: UpstreamEventType;
+  record: Omit<UpstreamRecord, 'polledAt'>;
+};

@@ -1,0 +1,86 @@
+/** Our status of a submission. The upstream's own `state` is kept beside it, as it came. */
+export const Status = {
+  /** Accepted, not seen upstream yet. */
+  tracking: 'tracking',
+  /** Seen upstream, not final. */
+  pending: 'pending',
+  /** The upstream says Error. Provisional: it re-sends failed submissions. */
+  failing: 'failing',
+  finalized: 'finalized',
+  /** Still Error at the deadline. */
+  failed: 'failed',
+  /** Never found within its grace. */
+  unknown: 'unknown',
+  /** The upstream refuses the id. */
+  rejected: 'rejected',
+  /** The deadline passed. */
+  expired: 'expired',
+  /** Stopped by its owner. */
+  cancelled: 'cancelled',
+} as const;
+export type Status = (typeof Status)[keyof typeof Status];
+
+export const STATUSES = Object.values(Status);
+export const FINAL_STATUSES = [
+  Status.finalized,
+  Status.failed,
+  Status.unknown,
+  Status.rejected,
+  Status.expired,
+  Status.cancelled,
+] as const;
+
+const finals: ReadonlySet<Status> = new Set(FINAL_STATUSES);
+export function isFinal(status: Status): boolean {
+  return finals.has(status);
+}
+
+/** Printable ASCII without spaces: upstreams decide what a valid id is, a UUID is only the usual form. */
+export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
+
+/** A request to track one submission, complete: every default is filled in. Times are epoch milliseconds. */
+export type TrackRequest = {
+  submissionId: string;
+  upstream: string;
+  deadlineAt: number;
+  /** Until then "not found" only means "not yet". */
+  graceEndsAt: number;
+  /** From then on a submission that is still open is told to be stuck, once. */
+  stuckAt: number;
+  metadata: Record<string, unknown> | null;
+};
+
+/** A submission as the ledger knows it. Times are epoch milliseconds. */
+export type Submission = TrackRequest & {
+  status: Status;
+  trackedAt: number;
+  finalizedAt: number | null;
+  /** When the newest recorded answer arrived. */
+  polledAt: number | null;
+  /** Requests spent on it. */
+  polls: number;
+  /** How long the upstream had been out, in total, when tracking began; every later outage moves the three times above. */
+  outageMsBefore: number;
+  stuck: boolean;
+  /** Whether the pacer still asks about it: open, or finalized and due for its recheck. */
+  watched: boolean;
+  /** The number of its newest history row, counted from 1 without holes. */
+  version: number;
+  /** From the upstream's newest answer. */
+  upstreamState: string | null;
+  error: string | null;
+  /** The upstream's newest envelope, the JSON text as it came. */
+  answer: string | null;
+};
+
+/** One row of the append-only history: a submission after one change. */
+export type HistoryEntry = {
+  seq: number;
+  version: number;
+  at: number;
+  status: Status;
+  previousStatus: Status | null;
+  upstreamState: string | null;
+  error: string | null;
+  answer: string | null;
+};

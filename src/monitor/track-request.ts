@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import { SUBMISSION_ID_PATTERN, type TrackRequest } from './submission.ts';
+
+export const MAX_IDS_PER_REQUEST = 10_000;
+const MAX_METADATA_BYTES = 4_096;
+const MAX_LIMIT_S = 366 * 86_400;
+
+export const submissionIdSchema = z
+  .string()
+  .regex(SUBMISSION_ID_PATTERN, 'a submission id is 1 to 128 printable ASCII characters without spaces')
+  .describe('The id that the upstream handed out, compared exactly');
+
+const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
+
+/** What a client sends to have submissions tracked, over HTTP or a queue. */
+export const trackBodySchema = z
+  .strictObject({
+    submission_id: submissionIdSchema.optional(),
+    submission_ids: z
+      .array(submissionIdSchema)
+      .min(1)
+      .max(MAX_IDS_PER_REQUEST)
+      .optional()
+      .describe(`Up to ${MAX_IDS_PER_REQUEST} ids; taken whole or not at all`),
+    upstream: z.string().max(32).optional().describe('Which of the configured upstreams; "default" if absent'),
+    deadline: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe('Until when it may become final, ISO 8601; then it ends as failed or expired'),
+    unknown_grace_s: secondsSchema.optional().describe('Seconds for which "not found" only means "not yet"'),
+    stuck_after_s: secondsSchema.optional().describe('Seconds after which it is told to be stuck while it is open'),
+    metadata: z
+      .record(z.string(), z.unknown())
+      .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
+      .optional()
+      .describe('Anything you want back with it; an object'),
+  })
+  .refine((body) => (body.submission_id === undefined) !== (body.submission_ids === undefined), {
+    error: 'exactly one of submission_id and submission_ids is needed',
+  });
+export type TrackBody = z.output<typeof trackBodySchema>;
+
+export type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckAfterMs: number };
+
+export type TrackRequests =
+  | { kind: 'requests'; requests: TrackRequest[] }
+  /** `field`: the one that is wrong. */
+  | { kind: 'invalid'; field: 'deadline' | 'upstream'; reason: string };
+
+/** Turns a valid body into complete requests, each id once. */
+export function toTrackRequests(
+  body: TrackBody,
+  context: { now: number; defaults: TrackDefaults; hasUpstream: (name: string) => boolean },
+): TrackRequests {
+  const { now, defaults } = context;
+  const upstream = body.upstream ?? 'default';
+  if (!context.hasUpstream(upstream))
+    return { kind: 'invalid', field: 'upstream', reason: `no upstream is named ${JSON.stringify(upstream)}` };
+  const deadlineAt = body.deadline === undefined ? now + defaults.deadlineMs : Date.parse(body.deadline);
+  if (deadlineAt <= now) return { kind: 'invalid', field: 'deadline', reason: 'the deadline is not in the future' };
+  if (deadlineAt > now + MAX_LIMIT_S * 1_000)
+    return { kind: 'invalid', field: 'deadline', reason: 'the deadline is more than 366 days away' };
+  const shared = {
+    upstream,
+    deadlineAt,
+    graceEndsAt: now + milliseconds(body.unknown_grace_s, defaults.unknownGraceMs),
+    stuckAt: now + milliseconds(body.stuck_after_s, defaults.stuckAfterMs),
+    metadata: body.metadata ?? null,
+  };
+  const ids = new Set(body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]));
+  return { kind: 'requests', requests: [...ids].map((submissionId) => ({ submissionId, ...shared })) };
+}
+
+function milliseconds(seconds: number | undefined, fallbackMs: number): number {
+  return seconds === undefined ? fallbackMs : Math.round(seconds * 1_000);
+}
+
+function fits(metadata: unknown): boolean {
+  try {
+    return Buffer.byteLength(JSON.stringify(metadata)) <= MAX_METADATA_BYTES;
+  } catch {
+    // Nested too deeply to be written down.
+    return false;
+  }
+}

@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { observation } from '../support/domain.ts';
+import { createPacer, DELAY_MS, drain, ids, LEASE_MS, paced, pacerOf, RECHECK_MS } from '../support/pacing.ts';
+
+describe('whom to ask next', () => {
+  it('gives what is due, the longest overdue first, and nothing that is not', () => {
+    const pacer = createPacer();
+    for (const [id, dueAt] of Object.entries({ late: 30, now: 50, soon: 51, first: 10 }))
+      pacer.add(paced(id, { dueAt }));
+    expect(pacer.next(50)).toEqual(['first', 'late', 'now']);
+    expect(pacer.wakeAt()).toBe(51);
+    expect(pacer.next(51)).toEqual(['soon']);
+  });
+
+  it('gives none twice before it was answered', () => {
+    const pacer = pacerOf(['a']);
+    expect(pacer.next(0)).toEqual(['a']);
+    expect(pacer.next(LEASE_MS - 1)).toEqual([]);
+  });
+
+  it('asks again after the delay of its policy', () => {
+    const pacer = pacerOf(['a']);
+    pacer.next(0);
+    pacer.observe(observation('pending', 100, 'a'), true, 100);
+    expect(pacer.wakeAt()).toBe(100 + DELAY_MS);
+    expect(pacer.next(100 + DELAY_MS - 1)).toEqual([]);
+    expect(pacer.next(100 + DELAY_MS)).toEqual(['a']);
+  });
+
+  it('knows a submission once, however often it is added, even while it is in flight', () => {
+    const pacer = pacerOf(['a', 'a']);
+    expect(drain(pacer, 0)).toEqual(['a']);
+    pacer.add(paced('a'));
+    expect(pacer).toMatchObject({ size: 1, inFlight: 1 });
+    expect(drain(pacer, 0)).toEqual([]);
+  });
+
+  it('has nothing to wake for when there is nobody', () => {
+    expect(createPacer().wakeAt()).toBe(Number.POSITIVE_INFINITY);
+    expect(createPacer().next(0)).toEqual([]);
+  });
+
+  it('asks a finalized submission once more after the time of its recheck, if it stays watched', () => {
+    const pacer = pacerOf(['a', 'b']);
+    pacer.next(0);
+    pacer.observe(observation('finalized', 5, 'a'), true, 5);
+    pacer.observe(observation('finalized', 5, 'b'), false, 5);
+    expect(pacer.size).toBe(1);
+    expect(pacer.next(5 + RECHECK_MS - 1)).toEqual([]);
+    expect(pacer.next(5 + RECHECK_MS)).toEqual(['a']);
+  });
+
+  it('asks again at the moment named when an answer could not be kept', () => {
+    const pacer = pacerOf(['a']);
+    pacer.next(0);
+    pacer.retry('a', 300);
+    pacer.retry('nobody', 300);
+    expect(pacer).toMatchObject({ size: 1, inFlight: 0 });
+    expect(pacer.next(299)).toEqual([]);
+    expect(pacer.next(300)).toEqual(['a']);
+  });
+});
+
+describe('after a restart', () => {
+  const watched = { submissionId: 'a', trackedAt: 1_000, seen: true, polledAt: null, finalizedAt: null };
+
+  it('asks at once about one that was never asked about', () => {
+    const pacer = createPacer();
+    pacer.resume(watched);
+    expect(pacer.next(1_000)).toEqual(['a']);
+  });
+
+  it('goes on with the distance to the last answer', () => {
+    const pacer = createPacer();
+    pacer.resume({ ...watched, polledAt: 5_000 });
+    expect(pacer.wakeAt()).toBe(5_000 + DELAY_MS);
+  });
+
+  it('asks a finalized one when its recheck is due, and at once when that is past', () => {
+    const pacer = createPacer();
+    pacer.resume({ ...watched, polledAt: 9_000, finalizedAt: 8_000 });
+    expect(pacer.wakeAt()).toBe(8_000 + RECHECK_MS);
+    pacer.resume({ ...watched, submissionId: 'b', polledAt: 500_000, finalizedAt: 8_000 });
+    pacer.remove('a');
+    expect(pacer.wakeAt()).toBe(500_000);
+  });
+
+  it('does not go on with one that it has already', () => {
+    const pacer = pacerOf(['a']);
+    pacer.resume({ ...watched, polledAt: 5_000 });
+    expect(pacer.size).toBe(1);
+    expect(pacer.next(0)).toEqual(['a']);
+  });
+});
+
+describe('the budget', () => {
+  it('caps a batch, and names the moment when more may be sent', () => {
+    const pacer = pacerOf(ids(5), { requests: 3, perMs: 1_000 });
+    expect(drain(pacer, 0)).toHaveLength(3);
+    expect(pacer.wakeAt()).toBe(1_000);
+    expect(pacer.next(999)).toEqual([]);
+    expect(drain(pacer, 1_000)).toEqual(['s3', 's4']);
+  });
+
+  it('is not given back by an answer or a removal', () => {
+    const pacer = pacerOf(ids(4), { requests: 2 });
+    for (const id of pacer.next(0)) pacer.observe(observation('pending', 1, id), false, 1);
+    expect(pacer.next(1)).toEqual([]);
+    pacer.remove('s2');
+    expect(pacer.next(1)).toEqual([]);
+  });
+
+  it('is whole only after one window when it was exhausted', () => {
+    const pacer = pacerOf(ids(2), { requests: 2 });
+    pacer.exhaustBudget(500);
+    expect(pacer.next(1_499)).toEqual([]);
+    expect(pacer.wakeAt()).toBe(1_500);
+    expect(pacer.next(1_500)).toHaveLength(2);
+  });
+});
+
+describe('the concurrency', () => {
+  it('caps what is in flight; each answer makes room for one', () => {
+    const pacer = pacerOf(ids(5), { concurrency: 2 });
+    expect(drain(pacer, 0)).toEqual(['s0', 's1']);
+    expect(pacer.inFlight).toBe(2);
+    pacer.observe(observation('pending', 1, 's1'), true, 1);
+    expect(drain(pacer, 1)).toEqual(['s2']);
+    pacer.retry('s0', 900);
+    expect(drain(pacer, 2)).toEqual(['s3']);
+  });
+
+  it('a second answer to the same question makes no second room', () => {
+    const pacer = pacerOf(ids(5), { concurrency: 2 });
+    pacer.next(0);
+    for (const at of [1, 2]) pacer.observe(observation('pending', at, 's0'), true, at);
+    expect(pacer.inFlight).toBe(1);
+    expect(drain(pacer, 2)).toEqual(['s2']);
+  });
+
+  it('an answer about somebody unknown makes no room and adds nobody', () => {
+    const pacer = pacerOf(ids(2), { concurrency: 1 });
+    pacer.next(0);
+    pacer.observe(observation('pending', 1, 'stranger'), true, 1);
+    expect(pacer).toMatchObject({ size: 2, inFlight: 1 });
+  });
+});
+
+describe('a removal', () => {
+  it('takes a waiting submission out', () => {
+    const pacer = pacerOf(['a', 'b']);
+    pacer.remove('a');
+    pacer.remove('a');
+    pacer.remove('nobody');
+    expect(drain(pacer, 0)).toEqual(['b']);
+  });
+
+  it('while in flight makes room only when its answer comes, which brings nobody back', () => {
+    const pacer = pacerOf(['a', 'b'], { concurrency: 1 });
+    expect(pacer.next(0)).toEqual(['a']);
+    pacer.remove('a');
+    expect(pacer.inFlight).toBe(1);
+    expect(pacer.next(0)).toEqual([]);
+    pacer.observe(observation('pending', 1, 'a'), true, 1);
+    expect(pacer).toMatchObject({ size: 1, inFlight: 0 });
+    expect(drain(pacer, LEASE_MS)).toEqual(['b']);
+  });
+
+  it('happens by itself when an answer ends the watch', () => {
+    const pacer = pacerOf(['a']);
+    pacer.next(0);
+    pacer.observe(observation('rejected', 1, 'a'), false, 1);
+    expect(pacer).toMatchObject({ size: 0, inFlight: 0 });
+    expect(pacer.wakeAt()).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+describe('a batch without an answer', () => {
+  it('is asked about again after the lease, all of it', () => {
+    const pacer = pacerOf(ids(4));
+    expect(pacer.next(0)).toHaveLength(4);
+    expect(pacer.wakeAt()).toBe(LEASE_MS);
+    expect(pacer.next(LEASE_MS).sort()).toEqual(ids(4));
+    expect(pacer.inFlight).toBe(4);
+  });
+
+  it('makes room for others that have waited longer', () => {
+    const pacer = pacerOf(ids(4), { concurrency: 2 });
+    expect(pacer.next(0)).toEqual(['s0', 's1']);
+    expect(drain(pacer, LEASE_MS)).toEqual(['s2', 's3']);
+  });
+
+  it('wakes at the end of the lease, however late one asks for the moment', () => {
+    const pacer = pacerOf(ids(3), { concurrency: 2 });
+    pacer.next(0);
+    expect(pacer.wakeAt()).toBe(LEASE_MS);
+  });
+
+  it('costs nothing when it is answered late after all', () => {
+    const pacer = pacerOf(['a'], { concurrency: 1 });
+    pacer.next(0);
+    expect(pacer.next(LEASE_MS)).toEqual(['a']);
+    for (const at of [LEASE_MS + 1, LEASE_MS + 2]) pacer.observe(observation('pending', at, 'a'), true, at);
+    expect(pacer).toMatchObject({ size: 1, inFlight: 0 });
+    expect(drain(pacer, LEASE_MS + 2 + DELAY_MS)).toEqual(['a']);
+  });
+});

@@ -1,0 +1,119 @@
+import type { Answer, Observation, Verdict } from '../../src/monitor/classify.ts';
+import type { Submission } from '../../src/monitor/submission.ts';
+import type { Outcome, TransitionContext } from '../../src/monitor/transition.ts';
+
+export const ID = '6a1b8f4e-53f1-4d0e-9d35-0f7f2f0f9c11';
+export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';
+
+export type Fields = Record<string, unknown>;
+
+/** `data` of a finalized submission, as the interface shows it. */
+export const FINAL_DATA: Fields = {
+  amount_data: '4.00 B',
+  block_hash: '0xb1',
+  block_number: 1_234_567,
+  created_at: '2026-01-02T03:04:05.123456',
+  data_billed: '4',
+  data_hash: '0xd1',
+  fees: '124361091113205017',
+  tx_hash: '0xa1',
+  tx_index: 3,
+  user_id: 'user-1',
+};
+
+/** `data` of a pending one: what the chain decides is present and null. */
+export const PENDING_DATA: Fields = {
+  ...FINAL_DATA,
+  block_hash: null,
+  block_number: null,
+  data_billed: null,
+  data_hash: null,
+  fees: null,
+  tx_hash: null,
+  tx_index: null,
+};
+
+export function envelope(fields: Fields = {}): Fields {
+  return { id: ID, state: 'Pending', error: null, data: PENDING_DATA, ...fields };
+}
+
+export function finalEnvelope(data: Fields = {}, fields: Fields = {}): Fields {
+  return envelope({ state: 'Finalized', data: { ...FINAL_DATA, ...data }, ...fields });
+}
+
+/** An HTTP answer; a body that is no string is sent as JSON. */
+export function response(
+  httpStatus: number,
+  body: unknown,
+  headers: { retryAfter?: string; date?: string } = {},
+): Answer {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return {
+    kind: 'response',
+    httpStatus,
+    retryAfter: headers.retryAfter ?? null,
+    date: headers.date ?? null,
+    body: text,
+  };
+}
+
+/** Nothing but its limits set: tracked at 0, grace to 1,000, stuck at 2,000, deadline 10,000. */
+export function submission(fields: Partial<Submission> = {}): Submission {
+  return {
+    submissionId: ID,
+    upstream: 'default',
+    deadlineAt: 10_000,
+    graceEndsAt: 1_000,
+    stuckAt: 2_000,
+    metadata: null,
+    status: 'tracking',
+    trackedAt: 0,
+    finalizedAt: null,
+    polledAt: null,
+    polls: 0,
+    outageMsBefore: 0,
+    stuck: false,
+    watched: true,
+    version: 1,
+    upstreamState: null,
+    error: null,
+    answer: null,
+    ...fields,
+  };
+}
+
+export function context(fields: Partial<TransitionContext> = {}): TransitionContext {
+  return { outageMs: 0, upstreamUp: true, recheck: false, ...fields };
+}
+
+const pendingText = JSON.stringify(envelope());
+const finalText = JSON.stringify(finalEnvelope());
+const errorText = JSON.stringify(envelope({ state: 'Error', error: 'TIMEOUT', data: null }));
+
+/** One verdict of every sort. */
+export const VERDICTS = {
+  pending: { kind: 'pending', state: 'Pending', error: null, answer: pendingText, blockNumber: null },
+  finalized: { kind: 'finalized', state: 'Finalized', error: null, answer: finalText, blockNumber: 1_234_567 },
+  error: { kind: 'error', state: 'Error', error: 'TIMEOUT', answer: errorText },
+  not_found: { kind: 'not_found', error: 'submission not found', ambiguous: false },
+  not_found_500: { kind: 'not_found', error: 'Record not found', ambiguous: true },
+  rejected: { kind: 'rejected', error: 'invalid character' },
+  unauthorized: { kind: 'unauthorized', error: 'Missing API key' },
+  throttled: { kind: 'throttled', error: 'HTTP 429', retryAfterMs: null },
+  unavailable: { kind: 'unavailable', reason: 'timeout', error: 'no answer', retryAfterMs: null },
+} as const satisfies Record<string, Verdict>;
+export type VerdictName = keyof typeof VERDICTS;
+
+export function observation(verdict: VerdictName | Verdict, at: number, submissionId = ID): Observation {
+  return { submissionId, at, durationMs: 1, ...(typeof verdict === 'string' ? VERDICTS[verdict] : verdict) };
+}
+
+/** What the ledger makes of an outcome. */
+export function applied(before: Submission, outcome: Outcome, at: number): Submission {
+  const after = { ...before, watched: outcome.watched, stuck: before.stuck || outcome.becameStuck, polledAt: at };
+  const { change } = outcome;
+  if (!change) return after;
+  const { status, upstreamState, error, answer } = change;
+  const finalizedAt = status === 'finalized' ? (before.finalizedAt ?? at) : null;
+  return { ...after, status, upstreamState, error, answer, finalizedAt, version: before.version + 1 };
+}

@@ -1,0 +1,132 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { createLocalEngine } from '../../src/engines/local.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import { backoffByAge } from '../../src/monitor/backoff.ts';
+import type { Answer } from '../../src/monitor/classify.ts';
+import { Monitor, type MonitorListener, type MonitorSettings } from '../../src/monitor/monitor.ts';
+import type { PacerSettings } from '../../src/monitor/pacer.ts';
+import type { TrackResult, UpstreamChange } from '../../src/monitor/ports.ts';
+import type { Submission, TrackRequest } from '../../src/monitor/submission.ts';
+import { tempFolder } from './temp-folder.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+export const START_MS = 1_760_000_000_000;
+export const MINUTE_MS = 60_000;
+
+export const PACER: PacerSettings = {
+  budget: { requests: 50, perMs: 1_000, concurrency: 32 },
+  breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
+  leaseMs: 30_000,
+  recheckMs: MINUTE_MS,
+};
+
+type World = {
+  /** What the upstream answers now; a promise for one that hangs. */
+  answer: (submissionId: string) => Answer | Promise<Answer>;
+  pacer?: Partial<PacerSettings>;
+  recheck?: boolean;
+  listener?: MonitorListener;
+  file?: string;
+};
+
+/** The real monitor over a real ledger file, in virtual time, asking an upstream that the test speaks for. */
+export function openMonitor(world: World) {
+  const clock = createVirtualClock(START_MS);
+  const file = world.file ?? join(tempFolder(), 'ledger.db');
+  const asked: { submissionId: string; at: number }[] = [];
+  const turns: UpstreamChange[] = [];
+  const engine = createLocalEngine({
+    clock,
+    ask: async (_upstream, submissionId) => {
+      asked.push({ submissionId, at: clock.now() });
+      return world.answer(submissionId);
+    },
+  });
+  const settings: MonitorSettings = {
+    pacers: new Map([['default', { ...PACER, ...world.pacer }]]),
+    policy: backoffByAge({ minIntervalMs: 2_000, maxIntervalMs: MINUTE_MS }),
+    recheck: world.recheck ?? false,
+  };
+  const listener = { upstream: (change: UpstreamChange) => turns.push(change), ...world.listener };
+
+  let process = startProcess();
+  onTestFinished(() => process.kill());
+
+  function startProcess() {
+    let alive = true;
+    const ledger = new Ledger({ file, now: clock.now() });
+    // A dead process's timers never go off.
+    const own = { now: clock.now, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
+    const monitor = new Monitor({ settings, ledger, engine, clock: own, random: () => 0.5, listener });
+    monitor.start();
+    const kill = () => {
+      alive = false;
+      ledger.close();
+    };
+    return { ledger, monitor, kill };
+  }
+
+  return {
+    clock,
+    file,
+    asked,
+    turns,
+    get ledger() {
+      return process.ledger;
+    },
+    get monitor() {
+      return process.monitor;
+    },
+    track(ids: readonly string[], limits: Partial<TrackRequest> = {}): TrackResult {
+      const now = clock.now();
+      const defaults = {
+        deadlineAt: now + 24 * 60 * MINUTE_MS,
+        graceEndsAt: now + 15 * MINUTE_MS,
+        stuckAt: now + 10 * MINUTE_MS,
+      };
+      return process.monitor.track(
+        ids.map((submissionId) => ({ submissionId, upstream: 'default', metadata: null, ...defaults, ...limits })),
+      );
+    },
+    get(submissionId: string): Submission {
+      const submission = process.ledger.get(submissionId);
+      if (!submission) throw new Error(`${submissionId} is not in the ledger`);
+      return submission;
+    },
+    /** What a kill does: the memory is gone, the file stays. */
+    restart(): void {
+      process.kill();
+      process = startProcess();
+    },
+    statuses: (submissionId: string) => process.ledger.history(submissionId).map(({ status }) => status),
+  };
+}
+
+export function response(httpStatus: number, body: unknown, headers: { retryAfter?: string } = {}): Answer {
+  return {
+    kind: 'response',
+    httpStatus,
+    retryAfter: headers.retryAfter ?? null,
+    date: new Date(START_MS).toUTCString(),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  };
+}
+
+export const data = {
+  block_hash: '0xabc',
+  block_number: 7,
+  tx_hash: '0xdef',
+  fees: '1'.repeat(39),
+  created_at: '2026-01-01T00:00:00',
+};
+export const finalized = response(200, { state: 'Finalized', error: null, data });
+export const pending = response(200, {
+  state: 'Pending',
+  error: null,
+  data: { ...data, block_hash: null, block_number: null },
+});
+export const failing = response(200, { state: 'Error', error: 'TIMEOUT', data: null });
+export const notFound = response(404, { error: 'not found' });
+export const databaseDown = response(500, { state: 'ERROR', error: 'Database connection error' });
+export const unauthorized = response(401, 'Invalid API key');
