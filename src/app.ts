@@ -1,0 +1,246 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { BlockList, isIP } from 'node:net';
+import type { FastifyBaseLogger } from 'fastify';
+import pkg from '../package.json' with { type: 'json' };
+import type { Config, UpstreamConfig } from './config.ts';
+import { createLocalEngine } from './engines/local.ts';
+import { sha256 } from './http/access.ts';
+import type { Credentials, ErrorMeaning, Submissions } from './http/ports.ts';
+import { buildServer } from './http/server.ts';
+import { LedgerError } from './ledger/errors.ts';
+import { Ledger } from './ledger/ledger.ts';
+import { type Log, logMonitor } from './log.ts';
+import { backoffByAge } from './monitor/backoff.ts';
+import { Monitor, type MonitorListener } from './monitor/monitor.ts';
+import type { PacerSettings } from './monitor/pacer.ts';
+import type { Clock } from './monitor/ports.ts';
+import { toTrackRequests } from './monitor/track-request.ts';
+import { UpstreamClient } from './upstream/client.ts';
+
+export type App = {
+  /** Where it listens. */
+  url: string;
+  /** Takes nothing new, lets what is under way end (bounded by server.shutdown_s), and closes everything. Idempotent. */
+  close(): Promise<void>;
+};
+
+/** The settings can't be started with. The message says what to do. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+}
+
+export type AppDeps = {
+  config: Config;
+  log: Log;
+  clock: Clock;
+  random: () => number;
+  /** Told the service key that was made because none was configured; it is kept nowhere in the clear. */
+  onNewKey: (key: string) => void;
+  /** Hears everything the monitor commits, as the log does. */
+  listener?: MonitorListener;
+};
+
+/**
+ * The only wiring. What is opened last is closed first; if opening fails midway, what was opened is closed again.
+ * Throws StartError, LedgerError, or what listening throws.
+ */
+export async function startApp(deps: AppDeps): Promise<App> {
+  const { config, log, clock, random } = deps;
+  const upstreams = usableUpstreams(config);
+  const opened: (() => unknown)[] = [];
+  const closeAll = async () => {
+    for (const close of opened.splice(0).reverse()) await close();
+  };
+  try {
+    const ledger = new Ledger({ file: config.database, now: clock.now() });
+    opened.push(() => ledger.close());
+    const credentials = prepareCredentials(deps, ledger);
+
+    const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
+    opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
+    const engine = createLocalEngine({
+      clock,
+      ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
+    });
+
+    const listener = both(logMonitor(log), deps.listener ?? {});
+    const monitor = new Monitor({
+      settings: monitorSettings(config, upstreams),
+      ledger,
+      engine,
+      clock,
+      random,
+      listener,
+    });
+    monitor.start();
+    opened.push(() => within(config.server.shutdown_s * 1_000, monitor.stop()));
+    warnOfOrphans(ledger, monitor, log);
+
+    const server = await buildServer({
+      submissions: submissionsOf(config, ledger, monitor, clock),
+      health: () => monitor.health(),
+      credentials,
+      meaningOf,
+      log: log as FastifyBaseLogger,
+      version: pkg.version,
+    });
+    opened.push(() => within(config.server.shutdown_s * 1_000, server.close()));
+    const url = await server.listen({ host: config.server.host, port: config.server.port });
+    log.info(
+      { url, database: config.database, upstreams: [...clients.keys()], version: pkg.version },
+      'server.started',
+    );
+
+    let closing: Promise<void> | undefined;
+    return {
+      url,
+      close() {
+        closing ??= closeAll().then(() => log.info('server.stopped'));
+        return closing;
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+type Usable = UpstreamConfig & { url: string };
+
+function usableUpstreams(config: Config): [string, Usable][] {
+  const usable = Object.entries(config.upstreams).filter(
+    (entry): entry is [string, Usable] => entry[1].url !== undefined,
+  );
+  if (usable.length === 0)
+    throw new StartError(
+      'no upstream is set: give its address as DAWATCH_UPSTREAM_URL and your key as DAWATCH_UPSTREAM_API_KEY, or set\n' +
+        'upstreams.default in config/dawatch.yaml. To try dawatch without one: npx dawatch demo, or npx dawatch sandbox',
+    );
+  return usable;
+}
+
+function createClient(upstream: Usable, clock: Clock): UpstreamClient {
+  return new UpstreamClient({
+    url: upstream.url,
+    apiKey: upstream.api_key,
+    connections: upstream.budget.concurrency,
+    timeoutMs: upstream.timeout_s * 1_000,
+    now: () => clock.now(),
+  });
+}
+
+function clientOf(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {
+  const client = clients.get(upstream);
+  if (!client) throw new Error(`no client for the upstream ${upstream}`);
+  return client;
+}
+
+function monitorSettings(config: Config, upstreams: [string, Usable][]) {
+  const { pacing, breaker, submissions } = config;
+  const pacerOf = ({ budget, timeout_s }: Usable): PacerSettings => ({
+    budget: { requests: budget.requests, perMs: budget.per_s * 1_000, concurrency: budget.concurrency },
+    breaker: {
+      failures: breaker.failures,
+      probeMs: breaker.probe_after_s * 1_000,
+      maxProbeMs: breaker.max_probe_s * 1_000,
+    },
+    leaseMs: timeout_s * 1_000 * 2 + 10_000,
+    recheckMs: submissions.recheck_after_s * 1_000,
+  });
+  return {
+    pacers: new Map(upstreams.map(([name, upstream]) => [name, pacerOf(upstream)])),
+    policy: backoffByAge({
+      minIntervalMs: pacing.min_interval_s * 1_000,
+      maxIntervalMs: pacing.max_interval_s * 1_000,
+    }),
+    recheck: submissions.recheck_after_s > 0,
+  };
+}
+
+function submissionsOf(config: Config, ledger: Ledger, monitor: Monitor, clock: Clock): Submissions {
+  const defaults = {
+    deadlineMs: config.submissions.deadline_s * 1_000,
+    unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
+    stuckAfterMs: config.submissions.stuck_after_s * 1_000,
+  };
+  return {
+    track(body) {
+      const hasUpstream = (name: string) => monitor.hasUpstream(name);
+      const parsed = toTrackRequests(body, { now: clock.now(), defaults, hasUpstream });
+      return parsed.kind === 'invalid' ? parsed : monitor.track(parsed.requests);
+    },
+    get: (id) => ledger.get(id),
+    history: (id) => ledger.history(id),
+    list: (query) => ledger.list(query),
+    cancel: (id) => monitor.cancel(id),
+    waitUntilFinal: (id, timeoutMs, signal) => monitor.waitUntilFinal(() => ledger.get(id), timeoutMs, signal),
+    deadlineAt: (submission) => monitor.deadlineAt(submission),
+  };
+}
+
+/** The configured key, and those in the ledger. Without any, one is made; but never for an address that others reach. */
+function prepareCredentials({ config, clock, onNewKey }: AppDeps, ledger: Ledger): Credentials {
+  const configured = config.auth.api_key === undefined ? undefined : sha256(config.auth.api_key);
+  if (!configured && !ledger.hasCredentials()) {
+    if (!isLoopback(config.server.host))
+      throw new StartError(
+        `refusing to listen on ${config.server.host} without a credential: set DAWATCH_API_KEY (at least 16 characters)`,
+      );
+    const key = `dawatch_service_${randomBytes(32).toString('base64url')}`;
+    ledger.addCredential({ hash: sha256(key), role: 'service', name: 'first start' }, clock.now());
+    onNewKey(key);
+  }
+  return (hash) => {
+    if (configured && timingSafeEqual(configured, hash)) return 'service';
+    return ledger.credential(hash) ? 'service' : undefined;
+  };
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8);
+loopback.addAddress('::1', 'ipv6');
+
+function isLoopback(host: string): boolean {
+  const family = isIP(host);
+  return family === 0 ? host === 'localhost' : loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
+}
+
+const meaningOf: ErrorMeaning = (error) => {
+  if (!(error instanceof LedgerError)) return undefined;
+  if (error.problem === 'full')
+    return { status: 507, detail: 'no room left to keep this: nothing of the request was taken', retryAfterS: 30 };
+  return { status: 503, detail: 'the ledger can not be used: nothing of the request was taken', retryAfterS: 5 };
+};
+
+/** Submissions of an upstream that is no longer configured are kept, but nobody asks about them. */
+function warnOfOrphans(ledger: Ledger, monitor: Monitor, log: Log): void {
+  for (const [upstream, submissions] of ledger.watchedCounts())
+    if (!monitor.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
+}
+
+function both(first: MonitorListener, second: MonitorListener): MonitorListener {
+  return {
+    recorded: (recorded) => {
+      first.recorded?.(recorded);
+      second.recorded?.(recorded);
+    },
+    upstream: (change) => {
+      first.upstream?.(change);
+      second.upstream?.(change);
+    },
+    writeFailed: (error) => {
+      first.writeFailed?.(error);
+      second.writeFailed?.(error);
+    },
+  };
+}
+
+/** Waits for `work`, but not for ever: what comes after must be closed too. */
+async function within(ms: number, work: PromiseLike<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,70 @@
+import type { DawatchClient, Submission } from '../client/client.ts';
+import { printable } from '../monitor/printable.ts';
+import { isFinal, STATUSES, Status } from '../monitor/submission.ts';
+import { ExitCode } from './exit.ts';
+import { createProgress } from './progress.ts';
+
+/** So many requests at once; up to so many ids each have one that waits on the server. */
+const CONCURRENCY = 64;
+const LONG_POLL_S = 20;
+const ROUND_PAUSE_MS = 1_000;
+
+/**
+ * Waits until every id is final, telling of each one that ends: with a bar on a terminal, in plain lines elsewhere, or as
+ * one JSON object per line. Returns the exit code.
+ */
+export async function awaitFinal(
+  client: DawatchClient,
+  ids: readonly string[],
+  options: { timeoutMs: number | undefined; json: boolean },
+): Promise<number> {
+  const endsAt = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + options.timeoutMs;
+  const leftS = () => Math.max(0, Math.ceil((endsAt - performance.now()) / 1_000));
+  const progress = createProgress(ids.length, 'final', options.json ? process.stderr : process.stdout);
+  let open = [...ids];
+  let allFinalized = true;
+  const ended = (submission: Submission) => {
+    allFinalized &&= submission.status === Status.finalized;
+    if (options.json) process.stdout.write(`${JSON.stringify(submission)}\n`);
+    else progress.line(describe(submission));
+  };
+  try {
+    for (;;) {
+      const waitS = open.length <= CONCURRENCY ? Math.min(LONG_POLL_S, leftS()) : 0;
+      const stillOpen: string[] = [];
+      await inParallel(open, async (id) => {
+        const submission = await client.wait(id, waitS);
+        if (isFinalText(submission.status)) ended(submission);
+        else stillOpen.push(id);
+        progress.advance(ids.length - open.length + (open.length - stillOpen.length));
+      });
+      open = stillOpen;
+      progress.advance(ids.length - open.length);
+      if (open.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
+      if (leftS() === 0) return ExitCode.timeout;
+      if (waitS === 0) await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
+    }
+  } finally {
+    progress.stop();
+  }
+}
+
+function describe(submission: Submission): string {
+  const block = submission.data?.block_number;
+  const where = typeof block === 'number' ? `  block ${block}` : '';
+  const why = submission.status !== Status.finalized && submission.error ? `  ${printable(submission.error)}` : '';
+  return `${submission.status}  ${submission.submission_id}${where}  ${submission.polls} requests${why}`;
+}
+
+function isFinalText(status: string): boolean {
+  const known = STATUSES.find((name) => name === status);
+  return known !== undefined && isFinal(known);
+}
+
+async function inParallel(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
+  const queue = ids.values();
+  const worker = async () => {
+    for (const id of queue) await work(id);
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, ids.length) }, worker));
+}

@@ -1,0 +1,19 @@
+import type { Command } from 'commander';
+import { type ConnectOptions, connect, withServer } from './connect.ts';
+import { readIds } from './ids.ts';
+
+export function addCancel(program: Command): void {
+  withServer(program.command('cancel'))
+    .description('Stop tracking submissions. One that is final already stays as it is.')
+    .argument('<ids...>', 'submission ids')
+    .option('--json', 'print one JSON line per submission')
+    .action(async (args: string[], options: ConnectOptions & { json?: boolean }) => {
+      const ids = await readIds(args, undefined);
+      const client = connect(options);
+      for (const id of ids) {
+        const submission = await client.cancel(id);
+        const text = options.json ? JSON.stringify(submission) : `${submission.status}  ${submission.submission_id}`;
+        process.stdout.write(`${text}\n`);
+      }
+    });
+}

@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { startApp } from '../app.ts';
+import { DawatchClient } from '../client/client.ts';
+import { systemClock } from '../clock.ts';
+import { loadConfig } from '../config.ts';
+import { createLog } from '../log.ts';
+import type { Recorded } from '../monitor/ports.ts';
+import { Status } from '../monitor/submission.ts';
+import { type Sandbox, startSandbox } from '../sandbox/server.ts';
+import { createDemoReport } from './demo-report.ts';
+import { CommandError } from './exit.ts';
+
+/** The upstream's clock runs this much faster: a block every 2 s instead of every 20 s. */
+const SPEED = 10;
+const STREAM_MS = 45_000;
+
+export function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description(
+      'Everything on this machine, in about a minute: a sandbox upstream, the server, and a stream of submissions.',
+    )
+    .option('--submissions <count>', 'how many are made', wholeNumber, 150)
+    .option('--seed <number>', 'seed of the sandbox: the same submissions have the same lives', wholeNumber, 7)
+    .action(async ({ submissions, seed }: { submissions: number; seed: number }) => {
+      const finished = await runDemo(submissions, seed);
+      if (!finished) throw new CommandError('stopped before the end', 130);
+    });
+}
+
+/** True: it ran to its end. False: it was interrupted. */
+async function runDemo(total: number, seed: number): Promise<boolean> {
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-demo-'));
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort();
+  process.once('SIGINT', interrupt);
+  process.once('SIGTERM', interrupt);
+  const sandbox = await startSandbox({
+    options: { seed, speed: SPEED, errorRate: 0.05, latencyMs: 200, latencyJitterMs: 300 },
+  });
+  try {
+    return await watchStream({ sandbox, folder, total, stop: interrupted.signal });
+  } finally {
+    await sandbox.close();
+    rmSync(folder, { recursive: true, force: true });
+    process.off('SIGINT', interrupt);
+    process.off('SIGTERM', interrupt);
+  }
+}
+
+async function watchStream(demo: {
+  sandbox: Sandbox;
+  folder: string;
+  total: number;
+  stop: AbortSignal;
+}): Promise<boolean> {
+  const { sandbox, total, stop } = demo;
+  const report = createDemoReport({ total, sandbox, stream: process.stdout });
+  const allFinal = Promise.withResolvers<void>();
+  let left = total;
+  const recorded = (entry: Recorded) => {
+    report.recorded(entry);
+    if (entry.outcome.change && entry.submission.status === Status.finalized && --left === 0) allFinal.resolve();
+  };
+
+  const apiKey = randomBytes(16).toString('hex');
+  const { config } = loadConfig({
+    env: {
+      DAWATCH_UPSTREAM_URL: sandbox.url,
+      DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
+      DAWATCH_DATABASE: join(demo.folder, 'dawatch.db'),
+      DAWATCH_PORT: '0',
+      DAWATCH_API_KEY: apiKey,
+    },
+  });
+  // The demo's upstream is faster than life, and so is the asking.
+  const pacing = { min_interval_s: 2 / SPEED, max_interval_s: 60 / SPEED };
+  const log = createLog({ level: 'silent', format: 'json' }, process.stderr);
+  const app = await startApp({
+    config: { ...config, pacing },
+    log,
+    clock: systemClock,
+    random: Math.random,
+    onNewKey: () => undefined,
+    listener: { recorded },
+  });
+  const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
+  try {
+    report.started(app.url);
+    const client = new DawatchClient({ url: app.url, apiKey });
+    const submitting = submitStream(sandbox.url, client, total, stop);
+    await Promise.race([Promise.all([submitting, allFinal.promise]), stopped]);
+    return left === 0;
+  } finally {
+    report.stopped();
+    await app.close();
+    if (left === 0) report.summary();
+  }
+}
+
+/** What a backend service would do: submit data upstream, hand the id to dawatch. */
+async function submitStream(
+  upstreamUrl: string,
+  client: DawatchClient,
+  total: number,
+  stop: AbortSignal,
+): Promise<void> {
+  for (let made = 0; made < total && !stop.aborted; made++) {
+    const response = await fetch(`${upstreamUrl}/v1/submit_data`, {
+      method: 'POST',
+      headers: { 'x-api-key': 'sandbox-key', 'content-type': 'application/json' },
+      body: JSON.stringify({ data: `demo ${made}` }),
+    });
+    const { submission_id } = (await response.json()) as { submission_id: string };
+    await client.track([submission_id], { metadata: { demo: made } });
+    await new Promise((resolve) => setTimeout(resolve, STREAM_MS / total));
+  }
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError('Expected a whole number from 1 to 99999.');
+  return Number(text);
+}

@@ -1,0 +1,61 @@
+import { StartError } from '../app.ts';
+import { ApiError, ConnectionError } from '../client/client.ts';
+import { ConfigError } from '../config.ts';
+import { LedgerError } from '../ledger/errors.ts';
+
+export const ExitCode = {
+  ok: 0,
+  unexpected: 1,
+  /** Bad arguments, input or settings; the server refused it. */
+  usage: 2,
+  /** Everything asked for ended, but not everything as finalized. */
+  notFinalized: 3,
+  /** The time was over first. */
+  timeout: 4,
+  /** The server can't be reached, can't work, or doesn't accept the key. */
+  server: 5,
+} as const;
+
+export const EXIT_CODE_HELP = `
+Exit codes:
+  0  done                 3  something ended, but not as finalized
+  1  unexpected error     4  the time was over first
+  2  bad arguments, input or settings
+  5  the server can't be reached, can't do it now, or doesn't accept the key`;
+
+/** An expected end of a command: its message goes to stderr as it is. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly exitCode: number;
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** What to print and how to exit for whatever a command threw. */
+export function explain(error: unknown): { message: string; exitCode: number } {
+  if (error instanceof CommandError) return { message: error.message, exitCode: error.exitCode };
+  if (error instanceof ConfigError) return { message: error.message, exitCode: ExitCode.usage };
+  if (error instanceof ConnectionError)
+    return {
+      message: `${error.message}: is \`dawatch serve\` running there? (set --url or DAWATCH_URL)`,
+      exitCode: ExitCode.server,
+    };
+  if (error instanceof ApiError) return { message: explainApi(error), exitCode: apiExitCode(error.status) };
+  if (!(error instanceof Error)) return { message: String(error), exitCode: ExitCode.unexpected };
+  // These say what to do, as do those of the system (a port in use); anything else is a fault of ours and shows where.
+  const known = error instanceof StartError || error instanceof LedgerError || 'code' in error;
+  return known
+    ? { message: error.message, exitCode: ExitCode.usage }
+    : { message: error.stack ?? error.message, exitCode: ExitCode.unexpected };
+}
+
+function explainApi(error: ApiError): string {
+  if (error.status === 401) return `${error.message} (DAWATCH_API_KEY holds the key that \`dawatch serve\` showed)`;
+  return error.message;
+}
+
+function apiExitCode(status: number): number {
+  return status === 401 || status === 403 || status >= 500 ? ExitCode.server : ExitCode.usage;
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+import { Command } from 'commander';
+import pkg from '../../package.json' with { type: 'json' };
+import { addBackup } from './backup.ts';
+import { addCancel } from './cancel.ts';
+import { addConfig } from './config.ts';
+import { addDemo } from './demo.ts';
+import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
+import { addSandbox } from './sandbox.ts';
+import { addServe } from './serve.ts';
+import { addStatus } from './status.ts';
+import { addTrack } from './track.ts';
+import { addWait } from './wait.ts';
+
+const program = new Command('dawatch')
+  .description('Watches data-availability submissions until they are final, keeps their history, and tells you.')
+  .version(pkg.version)
+  .showHelpAfterError('(--help shows how)')
+  .addHelpText(
+    'after',
+    `\nStart with \`dawatch demo\`: it shows everything on this machine in about a minute.\n${EXIT_CODE_HELP}`,
+  )
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? ExitCode.ok : ExitCode.usage));
+
+for (const add of [addDemo, addServe, addSandbox, addTrack, addStatus, addWait, addCancel, addConfig, addBackup])
+  add(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  const { message, exitCode } = explain(error);
+  process.stderr.write(`dawatch: ${message}\n`);
+  process.exit(exitCode);
+}

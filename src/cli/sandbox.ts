@@ -1,0 +1,49 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
+import { sandboxOptionsSchema } from '../sandbox/options.ts';
+import { startSandbox } from '../sandbox/server.ts';
+import { CommandError, ExitCode } from './exit.ts';
+import { untilStopped } from './signals.ts';
+
+export function addSandbox(program: Command): void {
+  const command = program
+    .command('sandbox')
+    .description('Run the upstream service itself, built from its interface: for trying, testing and measuring.')
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on, 0 takes a free one', portNumber, 8790)
+    .addHelpText(
+      'after',
+      `
+Submit data and look at it:
+  curl -H 'x-api-key: sandbox-key' -H 'content-type: application/json' -d '{"data":"hello"}' http://127.0.0.1:8790/v1/submit_data
+  curl -H 'x-api-key: sandbox-key' 'http://127.0.0.1:8790/v1/get_submission_info?submission_id=…'`,
+    );
+  for (const [name, schema] of Object.entries(sandboxOptionsSchema.shape)) command.addOption(toFlag(name, schema));
+  command.action(async (flags: { host: string; port: number } & Record<string, unknown>) => {
+    const { host, port, ...given } = flags;
+    const options = sandboxOptionsSchema.safeParse(given);
+    if (!options.success) throw new CommandError(z.prettifyError(options.error), ExitCode.usage);
+    const sandbox = await startSandbox({ options: options.data, host, port });
+    process.stdout.write(`sandbox upstream listens on ${sandbox.url}, its key is ${options.data.apiKey}\n`);
+    await untilStopped();
+    await sandbox.close();
+  });
+}
+
+/** One flag per option of the sandbox: blockTimeS → --block-time-s. */
+function toFlag(name: string, schema: z.ZodType): Option {
+  const fallback = z.parse(z.object({ value: schema }), { value: undefined }).value;
+  const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} <value>`;
+  const option = new Option(flag, `${schema.description} (default: ${JSON.stringify(fallback)})`);
+  return option.argParser((text) => {
+    if (typeof fallback === 'number') return text.trim() === '' ? Number.NaN : Number(text);
+    if (typeof fallback !== 'boolean') return text;
+    if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('Expected true or false.');
+    return text === 'true';
+  });
+}
+
+function portNumber(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw new InvalidArgumentError('Expected a port, 0 to 65535.');
+  return Number(text);
+}

@@ -1,0 +1,68 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { TrackOptions } from '../client/client.ts';
+import { MAX_IDS_PER_REQUEST } from '../monitor/track-request.ts';
+import { awaitFinal } from './await-final.ts';
+import { type ConnectOptions, connect, withServer } from './connect.ts';
+import { parseDuration } from './duration.ts';
+import { readIds } from './ids.ts';
+
+type Options = ConnectOptions & {
+  file?: string;
+  upstream?: string;
+  deadline?: number;
+  metadata?: Record<string, unknown>;
+  wait?: boolean;
+  timeout?: number;
+  json?: boolean;
+};
+
+export function addTrack(program: Command): void {
+  withServer(program.command('track'))
+    .description('Hand over submission ids to be tracked until they are final.')
+    .argument('[ids...]', 'submission ids; without any they are read from --file or stdin, one per line')
+    .option('--file <file>', 'read ids from a file, one per line; - is stdin')
+    .option('--upstream <name>', 'which of the configured upstreams')
+    .option('--deadline <duration>', 'give up after this: 90s, 10m, 24h, 7d', parseDuration)
+    .option('--metadata <json>', 'an object to have back with the submission', parseObject)
+    .option('--wait', 'wait until all of them are final')
+    .option('--timeout <duration>', 'with --wait: wait no longer than this', parseDuration)
+    .option('--json', 'print JSON: one object, or with --wait one line per submission that ended')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11
+  dawatch track --file ids.txt --wait --timeout 10m
+  submit-everything | dawatch track --wait --json > final.ndjson`,
+    )
+    .action(async (args: string[], options: Options) => {
+      const ids = await readIds(args, options.file);
+      const client = connect(options);
+      const total = { accepted: 0, already_tracked: 0 };
+      for (let start = 0; start < ids.length; start += MAX_IDS_PER_REQUEST) {
+        const tracked = await client.track(ids.slice(start, start + MAX_IDS_PER_REQUEST), toTrackOptions(options));
+        total.accepted += tracked.accepted;
+        total.already_tracked += tracked.already_tracked;
+      }
+      if (options.json && !options.wait) process.stdout.write(`${JSON.stringify(total)}\n`);
+      else process.stderr.write(`accepted ${total.accepted}, already tracked ${total.already_tracked}\n`);
+      if (!options.wait) return;
+      process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
+    });
+}
+
+function toTrackOptions({ upstream, deadline, metadata }: Options): TrackOptions {
+  return {
+    ...(upstream !== undefined && { upstream }),
+    ...(deadline !== undefined && { deadline: new Date(Date.now() + deadline).toISOString() }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  } catch {}
+  throw new InvalidArgumentError('Expected a JSON object.');
+}

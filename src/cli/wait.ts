@@ -1,0 +1,18 @@
+import type { Command } from 'commander';
+import { awaitFinal } from './await-final.ts';
+import { type ConnectOptions, connect, withServer } from './connect.ts';
+import { parseDuration } from './duration.ts';
+import { readIds } from './ids.ts';
+
+export function addWait(program: Command): void {
+  withServer(program.command('wait'))
+    .description('Wait until submissions that are tracked already are final.')
+    .argument('[ids...]', 'submission ids; without any they are read from stdin, one per line')
+    .option('--timeout <duration>', 'wait no longer than this: 90s, 10m, 24h', parseDuration)
+    .option('--json', 'print one JSON line per submission that ended')
+    .action(async (args: string[], options: ConnectOptions & { timeout?: number; json?: boolean }) => {
+      const ids = await readIds(args, undefined);
+      const client = connect(options);
+      process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
+    });
+}

@@ -1,0 +1,19 @@
+import { z } from 'zod';
+
+/** Cursors are opaque to clients, so that what is in them can change. */
+export function toCursor(position: number): string {
+  return Buffer.from(`s1.${position}`).toString('base64url');
+}
+
+export const cursorSchema = z
+  .string()
+  .max(64)
+  .refine((cursor) => fromCursor(cursor) !== undefined, 'not a cursor that a list gave')
+  .describe('`next_cursor` of the page before');
+
+export function fromCursor(cursor: string): number | undefined {
+  const text = Buffer.from(cursor, 'base64url').toString('latin1');
+  const digits = /^s1\.([1-9]\d{0,14})$/.exec(text)?.[1];
+  // Only the one spelling that we hand out: base64 has several for the same bytes.
+  return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
+}

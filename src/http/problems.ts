@@ -1,0 +1,94 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { ErrorMeaning } from './ports.ts';
+
+/** RFC 9457. `errors` point into the request: a JSON pointer into the body, or the name of a parameter. */
+export const problemSchema = z
+  .object({
+    type: z.string().describe('What kind of problem: urn:dawatch:problem:…'),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string().describe("This request's id, as it stands in the logs"),
+    errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+  })
+  .describe('A problem document (RFC 9457)');
+
+const TITLES = {
+  400: ['invalid-request', 'The request is not valid'],
+  401: ['unauthenticated', 'A valid credential is needed'],
+  404: ['not-found', 'Not found'],
+  408: ['timeout', 'The request took too long'],
+  409: ['conflict', 'It is in conflict with what is known'],
+  413: ['too-large', 'The body is too large'],
+  415: ['unsupported-media-type', 'The body must be JSON'],
+  431: ['headers-too-large', 'The headers are too large'],
+  500: ['internal', 'Something went wrong here'],
+  503: ['unavailable', 'Not possible at the moment'],
+  507: ['out-of-space', 'No room left on the disk'],
+} as const satisfies Record<number, readonly [string, string]>;
+type ProblemStatus = keyof typeof TITLES;
+
+export type Problem = {
+  status: ProblemStatus;
+  detail: string;
+  errors?: { pointer: string; detail: string }[] | undefined;
+};
+
+export function problemBody({ status, detail, errors }: Problem, instance: string): z.output<typeof problemSchema> {
+  const [type, title] = TITLES[status];
+  return { type: `urn:dawatch:problem:${type}`, title, status, detail, instance, ...(errors && { errors }) };
+}
+
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply
+    .code(problem.status)
+    .type('application/problem+json')
+    .serializer((body: unknown) => JSON.stringify(body))
+    .send(problemBody(problem, reply.request.id));
+}
+
+/** Every error leaves as a problem document; the text of a 5xx stays in the log. */
+export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning): void {
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}` }),
+  );
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    if (hasZodFastifySchemaValidationErrors(error)) return sendProblem(reply, invalid(error));
+    const meaning = meaningOf(error);
+    if (meaning) {
+      request.log.error({ err: error }, 'http.failed');
+      reply.header('retry-after', meaning.retryAfterS);
+      return sendProblem(reply, { status: meaning.status, detail: meaning.detail });
+    }
+    const status = error.statusCode ?? 500;
+    if (isClientError(status)) return sendProblem(reply, { status, detail: error.message });
+    request.log.error({ err: error }, 'http.failed');
+    return sendProblem(reply, { status: 500, detail: 'the log has the reason under this instance' });
+  });
+}
+
+const MAX_ERRORS = 20;
+
+type ValidationFailure = FastifyError & { validation: { instancePath: string; message?: string }[] };
+
+function invalid(error: ValidationFailure): Problem {
+  const where = error.validationContext ?? 'body';
+  const errors = error.validation.slice(0, MAX_ERRORS).map(({ instancePath, message = 'not valid' }) => ({
+    pointer: where === 'body' ? instancePath || '/' : instancePath.replace(/^\//, ''),
+    detail: message,
+  }));
+  const first = errors[0];
+  const more = error.validation.length > 1 ? ` (and ${error.validation.length - 1} more)` : '';
+  const detail = first ? `${where} ${first.pointer}: ${first.detail}${more}` : error.message;
+  return { status: 400, detail, errors };
+}
+
+function isClientError(status: number): status is ProblemStatus & (400 | 408 | 413 | 415) {
+  return status in TITLES && status < 500;
+}
+
+function pathOf(request: FastifyRequest): string {
+  return (request.url.split('?')[0] ?? '').slice(0, 200);
+}

@@ -1,0 +1,80 @@
+import { pino } from 'pino';
+import { build } from 'pino-pretty';
+import type { Config } from './config.ts';
+import { dataOf, upstreamTime } from './monitor/envelope.ts';
+import { UpstreamEventType } from './monitor/events.ts';
+import type { MonitorListener } from './monitor/monitor.ts';
+import type { Recorded } from './monitor/ports.ts';
+import { printable } from './monitor/printable.ts';
+import { isFinal, Status } from './monitor/submission.ts';
+
+export type Log = pino.Logger;
+
+/** Fields that never reach a log, wherever they stand. */
+const REDACTED = ['x-api-key', 'authorization', 'api_key', 'apiKey', 'bearer', 'token', 'secret', 'cookie'];
+
+export function createLog(settings: Config['log'], stream: NodeJS.WritableStream & { isTTY?: boolean }): Log {
+  const pretty = settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
+  const options: pino.LoggerOptions = {
+    level: settings.level,
+    base: null,
+    messageKey: 'event',
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    redact: {
+      paths: REDACTED.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]),
+      censor: '[redacted]',
+    },
+  };
+  if (!pretty) return pino(options, stream);
+  return pino(
+    options,
+    build({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' }),
+  );
+}
+
+/** One wide line per thing that happened; the message is its stable name. */
+export function logMonitor(log: Log): MonitorListener {
+  return {
+    recorded: (recorded) => {
+      logAnswer(log, recorded);
+      if (recorded.outcome.becameStuck) log.warn(describe(recorded), 'submission.stuck');
+      const event = recorded.outcome.change?.event;
+      if (!event) return;
+      const good = recorded.submission.status === Status.finalized || !isFinal(recorded.submission.status);
+      log[good ? 'info' : 'warn'](describe(recorded), event);
+    },
+    upstream: ({ upstream, event, record }) => {
+      const fields = { upstream, outage_ms: record.outageMs };
+      if (event === UpstreamEventType.up) log.info(fields, event);
+      else log.error(fields, event);
+    },
+    writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),
+  };
+}
+
+function logAnswer(log: Log, { observation, submission }: Recorded): void {
+  if (!log.isLevelEnabled('debug')) return;
+  const { kind, durationMs } = observation;
+  const error = 'error' in observation && observation.error ? printable(observation.error) : undefined;
+  log.debug({ submission_id: submission.submissionId, kind, duration_ms: durationMs, error }, 'poll.answered');
+}
+
+function describe({ submission, previousStatus }: Recorded): Record<string, unknown> {
+  const data = dataOf(submission.answer);
+  const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
+  return {
+    submission_id: submission.submissionId,
+    upstream: submission.upstream,
+    status: submission.status,
+    previous_status: previousStatus,
+    upstream_state: submission.upstreamState && printable(submission.upstreamState),
+    error: submission.error === null ? undefined : printable(submission.error),
+    block_number: data?.block_number,
+    block_hash: typeof data?.block_hash === 'string' ? printable(data.block_hash) : undefined,
+    tracked_ms: (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) - submission.trackedAt,
+    time_to_finality_ms:
+      submission.finalizedAt === null ? undefined : submission.finalizedAt - (createdAt ?? submission.trackedAt),
+    polls: submission.polls,
+  };
+}
