@@ -9,11 +9,13 @@ const seconds = (fallback: number, minimum = 0) =>
     .max(366 * 86_400)
     .default(fallback);
 
+const isBare = ({ username, password, search, hash }: URL) => !(username || password || search || hash);
+
 const upstreamSchema = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
-    .refine((url) => !URL.canParse(url) || (!new URL(url).username && !new URL(url).search), {
-      error: 'an address without credentials or a query',
+    .refine((url) => !URL.canParse(url) || isBare(new URL(url)), {
+      error: 'an address without credentials, a query or a fragment',
     })
     .optional()
     .describe('Base address of the upstream service. Nothing can be tracked without one'),
@@ -132,14 +134,14 @@ export type LoadedConfig = { config: Config; settings: Setting[] };
  * Throws ConfigError naming everything that is wrong at once.
  */
 export function loadConfig(from: { env: Record<string, string | undefined>; file?: string | undefined }): LoadedConfig {
-  const file = from.file ?? from.env.DAWATCH_CONFIG ?? (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
+  const file = from.file ?? (from.env.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined));
   const input = file === undefined ? {} : readFile(file);
   const sources = new Map<string, string>();
   if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
   for (const [name, path] of Object.entries(ENVIRONMENT)) {
     const text = from.env[name];
     if (text === undefined || text === '') continue;
-    assign(input, path, path === 'server.port' ? Number(text) : text);
+    assign(input, path, path === 'server.port' && /^\d+$/.test(text) ? Number(text) : text);
     sources.set(path, name);
   }
   const parsed = configSchema.safeParse(input);
@@ -161,15 +163,28 @@ export function isSecret(path: string): boolean {
 type Tree = { [key: string]: unknown };
 
 function readFile(file: string): Tree {
-  let content: unknown;
-  try {
-    content = parse(readFileSync(file, 'utf8'), { schema: 'core' });
-  } catch (error) {
-    throw new ConfigError([`${file}: ${error instanceof Error ? error.message : String(error)}`]);
-  }
+  const text = orProblem(file, () => readFileSync(file, 'utf8'), messageOf);
+  // The reader shows the line that is wrong, which may hold a key: only what it says before that is passed on.
+  const content: unknown = orProblem(
+    file,
+    () => parse(text, { schema: 'core', logLevel: 'error' }),
+    (error) => messageOf(error).split(/[:\n]/)[0],
+  );
   if (content === null || content === undefined) return {};
   if (!isTree(content)) throw new ConfigError([`${file}: expected settings by name, like "server:"`]);
   return withoutEmpty(content);
+}
+
+function orProblem<T>(file: string, work: () => T, describe: (error: unknown) => string | undefined): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new ConfigError([`${file}: ${describe(error)}`]);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** A name without a value (a section whose lines are all comments) is as good as not there. */
@@ -181,7 +196,8 @@ function withoutEmpty(tree: Tree): Tree {
 function explain(issue: z.core.$ZodIssue, sources: Map<string, string>, file: string | undefined): string {
   const path = issue.path.join('.');
   const source = sources.get(path) ?? file ?? 'default';
-  return `${path || 'the settings'}: ${issue.message} (from ${source})`;
+  const { message } = (issue.code === 'invalid_key' && issue.issues[0]) || issue;
+  return `${path || 'the settings'}: ${message} (from ${source})`;
 }
 
 /** Every setting of a parsed config with its description, upstreams by their names. */
@@ -229,7 +245,9 @@ function assign(tree: Tree, path: string, value: unknown): void {
     return;
   }
   const child = tree[head];
-  const subtree: Tree = isTree(child) ? child : {};
+  // A section that is no section is left for the schema to refuse.
+  if (child !== undefined && !isTree(child)) return;
+  const subtree = child ?? {};
   tree[head] = subtree;
   assign(subtree, rest.join('.'), value);
 }

@@ -21,6 +21,7 @@ export function createLog(settings: Config['log'], stream: NodeJS.WritableStream
     messageKey: 'event',
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
     redact: {
       paths: REDACTED.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]),
       censor: '[redacted]',
@@ -31,6 +32,24 @@ export function createLog(settings: Config['log'], stream: NodeJS.WritableStream
     options,
     build({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' }),
   );
+}
+
+const MAX_STACK_CHARS = 1_500;
+
+/** An error with its causes, cut and printable: it may quote a whole answer of the upstream. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return typeof error === 'string' ? printable(error) : error;
+  const { type, message, stack } = pino.stdSerializers.err(error);
+  return {
+    type,
+    message: printable(message),
+    code: 'code' in error && typeof error.code === 'string' ? printable(error.code) : undefined,
+    stack: stack
+      .slice(0, MAX_STACK_CHARS)
+      .split('\n')
+      .map((line) => printable(line))
+      .join('\n'),
+  };
 }
 
 /** One wide line per thing that happened; the message is its stable name. */
@@ -70,7 +89,7 @@ function describe({ submission, previousStatus }: Recorded): Record<string, unkn
     previous_status: previousStatus,
     upstream_state: submission.upstreamState && printable(submission.upstreamState),
     error: submission.error === null ? undefined : printable(submission.error),
-    block_number: data?.block_number,
+    block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
     block_hash: typeof data?.block_hash === 'string' ? printable(data.block_hash) : undefined,
     tracked_ms: (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) - submission.trackedAt,
     time_to_finality_ms:

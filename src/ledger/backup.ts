@@ -1,6 +1,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { LedgerError } from './errors.ts';
+import { guarded, LedgerError, translated } from './errors.ts';
 
 /**
  * Copies the ledger while a server uses it, checks the copy, and only then gives it its name: `target` is never half a
@@ -9,17 +10,28 @@ import { LedgerError } from './errors.ts';
 export async function backupLedger(file: string, target: string): Promise<{ bytes: number }> {
   if (!existsSync(file)) throw new LedgerError('read_only', `there is no ledger at ${file}`);
   if (existsSync(target)) throw new LedgerError('read_only', `${target} exists already: it was left as it is`);
+  if (!existsSync(dirname(target))) throw new LedgerError('read_only', `there is no folder ${dirname(target)}`);
   const partial = `${target}.partial`;
   const source = new Database(file, { readonly: true, fileMustExist: true });
   try {
+    remove(partial);
+    // Holds one moment of the ledger: without it, every write of the server would start the copy over.
+    guarded(file, () => source.exec('BEGIN; SELECT count(*) FROM sqlite_schema'));
     await source.backup(partial);
     const bytes = verify(partial);
     renameSync(partial, target);
     return { bytes };
+  } catch (error) {
+    throw translated(target, error);
   } finally {
     source.close();
-    for (const suffix of ['', '-wal', '-shm']) rmSync(`${partial}${suffix}`, { force: true });
+    remove(partial);
   }
+}
+
+/** What a backup that was killed, or failed, left behind. */
+function remove(partial: string): void {
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${partial}${suffix}`, { force: true });
 }
 
 function verify(file: string): number {

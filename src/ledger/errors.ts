@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3';
+import { LedgerUnavailableError } from '../monitor/ports.ts';
 
 export type LedgerProblem =
   /** The disk, or the size the file may have, is used up. */
@@ -15,7 +16,7 @@ export type LedgerProblem =
   | 'io';
 
 /** The ledger can't do its work. Nothing of the transaction was kept; everything committed before is still there. */
-export class LedgerError extends Error {
+export class LedgerError extends LedgerUnavailableError {
   override readonly name = 'LedgerError';
   readonly problem: LedgerProblem;
 
@@ -39,9 +40,14 @@ export function guarded<T>(file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    const problem = problemOf(error);
-    throw problem ? new LedgerError(problem, MESSAGES[problem](file), error) : error;
+    throw translated(file, error);
   }
+}
+
+/** What SQLite or the file system threw, as a LedgerError; anything else as it is. */
+export function translated(file: string, error: unknown): unknown {
+  const problem = problemOf(error);
+  return problem ? new LedgerError(problem, MESSAGES[problem](file), error) : error;
 }
 
 function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefined {

@@ -47,7 +47,12 @@ export class Ledger implements MonitorLedger {
         if (row && row.upstream !== requests[index]?.upstream)
           return { kind: 'conflict', index, submission: toSubmission(row) };
       const submissions = requests.map((request, index) => {
-        const row = known[index];
+        // An id may stand twice in one batch: then the first of them made it known.
+        const row = known[index] ?? this.#find(request.submissionId);
+        if (row && row.upstream !== request.upstream)
+          throw new Error(
+            `${request.submissionId} is to be tracked at the upstreams ${row.upstream} and ${request.upstream}`,
+          );
         return { submission: toSubmission(row ?? this.#insert(request, now)), isNew: !row };
       });
       return { kind: 'tracked', submissions };

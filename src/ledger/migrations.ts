@@ -89,18 +89,23 @@ const MIGRATIONS: readonly string[] = [
 /** "dawa": marks the file as ours. */
 const APPLICATION_ID = 0x64617761;
 
-/** Brings the file to this program's schema; refuses one that is another program's or a newer dawatch's. */
-export function migrate(db: Database.Database, file: string): void {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  const applicationId = Number(db.pragma('application_id', { simple: true }));
+/** Refuses a database of another program or a newer dawatch. Only reads. */
+export function refuseForeign(db: Database.Database, file: string): void {
+  const version = versionOf(db);
+  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
   const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
-  if (applicationId !== APPLICATION_ID && tables > 0)
+  if (!isOurs && (tables > 0 || version !== 0))
     throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
   if (version > MIGRATIONS.length)
     throw new LedgerError(
       'foreign',
       `${file} was written by a newer dawatch (schema ${version}, this one knows ${MIGRATIONS.length}): upgrade dawatch`,
     );
+}
+
+/** Brings the file to this program's schema. */
+export function migrate(db: Database.Database): void {
+  const version = versionOf(db);
   for (const [index, sql] of MIGRATIONS.entries()) {
     if (index < version) continue;
     db.transaction(() => {
@@ -109,4 +114,8 @@ export function migrate(db: Database.Database, file: string): void {
       db.pragma(`user_version = ${index + 1}`);
     }).immediate();
   }
+}
+
+function versionOf(db: Database.Database): number {
+  return Number(db.pragma('user_version', { simple: true }));
 }

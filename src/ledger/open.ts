@@ -1,8 +1,8 @@
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { accessSync, constants, existsSync, mkdirSync, realpathSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError } from './errors.ts';
-import { migrate } from './migrations.ts';
+import { migrate, refuseForeign } from './migrations.ts';
 
 export type OpenOptions = {
   /** Path of the SQLite file; its folder is made if it doesn't exist. */
@@ -19,10 +19,11 @@ export type OpenOptions = {
 export function openDatabase(options: OpenOptions): { db: Database.Database; close: () => void } {
   const { file } = options;
   return guarded(file, () => {
-    mkdirSync(dirname(file), { recursive: true });
-    const lock = acquireLock(`${file}.lock`);
+    const path = realPath(file);
+    mkdirSync(dirname(path), { recursive: true });
+    const lock = acquireLock(`${path}.lock`);
     try {
-      const db = new Database(file);
+      const db = new Database(path);
       try {
         prepare(db, options);
       } catch (error) {
@@ -43,10 +44,18 @@ export function openDatabase(options: OpenOptions): { db: Database.Database; clo
   });
 }
 
+/** One path per file: two names of it must not have a lock each. SQLite reads a few names as "in memory", but no absolute one. */
+function realPath(file: string): string {
+  const path = resolve(file.trim());
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
 /** An exclusive transaction on a file beside the ledger: the system ends it with the process, however that dies. */
 function acquireLock(file: string): Database.Database {
   const lock = new Database(file, { timeout: 0 });
   try {
+    // On a file that it may only read, SQLite would begin without a lock and without a word.
+    accessSync(file, constants.W_OK);
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {
@@ -56,14 +65,15 @@ function acquireLock(file: string): Database.Database {
 }
 
 function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): void {
-  // quick_check comes first: nothing may be written to a file that is not sound.
+  // These two come first: nothing may be written to a file that is not sound, or not ours.
   const verdict = db.pragma('quick_check(1)', { simple: true });
   if (verdict !== 'ok') throw new LedgerError('corrupt', `${file} is damaged (${verdict}); it was left as it is`);
+  refuseForeign(db, file);
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
   db.pragma('journal_size_limit = 67108864');
-  migrate(db, file);
+  migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
   probe(db, now);
 }

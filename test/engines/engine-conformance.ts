@@ -1,0 +1,150 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { Observation } from '../../src/monitor/classify.ts';
+import type { PollEngine } from '../../src/monitor/ports.ts';
+import { openSandbox } from '../sandbox/open-sandbox.ts';
+import { deadAddress, KEY, serve } from '../support/upstream-server.ts';
+
+/** What an engine is to be made for: one upstream, `default`. It has to close what it opened when the test ends. */
+type EngineSetting = { url: string; apiKey: string; timeoutMs: number };
+export type OpenEngine = (setting: EngineSetting) => PollEngine | Promise<PollEngine>;
+
+const UNKNOWN = '11111111-2222-4333-8444-555555555555';
+const PENDING = '{"state":"Pending","error":null,"data":null}';
+
+/** What every poll engine owes to the monitor. */
+export function describeEngine(name: string, openEngine: OpenEngine): void {
+  const open = (url: string, setting: Partial<EngineSetting> = {}) =>
+    openEngine({ url, apiKey: KEY, timeoutMs: 5_000, ...setting });
+
+  describe(`${name}, as a poll engine`, () => {
+    it('reports every submission of a batch exactly once, with what the upstream says of it', async () => {
+      const sandbox = await openSandbox({ blockTimeS: 1, finalityS: 1 });
+      const early = await sandbox.submit('early');
+      sandbox.clock.ms += 60_000;
+      const late = await sandbox.submit('late');
+      sandbox.clock.ms += 1;
+      const engine = await open(sandbox.url, { apiKey: 'sandbox-key' });
+      const observations = await polled(engine, [early, late, UNKNOWN, 'not-a-uuid']);
+      expect(Object.fromEntries(observations.map(({ submissionId, kind }) => [submissionId, kind]))).toEqual({
+        [early]: 'finalized',
+        [late]: 'pending',
+        [UNKNOWN]: 'not_found',
+        'not-a-uuid': 'rejected',
+      });
+      expect(observations).toHaveLength(4);
+      expect(observations.find(({ submissionId }) => submissionId === early)).toMatchObject({
+        state: 'Finalized',
+        blockNumber: expect.any(Number),
+      });
+    });
+
+    it('asks once per submission', async () => {
+      const { url, requests } = await serve((_request, response) => response.end(PENDING));
+      const ids = Array.from({ length: 100 }, (_, index) => `s${index}`);
+      const observations = await polled(await open(url), ids);
+      expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual([...ids].sort());
+      expect(requests).toHaveLength(100);
+    });
+
+    it('passes each answer on as it arrives: one that hangs delays no other, nor another batch', async () => {
+      const held: ServerResponse[] = [];
+      const { url } = await serve((request, response) => {
+        if (request.url?.endsWith('hangs')) held.push(response);
+        else response.end(PENDING);
+      });
+      const engine = await open(url);
+      const reported: string[] = [];
+      let through = false;
+      const batch = engine
+        .poll({ upstream: 'default', submissionIds: ['hangs', 'a', 'b'] }, (o) => reported.push(o.submissionId))
+        .then(() => (through = true));
+      await vi.waitFor(() => expect(reported.sort()).toEqual(['a', 'b']), 5_000);
+      expect((await polled(engine, ['c'])).map(({ kind }) => kind)).toEqual(['pending']);
+      expect(through).toBe(false);
+      for (const response of held) response.end(PENDING);
+      await batch;
+      expect(reported.at(-1)).toBe('hangs');
+    });
+
+    it.each([
+      'hang',
+      'reset',
+      'html_502',
+      'database',
+      'truncated',
+      'cut',
+      'not_json',
+      'empty_200',
+      'drip',
+      'huge',
+    ] as const)('a failure (%s) is an observation too', async (kind) => {
+      const sandbox = await openSandbox();
+      sandbox.answerNext({ kind });
+      const engine = await open(sandbox.url, { apiKey: 'sandbox-key', timeoutMs: 300 });
+      const observations = await polled(engine, [UNKNOWN, 'another']);
+      expect(observations.map((observation) => observation.kind)).toEqual(['unavailable', 'unavailable']);
+      for (const { error } of observations) expect(error).not.toContain('sandbox-key');
+    });
+
+    it('says when it is throttled and for how long, and when its key is refused', async () => {
+      const sandbox = await openSandbox();
+      const engine = await open(sandbox.url, { apiKey: 'wrong' });
+      expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'unauthorized' }]);
+      sandbox.answerNext({ kind: 'throttle', retryAfterS: 7, count: 1 });
+      expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'throttled', retryAfterMs: 7_000 }]);
+    });
+
+    it.each([
+      ['nested without end', `{"error":${'['.repeat(400_000)}${']'.repeat(400_000)}}`],
+      ['of nothing but zeroes', '\0'.repeat(100_000)],
+      ['with a huge state', `{"state":"${'x'.repeat(900_000)}","error":null,"data":null}`],
+    ])('survives an answer %s', async (_name, body) => {
+      let httpStatus = 200;
+      const { url } = await serve((_request, response) => response.writeHead(httpStatus).end(body));
+      const engine = await open(url);
+      for (httpStatus of [200, 401, 404, 406, 429, 500]) {
+        const [observation] = await polled(engine, ['s']);
+        expect(observation?.submissionId).toBe('s');
+        expect(JSON.stringify(observation).length).toBeLessThan(200_000);
+      }
+    });
+
+    it('nobody there: every submission is reported, and the poll does not reject', async () => {
+      const observations = await polled(await open(await deadAddress()), ['a', 'b']);
+      expect(observations).toMatchObject([{ kind: 'unavailable' }, { kind: 'unavailable' }]);
+    });
+
+    it('at is the moment the answer arrived, durationMs the time it took', async () => {
+      const { url } = await serve(async (_request, response) => {
+        await sleep(100);
+        response.end(PENDING);
+      });
+      const engine = await open(url);
+      const before = systemClock.now();
+      const [observation] = await polled(engine, ['s']);
+      const after = systemClock.now();
+      expect(observation?.durationMs).toBeGreaterThanOrEqual(95);
+      expect(observation?.at).toBeGreaterThanOrEqual(before + 95);
+      expect(observation?.at).toBeLessThanOrEqual(after);
+      expect(Number.isInteger(observation?.at)).toBe(true);
+      expect((observation?.at ?? 0) - (observation?.durationMs ?? 0)).toBeGreaterThanOrEqual(before);
+    });
+
+    it('an empty batch is through at once', async () => {
+      const { url } = await serve(() => undefined);
+      expect(await polled(await open(url), [])).toEqual([]);
+    });
+  });
+}
+
+/** Everything reported of a batch, by when its poll is through; nothing may come after that. */
+async function polled(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
+  const observations: Observation[] = [];
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  const inTime = observations.length;
+  onTestFinished(() => expect(observations, 'reported after the poll was through').toHaveLength(inTime));
+  return observations;
+}

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { context, observation } from '../support/domain.ts';
+import { openLedger, trackRequest, trackRequests } from '../support/ledger-file.ts';
+
+describe('after a restart', () => {
+  it('what was watched is watched again, with what the pacer needs of it', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([...trackRequests(4), trackRequest('x', { upstream: 'other' })], 7);
+    ledger.record([observation('pending', 20, 's1'), observation('not_found', 30, 's2')], context());
+    ledger.record([observation('finalized', 40, 's3')], context({ recheck: true }));
+    ledger.track(trackRequests(3, 'done'), 50);
+    ledger.record([observation('finalized', 60, 'done0'), observation('rejected', 60, 'done1')], context());
+    ledger.cancel('done2', 60);
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect([...again.watched('default')]).toEqual([
+      { submissionId: 's0', trackedAt: 7, seen: false, polledAt: null, finalizedAt: null },
+      { submissionId: 's1', trackedAt: 7, seen: true, polledAt: 20, finalizedAt: null },
+      { submissionId: 's2', trackedAt: 7, seen: false, polledAt: 30, finalizedAt: null },
+      { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
+    ]);
+    expect([...again.watched('other')].map(({ submissionId }) => submissionId)).toEqual(['x']);
+    expect(again.watchedCounts()).toEqual(
+      new Map([
+        ['default', 4],
+        ['other', 1],
+      ]),
+    );
+  });
+
+  it('reading what is watched may be left in the middle', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(100), 0);
+    for (const { submissionId } of ledger.watched('default')) if (submissionId === 's10') break;
+    expect(ledger.track([trackRequest('more')], 1).kind).toBe('tracked');
+  });
+
+  it('an upstream is where it was, and when it was asked last', () => {
+    const ledger = openLedger();
+    expect(ledger.upstream('default')).toEqual({ state: 'closed', outSince: null, outageMs: 0, polledAt: null });
+    ledger.track(trackRequests(2), 0);
+    ledger.record([observation('pending', 90, 's0'), observation('pending', 80, 's1')], context());
+    const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
+    ledger.record([observation('unauthorized', 85, 's0')], context());
+    ledger.close();
+    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({ ...record, polledAt: 90 });
+  });
+
+  it('outages until tracking began, a running one included, do not count for a submission', () => {
+    const ledger = openLedger();
+    const outageMsBefore = (id: string, now: number) => {
+      ledger.track([trackRequest(id)], now);
+      return ledger.get(id)?.outageMsBefore;
+    };
+    const change = { upstream: 'default', at: 0, event: 'upstream.down' } as const;
+    expect(outageMsBefore('a', 100)).toBe(0);
+    ledger.recordUpstream({ ...change, record: { state: 'down', outSince: 200, outageMs: 40 } });
+    expect(outageMsBefore('b', 250)).toBe(90);
+    expect(outageMsBefore('c', 150), 'tracked on a clock that is behind').toBe(40);
+    ledger.recordUpstream({
+      ...change,
+      event: 'upstream.up',
+      record: { state: 'closed', outSince: null, outageMs: 140 },
+    });
+    expect(outageMsBefore('d', 400)).toBe(140);
+    expect(ledger.get('a')?.outageMsBefore).toBe(0);
+  });
+
+  it('credentials are found by their hash, and only by it', () => {
+    const hash = (key: string) => createHash('sha256').update(key).digest();
+    const ledger = openLedger();
+    expect(ledger.hasCredentials()).toBe(false);
+    ledger.addCredential({ hash: hash('key'), role: 'service', name: 'first' }, 5);
+    expect(() => ledger.addCredential({ hash: hash('key'), role: 'admin', name: 'twice' }, 6)).toThrow();
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect(again.hasCredentials()).toBe(true);
+    expect(again.credential(hash('key'))).toEqual({ role: 'service', name: 'first' });
+    expect(again.credential(hash('Key'))).toBeUndefined();
+    expect(again.credential(Buffer.alloc(0))).toBeUndefined();
+  });
+});

@@ -1,0 +1,190 @@
+import { Writable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../src/config.ts';
+import { createLog, logMonitor } from '../src/log.ts';
+import type { Recorded } from '../src/monitor/ports.ts';
+import { transition } from '../src/monitor/transition.ts';
+import {
+  applied,
+  context,
+  finalEnvelope,
+  observation,
+  submission,
+  VERDICTS,
+  type VerdictName,
+} from './support/domain.ts';
+
+const MAX_LINE_BYTES = 16 * 1024;
+const SECRET = 'hunter2-must-never-be-shown';
+const NASTY = 'bad\n{"level":"info"}\r\u001b[31mred\u001b]8;;http://x\u0007\u009b2J\u2028\u202eevil\u0000';
+
+type Line = Record<string, unknown>;
+
+function openLog(settings: Partial<Config['log']> = {}) {
+  let text = '';
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      text += chunk;
+      done();
+    },
+  });
+  const log = createLog({ level: 'debug', format: 'json', ...settings }, stream);
+  /** Each line as it was written; none is too long. */
+  const raw = () => {
+    const lines = text.split('\n').slice(0, -1);
+    for (const line of lines) expect(Buffer.byteLength(line)).toBeLessThan(MAX_LINE_BYTES);
+    return lines;
+  };
+  return { log, raw, text: () => text, lines: () => raw().map((line): Line => JSON.parse(line)) };
+}
+
+function recorded(
+  before: Parameters<typeof submission>[0],
+  verdict: Parameters<typeof observation>[0],
+  at: number,
+): Recorded {
+  const known = submission(before);
+  const answer = observation(verdict, at);
+  const outcome = transition(known, answer, context());
+  return { observation: answer, outcome, previousStatus: known.status, submission: applied(known, outcome, at) };
+}
+
+describe('a line', () => {
+  it('is JSON with a time, a level and the stable name of what happened', () => {
+    const { log, lines } = openLog();
+    log.warn({ url: 'http://x' }, 'server.started');
+    expect(lines()).toEqual([
+      { level: 'warn', time: expect.stringMatching(/^\d{4}-.*Z$/), url: 'http://x', event: 'server.started' },
+    ]);
+  });
+
+  it('below the level is not written', () => {
+    const { log, lines } = openLog({ level: 'warn' });
+    log.info('quiet');
+    log.error('loud');
+    expect(lines()).toMatchObject([{ event: 'loud' }]);
+    const silent = openLog({ level: 'silent' });
+    silent.log.fatal('x');
+    expect(silent.raw()).toEqual([]);
+  });
+
+  it('is for people where that is asked for', () => {
+    const { log, text } = openLog({ format: 'pretty' });
+    log.info({ polls: 3 }, 'submission.finalized');
+    expect(text()).toMatch(/INFO.*submission\.finalized.*"polls":3/);
+  });
+
+  it.each(['x-api-key', 'authorization', 'api_key', 'apiKey', 'bearer', 'token', 'secret', 'cookie'])(
+    'shows no %s, wherever it stands',
+    (name) => {
+      const { log, text } = openLog();
+      const headers = { [name]: SECRET };
+      log.info({ ...headers, headers, req: { headers }, list: [headers] }, 'request');
+      log.error({ err: Object.assign(new Error('x'), headers) }, 'request');
+      expect(text()).not.toContain(SECRET);
+      expect(text()).toContain('[redacted]');
+    },
+  );
+
+  it('is never long, however long the error is', () => {
+    const { log, lines } = openLog();
+    const cause = Object.assign(new Error('c'.repeat(1_000_000)), { code: 'ENOSPC', body: 'b'.repeat(1_000_000) });
+    log.error({ err: new Error('m'.repeat(1_000_000), { cause }) }, 'request.failed');
+    log.error(cause, 'request.failed');
+    log.error(new Error('\u0001'.repeat(1_000_000)), 'request.failed');
+    expect(lines()).toMatchObject([
+      { err: { message: expect.stringMatching(/^m+/) } },
+      { err: { message: expect.stringMatching(/^c+/), code: 'ENOSPC' } },
+      { err: { type: 'Error' } },
+    ]);
+  });
+
+  it('of an error that is none says what was thrown', () => {
+    const { log, lines } = openLog();
+    log.error({ err: 'just text' }, 'x');
+    log.error({ err: undefined }, 'y');
+    expect(lines()[0]).toMatchObject({ err: 'just text' });
+  });
+});
+
+describe('the monitor', () => {
+  it('tells of a finalization in one wide line', () => {
+    const { log, lines } = openLog({ level: 'info' });
+    const answer = JSON.stringify(finalEnvelope({ created_at: '1970-01-01T00:00:01.000' }));
+    const before = { status: 'pending', polls: 4, trackedAt: 2_000, version: 2 } as const;
+    logMonitor(log).recorded?.(recorded(before, { ...VERDICTS.finalized, answer }, 9_000));
+    expect(lines()).toEqual([
+      {
+        level: 'info',
+        time: expect.any(String),
+        event: 'submission.finalized',
+        submission_id: submission().submissionId,
+        upstream: 'default',
+        status: 'finalized',
+        previous_status: 'pending',
+        upstream_state: 'Finalized',
+        block_number: 1_234_567,
+        block_hash: '0xb1',
+        tracked_ms: 7_000,
+        time_to_finality_ms: 8_000,
+        polls: 4,
+      },
+    ]);
+  });
+
+  it.each<[VerdictName, number, string[]]>([
+    ['pending', 500, ['debug poll.answered']],
+    ['error', 500, ['debug poll.answered', 'info submission.failing']],
+    ['rejected', 500, ['debug poll.answered', 'warn submission.rejected']],
+    ['not_found', 1_500, ['debug poll.answered', 'warn submission.unknown']],
+    ['pending', 2_500, ['debug poll.answered', 'warn submission.stuck']],
+    ['pending', 12_000, ['debug poll.answered', 'warn submission.expired']],
+  ])('%s after %i ms is told as %j', (verdict, at, expected) => {
+    const { log, lines } = openLog();
+    logMonitor(log).recorded?.(recorded({}, verdict, at));
+    expect(lines().map(({ level, event }) => `${level} ${event}`)).toEqual(expected);
+  });
+
+  it('tells of an upstream that goes out, and comes back', () => {
+    const { log, lines } = openLog();
+    const record = { state: 'down', outSince: 5, outageMs: 40 } as const;
+    logMonitor(log).upstream?.({ upstream: 'u', at: 5, event: 'upstream.down', record });
+    logMonitor(log).upstream?.({ upstream: 'u', at: 5, event: 'upstream.up', record });
+    expect(lines()).toMatchObject([
+      { level: 'error', event: 'upstream.down', upstream: 'u', outage_ms: 40 },
+      { level: 'info', event: 'upstream.up' },
+    ]);
+  });
+
+  it('tells of a write that failed, with its cause', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).writeFailed?.(new Error('no room left', { cause: new Error('SQLITE_FULL') }));
+    const [line] = lines();
+    expect(line).toMatchObject({ level: 'error', event: 'ledger.write_failed' });
+    expect(JSON.stringify(line)).toMatch(/no room left.*SQLITE_FULL/);
+  });
+});
+
+describe('text of the upstream', () => {
+  const nasty = { kind: 'error', state: NASTY, error: NASTY + 'x'.repeat(1_000_000) } as const;
+
+  it.each(['json', 'pretty'] as const)('can neither pose as a line of its own nor steer a terminal (%s)', (format) => {
+    const { log, raw, text } = openLog({ format });
+    const data = { block_number: 'n'.repeat(60_000) + NASTY, block_hash: NASTY, created_at: NASTY };
+    const answer = JSON.stringify({ state: NASTY, error: NASTY, data });
+    logMonitor(log).recorded?.(recorded({}, { ...nasty, answer }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.finalized, state: NASTY, answer }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.rejected, error: nasty.error }, 500));
+    logMonitor(log).writeFailed?.(new Error(nasty.error));
+    expect(raw().filter((line) => line.startsWith('{"level"')).length).toBe(format === 'json' ? raw().length : 0);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(text().replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u202e]/);
+    expect(text()).toContain('\\\\u001b');
+  });
+
+  it('is cut', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).recorded?.(recorded({}, { ...nasty, answer: '{}' }, 500));
+    for (const { error } of lines()) expect(String(error).length).toBeLessThan(1_000);
+  });
+});

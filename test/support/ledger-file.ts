@@ -1,0 +1,73 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { onTestFinished } from 'vitest';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import type { OpenOptions } from '../../src/ledger/open.ts';
+import type { HistoryEntry, TrackRequest } from '../../src/monitor/submission.ts';
+import { tempFolder } from './temp-folder.ts';
+
+/** A ledger in a real file that knows the upstream `default`; closed when the test ends. */
+export function openLedger(options: Partial<OpenOptions> = {}): Ledger {
+  const ledger = new Ledger({ file: options.file ?? join(tempFolder(), 'dawatch.db'), now: 0, ...options });
+  onTestFinished(() => ledger.close());
+  ledger.upstream('default');
+  return ledger;
+}
+
+/** Limits far beyond every time the tests use. */
+export function trackRequest(submissionId: string, fields: Partial<TrackRequest> = {}): TrackRequest {
+  const far = { deadlineAt: 86_400_000, graceEndsAt: 86_400_000, stuckAt: 86_400_000 };
+  return { submissionId, upstream: 'default', ...far, metadata: null, ...fields };
+}
+
+export function trackRequests(count: number, prefix = 's'): TrackRequest[] {
+  return Array.from({ length: count }, (_, index) => trackRequest(`${prefix}${index}`));
+}
+
+/** A second connection, past the ledger's own; closed when the test ends. */
+export function rawConnection(file: string): Database.Database {
+  const db = new Database(file);
+  onTestFinished(() => {
+    db.close();
+  });
+  return db;
+}
+
+export type OutboxRow = {
+  seq: number;
+  id: string;
+  type: string;
+  at: number;
+  upstream: string;
+  submission_id: string | null;
+  version: number | null;
+};
+
+/** What waits to be told, oldest first. */
+export function outboxOf(file: string): OutboxRow[] {
+  return rawConnection(file)
+    .prepare(
+      `-- Every event with the submission and the change it tells of.
+      SELECT o.seq, o.id, o.type, o.at, o.upstream, s.submission_id, h.version
+      FROM outbox o LEFT JOIN submissions s ON s.id = o.submission LEFT JOIN history h ON h.seq = o.history_seq
+      ORDER BY o.seq`,
+    )
+    .all() as OutboxRow[];
+}
+
+export function integrityOf(file: string): string {
+  const db = rawConnection(file);
+  const dangling = db.pragma('foreign_key_check') as unknown[];
+  return dangling.length > 0
+    ? `${dangling.length} rows point nowhere`
+    : String(db.pragma('integrity_check(1)', { simple: true }));
+}
+
+/** Whether versions count from 1 without a hole and every row names the status before it. */
+export function isUnbroken(history: readonly HistoryEntry[]): boolean {
+  return history.every((entry, index) => {
+    const before = history[index - 1];
+    const follows = before === undefined || before.seq < entry.seq;
+    return follows && entry.version === index + 1 && entry.previousStatus === (before?.status ?? null);
+  });
+}

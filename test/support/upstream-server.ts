@@ -1,0 +1,66 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.ts';
+
+export const KEY = 'a-key-that-must-stay-secret';
+
+type Served = {
+  url: string;
+  requests: IncomingMessage[];
+  /** Connections that are open now, and how many there ever were, and at most at once. */
+  sockets: { open: Set<Socket>; total: number; most: number };
+};
+
+/** An HTTP server on a free port; gone with its connections when the test ends. */
+export async function serve(answer: RequestListener): Promise<Served> {
+  const requests: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request);
+    answer(request, response);
+  });
+  return { requests, ...(await listening(server)) };
+}
+
+/** The same without HTTP: what it does to a connection is its own affair. */
+export async function serveRaw(connected: (socket: Socket) => void): Promise<Omit<Served, 'requests'>> {
+  return listening(createTcpServer(connected));
+}
+
+/** Where nobody listens. */
+export async function deadAddress(): Promise<string> {
+  const server = createTcpServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return `http://127.0.0.1:${port}`;
+}
+
+async function listening(server: ReturnType<typeof createTcpServer>): Promise<Omit<Served, 'requests'>> {
+  const sockets = { open: new Set<Socket>(), total: 0, most: 0 };
+  server.on('connection', (socket: Socket) => {
+    sockets.open.add(socket);
+    sockets.total += 1;
+    sockets.most = Math.max(sockets.most, sockets.open.size);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.open.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    for (const socket of sockets.open) socket.destroy();
+    server.close();
+    await once(server, 'close');
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sockets };
+}
+
+/** A client of this address; closed when the test ends. */
+export function openClient(url: string, options: Partial<UpstreamClientOptions> = {}): UpstreamClient {
+  const client = new UpstreamClient({ url, apiKey: KEY, connections: 4, timeoutMs: 5_000, now: () => 0, ...options });
+  onTestFinished(() => client.close());
+  return client;
+}

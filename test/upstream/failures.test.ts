@@ -1,0 +1,161 @@
+import type { RequestListener } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { classify } from '../../src/monitor/classify.ts';
+import { deadAddress, KEY, openClient, serve, serveRaw } from '../support/upstream-server.ts';
+
+const TIMEOUT_MS = 200;
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';
+
+async function failureOf(url: string, timeoutMs = 5_000) {
+  const answer = await openClient(url, { timeoutMs }).getSubmissionInfo('s');
+  if (answer.kind !== 'failure') throw new Error(`answered with ${answer.httpStatus}`);
+  expect(answer.detail).not.toContain(KEY);
+  expect(answer.detail.length).toBeLessThan(300);
+  expect(classify('s', answer)).toMatchObject({ kind: 'unavailable', reason: answer.reason });
+  return answer;
+}
+
+describe('the time for a whole call ends it', () => {
+  const drip: RequestListener = (_request, response) => {
+    response.write('{');
+    const timer = setInterval(() => response.write(' '), 20);
+    response.on('close', () => clearInterval(timer));
+  };
+  it.each<[string, RequestListener]>([
+    ['no answer at all', () => undefined],
+    ['headers, and then nothing', (_request, response) => response.flushHeaders()],
+    ['half a body', (_request, response) => response.writeHead(200, { 'content-length': 100 }).write('{')],
+    ['a byte now and then', drip],
+  ])('%s', async (_name, answer) => {
+    const { url, sockets } = await serve(answer);
+    expect(await failureOf(url, TIMEOUT_MS)).toMatchObject({
+      reason: 'timeout',
+      detail: expect.stringMatching(/200 ms/),
+    });
+    await vi.waitFor(() => expect(sockets.open.size, 'the connection was given up').toBe(0));
+  });
+
+  it('a header that drips, byte by byte', async () => {
+    const { url } = await serveRaw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
+      const timer = setInterval(() => socket.write('x'), 20);
+      socket.on('close', () => clearInterval(timer));
+    });
+    expect((await failureOf(url, TIMEOUT_MS)).reason).toBe('timeout');
+  });
+
+  it('not before it is over', async () => {
+    const { url } = await serve(async (_request, response) => {
+      await sleep(150);
+      response.end('{}');
+    });
+    expect(await openClient(url, { timeoutMs: 3_000 }).getSubmissionInfo('s')).toMatchObject({ kind: 'response' });
+  });
+});
+
+describe('a body without end is cut off, and its connection given up', () => {
+  it.each([
+    ['without a length', {}],
+    ['with a length', { 'content-length': 1_000_000_000 }],
+  ])('%s', async (_name, headers) => {
+    let sentBytes = 0;
+    const chunk = Buffer.alloc(64 * 1024, 0x20);
+    const { url, sockets } = await serve((_request, response) => {
+      response.writeHead(200, headers);
+      const pour = () => {
+        while (!response.destroyed && response.write(chunk)) sentBytes += chunk.length;
+      };
+      response.on('drain', pour);
+      pour();
+    });
+    expect((await failureOf(url)).reason).toBe('too_large');
+    await vi.waitFor(() => expect(sockets.open.size).toBe(0));
+    expect(sentBytes).toBeLessThan(16 * 1024 * 1024);
+  });
+});
+
+describe('a connection that breaks is a failure of the network', () => {
+  it.each<[string, string | null]>([
+    ['when it is opened', null],
+    ['after the request', ''],
+    ['within the status line', 'HTTP/1.1 2'],
+    ['within the headers', 'HTTP/1.1 200 OK\r\ncontent-le'],
+    ['before the body', HEAD],
+    ['within the body', `${HEAD}{"state":`],
+    ['within a chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\n{"sta'],
+  ])('reset %s', async (_name, said) => {
+    const { url } = await serveRaw((socket) => {
+      if (said === null) socket.resetAndDestroy();
+      else
+        socket.once('data', () => {
+          socket.write(said, () => setTimeout(() => socket.resetAndDestroy(), 5));
+        });
+    });
+    expect((await failureOf(url)).reason).toBe('network');
+  });
+
+  it.each([
+    ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n'],
+    ['a header without end', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}`],
+    ['two lengths that differ', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x'],
+    ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
+  ])('%s', async (_name, said) => {
+    const { url } = await serveRaw((socket) => socket.once('data', () => socket.end(said)));
+    expect((await failureOf(url)).reason).toBe('network');
+  });
+
+  it('nobody listens', async () => {
+    expect(await failureOf(await deadAddress())).toMatchObject({
+      reason: 'network',
+      detail: expect.stringMatching(/ECONNREFUSED/),
+    });
+  });
+
+  it('a name that does not exist', async () => {
+    expect(await failureOf('http://upstream.invalid')).toMatchObject({
+      reason: 'network',
+      detail: expect.stringMatching(/upstream\.invalid/),
+    });
+  });
+
+  it('the next call has a connection of its own', async () => {
+    let calls = 0;
+    const { url } = await serve((request, response) => {
+      if (calls++ === 0) request.socket.destroy();
+      else response.end('{}');
+    });
+    const client = openClient(url, { connections: 1 });
+    expect(await client.getSubmissionInfo('s')).toMatchObject({ kind: 'failure', reason: 'network' });
+    expect(await client.getSubmissionInfo('s')).toMatchObject({ kind: 'response' });
+  });
+});
+
+describe('closing', () => {
+  it('answers calls under way as failures and frees every connection; it can be done twice', async () => {
+    const { url, sockets, requests } = await serve((request, response) => {
+      if (request.url?.endsWith('body')) response.write('{');
+    });
+    const client = openClient(url, { connections: 2 });
+    const calls = ['hangs', 'body', 'waits'].map((id) => client.getSubmissionInfo(id));
+    await vi.waitFor(() => expect(requests).toHaveLength(2));
+    await client.close();
+    for (const answer of await Promise.all(calls)) expect(answer).toMatchObject({ kind: 'failure', reason: 'network' });
+    await vi.waitFor(() => expect(sockets.open.size).toBe(0));
+    await client.close();
+    expect(await client.getSubmissionInfo('late')).toMatchObject({
+      kind: 'failure',
+      detail: expect.stringMatching(/closed/),
+    });
+  });
+
+  it('leaves no timer that would keep the process', async () => {
+    const { url } = await serve((_request, response) => response.end('{}'));
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    const client = openClient(url, { timeoutMs: 60_000 });
+    await Promise.all(Array.from({ length: 10 }, () => client.getSubmissionInfo('s')));
+    await client.close();
+    await vi.waitFor(() => expect(timers()).toBeLessThanOrEqual(before));
+  });
+});
