@@ -2,7 +2,14 @@ import { BreakerState } from './breaker.ts';
 import type { Observation } from './classify.ts';
 import { UpstreamEventType } from './events.ts';
 import type { Pacer } from './pacer.ts';
-import type { Clock, MonitorLedger, PollEngine, Recorded, UpstreamChange } from './ports.ts';
+import {
+  type Clock,
+  LedgerUnavailableError,
+  type MonitorLedger,
+  type PollEngine,
+  type Recorded,
+  type UpstreamChange,
+} from './ports.ts';
 import type { TransitionContext } from './transition.ts';
 
 export type LaneDeps = {
@@ -22,6 +29,8 @@ export type LaneDeps = {
 
 /** How long nothing is asked after the ledger did not take a write: answers that can't be kept are wasted requests. */
 const WRITE_RETRY_MS = 1_000;
+/** How long a submission waits whose answer can't be kept although the ledger can be written: a fault of ours. */
+const POISON_RETRY_MS = 60_000;
 
 /**
  * The loop of one upstream: pacer → engine → ledger → pacer. Answers that arrive together are committed together.
@@ -67,7 +76,7 @@ export class Lane {
     const record = ledger.upstream(upstream);
     this.#outageMs = record.outageMs;
     if (record.outSince !== null) pacer.restoreOutage(record.state, record.outSince, now);
-    if (record.polledAt !== null) pacer.exhaustBudget(now);
+    if (record.polledAt !== null) pacer.resumeBudget(record.polledAt, now);
     for (const item of ledger.watched(upstream)) pacer.resume(item);
     this.#running = true;
     this.wake();
@@ -115,14 +124,26 @@ export class Lane {
     const observations = this.#arrived;
     if (observations.length === 0) return;
     this.#arrived = [];
+    const failure = this.#keep(observations);
+    this.#writeFailed = failure?.error instanceof LedgerUnavailableError;
+    if (failure) this.#postpone(this.#writeFailed ? observations : this.#keepEach(observations), failure.error);
+    this.wake();
+  }
+
+  /** Commits them and learns from them; gives back what went wrong if they could not be committed. */
+  #keep(observations: Observation[]): { error: unknown } | undefined {
     try {
       this.#learn(observations, this.#deps.ledger.record(observations, this.#context()));
       this.#saveTurns();
-      this.#writeFailed = false;
+      return undefined;
     } catch (error) {
-      this.#postpone(observations, error);
+      return { error };
     }
-    this.wake();
+  }
+
+  /** One by one, so that an answer that can't be kept doesn't take its neighbours with it. Gives back those that can't. */
+  #keepEach(observations: Observation[]): Observation[] {
+    return observations.length === 1 ? observations : observations.filter((one) => this.#keep([one]) !== undefined);
   }
 
   #learn(observations: Observation[], recorded: Recorded[]): void {
@@ -161,12 +182,13 @@ export class Lane {
     }
   }
 
-  /** The answers are lost, the submissions are not: they are asked about again once the ledger can write. */
+  /** The answers are lost, the submissions are not: they are asked about again. */
   #postpone(observations: Observation[], error: unknown): void {
     const { pacer, clock, onWriteFailed } = this.#deps;
-    this.#writeFailed = true;
-    this.#blockedUntil = clock.now() + WRITE_RETRY_MS;
-    for (const { submissionId } of observations) pacer.retry(submissionId, this.#blockedUntil);
+    const now = clock.now();
+    if (this.#writeFailed) this.#blockedUntil = now + WRITE_RETRY_MS;
+    const dueAt = now + (this.#writeFailed ? WRITE_RETRY_MS : POISON_RETRY_MS);
+    for (const { submissionId } of observations) pacer.retry(submissionId, dueAt);
     onWriteFailed(error);
   }
 }

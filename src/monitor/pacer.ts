@@ -74,9 +74,10 @@ export class Pacer {
     this.#breaker.restore(state, openedAt, now);
   }
 
-  /** Treats the whole budget as spent: a process before this one may have sent requests nobody recorded. */
-  exhaustBudget(now: number): void {
-    this.#budget.exhaust(now);
+  /** Treats the budget as spent if a process before this one may just have sent requests that nobody recorded. */
+  resumeBudget(polledAt: number, now: number): void {
+    const { budget, leaseMs } = this.#settings;
+    if (now - polledAt < budget.perMs + leaseMs) this.#budget.exhaust(now);
   }
 
   add(item: Paced): void {

@@ -49,6 +49,9 @@ export type UpstreamRecord = {
   polledAt: number | null;
 };
 
+/** The ledger can't be written now, whatever is written: the disk is full, say. It is tried again. */
+export class LedgerUnavailableError extends Error {}
+
 /** The truth, as the monitor needs it. Every method is one transaction, committed when it returns. */
 export type MonitorLedger = {
   /** All of them or none; a submission that is tracked already stays as it is. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { LedgerError } from '../../src/ledger/errors.ts';
 import type { Answer } from '../../src/monitor/classify.ts';
 import {
   data,
@@ -237,7 +238,7 @@ test('a ledger that is full loses answers, not submissions, and is written again
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
   ledger.record = () => {
-    throw new Error('the disk is full');
+    throw new LedgerError('full', 'the disk is full');
   };
   await world.clock.advance(10_000);
   expect(failures).toBeGreaterThan(1);
@@ -246,6 +247,23 @@ test('a ledger that is full loses answers, not submissions, and is written again
   await world.clock.advance(5_000);
   expect(world.monitor.health().ledgerWritable).toBe(true);
   expect(world.get('a').status).toBe('finalized');
+});
+
+test('one answer that can not be kept does not take the others with it', async () => {
+  const world = openMonitor({ answer: () => finalized });
+  const { ledger } = world;
+  const record = ledger.record.bind(ledger);
+  ledger.record = (observations, context) => {
+    if (observations.some(({ submissionId }) => submissionId === 'poison')) throw new Error('this one can not be kept');
+    return record(observations, context);
+  };
+  world.track(['a', 'poison', 'b']);
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ status: 'finalized', polls: 1 });
+  expect(world.get('b')).toMatchObject({ status: 'finalized', polls: 1 });
+  expect(world.get('poison').status).toBe('tracking');
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+  expect(world.asked.length).toBeLessThan(10);
 });
 
 test('waiting ends with finality, with the time, or with the monitor', async () => {

@@ -182,3 +182,24 @@ describe('what an answer says of the upstream', () => {
     expect(pacer.observe(observation('not_found_500', 2_000, 's0'), true, 2_000)).toBe('closed');
   });
 });
+
+describe('a 500 "Record not found"', () => {
+  it('of submissions seen before opens the breaker, and one of a new submission does not close it again', () => {
+    const pacer = pacerOf(ids(3));
+    for (const id of drain(pacer, 0)) pacer.observe(observation('pending', 0, id), true, 0);
+    const turns: (string | null)[] = [];
+    pacer.add(paced('new', { dueAt: 0 }));
+    for (let now = 0; now < 120_000; now += 500)
+      for (const id of pacer.next(now)) turns.push(pacer.observe(observation('not_found_500', now, id), true, now));
+    expect(turns.filter((turn) => turn !== null)).toEqual(['down']);
+  });
+
+  it('of a new submission ends an outage when nothing that was ever seen is left to tell by', () => {
+    const pacer = pacerOf(ids(3));
+    const openedAt = breakOpen(pacer);
+    const probeAt = pacer.wakeAt();
+    const [id = ''] = pacer.next(probeAt);
+    expect(openedAt).toBeLessThan(probeAt);
+    expect(pacer.observe(observation('not_found_500', probeAt, id), true, probeAt)).toBe('closed');
+  });
+});

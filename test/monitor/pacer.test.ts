@@ -110,12 +110,18 @@ describe('the budget', () => {
     expect(pacer.next(1)).toEqual([]);
   });
 
-  it('is whole only after one window when it was exhausted', () => {
+  it('is whole only after one window when a process before this one may just have spent it', () => {
     const pacer = pacerOf(ids(2), { requests: 2 });
-    pacer.exhaustBudget(500);
+    pacer.resumeBudget(400, 500);
     expect(pacer.next(1_499)).toEqual([]);
     expect(pacer.wakeAt()).toBe(1_500);
     expect(pacer.next(1_500)).toHaveLength(2);
+  });
+
+  it('is whole at once when the process before this one stopped long ago', () => {
+    const pacer = pacerOf(ids(2), { requests: 2 });
+    pacer.resumeBudget(0, LEASE_MS + 1_000);
+    expect(pacer.next(LEASE_MS + 1_000)).toHaveLength(2);
   });
 });
 

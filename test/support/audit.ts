@@ -1,0 +1,64 @@
+import Database from 'better-sqlite3';
+import { expect } from 'vitest';
+
+type Row = { submission_id: string; status: string; watched: number; version: number };
+type HistoryRow = {
+  submission_id: string;
+  version: number;
+  status: string;
+  previous_status: string | null;
+  upstream_state: string | null;
+  error: string | null;
+  answer: string | null;
+};
+
+/**
+ * What must hold of a ledger after any fault: every acknowledged id is there, histories have no hole and no repeat, what
+ * others are told is in the outbox exactly once, and the file is sound.
+ */
+export function auditLedger(file: string, acknowledged: Iterable<string>): Map<string, string> {
+  const db = new Database(file, { readonly: true });
+  try {
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+    expect(db.pragma('foreign_key_check')).toEqual([]);
+    const rows = db.prepare('SELECT submission_id, status, watched, version FROM submissions').all() as Row[];
+    const statuses = new Map(rows.map((row) => [row.submission_id, row.status]));
+    expect([...acknowledged].filter((id) => !statuses.has(id))).toEqual([]);
+    auditHistories(db, rows);
+    const notToldOnce = db
+      .prepare(`
+        -- Finalized submissions that were not told to be so exactly once.
+        SELECT s.submission_id FROM submissions s
+        LEFT JOIN outbox o ON o.submission = s.id AND o.type = 'submission.finalized'
+        WHERE s.status = 'finalized' GROUP BY s.id HAVING count(o.seq) <> 1`)
+      .all();
+    expect(notToldOnce).toEqual([]);
+    return statuses;
+  } finally {
+    db.close();
+  }
+}
+
+function auditHistories(db: Database.Database, rows: readonly Row[]): void {
+  const history = db
+    .prepare(`
+      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.answer
+      FROM history h JOIN submissions s ON s.id = h.submission ORDER BY s.id, h.version`)
+    .all() as HistoryRow[];
+  const last = new Map<string, HistoryRow>();
+  for (const row of history) {
+    const before = last.get(row.submission_id);
+    expect(row, row.submission_id).toMatchObject({
+      version: (before?.version ?? 0) + 1,
+      previous_status: before?.status ?? null,
+    });
+    expect(said(row), `${row.submission_id} says the same twice`).not.toBe(before && said(before));
+    last.set(row.submission_id, row);
+  }
+  for (const { submission_id, status, version } of rows)
+    expect(last.get(submission_id), submission_id).toMatchObject({ status, version });
+}
+
+function said({ status, upstream_state, error, answer }: HistoryRow): string {
+  return JSON.stringify([status, upstream_state, error, answer]);
+}
