@@ -84,8 +84,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
       log: log as FastifyBaseLogger,
       version: pkg.version,
     });
-    opened.push(() => within(config.server.shutdown_s * 1_000, server.close()));
-    const url = await server.listen({ host: config.server.host, port: config.server.port });
+    opened.push(async () => {
+      await within(config.server.shutdown_s * 1_000, server.close());
+      // Whoever has sent half a request by now will not send the rest: the process must not wait for it.
+      server.server.closeAllConnections();
+    });
+    const url = await server.listen({
+      host: config.server.host,
+      port: config.server.port,
+      listenTextResolver: () => 'http.listening',
+    });
     log.info(
       { url, database: config.database, upstreams: [...clients.keys()], version: pkg.version },
       'server.started',
@@ -111,6 +119,8 @@ function usableUpstreams(config: Config): [string, Usable][] {
   const usable = Object.entries(config.upstreams).filter(
     (entry): entry is [string, Usable] => entry[1].url !== undefined,
   );
+  const unusable = Object.entries(config.upstreams).find(([name, { url }]) => name !== 'default' && url === undefined);
+  if (unusable) throw new StartError(`upstreams.${unusable[0]} has no url`);
   if (usable.length === 0)
     throw new StartError(
       'no upstream is set: give its address as DAWATCH_UPSTREAM_URL and your key as DAWATCH_UPSTREAM_API_KEY, or set\n' +

@@ -1,4 +1,4 @@
-import type { DawatchClient, Submission } from '../client/client.ts';
+import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/client.ts';
 import { printable } from '../monitor/printable.ts';
 import { isFinal, STATUSES, Status } from '../monitor/submission.ts';
 import { ExitCode } from './exit.ts';
@@ -8,10 +8,13 @@ import { createProgress } from './progress.ts';
 const CONCURRENCY = 64;
 const LONG_POLL_S = 20;
 const ROUND_PAUSE_MS = 1_000;
+/** A server that answered before may be away for so long, as while it is restarted. */
+const PATIENCE_MS = 60_000;
 
 /**
  * Waits until every id is final, telling of each one that ends: with a bar on a terminal, in plain lines elsewhere, or as
- * one JSON object per line. Returns the exit code.
+ * one JSON object per line. The caller has seen the server answer: if it goes away now, it is waited for a while.
+ * Returns the exit code.
  */
 export async function awaitFinal(
   client: DawatchClient,
@@ -22,38 +25,67 @@ export async function awaitFinal(
   const leftS = () => Math.max(0, Math.ceil((endsAt - performance.now()) / 1_000));
   const progress = createProgress(ids.length, 'final', options.json ? process.stderr : process.stdout);
   let open = [...ids];
+  let endedCount = 0;
   let allFinalized = true;
   const ended = (submission: Submission) => {
     allFinalized &&= submission.status === Status.finalized;
+    progress.advance(++endedCount);
     if (options.json) process.stdout.write(`${JSON.stringify(submission)}\n`);
     else progress.line(describe(submission));
   };
+  const patiently = createPatience();
   try {
     for (;;) {
       const waitS = open.length <= CONCURRENCY ? Math.min(LONG_POLL_S, leftS()) : 0;
       const stillOpen: string[] = [];
       await inParallel(open, async (id) => {
-        const submission = await client.wait(id, waitS);
-        if (isFinalText(submission.status)) ended(submission);
+        const submission = await patiently(client.wait(id, waitS));
+        if (submission && isFinalText(submission.status)) ended(submission);
         else stillOpen.push(id);
-        progress.advance(ids.length - open.length + (open.length - stillOpen.length));
       });
       open = stillOpen;
-      progress.advance(ids.length - open.length);
       if (open.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
       if (leftS() === 0) return ExitCode.timeout;
-      if (waitS === 0) await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
+      if (waitS === 0 || patiently.isAway()) await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
     }
   } finally {
     progress.stop();
   }
 }
 
+type Patience = {
+  /** What the call gives; undefined if the server is away, but not for too long yet. */
+  <T>(call: Promise<T>): Promise<T | undefined>;
+  isAway(): boolean;
+};
+
+function createPatience(): Patience {
+  let answeredAt = performance.now();
+  let isAway = false;
+  const patiently = async <T>(call: Promise<T>) => {
+    try {
+      const answer = await call;
+      answeredAt = performance.now();
+      isAway = false;
+      return answer;
+    } catch (error) {
+      isAway = error instanceof ConnectionError || (error instanceof ApiError && error.status === 503);
+      if (!isAway || performance.now() - answeredAt > PATIENCE_MS) throw error;
+      return undefined;
+    }
+  };
+  return Object.assign(patiently, { isAway: () => isAway });
+}
+
 function describe(submission: Submission): string {
   const block = submission.data?.block_number;
   const where = typeof block === 'number' ? `  block ${block}` : '';
   const why = submission.status !== Status.finalized && submission.error ? `  ${printable(submission.error)}` : '';
-  return `${submission.status}  ${submission.submission_id}${where}  ${submission.polls} requests${why}`;
+  return `${submission.status}  ${submission.submission_id}${where}  ${requests(submission.polls)}${why}`;
+}
+
+export function requests(count: number): string {
+  return `${count} request${count === 1 ? '' : 's'}`;
 }
 
 function isFinalText(status: string): boolean {

@@ -8,6 +8,7 @@ export function addBackup(program: Command): void {
     .description('Copy the ledger to a file while the server goes on, and check the copy.')
     .argument('<file>', 'where to put it; must not exist yet')
     .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  dawatch backup backups/dawatch-$(date +%F).db')
     .action(async (file: string, options: { json?: boolean }) => {
       const { config } = loadConfig({ env: process.env });
       const { bytes } = await backupLedger(config.database, file);

@@ -7,6 +7,7 @@ export function addCancel(program: Command): void {
     .description('Stop tracking submissions. One that is final already stays as it is.')
     .argument('<ids...>', 'submission ids')
     .option('--json', 'print one JSON line per submission')
+    .addHelpText('after', '\nExample:\n  dawatch cancel 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11')
     .action(async (args: string[], options: ConnectOptions & { json?: boolean }) => {
       const ids = await readIds(args, undefined);
       const client = connect(options);

@@ -7,6 +7,7 @@ export function addConfig(program: Command): void {
     .description('Show every setting, its value, and where that came from. Secrets are masked.')
     .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)')
     .option('--json', 'print a JSON array')
+    .addHelpText('after', '\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port')
     .action((options: { config?: string; json?: boolean }) => {
       const { settings } = loadConfig({ env: process.env, file: options.config });
       const rows = settings.map((setting) => ({ ...setting, value: shown(setting) }));

@@ -20,7 +20,9 @@ export function connect(options: ConnectOptions): DawatchClient {
   const { host, port } = config.server;
   const listening = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
   const url = options.url ?? process.env.DAWATCH_URL ?? listening;
-  if (!URL.canParse(url)) throw new CommandError(`${JSON.stringify(url)} is no address of a server`, ExitCode.usage);
+  // "localhost:8080" parses as well, with localhost as the scheme.
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+    throw new CommandError(`${JSON.stringify(url)} is no http:// or https:// address`, ExitCode.usage);
   const apiKey = config.auth.api_key;
   if (apiKey === undefined)
     throw new CommandError(

@@ -3,6 +3,7 @@ import { dataOf } from '../monitor/envelope.ts';
 import type { Recorded } from '../monitor/ports.ts';
 import { Status } from '../monitor/submission.ts';
 import type { Sandbox } from '../sandbox/server.ts';
+import { requests } from './await-final.ts';
 import { createProgress } from './progress.ts';
 
 export type DemoReport = {
@@ -45,7 +46,7 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       finalityMs.push(tookMs);
       const block = dataOf(change.answer)?.block_number;
       progress.line(
-        `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${block}  ${seconds(tookMs)} to finality  ${submission.polls} requests`,
+        `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${block}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
       );
       progress.advance(polls.length, `${(sum(polls) / polls.length).toFixed(1)} requests each`);
     },

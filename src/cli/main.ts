@@ -25,6 +25,9 @@ const program = new Command('dawatch')
 for (const add of [addDemo, addServe, addSandbox, addTrack, addStatus, addWait, addCancel, addConfig, addBackup])
   add(program);
 
+// Whoever reads may go first, as `head` does; this is how a shell shows an end by SIGPIPE.
+process.stdout.on('error', () => process.exit(141));
+
 try {
   await program.parseAsync();
 } catch (error) {

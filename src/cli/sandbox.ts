@@ -22,7 +22,7 @@ Submit data and look at it:
   command.action(async (flags: { host: string; port: number } & Record<string, unknown>) => {
     const { host, port, ...given } = flags;
     const options = sandboxOptionsSchema.safeParse(given);
-    if (!options.success) throw new CommandError(z.prettifyError(options.error), ExitCode.usage);
+    if (!options.success) throw new CommandError(explain(options.error), ExitCode.usage);
     const sandbox = await startSandbox({ options: options.data, host, port });
     process.stdout.write(`sandbox upstream listens on ${sandbox.url}, its key is ${options.data.apiKey}\n`);
     await untilStopped();
@@ -33,14 +33,21 @@ Submit data and look at it:
 /** One flag per option of the sandbox: blockTimeS → --block-time-s. */
 function toFlag(name: string, schema: z.ZodType): Option {
   const fallback = z.parse(z.object({ value: schema }), { value: undefined }).value;
-  const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} <value>`;
-  const option = new Option(flag, `${schema.description} (default: ${JSON.stringify(fallback)})`);
+  const option = new Option(`${flagOf(name)} <value>`, `${schema.description} (default: ${JSON.stringify(fallback)})`);
   return option.argParser((text) => {
     if (typeof fallback === 'number') return text.trim() === '' ? Number.NaN : Number(text);
     if (typeof fallback !== 'boolean') return text;
     if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('Expected true or false.');
     return text === 'true';
   });
+}
+
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+function explain(error: z.ZodError): string {
+  return error.issues.map(({ path, message }) => `${flagOf(path.join('.'))}: ${message}`).join('\n');
 }
 
 function portNumber(text: string): number {

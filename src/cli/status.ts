@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { Submission, SubmissionWithHistory } from '../client/client.ts';
 import { printable } from '../monitor/printable.ts';
 import { STATUSES } from '../monitor/submission.ts';
+import { requests } from './await-final.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
 
 type Options = ConnectOptions & { status?: string; limit: string; json?: boolean };
@@ -13,6 +14,10 @@ export function addStatus(program: Command): void {
     .addOption(new Option('--status <status>', 'list only those').choices(STATUSES))
     .option('--limit <count>', 'list at most so many, 1 to 1000', '20')
     .option('--json', 'print JSON, as the HTTP interface answers')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  dawatch status 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11\n  dawatch status --status failing --limit 100 --json',
+    )
     .action(async (ids: string[], options: Options) => {
       const client = connect(options);
       if (ids.length === 0) {
@@ -29,7 +34,7 @@ export function addStatus(program: Command): void {
 }
 
 function line(submission: Submission): string {
-  return `${submission.status.padEnd(9)}  ${submission.submission_id}  tracked ${submission.tracked_at}  ${submission.polls} requests`;
+  return `${submission.status.padEnd(9)}  ${submission.submission_id}  tracked ${submission.tracked_at}  ${requests(submission.polls)}`;
 }
 
 function paragraph(submission: SubmissionWithHistory): string {

@@ -4,6 +4,7 @@ import { MAX_IDS_PER_REQUEST } from '../monitor/track-request.ts';
 import { awaitFinal } from './await-final.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
 import { parseDuration } from './duration.ts';
+import { CommandError, ExitCode } from './exit.ts';
 import { readIds } from './ids.ts';
 
 type Options = ConnectOptions & {
@@ -36,6 +37,8 @@ Examples:
   submit-everything | dawatch track --wait --json > final.ndjson`,
     )
     .action(async (args: string[], options: Options) => {
+      if (options.timeout !== undefined && !options.wait)
+        throw new CommandError('--timeout goes with --wait', ExitCode.usage);
       const ids = await readIds(args, options.file);
       const client = connect(options);
       const total = { accepted: 0, already_tracked: 0 };

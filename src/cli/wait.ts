@@ -10,9 +10,12 @@ export function addWait(program: Command): void {
     .argument('[ids...]', 'submission ids; without any they are read from stdin, one per line')
     .option('--timeout <duration>', 'wait no longer than this: 90s, 10m, 24h', parseDuration)
     .option('--json', 'print one JSON line per submission that ended')
+    .addHelpText('after', '\nExample:\n  dawatch wait 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11 --timeout 5m && deploy')
     .action(async (args: string[], options: ConnectOptions & { timeout?: number; json?: boolean }) => {
       const ids = await readIds(args, undefined);
       const client = connect(options);
+      // Whether the server is there at all, and knows them, should be told at once.
+      await client.wait(ids[0] ?? '', 0);
       process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
     });
 }

@@ -84,7 +84,7 @@ export class DawatchClient {
     return this.#request('GET', `/v1/submissions?${parameters}`);
   }
 
-  /** Resolves once it is final, or after `timeoutS` (0 to 300) with the submission as it is then. */
+  /** Resolves once it is final, or after `timeoutS` (0 to 240) with the submission as it is then. */
   wait(submissionId: string, timeoutS: number): Promise<Submission> {
     return this.#request<Submission>('GET', `${pathOf(submissionId)}/wait?timeout_s=${timeoutS}`);
   }

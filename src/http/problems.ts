@@ -15,6 +15,12 @@ export const problemSchema = z
   })
   .describe('A problem document (RFC 9457)');
 
+/** How a route documents that it may answer with a problem. */
+export const problemAnswer = {
+  description: 'A problem document (RFC 9457)',
+  content: { 'application/problem+json': { schema: problemSchema } },
+};
+
 const TITLES = {
   400: ['invalid-request', 'The request is not valid'],
   401: ['unauthenticated', 'A valid credential is needed'],
@@ -69,19 +75,32 @@ export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning):
   });
 }
 
+/** What the router refuses: there is no route to answer it. */
+export function answerUnroutable(error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void {
+  const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
+  sendProblem(reply, {
+    status: 400,
+    detail: tooLong ? 'a part of the path is too long' : 'the path is not encoded well',
+  });
+}
+
 const MAX_ERRORS = 20;
+/** Some messages quote what was sent, which may be megabytes. */
+const MAX_DETAIL_CHARS = 300;
+
+const PLACES = { body: 'body', params: 'path', querystring: 'query', headers: 'header' } as const;
 
 type ValidationFailure = FastifyError & { validation: { instancePath: string; message?: string }[] };
 
 function invalid(error: ValidationFailure): Problem {
-  const where = error.validationContext ?? 'body';
+  const where = PLACES[error.validationContext ?? 'body'];
   const errors = error.validation.slice(0, MAX_ERRORS).map(({ instancePath, message = 'not valid' }) => ({
-    pointer: where === 'body' ? instancePath || '/' : instancePath.replace(/^\//, ''),
-    detail: message,
+    pointer: where === 'body' ? instancePath : instancePath.replace(/^\//, ''),
+    detail: message.slice(0, MAX_DETAIL_CHARS),
   }));
   const first = errors[0];
   const more = error.validation.length > 1 ? ` (and ${error.validation.length - 1} more)` : '';
-  const detail = first ? `${where} ${first.pointer}: ${first.detail}${more}` : error.message;
+  const detail = first ? `${`${where} ${first.pointer}`.trim()}: ${first.detail}${more}` : error.message;
   return { status: 400, detail, errors };
 }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import swagger from '@fastify/swagger';
-import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify';
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { jsonSchemaTransform, validatorCompiler } from 'fastify-type-provider-zod';
 import { requireCredential } from './access.ts';
 import { registerOperations } from './operations.ts';
 import type { Credentials, ErrorMeaning, Health, Submissions } from './ports.ts';
-import { problemBody, registerProblems } from './problems.ts';
+import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
 import { registerSubmissions } from './submissions.ts';
 
 export type HttpDeps = {
@@ -30,16 +30,22 @@ const KEEP_ALIVE_MS = 72_000;
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: deps.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
+    // What comes over an open connection while the server closes is still answered: the ledger closes after it.
+    return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_CHARS, querystringParser: parseQuery },
-    http: { maxHeaderSize: HEADER_LIMIT_BYTES },
+    http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false },
     clientErrorHandler: answerUnreadable,
+    frameworkErrors: answerUnroutable,
   });
+  answerWhatNodeWould(app);
+  endConnectionsOnClose(app);
+  app.removeContentTypeParser('text/plain');
   app.setValidatorCompiler(validatorCompiler);
   // Answers are built by typed functions; the schemas document them, and tests hold the two together.
   app.setSerializerCompiler(() => (body) => JSON.stringify(body));
@@ -69,6 +75,33 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerSubmissions(guarded, deps);
   });
   return app;
+}
+
+/** Node refuses these two with a bare status: no Host in HTTP/1.1, and an expectation it doesn't know, which may be ignored. */
+function answerWhatNodeWould(app: FastifyInstance): void {
+  app.server.on('checkExpectation', (request, response) => app.routing(request, response));
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return undefined;
+    return sendProblem(reply, { status: 400, detail: 'the Host header is missing' });
+  });
+}
+
+/** Closing would wait for connections that never sent a whole request, and for those kept alive by an answer that comes after it. */
+function endConnectionsOnClose(app: FastifyInstance): void {
+  const silent = new Set<Socket>();
+  let closing = false;
+  app.server.on('connection', (socket) => {
+    silent.add(socket);
+    socket.once('close', () => silent.delete(socket));
+  });
+  app.server.on('request', ({ socket }) => silent.delete(socket));
+  app.addHook('preClose', async () => {
+    closing = true;
+    for (const socket of silent) socket.destroy();
+  });
+  app.addHook('onSend', async (_request, reply) => {
+    if (closing) reply.header('connection', 'close');
+  });
 }
 
 /** A repeated parameter is an array, which no schema takes: nobody guesses which one was meant. */

@@ -5,7 +5,7 @@ import { STATUSES, type Submission } from '../monitor/submission.ts';
 import { submissionIdSchema, trackBodySchema } from '../monitor/track-request.ts';
 import { cursorSchema, fromCursor, toCursor } from './cursor.ts';
 import type { Submissions } from './ports.ts';
-import { problemSchema, sendProblem } from './problems.ts';
+import { problemAnswer, sendProblem } from './problems.ts';
 import {
   submissionListSchema,
   submissionSchema,
@@ -17,19 +17,20 @@ import {
 
 /** Ten thousand ids of 128 characters, and metadata. */
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
-const MAX_WAIT_S = 300;
+/** Below the 300 s after which common HTTP clients give up on an answer. */
+const MAX_WAIT_S = 240;
 
 /** A whole number within bounds, from the text of a query. Not what Number() takes: "1e3", "0x10" and " 7 " are wrong. */
 const wholeNumber = (bounds: { min: number; max: number; fallback: number }) =>
   z
     .string()
-    .regex(/^\d{1,6}$/, 'a whole number')
+    .regex(/^\d{1,6}$/, { error: `a whole number from ${bounds.min} to ${bounds.max}`, abort: true })
     .refine((text) => Number(text) >= bounds.min && Number(text) <= bounds.max, `from ${bounds.min} to ${bounds.max}`)
     .default(String(bounds.fallback))
     .describe(`A whole number from ${bounds.min} to ${bounds.max}`);
 
 const params = z.object({ id: submissionIdSchema });
-const problems = { 400: problemSchema, 401: problemSchema };
+const problems = { 400: problemAnswer, 401: problemAnswer, 503: problemAnswer };
 
 export function registerSubmissions(instance: FastifyInstance, deps: { submissions: Submissions }): void {
   const { submissions } = deps;
@@ -47,7 +48,14 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
         description: 'Idempotent: what is tracked already stays as it is. Answered once it is on the disk.',
         tags: ['submissions'],
         body: trackBodySchema,
-        response: { 202: trackedSchema, ...problems, 409: problemSchema, 413: problemSchema, 507: problemSchema },
+        response: {
+          202: trackedSchema,
+          ...problems,
+          409: problemAnswer,
+          413: problemAnswer,
+          415: problemAnswer,
+          507: problemAnswer,
+        },
       },
     },
     async (request, reply) => {
@@ -109,7 +117,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
         summary: 'One submission with its history',
         tags: ['submissions'],
         params,
-        response: { 200: submissionWithHistorySchema, ...problems, 404: problemSchema },
+        response: { 200: submissionWithHistorySchema, ...problems, 404: problemAnswer },
       },
     },
     async ({ params: { id } }, reply) => {
@@ -128,7 +136,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
         tags: ['submissions'],
         params,
         querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S, fallback: 30 }) }),
-        response: { 200: submissionSchema, ...problems, 404: problemSchema },
+        response: { 200: submissionSchema, ...problems, 404: problemAnswer },
       },
     },
     async (request, reply) => {
@@ -148,7 +156,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
         description: 'It ends as cancelled; one that is final already stays as it is.',
         tags: ['submissions'],
         params,
-        response: { 200: submissionSchema, ...problems, 404: problemSchema, 507: problemSchema },
+        response: { 200: submissionSchema, ...problems, 404: problemAnswer, 507: problemAnswer },
       },
     },
     async ({ params: { id } }, reply) => {

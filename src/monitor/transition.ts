@@ -44,7 +44,7 @@ const NEXT: Record<Status, readonly Status[]> = {
   cancelled: [],
 };
 
-export class IllegalTransitionError extends Error {
+class IllegalTransitionError extends Error {
   override readonly name = 'IllegalTransitionError';
   readonly from: Status;
   readonly to: Status;

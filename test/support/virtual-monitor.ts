@@ -14,7 +14,7 @@ import { createVirtualClock } from './virtual-clock.ts';
 export const START_MS = 1_760_000_000_000;
 export const MINUTE_MS = 60_000;
 
-export const PACER: PacerSettings = {
+const PACER: PacerSettings = {
   budget: { requests: 50, perMs: 1_000, concurrency: 32 },
   breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
   leaseMs: 30_000,

@@ -1,0 +1,208 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type App, StartError } from '../src/app.ts';
+import { LedgerError } from '../src/ledger/errors.ts';
+import { startSandbox } from '../src/sandbox/server.ts';
+import { call, detailsOf, listOf, pathOf, post, submissionOf, trackedOf } from './support/http-calls.ts';
+import { API_KEY, openApp } from './support/running-app.ts';
+import { tempFolder } from './support/temp-folder.ts';
+
+type Setting = Parameters<typeof openApp>[0];
+
+async function start(setting: Setting): Promise<App> {
+  const app = await openApp(setting);
+  onTestFinished(() => app.close());
+  return app;
+}
+
+const newLedger = () => join(tempFolder(), 'ledger.db');
+const bytesOf = (database: string) =>
+  readdirSync(join(database, '..'))
+    .map((name) => readFileSync(join(database, '..', name)).toString('latin1'))
+    .join();
+
+/** Starts without a configured key; returns the keys that were told. */
+async function startKeyless(database: string): Promise<{ app: App; keys: string[]; log: string }> {
+  const keys: string[] = [];
+  let log = '';
+  const onLog = (line: string) => {
+    log += line;
+  };
+  const app = await start({ database, apiKey: null, onNewKey: (key) => keys.push(key), onLog });
+  return { app, keys, log };
+}
+
+/** A raw connection, kept until the server ends it. */
+function talk(url: string) {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  let told = '';
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    told += chunk;
+  });
+  socket.on('error', () => undefined);
+  return {
+    say: (text: string) => void socket.write(text),
+    heard: () => told,
+    hears: (text: string) => vi.waitFor(() => expect(told).toContain(text), { timeout: 10_000, interval: 5 }),
+    ended: new Promise<void>((resolve) => socket.once('close', () => resolve())),
+  };
+}
+
+describe('without a configured key', () => {
+  it('makes one at the first start, which is told once, is kept nowhere, and lasts', async () => {
+    const database = newLedger();
+    const first = await startKeyless(database);
+    const [key = ''] = first.keys;
+    expect(first.keys).toEqual([expect.stringMatching(/^dawatch_service_[\w-]{43}$/)]);
+    expect((await call(first.app.url, '/v1/submissions', { headers: { 'x-api-key': key } })).status).toBe(200);
+    expect((await call(first.app.url, '/v1/submissions')).status).toBe(401);
+    expect(first.log).not.toContain(key);
+    expect(bytesOf(database)).not.toContain(key.slice('dawatch_service_'.length));
+    await first.app.close();
+    expect(bytesOf(database)).not.toContain(key.slice('dawatch_service_'.length));
+
+    const second = await startKeyless(database);
+    expect(second.keys).toEqual([]);
+    expect((await call(second.app.url, '/v1/submissions', { headers: { 'x-api-key': key } })).status).toBe(200);
+  });
+
+  it('makes another one for another ledger', async () => {
+    const [one, other] = [await startKeyless(newLedger()), await startKeyless(newLedger())];
+    expect(one.keys[0]).not.toBe(other.keys[0]);
+    const answer = await call(one.app.url, '/v1/submissions', { headers: { 'x-api-key': other.keys[0] ?? '' } });
+    expect(answer.status).toBe(401);
+  });
+
+  it.each(['0.0.0.0', '::', '192.0.2.1', 'example.org', '::ffff:192.0.2.1'])(
+    'refuses to listen on %s',
+    async (host) => {
+      const keys: string[] = [];
+      const database = newLedger();
+      const starting = openApp({ database, apiKey: null, host, onNewKey: (key) => keys.push(key) });
+      await expect(starting).rejects.toThrow(StartError);
+      await expect(starting).rejects.toThrow('set DAWATCH_API_KEY');
+      expect(keys).toEqual([]);
+      // It left nothing open: the same ledger can be used at once.
+      await start({ database });
+    },
+  );
+
+  it.each(['127.0.0.1', '127.0.0.2', 'localhost'])('listens on %s', async (host) => {
+    const database = newLedger();
+    const app = await start({ database, apiKey: null, host });
+    expect((await call(app.url, '/livez')).status).toBe(200);
+  });
+});
+
+it('listens on every address with a configured key, which is kept nowhere', async () => {
+  const database = newLedger();
+  const app = await start({ database, host: '0.0.0.0' });
+  const url = `http://127.0.0.1:${new URL(app.url).port}`;
+  expect((await call(url, '/v1/submissions')).status).toBe(200);
+  expect(bytesOf(database)).not.toContain(API_KEY);
+});
+
+it('goes on after a restart with every submission that was open, until it is final', async () => {
+  const sandbox = await startSandbox({ options: { speed: 200 } });
+  onTestFinished(() => sandbox.close());
+  const database = newLedger();
+  sandbox.answerNext({ kind: 'html_503' });
+  const before = await start({ database, upstreamUrl: sandbox.url });
+  const ids = Array.from({ length: 20 }, (_, index) => sandbox.model.submit(`data ${index}`, Date.now()));
+  const tracked = trackedOf(await post(before.url, { submission_ids: ids, metadata: { kept: true } }));
+  await before.close();
+
+  sandbox.answerNext({ kind: 'none' });
+  const after = await start({ database, upstreamUrl: sandbox.url });
+  for (const [index, id] of ids.entries()) {
+    expect(submissionOf(await call(after.url, `${pathOf(id)}/wait`)).status).toBe('finalized');
+    const { history, metadata, tracked_at } = detailsOf(await call(after.url, pathOf(id)));
+    expect({ metadata, tracked_at }).toEqual({
+      metadata: { kept: true },
+      tracked_at: tracked.submissions[index]?.tracked_at,
+    });
+    expect(history[0]).toMatchObject({ status: 'tracking', previous_status: null });
+  }
+});
+
+describe('closing', () => {
+  it('can be asked for many times, and ends once', async () => {
+    const app = await start({ database: newLedger() });
+    await Promise.all([app.close(), app.close()]);
+    await app.close();
+    await expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED');
+  });
+
+  it('frees the ledger for the next start', async () => {
+    const database = newLedger();
+    const first = await start({ database });
+    await post(first.url, { submission_id: 'kept' });
+    await expect(openApp({ database })).rejects.toThrow(LedgerError);
+    await first.close();
+    const second = await start({ database });
+    expect(listOf(await call(second.url, '/v1/submissions')).submissions).toMatchObject([{ submission_id: 'kept' }]);
+  });
+
+  it('does not wait for connections that never sent a request', async () => {
+    const app = await start({ database: newLedger() });
+    const silent = talk(app.url);
+    const halting = talk(app.url);
+    halting.say('GET /livez HTTP/1.1\r\nho');
+    // An answer on a third connection: the server has seen the two before it.
+    await call(app.url, '/livez');
+    await app.close();
+    await Promise.all([silent.ended, halting.ended]);
+    expect([silent.heard(), halting.heard()]).toEqual(['', '']);
+  });
+
+  it('lets requests end that are under way, and those that were begun, and ends their connections', async () => {
+    const database = newLedger();
+    const app = await start({ database });
+    const head = `HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n`;
+    const begun = talk(app.url);
+    begun.say('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
+    await begun.hears('{"status":"ok"}');
+    begun.say(`GET /v1/submissions ${head}`);
+    const underWay = talk(app.url);
+    underWay.say(`POST /v1/submissions ${head}content-type: application/json\r\n`);
+    underWay.say('expect: 100-continue\r\ncontent-length: 24\r\n\r\n{');
+    await underWay.hears('HTTP/1.1 100 Continue');
+
+    const closing = app.close();
+    await vi.waitFor(() => expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED'), { timeout: 10_000 });
+    begun.say('\r\n');
+    await begun.hears('"next_cursor":null');
+    underWay.say('"submission_id":"late"}');
+    await Promise.all([closing, begun.ended, underWay.ended]);
+    expect(begun.heard()).toMatch(/HTTP\/1\.1 200 .*HTTP\/1\.1 200 .*connection: close/is);
+    expect(underWay.heard()).toMatch(/HTTP\/1\.1 202 .*connection: close/is);
+    const again = await start({ database });
+    expect((await call(again.url, pathOf('late'))).status).toBe(200);
+  });
+});
+
+it('closes everything again if it can not listen', async () => {
+  const occupant = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => occupant.once('listening', resolve));
+  onTestFinished(() => void occupant.close());
+  const { port } = occupant.address() as AddressInfo;
+  const database = newLedger();
+  await expect(openApp({ database, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  await start({ database });
+});
+
+it('closes although a client has sent only half of its request', async () => {
+  const app = await start({ database: newLedger() });
+  const client = talk(app.url);
+  const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+  client.say(`${head}content-length: 50\r\n\r\n{`);
+  // Only an answer to a second client shows that the first one's head was read by now.
+  await call(app.url, '/livez');
+  await app.close();
+  await client.ended;
+});

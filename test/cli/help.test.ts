@@ -1,0 +1,87 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { cli } from '../support/cli.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const COMMANDS = ['demo', 'serve', 'sandbox', 'track', 'status', 'wait', 'cancel', 'config', 'backup'];
+
+describe.concurrent('--help', () => {
+  it('shows every command, where to begin, and what exit codes mean', async () => {
+    const { code, stdout } = await cli(['--help']);
+    expect(code).toBe(0);
+    const listed = [...stdout.matchAll(/^ {2}([a-z]+) .*(?:\[options\]|\[command\])/gm)].map(([, name]) => name);
+    expect(listed).toEqual([...COMMANDS, 'help']);
+    expect(stdout).toContain('Start with `dawatch demo`');
+    for (const exitCode of [0, 1, 2, 3, 4, 5]) expect(stdout).toMatch(new RegExp(`\\b${exitCode}  [a-z]`));
+  });
+
+  it.each(COMMANDS)('of %s says what it does, and something of each argument and option', async (command) => {
+    const { code, stdout, stderr } = await cli([command, '--help']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(new RegExp(`^Usage: dawatch ${command} .*\n\n[A-Z][^.]{20,}\\.`));
+    const entries = [...stdout.matchAll(/^ {2}(-\S.*|ids.*|file.*)\n?( {10,}.*)?/gm)].map(([entry]) => entry);
+    expect(entries.length).toBeGreaterThan(0);
+    for (const entry of entries) expect(entry).toMatch(/\S {2,}\S|\n +\S/);
+  });
+});
+
+describe.concurrent('exits with 2, and points to --help, for', () => {
+  it.each([
+    ['an unknown command', ['frobnicate'], "unknown command 'frobnicate'"],
+    ['a command that is nearly one', ['stats'], 'Did you mean status?'],
+    ['an unknown option', ['status', '--frobnicate'], "unknown option '--frobnicate'"],
+    ['an option without its value', ['status', '--limit'], 'argument missing'],
+    ['no ids where they are needed', ['cancel'], "missing required argument 'ids'"],
+    ['too many arguments', ['config', 'extra'], 'too many arguments'],
+  ])('%s', async (_, args, message) => {
+    const { code, stdout, stderr } = await cli(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain('--help');
+  });
+
+  it('nothing at all', async () => {
+    const { code, stderr } = await cli([]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('Usage: dawatch');
+  });
+});
+
+describe('config', () => {
+  const secrets = { DAWATCH_API_KEY: 'the-key-of-the-clients', DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream' };
+
+  it('shows every setting, where it came from, and no secret', async () => {
+    const cwd = tempFolder();
+    writeFileSync(join(cwd, 'my.yaml'), 'server: {port: 9000, shutdown_s: 3}\nupstreams: {spare: {api_key: k-1234}}\n');
+    const env = { ...secrets, DAWATCH_CONFIG: 'my.yaml', DAWATCH_PORT: '9001' };
+    const { code, stdout } = await cli(['config'], { cwd, env });
+    expect(code).toBe(0);
+    for (const line of [
+      /^server\.port +9001 +DAWATCH_PORT +Port to listen on/m,
+      /^server\.shutdown_s +3 +my\.yaml +Seconds/m,
+      /^server\.host +127\.0\.0\.1 +default .*\[DAWATCH_HOST\]$/m,
+      /^auth\.api_key +\*{8} +DAWATCH_API_KEY/m,
+      /^upstreams\.default\.api_key +\*{8} +DAWATCH_UPSTREAM_API_KEY/m,
+      /^upstreams\.spare\.api_key +\*{8} +my\.yaml/m,
+      /^upstreams\.default\.url +\(not set\) +default/m,
+    ])
+      expect(stdout).toMatch(line);
+    for (const secret of [...Object.values(secrets), 'k-1234']) expect(stdout).not.toContain(secret);
+  });
+
+  it('shows the same in JSON', async () => {
+    const { code, stdout } = await cli(['config', '--json'], { env: secrets });
+    expect(code).toBe(0);
+    const settings = JSON.parse(stdout) as { name: string; description: string }[];
+    expect(settings).toContainEqual({
+      name: 'auth.api_key',
+      value: '********',
+      source: 'DAWATCH_API_KEY',
+      environment: 'DAWATCH_API_KEY',
+      description: expect.any(String),
+    });
+    for (const { name, description } of settings) expect(description, name).not.toBe('');
+    for (const secret of Object.values(secrets)) expect(stdout).not.toContain(secret);
+  });
+});

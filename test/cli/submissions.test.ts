@@ -1,0 +1,115 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import { cli, startCli } from '../support/cli.ts';
+import { call, pathOf, post } from '../support/http-calls.ts';
+import { useAppWithSandbox } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const app = useAppWithSandbox();
+const run = (args: string[], env = {}) => cli(args, { env: { DAWATCH_URL: app.url, ...env } });
+
+async function finalized(): Promise<string> {
+  const id = app.submit();
+  await post(app.url, { submission_id: id, metadata: { order: 7 } });
+  await call(app.url, `${pathOf(id)}/wait`);
+  return id;
+}
+
+describe.concurrent('status', () => {
+  it('shows one submission with its history', async () => {
+    const id = await finalized();
+    const { code, stdout } = await run(['status', id]);
+    expect(code).toBe(0);
+    const lines = stdout.split('\n');
+    expect(lines[0]).toBe(id);
+    for (const fact of [/^ +status +finalized$/, /^ +block +\d+$/, /^ +metadata +\{"order":7\}$/])
+      expect(lines).toContainEqual(expect.stringMatching(fact));
+    expect(stdout).toMatch(/history\n.*tracking\n.*finalized {2}\(upstream: Finalized\)\n$/s);
+  });
+
+  it('shows it in JSON as the HTTP interface does', async () => {
+    const id = await finalized();
+    const { stdout } = await run(['status', id, '--json']);
+    expect(JSON.parse(stdout)).toEqual(JSON.parse((await call(app.url, pathOf(id))).text));
+  });
+
+  it('lists the newest of a status', async () => {
+    await post(app.url, { submission_ids: ['listed-1', 'listed-2', 'listed-3'], upstream: 'other' });
+    for (const id of ['listed-1', 'listed-2', 'listed-3']) await call(app.url, pathOf(id), { method: 'DELETE' });
+    const { code, stdout } = await run(['status', '--status', 'cancelled', '--limit', '2']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^cancelled {2}listed-3 {2}tracked \S+Z {2}\d+ requests?\ncancelled {2}listed-2 .*\n$/);
+  });
+
+  it('ends quietly when its reader goes first', async () => {
+    const ids = Array.from({ length: 1_000 }, (_, index) => `${index}-`.padEnd(128, 'x'));
+    await post(app.url, { submission_ids: ids, upstream: 'other' });
+    const { child, exit } = startCli(['status', '--limit', '1000'], { env: { DAWATCH_URL: app.url } });
+    let told = '';
+    child.stderr.on('data', (chunk) => {
+      told += chunk;
+    });
+    child.stdout.destroy();
+    expect([await exit, told]).toEqual([141, '']);
+  });
+
+  it.each([
+    [['never'], 'never was never tracked here'],
+    [['--limit', 'many'], 'a whole number from 1 to 1000'],
+    [['--status', 'done'], 'Allowed choices are tracking, pending'],
+  ])('%j exits with 2', async (args, message) => {
+    const { code, stdout, stderr } = await run(['status', ...args]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+  });
+});
+
+it('cancel stops submissions, and wait says with 3 that they are not finalized', async () => {
+  await post(app.url, { submission_ids: ['stop/1', 'stop/2'], upstream: 'other' });
+  const cancelled = await run(['cancel', 'stop/1', 'stop/2']);
+  expect(cancelled).toEqual({ code: 0, stdout: 'cancelled  stop/1\ncancelled  stop/2\n', stderr: '' });
+  const waited = await run(['wait', 'stop/1', '--json', '--timeout', '60s']);
+  expect(waited.code).toBe(3);
+  expect(JSON.parse(waited.stdout)).toMatchObject({ submission_id: 'stop/1', status: 'cancelled' });
+});
+
+it('wait exits with 4 when the time is over first', async () => {
+  await post(app.url, { submission_id: 'open-for-ever', upstream: 'other' });
+  const { code, stdout } = await run(['wait', 'open-for-ever', '--timeout', '0s']);
+  expect([code, stdout]).toEqual([4, '']);
+});
+
+it('wait reads ids from stdin, and exits with 0 once they are finalized', async () => {
+  const id = await finalized();
+  const { code, stdout } = await cli(['wait'], { env: { DAWATCH_URL: app.url }, input: `${id}\n` });
+  expect([code, stdout]).toEqual([0, expect.stringMatching(`^finalized  ${id}  block \\d+  \\d+ requests?\n$`)]);
+});
+
+describe('backup', () => {
+  it('copies the ledger while the server uses it', async () => {
+    const id = await finalized();
+    const target = join(tempFolder(), 'copy.db');
+    const { code, stdout } = await run(['backup', target, '--json'], { DAWATCH_DATABASE: app.database });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ file: target, bytes: expect.any(Number) });
+    const copy = new Ledger({ file: target, now: 0 });
+    expect(copy.get(id)?.status).toBe('finalized');
+    copy.close();
+  });
+
+  it('leaves a file that exists as it is', async () => {
+    const target = join(tempFolder(), 'precious.txt');
+    writeFileSync(target, 'precious');
+    const { code, stderr } = await run(['backup', target], { DAWATCH_DATABASE: app.database });
+    expect([code, stderr]).toEqual([2, `dawatch: ${target} exists already: it was left as it is\n`]);
+  });
+
+  it('says where no ledger is, and makes none', async () => {
+    const database = join(tempFolder(), 'nothing.db');
+    const { code, stderr } = await run(['backup', `${database}.copy`], { DAWATCH_DATABASE: database });
+    expect([code, stderr]).toEqual([2, `dawatch: there is no ledger at ${database}\n`]);
+    expect([existsSync(database), existsSync(`${database}.copy`)]).toEqual([false, false]);
+  });
+});

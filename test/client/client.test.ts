@@ -1,0 +1,107 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ApiError, ConnectionError, DawatchClient } from '../../src/client/client.ts';
+import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
+
+const app = useAppWithSandbox();
+const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
+
+/** Something that is no dawatch. */
+async function stranger(answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it('tracks a submission until it is final, and looks at its history', async () => {
+  const id = app.submit();
+  const tracked = await client().track([id], { metadata: { order: 7 } });
+  expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0, submissions: [{ submission_id: id }] });
+  expect(await client().wait(id, 60)).toMatchObject({ status: 'finalized', metadata: { order: 7 } });
+  expect((await client().get(id)).history.at(-1)?.status).toBe('finalized');
+  expect(await client().track([id])).toMatchObject({ accepted: 0, already_tracked: 1 });
+});
+
+it('lists by status, page by page', async () => {
+  const ids = ['listed-1', 'listed-2', 'listed-3'];
+  await client().track(ids, { upstream: 'other' });
+  for (const id of ids) await client().cancel(id);
+  const first = await client().list({ status: 'cancelled', limit: 2 });
+  const second = await client().list({ status: 'cancelled', limit: 2, cursor: first.next_cursor ?? '' });
+  expect([...first.submissions, ...second.submissions].map((one) => one.submission_id)).toEqual(ids.toReversed());
+  expect(second.next_cursor).toBeNull();
+});
+
+it.each(['a/b', '../livez', 'a?b=c#d', '100%', 'a+b&c', '%2e%2e', 'a;b', '"\'<>`{|}\\^~'])(
+  'tracks, gets, waits for and cancels the id %s as it is',
+  async (id) => {
+    await client().track([id], { upstream: 'other' });
+    expect((await client().get(id)).submission_id).toBe(id);
+    expect((await client().wait(id, 0)).submission_id).toBe(id);
+    expect(await client().cancel(id)).toMatchObject({ submission_id: id, status: 'cancelled' });
+  },
+);
+
+it('takes an address with slashes at its end', async () => {
+  expect((await client(`${app.url}//`).list()).submissions).toBeInstanceOf(Array);
+});
+
+describe('throws an ApiError', () => {
+  it('with the status and the places of what was wrong', async () => {
+    const error = await client()
+      .track(['good', 'not good'])
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ name: 'ApiError', status: 400, errors: [{ pointer: '/submission_ids/1' }] });
+    expect(String(error)).toContain('The request is not valid: body /submission_ids/1');
+  });
+
+  it.each([
+    ['for what was never tracked', 404, (at: DawatchClient) => at.get('never')],
+    ['for a conflict', 409, (at: DawatchClient) => at.track(['disputed'])],
+    ['for a bad limit', 400, (at: DawatchClient) => at.list({ limit: 0 })],
+    ['for a wait that is too long', 400, (at: DawatchClient) => at.wait('disputed', 1_000)],
+  ])('%s', async (_, status, act) => {
+    await client().track(['disputed'], { upstream: 'other' });
+    await expect(act(client())).rejects.toMatchObject({ name: 'ApiError', status });
+  });
+
+  it('for a key that is not accepted', async () => {
+    await expect(client(app.url, 'nobody').list()).rejects.toMatchObject({ name: 'ApiError', status: 401, errors: [] });
+  });
+});
+
+describe('throws a ConnectionError', () => {
+  it('where nobody listens, with the cause', async () => {
+    const error = await client('http://127.0.0.1:1')
+      .list()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ConnectionError);
+    expect(error).toMatchObject({ message: 'no answer from http://127.0.0.1:1', cause: expect.any(Error) });
+  });
+
+  it.each<[string, RequestListener]>([
+    ['a page', (_, response) => response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>')],
+    ['nothing', (_, response) => response.end()],
+    ['half of a document', (_, response) => response.end('{"submissions":')],
+    ['a text in JSON', (_, response) => response.end('"ok"')],
+    ['null', (_, response) => response.end('null')],
+    ['a cut connection', (_, response) => response.destroy()],
+    ['a redirect', (_, response) => response.writeHead(302, { location: app.url }).end()],
+  ])('where the answer is %s', async (_, answer) => {
+    await expect(client(await stranger(answer)).list()).rejects.toBeInstanceOf(ConnectionError);
+  });
+
+  it('before it would send the key to another host', async () => {
+    const seen: unknown[] = [];
+    const other = await stranger((request, response) => {
+      seen.push(request.headers['x-api-key']);
+      response.end('{}');
+    });
+    const url = await stranger((_, response) => response.writeHead(307, { location: other }).end());
+    await expect(client(url).track(['a'])).rejects.toBeInstanceOf(ConnectionError);
+    expect(seen).toEqual([]);
+  });
+});

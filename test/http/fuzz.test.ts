@@ -1,0 +1,90 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { call, listOf, problemOf, sendRaw } from '../support/http-calls.ts';
+import { useApp } from '../support/running-app.ts';
+
+const app = useApp();
+
+const ascii = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
+const segment = fc.oneof(ascii, fc.constantFrom('v1', 'submissions', 'a', 'wait', 'livez', '..', '%2e%2e', '%00', '%'));
+const query = fc
+  .array(fc.tuple(fc.constantFrom('status', 'limit', 'cursor', 'timeout_s', '__proto__', 'x'), fc.string()))
+  .map((pairs) => pairs.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&'));
+const target = fc.oneof(
+  fc.array(segment, { maxLength: 5 }).map((segments) => `/${segments.join('/')}`),
+  fc
+    .tuple(fc.constantFrom('/v1/submissions', '/v1/submissions/a'), fc.oneof(query, ascii))
+    .map((parts) => parts.join('?')),
+  // Never a wait that takes its time.
+  fc.tuple(ascii, query).map(([id, text]) => `/v1/submissions/${encodeURIComponent(id)}/wait?${text}&timeout_s=0`),
+);
+const json = fc.oneof(fc.jsonValue(), fc.constantFrom('a', ['a'], 0, -1, 1e308, '2100-01-01T00:00:00Z', 'default'));
+const date = fc.oneof(
+  fc.date({ noInvalidDate: true }).map((at) => at.toISOString()),
+  fc.stringMatching(/^20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d(:[0-5]\d(\.\d{1,12})?)?(Z|[+-][0-2]\d:[0-5]\d)$/),
+);
+const fields = fc.record(
+  {
+    submission_id: fc.oneof(json, ascii),
+    submission_ids: fc.oneof(json, fc.array(fc.oneof(ascii, fc.string()))),
+    upstream: json,
+    deadline: fc.oneof(json, date),
+    unknown_grace_s: fc.oneof(json, fc.double({ noNaN: true })),
+    stuck_after_s: json,
+    metadata: fc.oneof(json, fc.dictionary(fc.string(), json)),
+  },
+  { requiredKeys: [] },
+);
+const body = fc.oneof(
+  fields.map((value) => JSON.stringify(value)),
+  fc.jsonValue().map((value) => JSON.stringify(value)),
+  fc.string(),
+  fc.uint8Array({ maxLength: 200 }),
+);
+const type = fc.constantFrom('application/json', 'application/json; charset=utf-16', 'text/plain', 'a/b', ';', '');
+const headers = fc.record(
+  { 'content-type': type, accept: ascii, 'accept-version': ascii, 'content-encoding': ascii, 'x-http-method': ascii },
+  { requiredKeys: [] },
+);
+
+it('never answers with 5xx, nor with an error that is no problem document', async () => {
+  const request = fc.record({
+    target,
+    method: fc.constantFrom('GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS'),
+    headers,
+    body: fc.option(body, { nil: undefined }),
+  });
+  await fc.assert(
+    fc.asyncProperty(request, async ({ target, ...options }) => {
+      const answer = await call(app.url, target, options);
+      expect(answer.status).toBeLessThan(500);
+      if (answer.status >= 400) problemOf(answer);
+    }),
+    { numRuns: 600 },
+  );
+});
+
+it('never fails on anything that looks like a request to track', async () => {
+  await fc.assert(
+    fc.asyncProperty(fields, async (value) => {
+      const answer = await call(app.url, '/v1/submissions', { method: 'POST', body: value });
+      expect([202, 400, 409]).toContain(answer.status);
+      if (answer.status !== 202) problemOf(answer);
+    }),
+    { numRuns: 600 },
+  );
+  // Whatever was taken can be shown.
+  listOf(await call(app.url, '/v1/submissions?limit=1000'));
+});
+
+it('answers bytes of any sort with 4xx or nothing', async () => {
+  const head = fc.constantFrom('GET /livez HTTP/1.1\r\nhost: x\r\n', 'POST /v1/submissions HTTP/1.1\r\n', 'GET ', '');
+  await fc.assert(
+    fc.asyncProperty(head, fc.uint8Array({ maxLength: 300 }), async (begin, rest) => {
+      const told = await sendRaw(app.url, Buffer.concat([Buffer.from(begin), rest, Buffer.from('\r\n\r\n')]));
+      expect(told).toMatch(/^$|^HTTP\/1\.1 [24]\d\d /);
+    }),
+    { numRuns: 200 },
+  );
+  expect((await call(app.url, '/livez')).status).toBe(200);
+});

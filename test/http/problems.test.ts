@@ -1,0 +1,154 @@
+import { fastify } from 'fastify';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { registerProblems } from '../../src/http/problems.ts';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { type Answer, call, listOf, post, problemOf, sendRaw } from '../support/http-calls.ts';
+import { API_KEY, useApp } from '../support/running-app.ts';
+
+const app = useApp();
+
+/** The one answer that a raw connection got. */
+function answerOf(told: string): Answer {
+  const [head = '', text = ''] = told.split('\r\n\r\n');
+  const [first = '', ...lines] = head.split('\r\n');
+  const pairs = lines.map((line) => line.split(': '));
+  const headers = Object.fromEntries(pairs.map(([name = '', value = '']) => [name.toLowerCase(), value]));
+  return { status: Number(first.split(' ')[1]), headers, text };
+}
+
+describe('a route that is not there is answered with 404:', () => {
+  it.each([
+    ['GET', '/'],
+    ['GET', '/v1'],
+    ['GET', '/v1/submissions/a/history'],
+    ['GET', '/v1/submissions/a/wait/'],
+    ['GET', '//livez'],
+    ['GET', '/LIVEZ'],
+    ['PUT', '/v1/submissions'],
+    ['PATCH', '/v1/submissions/a'],
+    ['POST', '/livez'],
+    ['OPTIONS', '*'],
+    ['PROPFIND', '/v1/submissions'],
+  ])('%s %s', async (method, path) => {
+    const answer = await call(app.url, path, { method });
+    expect(answer.status).toBe(404);
+    expect(problemOf(answer).detail).toBe(`there is no ${method} ${path}`);
+  });
+});
+
+it.each([
+  'text/plain',
+  'application/xml',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/jsonp',
+  'json',
+  '',
+])('answers a body of the type "%s" with 415', async (type) => {
+  const answer = await post(app.url, '{"submission_id":"typed"}', { 'content-type': type });
+  expect(answer.status).toBe(415);
+  expect(problemOf(answer).title).toBe('The body must be JSON');
+});
+
+it.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])(
+  'takes the type %s',
+  async (type) => {
+    expect((await post(app.url, '{"submission_id":"typed"}', { 'content-type': type })).status).toBe(202);
+  },
+);
+
+it('answers a body above 2 MiB with 413, announced or not', async () => {
+  const body = `{"submission_id":"large","metadata":{"a":"${'x'.repeat(2 * 1024 * 1024)}"}}`;
+  const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+  const announced = answerOf(await sendRaw(app.url, `${head}content-length: ${body.length}\r\n\r\n`));
+  expect(announced.status).toBe(413);
+  expect(problemOf(announced).title).toBe('The body is too large');
+  const chunk = 'x'.repeat(0x10_000);
+  const chunks = `10000\r\n${chunk}\r\n`.repeat(33);
+  const chunked = answerOf(
+    await sendRaw(app.url, `${head}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${chunks}0\r\n\r\n`),
+  );
+  expect(chunked.status).toBe(413);
+});
+
+it('answers headers above 16 KiB with 431', async () => {
+  const answer = answerOf(await sendRaw(app.url, `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(16_500)}\r\n\r\n`));
+  expect(answer.status).toBe(431);
+  expect(problemOf(answer).title).toBe('The headers are too large');
+});
+
+describe('what is no good HTTP is answered with 400:', () => {
+  it.each([
+    ['words', 'hello there\r\n\r\n'],
+    ['the greeting of TLS', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
+    ['a method nobody knows', 'BREW / HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['a version nobody knows', 'GET / HTTP/9.9\r\nhost: x\r\n\r\n'],
+    ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n'],
+    ['a header without a name', 'GET / HTTP/1.1\r\nhost: x\r\n: y\r\n\r\n'],
+    ['a NUL in a header', 'GET / HTTP/1.1\r\nhost: x\r\na: \0\r\n\r\n'],
+    ['two lengths', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+    [
+      'a length and chunks',
+      'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['a negative length', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n'],
+  ])('%s', async (_, bytes) => {
+    const answer = answerOf(await sendRaw(app.url, bytes));
+    expect(answer.status).toBe(400);
+    problemOf(answer);
+  });
+});
+
+it('does not mind an expectation that it does not know', async () => {
+  expect((await call(app.url, '/livez', { headers: { expect: 'the-unexpected' } })).status).toBe(200);
+});
+
+it('gives every problem an instance of its own', async () => {
+  const instances = await Promise.all([1, 2, 3].map(async () => problemOf(await call(app.url, '/nothing')).instance));
+  expect(new Set(instances).size).toBe(3);
+});
+
+it('still works after all of that', async () => {
+  listOf(await call(app.url, '/v1/submissions'));
+});
+
+describe('an error of ours', () => {
+  async function answerTo(error: unknown): Promise<{ answer: Answer; logged: string }> {
+    let logged = '';
+    const write = (line: string) => {
+      logged += line;
+    };
+    const server = fastify({ logger: { level: 'error', stream: { write } } });
+    onTestFinished(() => server.close());
+    registerProblems(server, (thrown) =>
+      thrown instanceof LedgerError && thrown.problem === 'full'
+        ? { status: 507, detail: 'no room', retryAfterS: 30 }
+        : undefined,
+    );
+    server.get('/', async () => {
+      throw error;
+    });
+    return { answer: await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/'), logged };
+  }
+
+  it('says when to come back if the disk is full', async () => {
+    const { answer, logged } = await answerTo(new LedgerError('full', 'no room left to write /secret/path'));
+    expect(answer.status).toBe(507);
+    expect(answer.headers['retry-after']).toBe('30');
+    expect(problemOf(answer)).toMatchObject({ type: 'urn:dawatch:problem:out-of-space', detail: 'no room' });
+    expect(logged).toContain('/secret/path');
+  });
+
+  it.each([
+    ['an error', new Error('the secret text')],
+    ['an error that claims to be of the client', Object.assign(new Error('the secret text'), { statusCode: 299 })],
+    ['an error of an upstream', Object.assign(new Error('the secret text'), { statusCode: 502 })],
+  ])('that is %s hides its text, which the log has under the same instance', async (_, error) => {
+    const { answer, logged } = await answerTo(error);
+    expect(answer.status).toBe(500);
+    const problem = problemOf(answer);
+    expect(answer.text).not.toContain('secret');
+    expect(logged).toContain('the secret text');
+    expect(logged).toContain(problem.instance);
+  });
+});

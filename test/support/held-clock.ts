@@ -1,0 +1,26 @@
+import { systemClock } from '../../src/clock.ts';
+import type { Clock } from '../../src/monitor/ports.ts';
+
+/** The real clock, except that timers of 100 s and more only go off when a test says so. */
+export class HeldClock implements Clock {
+  readonly #held = new Map<() => void, number>();
+
+  now(): number {
+    return systemClock.now();
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    if (delayMs < 100_000) return systemClock.after(delayMs, run);
+    this.#held.set(run, delayMs);
+    return () => this.#held.delete(run);
+  }
+
+  /** How many timers of exactly this length are waiting. */
+  held(delayMs: number): number {
+    return [...this.#held.values()].filter((held) => held === delayMs).length;
+  }
+
+  fire(delayMs: number): void {
+    for (const [run, held] of [...this.#held]) if (held === delayMs && this.#held.delete(run)) run();
+  }
+}

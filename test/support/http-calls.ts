@@ -1,0 +1,96 @@
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect } from 'vitest';
+import type { z } from 'zod';
+import { problemSchema } from '../../src/http/problems.ts';
+import {
+  submissionListSchema,
+  submissionSchema,
+  submissionWithHistorySchema,
+  trackedSchema,
+} from '../../src/http/shapes.ts';
+import { API_KEY } from './running-app.ts';
+
+export type Answer = { status: number; headers: IncomingHttpHeaders; text: string };
+
+type Call = {
+  method?: string;
+  headers?: OutgoingHttpHeaders;
+  /** Sent as it is; what is no text or bytes is sent as JSON. */
+  body?: unknown;
+  signal?: AbortSignal;
+};
+
+/** One HTTP request with the service key. The path goes out as it is written: fetch would resolve ".." in it. */
+export function call(url: string, path: string, { method = 'GET', headers = {}, body, signal }: Call = {}) {
+  return new Promise<Answer>((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    const isJson = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);
+    const sent = isJson ? JSON.stringify(body) : (body as string | Uint8Array | undefined);
+    const outgoing = request({
+      hostname,
+      port,
+      path,
+      method,
+      agent: false,
+      ...(signal && { signal }),
+      headers: {
+        'x-api-key': API_KEY,
+        ...(sent !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(sent) }),
+        ...headers,
+      },
+    });
+    outgoing.on('error', reject);
+    outgoing.on('response', async (response) => {
+      const body = await text(response).catch(reject);
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, text: body ?? '' });
+    });
+    outgoing.end(sent);
+  });
+}
+
+export function post(url: string, body: unknown, headers: OutgoingHttpHeaders = {}): Promise<Answer> {
+  return call(url, '/v1/submissions', { method: 'POST', body, headers });
+}
+
+export function pathOf(submissionId: string): string {
+  return `/v1/submissions/${encodeURIComponent(submissionId)}`;
+}
+
+/** What a raw connection is told, until the server ends it. */
+export function sendRaw(url: string, bytes: string | Uint8Array): Promise<string> {
+  return new Promise((resolve) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    let told = '';
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      told += chunk;
+    });
+    // The server may end it while we still write.
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(told));
+    socket.end(bytes);
+  });
+}
+
+/** The problem document that an answer must be, checked field by field. */
+export function problemOf({ status, headers, text }: Answer): z.output<typeof problemSchema> {
+  expect(headers['content-type']).toBe('application/problem+json');
+  const problem = problemSchema.strict().parse(JSON.parse(text));
+  expect(problem.status).toBe(status);
+  expect(text).not.toMatch(/\bat .+:\d+:\d+|node_modules/);
+  return problem;
+}
+
+/** The answers of the routes. Each must have the documented status and shape, and nothing beyond. */
+export const trackedOf = (answer: Answer) => parse(answer, 202, trackedSchema.strict());
+export const submissionOf = (answer: Answer) => parse(answer, 200, submissionSchema.strict());
+export const detailsOf = (answer: Answer) => parse(answer, 200, submissionWithHistorySchema.strict());
+export const listOf = (answer: Answer) => parse(answer, 200, submissionListSchema.strict());
+
+function parse<S extends z.ZodType>(answer: Answer, status: number, schema: S): z.output<S> {
+  expect(answer, answer.text.slice(0, 500)).toMatchObject({ status });
+  expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  return schema.parse(JSON.parse(answer.text));
+}

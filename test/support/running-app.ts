@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, beforeAll } from 'vitest';
+import { type App, startApp } from '../../src/app.ts';
+import { systemClock } from '../../src/clock.ts';
+import { loadConfig } from '../../src/config.ts';
+import type { Clock } from '../../src/monitor/ports.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+
+export const API_KEY = 'a-service-key-for-tests';
+/** Nobody listens there. */
+const NOWHERE = 'http://127.0.0.1:1';
+
+type AppSetting = {
+  database: string;
+  upstreamUrl?: string;
+  /** null: none is configured. */
+  apiKey?: string | null;
+  host?: string;
+  port?: number;
+  clock?: Clock;
+  onNewKey?: (key: string) => void;
+  onLog?: (line: string) => void;
+};
+
+/** The real app, with a second upstream "other" that is out, pacing as fast as a sandbox lives. The caller closes it. */
+export function openApp(setting: AppSetting): Promise<App> {
+  const { database, upstreamUrl = NOWHERE, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
+  const { config } = loadConfig({
+    env: { DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key', DAWATCH_DATABASE: database },
+  });
+  const upstream = { ...config.upstreams.default, budget: { requests: 5_000, per_s: 1, concurrency: 64 } };
+  return startApp({
+    config: {
+      ...config,
+      server: { host, port, shutdown_s: 2 },
+      auth: { api_key: apiKey ?? undefined },
+      upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: NOWHERE } }),
+      pacing: { min_interval_s: 0.02, max_interval_s: 0.1 },
+      breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
+    },
+    log: pino({ level: 'info' }, { write: setting.onLog ?? (() => undefined) }),
+    clock: setting.clock ?? systemClock,
+    random: () => 0.5,
+    onNewKey: setting.onNewKey ?? (() => undefined),
+  });
+}
+
+/** One app for a whole test file; its upstream is out, so that nothing changes by itself. */
+export function useApp(setting: { clock?: Clock } = {}): { readonly url: string } {
+  const running = { url: '' };
+  let end = async () => {};
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+    const app = await openApp({ database: join(folder, 'ledger.db'), ...setting });
+    running.url = app.url;
+    end = async () => {
+      await app.close();
+      rmSync(folder, { recursive: true });
+    };
+  });
+  afterAll(() => end());
+  return running;
+}
+
+/** One app and the sandbox it asks, for a whole test file. A submission is final within about a second. */
+export function useAppWithSandbox(setting: { clock?: Clock } = {}): {
+  readonly url: string;
+  readonly database: string;
+  readonly sandbox: Sandbox;
+  /** A submission that the upstream has, and the app does not know. */
+  submit(): string;
+} {
+  let sandbox: Sandbox | undefined;
+  const running = { url: '', database: '' };
+  let end = async () => {};
+  const present = () => {
+    if (!sandbox) throw new Error('the sandbox runs only within tests');
+    return sandbox;
+  };
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+    sandbox = await startSandbox({ options: { speed: 200 } });
+    running.database = join(folder, 'ledger.db');
+    const app = await openApp({ database: running.database, upstreamUrl: sandbox.url, ...setting });
+    running.url = app.url;
+    end = async () => {
+      await app.close();
+      await present().close();
+      rmSync(folder, { recursive: true });
+    };
+  });
+  afterAll(() => end());
+  return {
+    get url() {
+      return running.url;
+    },
+    get database() {
+      return running.database;
+    },
+    get sandbox() {
+      return present();
+    },
+    submit: () => present().model.submit('some data', Date.now()),
+  };
+}
