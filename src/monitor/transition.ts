@@ -126,7 +126,8 @@ function correct(submission: Submission, input: Input, context: TransitionContex
 /** No believable answer about this one id, once more. Only long after the deadline is that an end. */
 function withoutAnswer(submission: Submission, input: Input, context: TransitionContext): Omit<Outcome, 'becameStuck'> {
   const overdue = isPast(submission.deadlineAt + LAST_WORD_MS, submission, input, context);
-  const failedBefore = submission.polledAt !== null && submission.polledAt >= submission.deadlineAt;
+  const { polledAt, deadlineAt } = submission;
+  const failedBefore = polledAt !== null && polledAt >= deadlineAt && polledAt < input.at;
   if (!overdue || !failedBefore) return unchanged(submission);
   return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
 }
