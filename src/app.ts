@@ -1,8 +1,8 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import pkg from '../package.json' with { type: 'json' };
 import type { Config, UpstreamConfig } from './config.ts';
+import { credentialsOf, makeToken } from './credentials.ts';
 import { createLocalEngine } from './engines/local.ts';
 import { sha256 } from './http/access.ts';
 import type { Credentials, ErrorMeaning, Submissions } from './http/ports.ts';
@@ -188,22 +188,19 @@ function submissionsOf(config: Config, ledger: Ledger, monitor: Monitor, clock: 
   };
 }
 
-/** The configured key, and those in the ledger. Without any, one is made; but never for an address that others reach. */
-function prepareCredentials({ config, clock, onNewKey }: AppDeps, ledger: Ledger): Credentials {
-  const configured = config.auth.api_key === undefined ? undefined : sha256(config.auth.api_key);
-  if (!configured && !ledger.hasCredentials()) {
+/** Without any credential, a service key is made; but never for an address that others reach. */
+function prepareCredentials({ config, clock, onNewKey }: AppDeps, { credentials }: Ledger): Credentials {
+  const { api_key, admin_token } = config.auth;
+  if (api_key === undefined && admin_token === undefined && !credentials.isAnyValid()) {
     if (!isLoopback(config.server.host))
       throw new StartError(
         `refusing to listen on ${config.server.host} without a credential: set DAWATCH_API_KEY (at least 16 characters)`,
       );
-    const key = `dawatch_service_${randomBytes(32).toString('base64url')}`;
-    ledger.addCredential({ hash: sha256(key), role: 'service', name: 'first start' }, clock.now());
+    const key = makeToken('service');
+    credentials.add({ hash: sha256(key), role: 'service', name: 'first start' }, clock.now());
     onNewKey(key);
   }
-  return (hash) => {
-    if (configured && timingSafeEqual(configured, hash)) return 'service';
-    return ledger.credential(hash) ? 'service' : undefined;
-  };
+  return credentialsOf(config.auth, credentials, () => clock.now());
 }
 
 const loopback = new BlockList();

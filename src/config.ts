@@ -49,7 +49,14 @@ const configSchema = z.strictObject({
         .string()
         .regex(/^[\x21-\x7e]{16,}$/, 'at least 16 characters, printable ASCII without spaces')
         .optional()
-        .describe('A service key that clients may use. Without one, a key is made and shown at the first start'),
+        .describe(
+          'A service key that clients may use. Without any credential, one is made and shown at the first start',
+        ),
+      admin_token: z
+        .string()
+        .regex(/^[\x21-\x7e]{16,}$/, 'at least 16 characters, printable ASCII without spaces')
+        .optional()
+        .describe('A token of the role admin'),
     })
     .prefault({}),
   database: z.string().min(1).default('data/dawatch.db').describe('Path of the ledger, a SQLite file'),
@@ -110,6 +117,7 @@ export const ENVIRONMENT = {
   DAWATCH_PORT: 'server.port',
   DAWATCH_LOG_LEVEL: 'log.level',
   DAWATCH_API_KEY: 'auth.api_key',
+  DAWATCH_ADMIN_TOKEN: 'auth.admin_token',
 } as const;
 
 const DEFAULT_FILE = 'config/dawatch.yaml';

@@ -1,16 +1,37 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Credentials } from './ports.ts';
+import type { Caller, Credentials, Role } from './ports.ts';
 import { sendProblem } from './problems.ts';
 
-/** A request hook: lets pass who shows a known secret as `x-api-key` or bearer. */
-export function requireCredential(credentials: Credentials) {
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls, once `requireRole` let them pass. */
+    caller?: Caller;
+  }
+}
+
+/**
+ * A request hook: lets pass who shows a known secret, as `x-api-key` or bearer, of one of these roles. Nobody learns from
+ * the answer whether a secret was ever known.
+ */
+export function requireRole(credentials: Credentials, roles: readonly Role[]) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const secret = secretOf(request);
-    if (secret !== undefined && credentials(sha256(secret)) !== undefined) return undefined;
-    reply.header('www-authenticate', 'Bearer realm="dawatch"');
-    return sendProblem(reply, { status: 401, detail: 'send a service key as x-api-key or Authorization: Bearer' });
+    const caller = secret === undefined ? undefined : credentials(sha256(secret));
+    if (!caller) return sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer');
+    if (!roles.includes(caller.role))
+      return sendProblem(reply, {
+        status: 403,
+        detail: `this needs the role ${roles.join(' or ')}, yours is ${caller.role}`,
+      });
+    request.caller = caller;
+    return undefined;
   };
+}
+
+export function sendUnauthenticated(reply: FastifyReply, detail: string): FastifyReply {
+  reply.header('www-authenticate', 'Bearer realm="dawatch"');
+  return sendProblem(reply, { status: 401, detail });
 }
 
 /** Secrets are looked up and kept by this hash only: they are random enough that a plain one can't be guessed back. */
@@ -18,7 +39,7 @@ export function sha256(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-function secretOf(request: FastifyRequest): string | undefined {
+export function secretOf(request: FastifyRequest): string | undefined {
   const key = request.headers['x-api-key'];
   if (typeof key === 'string' && key !== '') return key;
   return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];

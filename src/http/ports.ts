@@ -17,10 +17,18 @@ export type Submissions = {
   deadlineAt(submission: Submission): number;
 };
 
-type Role = 'service';
+/** service: submissions. user: looking up one user. admin: everything. */
+export const ROLES = ['service', 'user', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
 
-/** Whose secret this is, by its SHA-256; undefined: nobody's. */
-export type Credentials = (hash: Buffer) => Role | undefined;
+export type Caller = {
+  role: Role;
+  /** For the audit: never the secret. */
+  name: string;
+};
+
+/** Whose secret this is, by its SHA-256; undefined: nobody's, or revoked. */
+export type Credentials = (hash: Buffer) => Caller | undefined;
 
 export type Health = { ledgerWritable: boolean; upstreams: UpstreamHealth[] };
 

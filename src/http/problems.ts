@@ -24,14 +24,18 @@ export const problemAnswer = {
 const TITLES = {
   400: ['invalid-request', 'The request is not valid'],
   401: ['unauthenticated', 'A valid credential is needed'],
+  403: ['forbidden', 'Not allowed for this role'],
   404: ['not-found', 'Not found'],
   408: ['timeout', 'The request took too long'],
   409: ['conflict', 'It is in conflict with what is known'],
   413: ['too-large', 'The body is too large'],
   415: ['unsupported-media-type', 'The body must be JSON'],
   431: ['headers-too-large', 'The headers are too large'],
+  429: ['too-many-requests', 'Too many requests'],
   500: ['internal', 'Something went wrong here'],
+  502: ['upstream-failed', 'The upstream did not answer as it should'],
   503: ['unavailable', 'Not possible at the moment'],
+  504: ['upstream-timeout', 'The upstream did not answer in time'],
   507: ['out-of-space', 'No room left on the disk'],
 } as const satisfies Record<number, readonly [string, string]>;
 type ProblemStatus = keyof typeof TITLES;

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import swagger from '@fastify/swagger';
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { jsonSchemaTransform, validatorCompiler } from 'fastify-type-provider-zod';
-import { requireCredential } from './access.ts';
+import { requireRole } from './access.ts';
 import { registerOperations } from './operations.ts';
 import type { Credentials, ErrorMeaning, Health, Submissions } from './ports.ts';
 import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
@@ -71,7 +71,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   });
   await app.register(async (open) => registerOperations(open, deps));
   await app.register(async (guarded) => {
-    guarded.addHook('onRequest', requireCredential(deps.credentials));
+    guarded.addHook('onRequest', requireRole(deps.credentials, ['service', 'admin']));
     registerSubmissions(guarded, deps);
   });
   return app;

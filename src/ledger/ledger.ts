@@ -4,6 +4,8 @@ import type { Watched } from '../monitor/pacer.ts';
 import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../monitor/ports.ts';
 import { type HistoryEntry, Status, type Submission, type TrackRequest } from '../monitor/submission.ts';
 import { type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';
+import { AuditTrail } from './audit.ts';
+import { CredentialStore } from './credentials.ts';
 import { guarded } from './errors.ts';
 import { type OpenOptions, openDatabase } from './open.ts';
 import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
@@ -22,6 +24,8 @@ export type ListQuery = {
  */
 export class Ledger implements MonitorLedger {
   readonly file: string;
+  readonly credentials: CredentialStore;
+  readonly audit: AuditTrail;
   readonly #db: Database.Database;
   readonly #close: () => void;
   readonly #writer: Writer;
@@ -32,6 +36,8 @@ export class Ledger implements MonitorLedger {
     const { db, close } = openDatabase(options);
     this.#db = db;
     this.#close = close;
+    this.credentials = new CredentialStore(db, options.file);
+    this.audit = new AuditTrail(db, options.file);
     this.#writer = new Writer(db);
     this.#sql = prepareStatements(db);
   }
@@ -145,18 +151,6 @@ export class Ledger implements MonitorLedger {
     };
   }
 
-  addCredential(credential: { hash: Buffer; role: string; name: string }, now: number): void {
-    this.#transaction(() => this.#sql.addCredential.run({ ...credential, now }));
-  }
-
-  credential(hash: Buffer): { role: string; name: string } | undefined {
-    return guarded(this.file, () => this.#sql.credential.get(hash)) as { role: string; name: string } | undefined;
-  }
-
-  hasCredentials(): boolean {
-    return guarded(this.file, () => this.#sql.anyCredential.get()) !== undefined;
-  }
-
   #transaction<T>(work: () => T): T {
     return guarded(this.file, () => this.#db.transaction(work).immediate());
   }
@@ -224,10 +218,5 @@ function prepareStatements(db: Database.Database) {
     upstreamPolled: db.prepare(`
       -- Until when the budget may be in use: a new process waits that long.
       UPDATE upstreams SET polled_at = max(coalesce(polled_at, 0), @at) WHERE name = @upstream`),
-    addCredential: db.prepare(
-      'INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now)',
-    ),
-    credential: db.prepare('SELECT role, name FROM credentials WHERE hash = ?'),
-    anyCredential: db.prepare('SELECT 1 FROM credentials LIMIT 1'),
   };
 }

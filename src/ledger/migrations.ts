@@ -78,11 +78,28 @@ const MIGRATIONS: readonly string[] = [
 
   -- Only hashes (SHA-256) are kept.
   CREATE TABLE credentials (
-    hash BLOB PRIMARY KEY,
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
     role TEXT NOT NULL,
     name TEXT NOT NULL,
-    created_at INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;
+    created_at INTEGER NOT NULL,
+    last_used_at INTEGER,
+    revoked_at INTEGER
+  ) STRICT;
+
+  -- Who looked up which users. E-mail addresses only as a keyed hash and masked.
+  CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    caller TEXT NOT NULL,
+    action TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    detail TEXT,
+    email_hash TEXT,
+    email_masked TEXT
+  ) STRICT;
+  CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
   `,
 ];
 

@@ -72,14 +72,18 @@ describe('after a restart', () => {
   it('credentials are found by their hash, and only by it', () => {
     const hash = (key: string) => createHash('sha256').update(key).digest();
     const ledger = openLedger();
-    expect(ledger.hasCredentials()).toBe(false);
-    ledger.addCredential({ hash: hash('key'), role: 'service', name: 'first' }, 5);
-    expect(() => ledger.addCredential({ hash: hash('key'), role: 'admin', name: 'twice' }, 6)).toThrow();
+    expect(ledger.credentials.isAnyValid()).toBe(false);
+    const { id } = ledger.credentials.add({ hash: hash('key'), role: 'service', name: 'first' }, 5);
+    expect(() => ledger.credentials.add({ hash: hash('key'), role: 'admin', name: 'twice' }, 6)).toThrow();
     ledger.close();
-    const again = openLedger({ file: ledger.file });
-    expect(again.hasCredentials()).toBe(true);
-    expect(again.credential(hash('key'))).toEqual({ role: 'service', name: 'first' });
-    expect(again.credential(hash('Key'))).toBeUndefined();
-    expect(again.credential(Buffer.alloc(0))).toBeUndefined();
+    const again = openLedger({ file: ledger.file }).credentials;
+    expect(again.isAnyValid()).toBe(true);
+    expect(again.find(hash('key'))).toMatchObject({ id, role: 'service', name: 'first', createdAt: 5, revokedAt: null });
+    expect(again.find(hash('Key'))).toBeUndefined();
+    expect(again.find(Buffer.alloc(0))).toBeUndefined();
+    expect(again.revoke(id, 7)).toBe(true);
+    expect(again.revoke(id, 8)).toBe(false);
+    expect(again.find(hash('key'))).toBeUndefined();
+    expect(again.isAnyValid()).toBe(false);
   });
 });

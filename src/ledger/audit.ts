@@ -1,0 +1,89 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type Database from 'better-sqlite3';
+import { guarded } from './errors.ts';
+
+/** One lookup of users. Whom it was about is kept only so that it can be recognised, never so that it can be read. */
+export type AuditEntry = {
+  /** Epoch milliseconds. */
+  at: number;
+  /** The name of the credential, or how the caller was let in. */
+  caller: string;
+  action: string;
+  outcome: string;
+  /** A short text without personal data: the limit, say. */
+  detail: string | null;
+  /** Of the e-mail address asked for: keyed, so that guesses can't be tried on a copy without the key. */
+  emailHash: string | null;
+  /** "a…@example.com". */
+  emailMasked: string | null;
+};
+
+export type AuditRecord = AuditEntry & { seq: number };
+
+type Row = {
+  seq: number;
+  at: number;
+  caller: string;
+  action: string;
+  outcome: string;
+  detail: string | null;
+  email_hash: string | null;
+  email_masked: string | null;
+};
+
+/** The append-only list of who looked up which users. Throws LedgerError. */
+export class AuditTrail {
+  readonly #file: string;
+  readonly #key: Buffer;
+  readonly #insert: Database.Statement;
+  readonly #list: Database.Statement;
+
+  constructor(db: Database.Database, file: string) {
+    this.#file = file;
+    this.#key = guarded(file, () => keyOf(db));
+    this.#insert = db.prepare(`
+      -- One lookup.
+      INSERT INTO audit (at, caller, action, outcome, detail, email_hash, email_masked)
+      VALUES (@at, @caller, @action, @outcome, @detail, @emailHash, @emailMasked)`);
+    this.#list = db.prepare(`
+      -- Newest first.
+      SELECT seq, at, caller, action, outcome, detail, email_hash, email_masked
+      FROM audit WHERE seq < @before ORDER BY seq DESC LIMIT @limit`);
+  }
+
+  add(entry: AuditEntry): void {
+    guarded(this.#file, () => this.#insert.run(entry));
+  }
+
+  /** Newest first, with the position to go on `before`; null at the end. */
+  list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null } {
+    const { limit, before = Number.MAX_SAFE_INTEGER } = query;
+    const rows = guarded(this.#file, () => this.#list.all({ before, limit: limit + 1 })) as Row[];
+    const page = rows.slice(0, limit);
+    return {
+      entries: page.map(({ email_hash, email_masked, ...row }) => ({
+        ...row,
+        emailHash: email_hash,
+        emailMasked: email_masked,
+      })),
+      nextBefore: rows.length > limit ? (page.at(-1)?.seq ?? null) : null,
+    };
+  }
+
+  /** How an e-mail address stands in an entry. */
+  emailFields(email: string): Pick<AuditEntry, 'emailHash' | 'emailMasked'> {
+    const normal = email.trim().toLowerCase();
+    const at = normal.lastIndexOf('@');
+    const emailMasked = at < 1 ? '…' : `${normal.slice(0, 1)}…${normal.slice(at)}`;
+    return { emailHash: createHmac('sha256', this.#key).update(normal).digest('hex'), emailMasked };
+  }
+}
+
+/** Made once, kept in the ledger. */
+function keyOf(db: Database.Database): Buffer {
+  db.prepare("INSERT INTO meta (key, value) VALUES ('audit_key', ?) ON CONFLICT DO NOTHING").run(
+    randomBytes(32).toString('hex'),
+  );
+  const hex = db.prepare("SELECT value FROM meta WHERE key = 'audit_key'").pluck().get();
+  return Buffer.from(String(hex), 'hex');
+}
