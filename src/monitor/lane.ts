@@ -10,6 +10,7 @@ import {
   type Recorded,
   type UpstreamChange,
 } from './ports.ts';
+import { type Asked, Questions } from './questions.ts';
 import type { TransitionContext } from './transition.ts';
 
 export type LaneDeps = {
@@ -27,6 +28,9 @@ export type LaneDeps = {
   onWriteFailed: (error: unknown) => void;
 };
 
+/** A question out of turn that has no place in the budget for so long is not asked. */
+const MAX_ASK_WAIT_MS = 10_000;
+const MAX_QUESTIONS = 10_000;
 /** How long nothing is asked after the ledger did not take a write: answers that can't be kept are wasted requests. */
 const WRITE_RETRY_MS = 1_000;
 /** How long a submission waits whose answer can't be kept although the ledger can be written: a fault of ours. */
@@ -50,9 +54,12 @@ export class Lane {
   /** Turns of the breaker that the ledger has not taken yet. */
   readonly #turns: UpstreamChange[] = [];
   readonly #batches = new Set<Promise<void>>();
+  readonly #questions: Questions;
+  #questionsFirst = false;
 
   constructor(deps: LaneDeps) {
     this.#deps = deps;
+    this.#questions = new Questions(deps.clock);
   }
 
   /** Whether the ledger refused the newest write. */
@@ -88,6 +95,27 @@ export class Lane {
     this.#cancelTimer?.();
     await Promise.all(this.#batches);
     this.#flush();
+    this.#questions.close();
+  }
+
+  /**
+   * One answer about any submission, tracked or not, out of turn but within the budget. Whoever asks while an answer is
+   * on the way shares it. What it says of a tracked submission is committed first.
+   */
+  ask(submissionId: string): Promise<Asked> {
+    const { pacer, clock } = this.#deps;
+    const now = clock.now();
+    const askAt = pacer.askAt();
+    const isCrowded = askAt - now > MAX_ASK_WAIT_MS || this.#questions.waiting.size >= MAX_QUESTIONS;
+    if (!this.#running || (isCrowded && !this.#questions.has(submissionId)))
+      return Promise.resolve({
+        kind: 'busy',
+        upstreamUp: !pacer.breaker.isOpen,
+        retryAfterMs: Math.max(0, askAt - now),
+      });
+    const asked = this.#questions.add(submissionId, MAX_ASK_WAIT_MS);
+    this.wake();
+    return asked;
   }
 
   /** Something is new: submissions were added, answers came, or a timer went off. Hands out what is due. */
@@ -95,14 +123,28 @@ export class Lane {
     if (!this.#running) return;
     const { pacer, clock } = this.#deps;
     const now = clock.now();
-    if (now >= this.#blockedUntil) {
-      const submissionIds = pacer.next(now);
-      if (submissionIds.length > 0) this.#poll(submissionIds);
-    }
+    // By turns, so that neither questions nor the submissions that are due can starve the other.
+    this.#questionsFirst = !this.#questionsFirst;
+    const questions = this.#questionsFirst ? this.#takeQuestions(now) : [];
+    const due = now >= this.#blockedUntil ? pacer.next(now) : [];
+    const batch = [...questions, ...due, ...this.#takeQuestions(now)];
+    if (batch.length > 0) this.#poll(batch);
     this.#cancelTimer?.();
-    const wakeAt = Math.max(pacer.wakeAt(), this.#blockedUntil);
+    const askAt = this.#questions.waiting.size > 0 ? pacer.askAt() : Number.POSITIVE_INFINITY;
+    const wakeAt = Math.min(askAt, Math.max(pacer.wakeAt(), this.#blockedUntil));
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - now), () => this.wake());
+  }
+
+  #takeQuestions(now: number): string[] {
+    const taken: string[] = [];
+    for (const submissionId of this.#questions.waiting) {
+      const place = this.#deps.pacer.ask(submissionId, now);
+      if (place === 'wait') break;
+      this.#questions.waiting.delete(submissionId);
+      if (place === 'sent') taken.push(submissionId);
+    }
+    return taken;
   }
 
   #poll(submissionIds: string[]): void {
@@ -127,6 +169,7 @@ export class Lane {
     const failure = this.#keep(observations);
     this.#writeFailed = failure?.error instanceof LedgerUnavailableError;
     if (failure) this.#postpone(this.#writeFailed ? observations : this.#keepEach(observations), failure.error);
+    for (const observation of observations) this.#questions.answer(observation);
     this.wake();
   }
 

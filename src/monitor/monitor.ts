@@ -3,6 +3,7 @@ import type { BreakerState } from './breaker.ts';
 import { Lane } from './lane.ts';
 import { Pacer, type PacerSettings } from './pacer.ts';
 import type { Clock, MonitorLedger, PollEngine, Recorded, TrackResult, UpstreamChange } from './ports.ts';
+import type { Asked } from './questions.ts';
 import { isFinal, type Submission, type TrackRequest } from './submission.ts';
 
 export type MonitorSettings = {
@@ -93,6 +94,12 @@ export class Monitor {
     this.#lanes.get(submission.upstream)?.pacer.remove(submissionId);
     this.#tell(submissionId);
     return submission;
+  }
+
+  /** One answer about any submission, tracked or not, out of turn but within the upstream's budget. See Lane.ask. */
+  ask(upstream: string, submissionId: string): Promise<Asked> {
+    const lane = this.#lanes.get(upstream);
+    return lane ? lane.ask(submissionId) : Promise.resolve({ kind: 'busy', upstreamUp: false, retryAfterMs: 0 });
   }
 
   /**

@@ -25,8 +25,11 @@ export type Watched = {
   finalizedAt: number | null;
 };
 
-/** In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`. */
-type Entry = Paced & Due & { inFlight: boolean; removed: boolean };
+/**
+ * In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`.
+ * `passing`: in flight, and forgotten with its answer, because it was removed or is asked about only this once.
+ */
+type Entry = Paced & Due & { inFlight: boolean; passing: boolean };
 
 /** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
 const MAX_PAUSE_MS = 60_000;
@@ -44,8 +47,9 @@ export class Pacer {
   readonly #leased = new DueQueue<Entry>();
   readonly #budget: Budget;
   readonly #breaker: Breaker;
-  /** How many of them the upstream has shown before. */
+  /** How many of them the upstream has shown before, and how many are only passing. */
   #seen = 0;
+  #passing = 0;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #throttledInARow = 0;
 
@@ -58,7 +62,7 @@ export class Pacer {
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#entries.size - this.#passing;
   }
 
   get inFlight(): number {
@@ -81,12 +85,14 @@ export class Pacer {
   }
 
   add(item: Paced): void {
-    if (this.#entries.has(item.submissionId)) return;
-    const { submissionId, trackedAt, seen, dueAt } = item;
-    const entry = { submissionId, trackedAt, seen, dueAt, place: 0, inFlight: false, removed: false };
-    this.#entries.set(submissionId, entry);
-    this.#waiting.add(entry);
-    if (seen) this.#seen++;
+    const known = this.#entries.get(item.submissionId);
+    if (known) {
+      // Its answer is on the way: from then on it waits like the others.
+      if (known.passing) this.#passing--;
+      known.passing = false;
+      return;
+    }
+    this.#waiting.add(this.#enter(item));
   }
 
   /** Goes on with a submission where a process before this one stopped. */
@@ -100,8 +106,31 @@ export class Pacer {
   remove(submissionId: string): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
-    if (entry.inFlight) entry.removed = true;
-    else this.#forget(entry);
+    if (!entry.inFlight) this.#forget(entry);
+    else this.#pass(entry);
+  }
+
+  /**
+   * A question out of turn, about any submission. `sent`: it has its place in the budget, ask now. `under_way`: it is in
+   * flight already. `wait`: there is no place now; see `askAt`.
+   */
+  ask(submissionId: string, now: number): 'sent' | 'under_way' | 'wait' {
+    this.#reclaimLost(now);
+    const known = this.#entries.get(submissionId);
+    if (known?.inFlight) return 'under_way';
+    if (this.#allowance(now) === 0) return 'wait';
+    const entry = known ?? this.#enter({ submissionId, trackedAt: now, seen: false, dueAt: now });
+    if (known) this.#waiting.remove(known);
+    else this.#pass(entry);
+    this.#lease(entry, now);
+    this.#spend(1, now);
+    return 'sent';
+  }
+
+  /** The earliest moment at which there can be a place for a question out of turn, if an answer frees none before. */
+  askAt(): number {
+    const probeAt = this.#breaker.isOpen ? this.#breaker.probeAt : Number.NEGATIVE_INFINITY;
+    return Math.max(this.#pausedUntil, probeAt, this.#budget.availableAt());
   }
 
   /** The ids to ask about now. They are spent from the budget and in flight until observed, or lost after the lease. */
@@ -114,13 +143,10 @@ export class Pacer {
       // A probe takes whatever comes next, due or not: an outage must not last longer than it does.
       if (!entry || (entry.dueAt > now && !this.#breaker.isOpen)) break;
       this.#waiting.remove(entry);
-      entry.inFlight = true;
-      entry.dueAt = now + this.#settings.leaseMs;
-      this.#leased.add(entry);
+      this.#lease(entry, now);
       batch.push(entry.submissionId);
     }
-    this.#budget.spend(batch.length, now);
-    if (batch.length > 0 && this.#breaker.isOpen) this.#breaker.probing(now);
+    this.#spend(batch.length, now);
     return batch;
   }
 
@@ -142,7 +168,7 @@ export class Pacer {
     const entry = this.#entries.get(observation.submissionId);
     const changed = this.#breaker.observe(this.#health(observation, entry?.seen ?? false), now);
     if (!entry) return changed;
-    if (!watched || entry.removed) {
+    if (!watched || entry.passing) {
       this.#forget(entry);
       return changed;
     }
@@ -159,7 +185,7 @@ export class Pacer {
   retry(submissionId: string, dueAt: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
-    if (entry.removed) this.#forget(entry);
+    if (entry.passing) this.#forget(entry);
     else this.#wait(entry, dueAt);
   }
 
@@ -178,9 +204,32 @@ export class Pacer {
   /** A lost one has no place before the others: it is due now, like they are. */
   #reclaimLost(now: number): void {
     for (let entry = this.#leased.earliest; entry && entry.dueAt <= now; entry = this.#leased.earliest) {
-      if (entry.removed) this.#forget(entry);
+      if (entry.passing) this.#forget(entry);
       else this.#wait(entry, now);
     }
+  }
+
+  #enter({ submissionId, trackedAt, seen, dueAt }: Paced): Entry {
+    const entry = { submissionId, trackedAt, seen, dueAt, place: 0, inFlight: false, passing: false };
+    this.#entries.set(submissionId, entry);
+    if (seen) this.#seen++;
+    return entry;
+  }
+
+  #pass(entry: Entry): void {
+    if (!entry.passing) this.#passing++;
+    entry.passing = true;
+  }
+
+  #lease(entry: Entry, now: number): void {
+    entry.inFlight = true;
+    entry.dueAt = now + this.#settings.leaseMs;
+    this.#leased.add(entry);
+  }
+
+  #spend(count: number, now: number): void {
+    this.#budget.spend(count, now);
+    if (count > 0 && this.#breaker.isOpen) this.#breaker.probing(now);
   }
 
   #wait(entry: Entry, dueAt: number): void {
@@ -194,6 +243,7 @@ export class Pacer {
     this.#queueOf(entry).remove(entry);
     this.#entries.delete(entry.submissionId);
     if (entry.seen) this.#seen--;
+    if (entry.passing) this.#passing--;
   }
 
   #queueOf(entry: Entry): DueQueue<Entry> {

@@ -1,0 +1,105 @@
+import type { Observation } from './classify.ts';
+import type { Asked } from './questions.ts';
+import { Status, type Submission } from './submission.ts';
+
+/** What a client that asks for one submission is told. */
+export type LookupAnswer =
+  /** The upstream's own envelope, the JSON text as it came. */
+  | { kind: 'envelope'; text: string }
+  | { kind: 'not_found'; error: string }
+  /** The upstream refuses the id. */
+  | { kind: 'rejected'; error: string }
+  | { kind: 'failed'; reason: 'upstream' | 'timeout' | 'busy'; error: string; retryAfterMs: number | null };
+
+export type LookupDeps = {
+  get: (submissionId: string) => Submission | undefined;
+  ask: (upstream: string, submissionId: string) => Promise<Asked>;
+  now: () => number;
+  /** The newest recorded answer is given again for so long. */
+  maxAgeMs: number;
+};
+
+/**
+ * Answers for the upstream, asking it as seldom as it can: a finalized submission comes from the ledger, one that was just
+ * asked about from that answer, and everybody who asks for the same one at the same time shares one request.
+ */
+export class SubmissionLookup {
+  readonly #deps: LookupDeps;
+  /** The newest answers about tracked submissions, the oldest first; none older than `maxAgeMs` when it was last looked at. */
+  readonly #recent = new Map<string, Observation>();
+
+  constructor(deps: LookupDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes note of a committed answer. */
+  recorded(observation: Observation): void {
+    if (!saysSomething(observation)) return;
+    this.#recent.delete(observation.submissionId);
+    this.#recent.set(observation.submissionId, observation);
+    this.#forgetOld();
+  }
+
+  /** `upstream` counts only for a submission that is not tracked. */
+  async lookUp(submissionId: string, upstream: string): Promise<LookupAnswer> {
+    const submission = this.#deps.get(submissionId);
+    if (submission?.status === Status.finalized && submission.answer !== null)
+      return { kind: 'envelope', text: submission.answer };
+    this.#forgetOld();
+    const recent = this.#recent.get(submissionId);
+    if (recent) return toAnswer(recent);
+    const asked = await this.#deps.ask(submission?.upstream ?? upstream, submissionId);
+    return asked.kind === 'answered' ? toAnswer(asked.observation) : busy(asked);
+  }
+
+  #forgetOld(): void {
+    const oldest = this.#deps.now() - this.#deps.maxAgeMs;
+    for (const [submissionId, { at }] of this.#recent) {
+      if (at > oldest) return;
+      this.#recent.delete(submissionId);
+    }
+  }
+}
+
+/** A failure to answer says nothing of the submission, and is not given again. */
+function saysSomething({ kind }: Observation): boolean {
+  return kind === 'pending' || kind === 'finalized' || kind === 'error' || kind === 'not_found' || kind === 'rejected';
+}
+
+function toAnswer(observation: Observation): LookupAnswer {
+  switch (observation.kind) {
+    case 'pending':
+    case 'finalized':
+    case 'error':
+      return { kind: 'envelope', text: observation.answer };
+    case 'not_found':
+      return { kind: 'not_found', error: observation.error };
+    case 'rejected':
+      return { kind: 'rejected', error: observation.error };
+    case 'unauthorized':
+      // Whose credential that is, and what the upstream says of it, is nothing to our caller.
+      return failed('upstream', 'the upstream refuses the credentials of this server', null);
+    case 'throttled':
+      return failed('upstream', 'the upstream allows no more requests at the moment', observation.retryAfterMs);
+    case 'unavailable':
+      return observation.reason === 'timeout'
+        ? failed('timeout', 'the upstream did not answer in time', observation.retryAfterMs)
+        : failed(
+            'upstream',
+            `the upstream did not answer as it should (${observation.reason})`,
+            observation.retryAfterMs,
+          );
+    default:
+      return observation satisfies never;
+  }
+}
+
+function busy({ upstreamUp, retryAfterMs }: Extract<Asked, { kind: 'busy' }>): LookupAnswer {
+  return upstreamUp
+    ? failed('busy', 'the request budget of the upstream is used up at the moment', retryAfterMs)
+    : failed('upstream', 'the upstream is out', retryAfterMs);
+}
+
+function failed(reason: 'upstream' | 'timeout' | 'busy', error: string, retryAfterMs: number | null): LookupAnswer {
+  return { kind: 'failed', reason, error, retryAfterMs };
+}
