@@ -1,3 +1,4 @@
+import type { LookupAnswer } from '../monitor/lookup.ts';
 import type { UpstreamHealth } from '../monitor/monitor.ts';
 import type { TrackResult } from '../monitor/ports.ts';
 import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts';
@@ -15,6 +16,12 @@ export type Submissions = {
   cancel(submissionId: string): Submission | undefined;
   waitUntilFinal(submissionId: string, timeoutMs: number, signal: AbortSignal): Promise<void>;
   deadlineAt(submission: Submission): number;
+};
+
+/** Answers for the upstream about single submissions. */
+export type SubmissionInfo = {
+  hasUpstream(name: string): boolean;
+  lookUp(submissionId: string, upstream: string): Promise<LookupAnswer>;
 };
 
 /** service: submissions. user: looking up one user. admin: everything. */

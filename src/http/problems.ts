@@ -11,6 +11,7 @@ export const problemSchema = z
     status: z.int(),
     detail: z.string(),
     instance: z.string().describe("This request's id, as it stands in the logs"),
+    error: z.string().optional().describe("The same as detail, where the upstream's interface has its message"),
     errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
   })
   .describe('A problem document (RFC 9457)');
@@ -56,7 +57,18 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .code(problem.status)
     .type('application/problem+json')
     .serializer((body: unknown) => JSON.stringify(body))
-    .send(problemBody(problem, reply.request.id));
+    .send(withErrorMember(reply, problemBody(problem, reply.request.id)));
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A route of the upstream's own interface, whose clients look for `error`. */
+    hasErrorMember?: boolean;
+  }
+}
+
+function withErrorMember(reply: FastifyReply, body: z.output<typeof problemSchema>): z.output<typeof problemSchema> {
+  return reply.request.routeOptions.config?.hasErrorMember ? { ...body, error: body.detail } : body;
 }
 
 /** Every error leaves as a problem document; the text of a 5xx stays in the log. */

@@ -106,7 +106,9 @@ export class Lane {
     const { pacer, clock } = this.#deps;
     const now = clock.now();
     const askAt = pacer.askAt();
-    const isCrowded = askAt - now > MAX_ASK_WAIT_MS || this.#questions.waiting.size >= MAX_QUESTIONS;
+    // During an outage nobody waits for a probe: either this question is the one that is due, or it is answered at once.
+    const mostMs = pacer.breaker.isOpen ? 0 : MAX_ASK_WAIT_MS;
+    const isCrowded = askAt - now > mostMs || this.#questions.waiting.size >= MAX_QUESTIONS;
     if (!this.#running || (isCrowded && !this.#questions.has(submissionId)))
       return Promise.resolve({
         kind: 'busy',
