@@ -2,20 +2,22 @@ import { BlockList, isIP } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import pkg from '../package.json' with { type: 'json' };
 import type { Config, UpstreamConfig } from './config.ts';
-import { credentialsOf, makeToken } from './credentials.ts';
+import { credentialsOf, isOwnToken, makeToken } from './credentials.ts';
 import { createLocalEngine } from './engines/local.ts';
 import { sha256 } from './http/access.ts';
-import type { Credentials, ErrorMeaning, Submissions } from './http/ports.ts';
+import type { Audit, Credentials, ErrorMeaning, Submissions, Users } from './http/ports.ts';
 import { buildServer } from './http/server.ts';
 import { LedgerError } from './ledger/errors.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { type Log, logMonitor } from './log.ts';
 import { backoffByAge } from './monitor/backoff.ts';
+import { SubmissionLookup } from './monitor/lookup.ts';
 import { Monitor, type MonitorListener } from './monitor/monitor.ts';
 import type { PacerSettings } from './monitor/pacer.ts';
-import type { Clock } from './monitor/ports.ts';
+import type { Clock, Recorded } from './monitor/ports.ts';
 import { toTrackRequests } from './monitor/track-request.ts';
 import { UpstreamClient } from './upstream/client.ts';
+import { UpstreamUsers } from './upstream/users.ts';
 
 export type App = {
   /** Where it listens. */
@@ -48,7 +50,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const { config, log, clock, random } = deps;
   const upstreams = usableUpstreams(config);
   const opened: (() => unknown)[] = [];
+  let closeBy = Number.POSITIVE_INFINITY;
+  const leftMs = () => Math.max(0, closeBy - clock.now());
   const closeAll = async () => {
+    closeBy = clock.now() + config.server.shutdown_s * 1_000;
     for (const close of opened.splice(0).reverse()) await close();
   };
   try {
@@ -63,7 +68,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
       ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
     });
 
-    const listener = both(logMonitor(log), deps.listener ?? {});
+    const lookup: SubmissionLookup = new SubmissionLookup({
+      get: (id) => ledger.get(id),
+      ask: (upstream, id) => monitor.ask(upstream, id),
+      now: () => clock.now(),
+      maxAgeMs: config.facade.max_age_s * 1_000,
+    });
+    const remember = { recorded: ({ observation }: Recorded) => lookup.recorded(observation) };
+    const listener = all([logMonitor(log), remember, deps.listener ?? {}]);
     const monitor = new Monitor({
       settings: monitorSettings(config, upstreams),
       ledger,
@@ -73,19 +85,33 @@ export async function startApp(deps: AppDeps): Promise<App> {
       listener,
     });
     monitor.start();
-    opened.push(() => within(config.server.shutdown_s * 1_000, monitor.stop()));
+    opened.push(() => monitor.stop(leftMs()));
     warnOfOrphans(ledger, monitor, log);
 
     const server = await buildServer({
       submissions: submissionsOf(config, ledger, monitor, clock),
+      submissionInfo: {
+        hasUpstream: (name) => monitor.hasUpstream(name),
+        lookUp: (id, upstream) => lookup.lookUp(id, upstream),
+      },
+      users: usersOf(config, clients.get('default')),
+      audit: auditOf(ledger, clock),
+      isOwnToken,
+      events: ledger.outbox,
+      clock,
       health: () => monitor.health(),
       credentials,
       meaningOf,
       log: log as FastifyBaseLogger,
       version: pkg.version,
+      limits: {
+        requestsPerMinute: config.limits.requests_per_minute,
+        failedAuthenticationsPerMinute: config.limits.failed_authentications_per_minute,
+      },
+      corsOrigins: config.server.cors_origins,
     });
     opened.push(async () => {
-      await within(config.server.shutdown_s * 1_000, server.close());
+      await within(leftMs(), server.close());
       // Whoever has sent half a request by now will not send the rest: the process must not wait for it.
       server.server.closeAllConnections();
     });
@@ -188,6 +214,36 @@ function submissionsOf(config: Config, ledger: Ledger, monitor: Monitor, clock: 
   };
 }
 
+/** Callers' own tokens go nowhere but to the upstream `default`. */
+function usersOf(config: Config, client: UpstreamClient | undefined): Users {
+  const { bearer, users } = config.upstreams.default;
+  if (bearer !== undefined && isOwnToken(bearer))
+    throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: it wants one that the upstream gave');
+  const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
+  const lookups = new UpstreamUsers({
+    pool: client?.pool ?? { get: async () => failure },
+    bearer,
+    getPath: users.get_path,
+    listPath: users.list_path,
+    parameters: users.parameters,
+  });
+  return {
+    forwards: bearer === undefined,
+    maxLimit: config.users.max_limit,
+    getUser: (user, authorization) => lookups.getUser(user, authorization),
+    listUsers: (limit, authorization) => lookups.listUsers(limit, authorization),
+  };
+}
+
+function auditOf({ audit }: Ledger, clock: Clock): Audit {
+  const nobody = { emailHash: null, emailMasked: null };
+  return {
+    add: ({ email, ...entry }) =>
+      audit.add({ ...entry, ...(email === null ? nobody : audit.emailFields(email)), at: clock.now() }),
+    list: (query) => audit.list(query),
+  };
+}
+
 /** Without any credential, a service key is made; but never for an address that others reach. */
 function prepareCredentials({ config, clock, onNewKey }: AppDeps, { credentials }: Ledger): Credentials {
   const { api_key, admin_token } = config.auth;
@@ -225,19 +281,16 @@ function warnOfOrphans(ledger: Ledger, monitor: Monitor, log: Log): void {
     if (!monitor.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
 }
 
-function both(first: MonitorListener, second: MonitorListener): MonitorListener {
+function all(listeners: readonly MonitorListener[]): Required<MonitorListener> {
   return {
     recorded: (recorded) => {
-      first.recorded?.(recorded);
-      second.recorded?.(recorded);
+      for (const listener of listeners) listener.recorded?.(recorded);
     },
     upstream: (change) => {
-      first.upstream?.(change);
-      second.upstream?.(change);
+      for (const listener of listeners) listener.upstream?.(change);
     },
     writeFailed: (error) => {
-      first.writeFailed?.(error);
-      second.writeFailed?.(error);
+      for (const listener of listeners) listener.writeFailed?.(error);
     },
   };
 }

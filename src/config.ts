@@ -9,7 +9,18 @@ const seconds = (fallback: number, minimum = 0) =>
     .max(366 * 86_400)
     .default(fallback);
 
+const perMinute = (fallback: number) => z.number().int().min(0).max(1_000_000_000).default(fallback);
+
+const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+
 const isBare = ({ username, password, search, hash }: URL) => !(username || password || search || hash);
+
+const path = (fallback: string) =>
+  z
+    .string()
+    .regex(/^\/[\x21-\x7e]+$/, 'a path that begins with /, printable ASCII without spaces')
+    .refine((text) => !/[?#]/.test(text), 'a path without a query or a fragment')
+    .default(fallback);
 
 const upstreamSchema = z.strictObject({
   url: z
@@ -24,6 +35,22 @@ const upstreamSchema = z.strictObject({
     .regex(/^[\x21-\x7e]+$/, 'printable ASCII without spaces')
     .optional()
     .describe('Key for its submission endpoints, sent as x-api-key'),
+  bearer: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'printable ASCII without spaces, without the word Bearer')
+    .optional()
+    .describe("Token for its lookups of users. Without one, the caller's own Authorization is sent"),
+  users: z
+    .strictObject({
+      get_path: path('/users/get_user').describe('Path of the lookup of one user, below the base address'),
+      list_path: path('/admin/get_all_users').describe('Path of the listing of users'),
+      parameters: z
+        .enum(['query', 'body'])
+        .default('query')
+        .describe('Where the parameters of these travel; body: as JSON in the body of the GET'),
+    })
+    .prefault({})
+    .describe('Its lookups of users'),
   timeout_s: seconds(10, 0.001).describe('Seconds for one whole call, from connecting to the last byte'),
   budget: z
     .strictObject({
@@ -41,6 +68,21 @@ const configSchema = z.strictObject({
       host: z.string().min(1).default('127.0.0.1').describe('Address to listen on'),
       port: z.number().int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 takes a free one'),
       shutdown_s: seconds(15).describe('Seconds that requests under way have to end when the server stops'),
+      cors_origins: z
+        .array(z.string().refine(isOrigin, 'an origin as browsers send it, like https://app.example'))
+        .max(100)
+        .default([])
+        .describe('Origins whose pages may read the answers, each exactly; without any, none'),
+    })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      requests_per_minute: perMinute(60_000).describe(
+        'Requests that one credential, or one address without any, may make in a minute; 0: no limit',
+      ),
+      failed_authentications_per_minute: perMinute(20).describe(
+        'Wrong credentials from one address in a minute before no more are looked into; 0: no limit',
+      ),
     })
     .prefault({}),
   auth: z
@@ -85,6 +127,24 @@ const configSchema = z.strictObject({
     })
     .prefault({})
     .describe('Defaults of every submission; a tracking request may set its own'),
+  facade: z
+    .strictObject({
+      max_age_s: seconds(2).describe(
+        'Seconds for which /v1/get_submission_info gives the last answer about an open submission again',
+      ),
+    })
+    .prefault({}),
+  users: z
+    .strictObject({
+      max_limit: z
+        .number()
+        .int()
+        .min(1)
+        .max(10_000)
+        .default(1_000)
+        .describe('The largest `limit` of a listing of users'),
+    })
+    .prefault({}),
   pacing: z
     .strictObject({
       min_interval_s: seconds(2, 0.01).describe('Least seconds between two requests about one submission'),
@@ -112,6 +172,7 @@ export type UpstreamConfig = z.output<typeof upstreamSchema>;
 export const ENVIRONMENT = {
   DAWATCH_UPSTREAM_URL: 'upstreams.default.url',
   DAWATCH_UPSTREAM_API_KEY: 'upstreams.default.api_key',
+  DAWATCH_UPSTREAM_BEARER: 'upstreams.default.bearer',
   DAWATCH_DATABASE: 'database',
   DAWATCH_HOST: 'server.host',
   DAWATCH_PORT: 'server.port',
@@ -138,11 +199,14 @@ export type Setting = { path: string; value: unknown; source: string; descriptio
 export type LoadedConfig = { config: Config; settings: Setting[] };
 
 /**
- * Environment over file over defaults. `file` undefined: config/dawatch.yaml if there is one.
+ * Environment over file over defaults. `file` undefined: config/dawatch.yaml if there is one; null: none.
  * Throws ConfigError naming everything that is wrong at once.
  */
-export function loadConfig(from: { env: Record<string, string | undefined>; file?: string | undefined }): LoadedConfig {
-  const file = from.file ?? (from.env.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined));
+export function loadConfig(from: {
+  env: Record<string, string | undefined>;
+  file?: string | null | undefined;
+}): LoadedConfig {
+  const file = from.file === null ? undefined : (from.file ?? fileOf(from.env));
   const input = file === undefined ? {} : readFile(file);
   const sources = new Map<string, string>();
   if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
@@ -162,6 +226,10 @@ export function loadConfig(from: { env: Record<string, string | undefined>; file
     description,
   }));
   return { config: parsed.data, settings };
+}
+
+function fileOf(env: Record<string, string | undefined>): string | undefined {
+  return env.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
 export function isSecret(path: string): boolean {

@@ -2,7 +2,8 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Config } from './config.ts';
 import { sha256 } from './http/access.ts';
 import { type Caller, type Credentials, ROLES, type Role } from './http/ports.ts';
-import type { CredentialStore } from './ledger/credentials.ts';
+import type { CredentialRecord, CredentialStore } from './ledger/credentials.ts';
+import { LedgerError } from './ledger/errors.ts';
 
 /** 256 random bits behind a prefix that secret scanners can be taught. */
 export function makeToken(role: Role): string {
@@ -27,7 +28,16 @@ export function credentialsOf(auth: Config['auth'], store: CredentialStore, now:
     const record = store.find(hash);
     const role = ROLES.find((name) => name === record?.role);
     if (!record || !role) return undefined;
-    store.used(record, now());
+    noteUse(store, record, now());
     return { role, name: record.name };
   };
+}
+
+/** A full disk must not keep anybody from looking. */
+function noteUse(store: CredentialStore, record: CredentialRecord, now: number): void {
+  try {
+    store.used(record, now);
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error;
+  }
 }

@@ -10,8 +10,20 @@ import { isFinal, Status } from './monitor/submission.ts';
 
 export type Log = pino.Logger;
 
-/** Fields that never reach a log, wherever they stand. */
-const REDACTED = ['x-api-key', 'authorization', 'api_key', 'apiKey', 'bearer', 'token', 'secret', 'cookie'];
+/** A second line of defence, down to three levels: nothing here logs secrets on purpose. */
+const REDACTED = [
+  'x-api-key',
+  'authorization',
+  'api_key',
+  'apiKey',
+  'bearer',
+  'token',
+  'secret',
+  'password',
+  'cookie',
+  'X-Api-Key',
+  'Authorization',
+];
 
 export function createLog(settings: Config['log'], stream: NodeJS.WritableStream & { isTTY?: boolean }): Log {
   const pretty = settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
@@ -93,7 +105,9 @@ function describe({ submission, previousStatus }: Recorded): Record<string, unkn
     block_hash: typeof data?.block_hash === 'string' ? printable(data.block_hash) : undefined,
     tracked_ms: (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) - submission.trackedAt,
     time_to_finality_ms:
-      submission.finalizedAt === null ? undefined : submission.finalizedAt - (createdAt ?? submission.trackedAt),
+      submission.finalizedAt === null
+        ? undefined
+        : submission.finalizedAt - Math.min(createdAt ?? submission.trackedAt, submission.finalizedAt),
     polls: submission.polls,
   };
 }

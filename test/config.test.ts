@@ -40,7 +40,7 @@ describe('what is in force', () => {
       DAWATCH_PORT: '2',
       DAWATCH_UPSTREAM_API_KEY: 'k',
     });
-    expect(loaded.config.server).toEqual({ host: '10.0.0.1', port: 2, shutdown_s: 15 });
+    expect(loaded.config.server).toMatchObject({ host: '10.0.0.1', port: 2, shutdown_s: 15 });
     expect(loaded.config.upstreams.default).toMatchObject({ url: 'http://file', api_key: 'k', timeout_s: 10 });
     expect(sourceOf(loaded, 'server.port')).toBe('DAWATCH_PORT');
     expect(sourceOf(loaded, 'server.host')).toMatch(/settings\.yaml$/);
@@ -99,7 +99,12 @@ describe('what is in force', () => {
     const secrets = load('')
       .settings.map(({ path }) => path)
       .filter(isSecret);
-    expect(secrets.sort()).toEqual(['auth.api_key', 'upstreams.default.api_key']);
+    expect(secrets.sort()).toEqual([
+      'auth.admin_token',
+      'auth.api_key',
+      'upstreams.default.api_key',
+      'upstreams.default.bearer',
+    ]);
   });
 });
 
@@ -138,6 +143,16 @@ describe('what is wrong is told with its setting and its source', () => {
     ['a name no upstream can have', 'upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name: .*a-z.*FILE/],
     ['an address without a protocol', 'upstreams: { a: { url: u.example } }', /^upstreams\.a\.url: an http.*FILE/],
     ['another protocol', 'upstreams: { a: { url: "ftp://u" } }', /^upstreams\.a\.url: an http.*FILE/],
+    ['a path without its slash', 'upstreams: { a: { users: { get_path: users } } }', /get_path: a path that.*FILE/],
+    ['a path with a query', 'upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path: .*without a query.*FILE/],
+    ['a ceiling of no users', 'users: { max_limit: 0 }', /^users\.max_limit: .*FILE/],
+    [
+      'an origin with a path',
+      'server: { cors_origins: ["https://a.example/"] }',
+      /^server\.cors_origins\.0: an origin.*FILE/,
+    ],
+    ['every origin', 'server: { cors_origins: ["*"] }', /^server\.cors_origins\.0: an origin.*FILE/],
+    ['a limit below nothing', 'limits: { requests_per_minute: -1 }', /^limits\.requests_per_minute: .*FILE/],
     ['least above most', 'pacing: { min_interval_s: 9, max_interval_s: 8 }', /^pacing: .*min_interval_s.*FILE/],
     ['a list for everything', '- 1', /FILE: expected settings/],
     ['broken YAML', 'server: { port: 1', /FILE: .*line 1/],
@@ -157,6 +172,7 @@ describe('what is wrong is told with its setting and its source', () => {
     ['DAWATCH_UPSTREAM_URL', 'upstream:80'],
     ['DAWATCH_API_KEY', 'short'],
     ['DAWATCH_UPSTREAM_API_KEY', 'a b\n'],
+    ['DAWATCH_UPSTREAM_BEARER', 'Bearer a.b.c'],
   ] as const)('%s=%j', (name, value) => {
     expect(problems('', { [name]: value })).toEqual([
       expect.stringMatching(new RegExp(`^${ENVIRONMENT[name]}: .*${name}`)),

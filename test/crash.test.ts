@@ -22,7 +22,9 @@ test('kill -9 at twenty random moments loses nothing that was acknowledged', { t
   const random = xoroshiro128plus(seed);
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-crash-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1 } });
+  // Its limit is just what the server is told, 100 requests in 0.1 s of the server's time.
+  const limit = { rateLimit: 100, rateLimitPerS: 4 };
+  const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1, ...limit } });
   onTestFinished(() => sandbox.close());
   const server = await prepareServer(folder, sandbox.url);
   onTestFinished(() => server.kill());
@@ -47,6 +49,9 @@ test('kill -9 at twenty random moments loses nothing that was acknowledged', { t
   expect(finalizedBetweenKills).toBeGreaterThan(0);
   const statuses = auditLedger(server.file, acknowledged);
   expect([...acknowledged].filter((id) => statuses.get(id) !== 'finalized')).toEqual([]);
+  // Whatever died in between: the upstream never saw more than it grants.
+  expect(sandbox.stats()).toMatchObject({ throttled: 0 });
+  expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(100);
 });
 
 function auditedFinalized(file: string, acknowledged: Iterable<string>): number {

@@ -69,7 +69,10 @@ function createPatience(): Patience {
       isAway = false;
       return answer;
     } catch (error) {
-      isAway = error instanceof ConnectionError || (error instanceof ApiError && error.status === 503);
+      const status = error instanceof ApiError ? error.status : undefined;
+      isAway = error instanceof ConnectionError || status === 503 || status === 429;
+      // It is there, and will take more once the minute is over.
+      if (status === 429) answeredAt = performance.now();
       if (!isAway || performance.now() - answeredAt > PATIENCE_MS) throw error;
       return undefined;
     }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { ENVIRONMENT, isSecret, loadConfig, type Setting } from '../config.ts';
+import { table } from './table.ts';
 
 export function addConfig(program: Command): void {
   program
@@ -11,7 +12,7 @@ export function addConfig(program: Command): void {
     .action((options: { config?: string; json?: boolean }) => {
       const { settings } = loadConfig({ env: process.env, file: options.config });
       const rows = settings.map((setting) => ({ ...setting, value: shown(setting) }));
-      process.stdout.write(options.json ? `${JSON.stringify(rows.map(toJson), null, 2)}\n` : table(rows));
+      process.stdout.write(options.json ? `${JSON.stringify(rows.map(toJson), null, 2)}\n` : toTable(rows));
     });
 }
 
@@ -33,18 +34,12 @@ function variableOf(path: string): string | null {
   return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
 }
 
-function table(rows: readonly Setting[]): string {
-  const cells = rows.map((row) => {
-    const variable = variableOf(row.path);
-    const about = variable ? `${row.description} [${variable}]` : row.description;
-    return [row.path, row.value === undefined ? '(not set)' : String(row.value), row.source, about];
-  });
-  const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => (row[column] ?? '').length)));
-  const lines = cells.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
+function toTable(rows: readonly Setting[]): string {
+  return table(
+    rows.map((row) => {
+      const variable = variableOf(row.path);
+      const about = variable ? `${row.description} [${variable}]` : row.description;
+      return [row.path, row.value === undefined ? '(not set)' : String(row.value), row.source, about];
+    }),
   );
-  return `${lines.join('\n')}\n`;
 }

@@ -1,28 +1,28 @@
 import type { Command } from 'commander';
-import { DawatchClient } from '../client/client.ts';
-import { loadConfig } from '../config.ts';
+import { ApiError, DawatchClient } from '../client/client.ts';
+import { type Config, loadConfig } from '../config.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
 export type ConnectOptions = { url?: string };
 
 /** The option of every command that talks to a server. */
 export function withServer(command: Command): Command {
-  return command
-    .option(
-      '--url <url>',
-      'address of the server [DAWATCH_URL] (default: where the settings of this folder let it listen)',
-    )
-    .addHelpText('after', '\nThe key is taken from DAWATCH_API_KEY, never from an argument: others see those.');
+  return withAddress(command).addHelpText(
+    'after',
+    '\nThe key is taken from DAWATCH_API_KEY, never from an argument: others see those.',
+  );
+}
+
+export function withAddress(command: Command): Command {
+  return command.option(
+    '--url <url>',
+    'address of the server [DAWATCH_URL] (default: where the settings of this folder let it listen)',
+  );
 }
 
 export function connect(options: ConnectOptions): DawatchClient {
   const { config } = loadConfig({ env: process.env });
-  const { host, port } = config.server;
-  const listening = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
-  const url = options.url ?? process.env.DAWATCH_URL ?? listening;
-  // "localhost:8080" parses as well, with localhost as the scheme.
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
-    throw new CommandError(`${JSON.stringify(url)} is no http:// or https:// address`, ExitCode.usage);
+  const url = addressOf(options, config);
   const apiKey = config.auth.api_key;
   if (apiKey === undefined)
     throw new CommandError(
@@ -30,4 +30,34 @@ export function connect(options: ConnectOptions): DawatchClient {
       ExitCode.usage,
     );
   return new DawatchClient({ url, apiKey });
+}
+
+/** Asks with the token in the first of these variables that is set. */
+export async function askWithToken<T>(
+  options: ConnectOptions,
+  variables: readonly string[],
+  ask: (client: DawatchClient) => Promise<T>,
+): Promise<T> {
+  const { config } = loadConfig({ env: process.env });
+  const url = addressOf(options, config);
+  const variable = variables.find((name) => process.env[name]);
+  const token = variable && process.env[variable];
+  if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token`, ExitCode.usage);
+  try {
+    return await ask(new DawatchClient({ url, token }));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401)
+      throw new CommandError(`${error.message} (${variable} holds the token that was sent)`, ExitCode.server);
+    throw error;
+  }
+}
+
+function addressOf(options: ConnectOptions, config: Config): string {
+  const { host, port } = config.server;
+  const listening = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
+  const url = options.url ?? process.env.DAWATCH_URL ?? listening;
+  // "localhost:8080" parses as well, with localhost as the scheme.
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+    throw new CommandError(`${JSON.stringify(url)} is no http:// or https:// address`, ExitCode.usage);
+  return url;
 }

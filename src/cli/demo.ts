@@ -64,11 +64,14 @@ async function watchStream(demo: {
   let left = total;
   const recorded = (entry: Recorded) => {
     report.recorded(entry);
-    if (entry.outcome.change && entry.submission.status === Status.finalized && --left === 0) allFinal.resolve();
+    const isNew = entry.previousStatus !== Status.finalized && entry.submission.status === Status.finalized;
+    if (isNew && --left === 0) allFinal.resolve();
   };
 
   const apiKey = randomBytes(16).toString('hex');
+  // What the user has set is for their upstream.
   const { config } = loadConfig({
+    file: null,
     env: {
       DAWATCH_UPSTREAM_URL: sandbox.url,
       DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',

@@ -12,7 +12,7 @@ export const ExitCode = {
   notFinalized: 3,
   /** The time was over first. */
   timeout: 4,
-  /** The server can't be reached, can't work, or doesn't accept the key. */
+  /** The server or its ledger can't be reached or can't work, or the key isn't accepted. */
   server: 5,
 } as const;
 
@@ -21,7 +21,7 @@ Exit codes:
   0  done                 3  something ended, but not as finalized
   1  unexpected error     4  the time was over first
   2  bad arguments, input or settings
-  5  the server can't be reached, can't do it now, or doesn't accept the key`;
+  5  the server or its ledger can't be reached or can't do it now, or the key isn't accepted`;
 
 /** An expected end of a command: its message goes to stderr as it is. */
 export class CommandError extends Error {
@@ -43,10 +43,15 @@ export function explain(error: unknown): { message: string; exitCode: number } {
       exitCode: ExitCode.server,
     };
   if (error instanceof ApiError) return { message: explainApi(error), exitCode: apiExitCode(error.status) };
+  if (error instanceof StartError) return { message: error.message, exitCode: ExitCode.usage };
   if (!(error instanceof Error)) return { message: String(error), exitCode: ExitCode.unexpected };
-  // These say what to do, as do those of the system (a port in use); anything else is a fault of ours and shows where.
-  const known = error instanceof StartError || error instanceof LedgerError || 'code' in error;
-  return known
+  // A path that was given can't be used, or the disk can't: the first is for whoever gave it to mend.
+  if (error instanceof LedgerError) {
+    const isPath = error.problem === 'read_only' || error.problem === 'foreign';
+    return { message: error.message, exitCode: isPath ? ExitCode.usage : ExitCode.server };
+  }
+  // Those of the system say what is wrong (a port in use); anything else is a fault of ours and shows where.
+  return 'code' in error
     ? { message: error.message, exitCode: ExitCode.usage }
     : { message: error.stack ?? error.message, exitCode: ExitCode.unexpected };
 }

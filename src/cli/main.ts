@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import pkg from '../../package.json' with { type: 'json' };
+import { addAudit } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addCancel } from './cancel.ts';
 import { addConfig } from './config.ts';
@@ -9,7 +10,9 @@ import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 import { addSandbox } from './sandbox.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
+import { addToken } from './token.ts';
 import { addTrack } from './track.ts';
+import { addUsers } from './users.ts';
 import { addWait } from './wait.ts';
 
 const program = new Command('dawatch')
@@ -22,7 +25,20 @@ const program = new Command('dawatch')
   )
   .exitOverride((error) => process.exit(error.exitCode === 0 ? ExitCode.ok : ExitCode.usage));
 
-for (const add of [addDemo, addServe, addSandbox, addTrack, addStatus, addWait, addCancel, addConfig, addBackup])
+for (const add of [
+  addDemo,
+  addServe,
+  addSandbox,
+  addTrack,
+  addStatus,
+  addWait,
+  addCancel,
+  addUsers,
+  addAudit,
+  addToken,
+  addConfig,
+  addBackup,
+])
   add(program);
 
 // Whoever reads may go first, as `head` does; this is how a shell shows an end by SIGPIPE.

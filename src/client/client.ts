@@ -1,117 +1,175 @@
-/** A submission as the HTTP interface shows it. */
-export type Submission = {
-  submission_id: string;
-  upstream: string;
-  status: string;
-  upstream_state: string | null;
-  data: Record<string, unknown> | null;
-  error: string | null;
-  tracked_at: string;
-  finalized_at: string | null;
-  deadline_at: string;
-  polls: number;
-  metadata: Record<string, unknown> | null;
+import { pause, retryDelayMs } from './backoff.ts';
+import { ConnectionError, errorOf, isPassing, notDawatch } from './errors.ts';
+import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
+import {
+  type AuditEntry,
+  isFinal,
+  type Submission,
+  type SubmissionPage,
+  type SubmissionWithHistory,
+  type Tracked,
+  type TrackOptions,
+  type User,
+} from './shapes.ts';
+
+export { ApiError, ConnectionError } from './errors.ts';
+export type { AuditEntry, Submission, SubmissionWithHistory, TrackOptions, User } from './shapes.ts';
+
+export type DawatchClientOptions = {
+  /** Where the server is: http://127.0.0.1:8080, say. */
+  url: string;
+  /** Goes with what is about submissions and events; needs the role service, or admin. */
+  apiKey?: string;
+  /** Goes as a bearer with what is about users. Default: the same as `apiKey`. */
+  token?: string;
 };
 
-export type HistoryEntry = {
-  seq: number;
-  at: string;
-  status: string;
-  previous_status: string | null;
-  upstream_state: string | null;
-  data: Record<string, unknown> | null;
-  error: string | null;
-};
-
-export type SubmissionWithHistory = Submission & { history: HistoryEntry[] };
-
-export type Tracked = { accepted: number; already_tracked: number; submissions: Submission[] };
-
-export type TrackOptions = {
-  upstream?: string;
-  /** ISO 8601. */
-  deadline?: string;
-  metadata?: Record<string, unknown>;
-};
-
-/** dawatch answered with a problem document. */
-export class ApiError extends Error {
-  override readonly name = 'ApiError';
-  readonly status: number;
-  readonly errors: readonly { pointer: string; detail: string }[];
-  constructor(problem: {
-    status: number;
-    title: string;
-    detail: string;
-    errors?: { pointer: string; detail: string }[];
-  }) {
-    super(`${problem.title}: ${problem.detail}`);
-    this.status = problem.status;
-    this.errors = problem.errors ?? [];
-  }
-}
-
-/** No answer came at all, or not one of dawatch. */
-export class ConnectionError extends Error {
-  override readonly name = 'ConnectionError';
-}
+/** What one long poll waits: below the 60 s after which proxies give up on an answer. */
+const LONG_POLL_S = 20;
+/** How long a server may be away, as while it is restarted, before waiting for it is given up. */
+const PATIENCE_MS = 60_000;
 
 /** Talks to a dawatch server. Uses nothing beyond the platform's fetch. Methods throw ApiError or ConnectionError. */
 export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
+  readonly #token: string | undefined;
 
-  constructor(options: { url: string; apiKey: string }) {
+  constructor(options: DawatchClientOptions) {
     this.#url = options.url.replace(/\/+$/, '');
-    this.#headers = { 'x-api-key': options.apiKey, accept: 'application/json' };
+    this.#headers = {
+      ...(options.apiKey !== undefined && { 'x-api-key': options.apiKey }),
+      accept: 'application/json',
+    };
+    this.#token = options.token ?? options.apiKey;
   }
 
   /** Up to 10,000 ids, taken whole or not at all. Once it resolves they are on the server's disk. */
   track(submissionIds: readonly string[], options: TrackOptions = {}): Promise<Tracked> {
-    return this.#request<Tracked>('POST', '/v1/submissions', { submission_ids: submissionIds, ...options });
+    return this.#request<Tracked>('POST', '/v1/submissions', {
+      body: { submission_ids: submissionIds, ...options },
+    });
   }
 
+  /** One submission with its history. */
   get(submissionId: string): Promise<SubmissionWithHistory> {
     return this.#request<SubmissionWithHistory>('GET', pathOf(submissionId));
   }
 
-  list(query: { status?: string | undefined; limit?: number; cursor?: string } = {}): Promise<{
-    submissions: Submission[];
-    next_cursor: string | null;
-  }> {
+  /** Newest first, up to `limit` (1 to 1,000, default 100); `cursor` is the `next_cursor` of the page before. */
+  list(query: { status?: string | undefined; limit?: number; cursor?: string } = {}): Promise<SubmissionPage> {
     const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
     return this.#request('GET', `/v1/submissions?${parameters}`);
   }
 
   /** Resolves once it is final, or after `timeoutS` (0 to 240) with the submission as it is then. */
-  wait(submissionId: string, timeoutS: number): Promise<Submission> {
-    return this.#request<Submission>('GET', `${pathOf(submissionId)}/wait?timeout_s=${timeoutS}`);
+  wait(submissionId: string, timeoutS: number, signal?: AbortSignal): Promise<Submission> {
+    return this.#request<Submission>('GET', `${pathOf(submissionId)}/wait?timeout_s=${timeoutS}`, { signal });
   }
 
+  /**
+   * Resolves once it is final, or after `timeoutMs` (default: never) with the submission as it is then: look at `status`.
+   * A server that goes away meanwhile is waited for, up to a minute. Rejects with the signal's reason if that aborts.
+   */
+  async waitUntilFinal(
+    submissionId: string,
+    options: { timeoutMs?: number; signal?: AbortSignal } = {},
+  ): Promise<Submission> {
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = options;
+    const endsAt = performance.now() + timeoutMs;
+    let answeredAt = performance.now();
+    for (let failures = 0; ; ) {
+      const askedAt = performance.now();
+      const leftMs = Math.max(0, endsAt - askedAt);
+      const waitS = Math.min(LONG_POLL_S, Math.ceil(leftMs / 1_000));
+      try {
+        const submission = await this.wait(submissionId, waitS, signal);
+        if (isFinal(submission.status) || leftMs === 0) return submission;
+        answeredAt = performance.now();
+        // A server that closes answers before its time.
+        failures = answeredAt - askedAt < waitS * 500 ? 1 : 0;
+      } catch (error) {
+        if (signal?.aborted || !isPassing(error) || performance.now() - answeredAt > PATIENCE_MS) throw error;
+        if (leftMs === 0) throw error;
+        failures += 1;
+      }
+      if (failures > 0) await pause(Math.min(retryDelayMs(failures, Math.random), leftMs), signal);
+    }
+  }
+
+  /**
+   * The live feed: every event once and in order, from `after` or from now on, over cut connections and restarts of the
+   * server. Ends when the signal aborts. Throws ApiError for what another try wouldn't mend: a refused key or filter.
+   */
+  events(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
+    const parameters = new URLSearchParams();
+    if (options.types) parameters.set('type', options.types.join(','));
+    if (options.submissionId !== undefined) parameters.set('submission_id', options.submissionId);
+    return readEvents(async (after, signal) => {
+      const resumed = after === undefined ? {} : { 'last-event-id': after };
+      const headers = { ...this.#headers, accept: 'text/event-stream', ...resumed };
+      const response = await this.#fetch('GET', `/v1/events?${parameters}`, { headers, signal });
+      if (!response.ok) throw await errorOf(response, this.#url);
+      if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw notDawatch(response, this.#url);
+      return response;
+    }, options);
+  }
+
+  /** Stops asking about it; one that is final already stays as it is. */
   cancel(submissionId: string): Promise<Submission> {
     return this.#request<Submission>('DELETE', pathOf(submissionId));
   }
 
-  async #request<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const response = await this.#fetch(method, path, body);
+  /** The user of this name and address, at the upstream. Needs the role user or admin. */
+  getUser(user: { name: string; email: string }): Promise<User> {
+    return this.#requestAsUser<User>(`/users/get_user?${new URLSearchParams(user)}`);
+  }
+
+  /** At most `limit` users, 1 to 1,000. Needs the role admin. */
+  listUsers(limit: number): Promise<User[]> {
+    return this.#requestAsUser<User[]>(`/admin/get_all_users?limit=${limit}`);
+  }
+
+  /** Who looked up which users, newest first. Needs the role admin. */
+  audit(query: { limit?: number; cursor?: string } = {}): Promise<{
+    entries: AuditEntry[];
+    next_cursor: string | null;
+  }> {
+    const parameters = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
+    return this.#requestAsUser(`/v1/audit?${parameters}`);
+  }
+
+  #requestAsUser<T>(path: string): Promise<T> {
+    const credential = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
+    return this.#request<T>('GET', path, { headers: { accept: 'application/json', ...credential } });
+  }
+
+  /** `headers`: instead of those with the api key. */
+  async #request<T>(
+    method: string,
+    path: string,
+    options: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal | undefined } = {},
+  ): Promise<T> {
+    const { body, headers = this.#headers, signal } = options;
+    const response = await this.#fetch(method, path, {
+      headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+    if (!response.ok) throw await errorOf(response, this.#url);
     const answer: unknown = await response.json().catch(() => undefined);
-    if (typeof answer !== 'object' || answer === null)
-      throw new ConnectionError(`${this.#url} answered HTTP ${response.status}, but not as dawatch does`);
-    if (!response.ok) throw new ApiError({ status: response.status, title: 'Refused', detail: '', ...answer });
+    signal?.throwIfAborted();
+    if (typeof answer !== 'object' || answer === null) throw notDawatch(response, this.#url);
     return answer as T;
   }
 
-  async #fetch(method: string, path: string, body: unknown): Promise<Response> {
-    const headers = body === undefined ? this.#headers : { ...this.#headers, 'content-type': 'application/json' };
+  async #fetch(method: string, path: string, init: RequestInit): Promise<Response> {
     try {
-      return await fetch(`${this.#url}${path}`, {
-        method,
-        headers,
-        redirect: 'error',
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
+      return await fetch(`${this.#url}${path}`, { ...init, method, redirect: 'error' });
     } catch (error) {
+      init.signal?.throwIfAborted();
       throw new ConnectionError(`no answer from ${this.#url}`, { cause: error });
     }
   }

@@ -7,7 +7,20 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who calls, once `requireRole` let them pass. */
     caller?: Caller;
+    identity?: Identity;
   }
+}
+
+type Identity = { hash: Buffer; caller: Caller | undefined };
+
+/** Whose secret the request shows, looked up once per request; undefined: it shows none. */
+export function identify(request: FastifyRequest, credentials: Credentials): Identity | undefined {
+  if (request.identity) return request.identity;
+  const secret = secretOf(request);
+  if (secret === undefined) return undefined;
+  const hash = sha256(secret);
+  request.identity = { hash, caller: credentials(hash) };
+  return request.identity;
 }
 
 /**
@@ -16,8 +29,7 @@ declare module 'fastify' {
  */
 export function requireRole(credentials: Credentials, roles: readonly Role[]) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const secret = secretOf(request);
-    const caller = secret === undefined ? undefined : credentials(sha256(secret));
+    const caller = identify(request, credentials)?.caller;
     if (!caller) return sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer');
     if (!roles.includes(caller.role))
       return sendProblem(reply, {
@@ -39,7 +51,7 @@ export function sha256(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-export function secretOf(request: FastifyRequest): string | undefined {
+function secretOf(request: FastifyRequest): string | undefined {
   const key = request.headers['x-api-key'];
   if (typeof key === 'string' && key !== '') return key;
   return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];

@@ -9,7 +9,8 @@ export const cursorSchema = z
   .string()
   .max(64)
   .refine((cursor) => fromCursor(cursor) !== undefined, 'not a cursor that a list gave')
-  .describe('`next_cursor` of the page before');
+  .describe('`next_cursor` of the page before')
+  .meta({ examples: [toCursor(4_711)] });
 
 export function fromCursor(cursor: string): number | undefined {
   const text = Buffer.from(cursor, 'base64url').toString('latin1');

@@ -3,20 +3,30 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Health } from './ports.ts';
 
-const readinessSchema = z.object({
-  status: z
-    .enum(['ok', 'degraded', 'unavailable'])
-    .describe('degraded: submissions are taken, but an upstream does not answer'),
-  ledger: z.enum(['ok', 'not_writable']),
-  upstreams: z.record(
-    z.string(),
-    z.object({
-      state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it answers'),
-      tracked: z.int().describe('Submissions that are being asked about'),
-      in_flight: z.int().describe('Requests under way'),
-    }),
-  ),
-});
+const readinessSchema = z
+  .object({
+    status: z
+      .enum(['ok', 'degraded', 'unavailable'])
+      .describe('degraded: submissions are taken, but an upstream does not answer'),
+    ledger: z.enum(['ok', 'not_writable']),
+    upstreams: z.record(
+      z.string(),
+      z.object({
+        state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it answers'),
+        tracked: z.int().describe('Submissions that are being asked about'),
+        in_flight: z.int().describe('Requests under way'),
+      }),
+    ),
+  })
+  .describe('Whether submissions can be taken, and what stands in the way')
+  .meta({
+    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed', tracked: 150, in_flight: 2 } } }],
+  });
+
+const openapiSchema = z
+  .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.record(z.string(), z.looseObject({})) })
+  .describe('An OpenAPI 3.1 document')
+  .meta({ examples: [{ openapi: '3.1.0', info: { title: 'dawatch', version: '0.1.0' }, paths: {} }] });
 
 export function registerOperations(instance: FastifyInstance, deps: { health: () => Health }): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
@@ -25,10 +35,16 @@ export function registerOperations(instance: FastifyInstance, deps: { health: ()
     '/livez',
     {
       schema: {
+        operationId: 'getLiveness',
         summary: 'Whether the process answers',
         tags: ['operations'],
         security: [],
-        response: { 200: z.object({ status: z.literal('ok') }) },
+        response: {
+          200: z
+            .object({ status: z.literal('ok') })
+            .describe('It does')
+            .meta({ examples: [{ status: 'ok' }] }),
+        },
       },
     },
     async () => ({ status: 'ok' as const }),
@@ -38,6 +54,7 @@ export function registerOperations(instance: FastifyInstance, deps: { health: ()
     '/readyz',
     {
       schema: {
+        operationId: 'getReadiness',
         summary: 'Whether submissions can be taken',
         tags: ['operations'],
         security: [],
@@ -60,5 +77,17 @@ export function registerOperations(instance: FastifyInstance, deps: { health: ()
     },
   );
 
-  app.get('/openapi.json', { schema: { hide: true } }, async () => instance.swagger());
+  app.get(
+    '/openapi.json',
+    {
+      schema: {
+        operationId: 'getOpenapi',
+        summary: 'This document',
+        tags: ['operations'],
+        security: [],
+        response: { 200: openapiSchema },
+      },
+    },
+    async (_request, reply) => reply.send(instance.swagger() as z.output<typeof openapiSchema>),
+  );
 }

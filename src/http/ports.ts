@@ -1,3 +1,4 @@
+import type { EventRecord } from '../monitor/event-body.ts';
 import type { LookupAnswer } from '../monitor/lookup.ts';
 import type { UpstreamHealth } from '../monitor/monitor.ts';
 import type { TrackResult } from '../monitor/ports.ts';
@@ -24,6 +25,16 @@ export type SubmissionInfo = {
   lookUp(submissionId: string, upstream: string): Promise<LookupAnswer>;
 };
 
+/** Every event there is, in the order in which they were committed, as the live feed reads them. */
+export type EventLog = {
+  /** 0 if there never was one. */
+  newestSeq(): number;
+  /** The next ones after `seq`, oldest first, at most `limit`; empty only if there is nothing newer. */
+  after(seq: number, limit: number): EventRecord[];
+  /** Calls `listener` after every commit that added events, until the function it gives back is called. */
+  onAppended(listener: () => void): () => void;
+};
+
 /** service: submissions. user: looking up one user. admin: everything. */
 export const ROLES = ['service', 'user', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
@@ -41,3 +52,60 @@ export type Health = { ledgerWritable: boolean; upstreams: UpstreamHealth[] };
 
 /** What an error of the house means to a client; undefined: nothing it should know. */
 export type ErrorMeaning = (error: unknown) => { status: 503 | 507; detail: string; retryAfterS: number } | undefined;
+
+/** A user as the upstream keeps them, every field as it came. */
+type UserRecord = Record<string, unknown>;
+
+/** What a lookup of users came to. `detail` is for the log: it holds nothing of what was sent or answered. */
+export type UserLookup<T> =
+  | { kind: 'found'; value: T }
+  | { kind: 'not_found' }
+  | { kind: 'unauthorized' }
+  | { kind: 'forbidden' }
+  | {
+      kind: 'unavailable';
+      reason: 'timeout' | 'network' | 'too_large' | 'http_status' | 'throttled' | 'malformed';
+      detail: string;
+      retryAfterMs: number | null;
+    };
+
+/** The users of the upstream. `authorization` is the caller's own header, for an upstream that dawatch has no bearer of. */
+export type Users = {
+  /** Whether callers show the upstream's own token, and not one of dawatch. */
+  forwards: boolean;
+  maxLimit: number;
+  getUser(user: { name: string; email: string }, authorization?: string): Promise<UserLookup<UserRecord>>;
+  listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>>;
+};
+
+export const AUDIT_ACTIONS = ['users.get', 'users.list'] as const;
+/** refused: the caller may not, says dawatch or the upstream. failed: the upstream gave no usable answer. */
+export const AUDIT_OUTCOMES = ['found', 'not_found', 'refused', 'failed'] as const;
+
+export type AuditEntry = {
+  /** The name of the credential; "forwarded": somebody with a token of the upstream's own. */
+  caller: string;
+  action: (typeof AUDIT_ACTIONS)[number];
+  outcome: (typeof AUDIT_OUTCOMES)[number];
+  /** Without personal data. */
+  detail: string | null;
+};
+
+export type AuditRecord = {
+  seq: number;
+  at: number;
+  caller: string;
+  action: string;
+  outcome: string;
+  detail: string | null;
+  emailHash: string | null;
+  emailMasked: string | null;
+};
+
+/** Who looked up which users. */
+export type Audit = {
+  /** It is on the disk when this returns; throws if it can't be written. The address is never kept as it is. */
+  add(entry: AuditEntry & { email: string | null }): void;
+  /** Newest first. */
+  list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null };
+};

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { ErrorMeaning } from './ports.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
 
 /** RFC 9457. `errors` point into the request: a JSON pointer into the body, or the name of a parameter. */
 export const problemSchema = z
@@ -39,7 +40,7 @@ const TITLES = {
   504: ['upstream-timeout', 'The upstream did not answer in time'],
   507: ['out-of-space', 'No room left on the disk'],
 } as const satisfies Record<number, readonly [string, string]>;
-type ProblemStatus = keyof typeof TITLES;
+export type ProblemStatus = keyof typeof TITLES;
 
 export type Problem = {
   status: ProblemStatus;
@@ -93,6 +94,7 @@ export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning):
 
 /** What the router refuses: there is no route to answer it. */
 export function answerUnroutable(error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers(SECURITY_HEADERS);
   const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
   sendProblem(reply, {
     status: 400,

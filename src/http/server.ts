@@ -1,21 +1,47 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import swagger from '@fastify/swagger';
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
-import { jsonSchemaTransform, validatorCompiler } from 'fastify-type-provider-zod';
+import { validatorCompiler } from 'fastify-type-provider-zod';
+import type { Clock } from '../monitor/ports.ts';
 import { requireRole } from './access.ts';
+import { registerAudit } from './audit.ts';
+import { addCors } from './cors.ts';
+import { registerEvents } from './events.ts';
+import { addLimits, type LimitSettings } from './limits.ts';
+import { addOpenapi, registerDocs } from './openapi.ts';
 import { registerOperations } from './operations.ts';
-import type { Credentials, ErrorMeaning, Health, Submissions } from './ports.ts';
+import type {
+  Audit,
+  Credentials,
+  ErrorMeaning,
+  EventLog,
+  Health,
+  SubmissionInfo,
+  Submissions,
+  Users,
+} from './ports.ts';
 import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
+import { addSecurityHeaders, SECURITY_HEADERS } from './security-headers.ts';
+import { registerSubmissionInfo } from './submission-info.ts';
 import { registerSubmissions } from './submissions.ts';
+import { registerUsers } from './users.ts';
 
 export type HttpDeps = {
   submissions: Submissions;
+  submissionInfo: SubmissionInfo;
+  events: EventLog;
+  clock: Clock;
+  users: Users;
+  audit: Audit;
+  isOwnToken: (secret: string) => boolean;
   health: () => Health;
   credentials: Credentials;
   meaningOf: ErrorMeaning;
   log: FastifyBaseLogger;
   version: string;
+  limits: LimitSettings;
+  /** Pages of these may read the answers. */
+  corsOrigins: readonly string[];
 };
 
 const BODY_LIMIT_BYTES = 64 * 1024;
@@ -43,6 +69,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     clientErrorHandler: answerUnreadable,
     frameworkErrors: answerUnroutable,
   });
+  addSecurityHeaders(app);
   answerWhatNodeWould(app);
   endConnectionsOnClose(app);
   app.removeContentTypeParser('text/plain');
@@ -50,29 +77,22 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   // Answers are built by typed functions; the schemas document them, and tests hold the two together.
   app.setSerializerCompiler(() => (body) => JSON.stringify(body));
   registerProblems(app, deps.meaningOf);
+  addCors(app, deps.corsOrigins);
+  await addLimits(app, deps);
 
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'dawatch',
-        version: deps.version,
-        description: 'Watches data-availability submissions until they are final.',
-      },
-      components: {
-        securitySchemes: {
-          apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
-          bearer: { type: 'http', scheme: 'bearer' },
-        },
-      },
-      security: [{ apiKey: [] }, { bearer: [] }],
-    },
-    transform: jsonSchemaTransform,
-  });
+  await addOpenapi(app, deps.version);
+  await app.register(registerDocs);
   await app.register(async (open) => registerOperations(open, deps));
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireRole(deps.credentials, ['service', 'admin']));
     registerSubmissions(guarded, deps);
+    registerSubmissionInfo(guarded, deps);
+    registerEvents(guarded, deps);
+  });
+  await app.register(async (lookups) => registerUsers(lookups, deps));
+  await app.register(async (guarded) => {
+    guarded.addHook('onRequest', requireRole(deps.credentials, ['admin']));
+    registerAudit(guarded, deps);
   });
   return app;
 }
@@ -124,6 +144,12 @@ function answerUnreadable(error: Error & { code?: string }, socket: Socket): voi
   }
   const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
   const body = JSON.stringify(problemBody({ status, detail: 'the request could not be read as HTTP' }, randomUUID()));
-  const head = `HTTP/1.1 ${status} Error\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}`;
-  socket.end(`${head}\r\nconnection: close\r\n\r\n${body}`);
+  const headers = {
+    ...SECURITY_HEADERS,
+    'content-type': 'application/problem+json',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} Error\r\n${lines.join('')}\r\n${body}`);
 }

@@ -1,28 +1,41 @@
 import { z } from 'zod';
 import { dataOf } from '../monitor/envelope.ts';
 import { type HistoryEntry, STATUSES, type Submission } from '../monitor/submission.ts';
+import { iso, submissionFields, time, toSubmissionFields, upstreamData } from '../monitor/submission-body.ts';
 
-const time = z.iso.datetime().describe('ISO 8601, UTC');
-const data = z
-  .record(z.string(), z.unknown())
-  .nullable()
-  .describe("The upstream's own `data`, as it came; integers too large for a JSON number are strings");
+const EXAMPLE = {
+  submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
+  upstream: 'default',
+  status: 'finalized',
+  upstream_state: 'Finalized',
+  data: { amount_data: '4.00 B', block_number: 1_462_784, fees: '124361091113205017', tx_index: 1 },
+  error: null,
+  tracked_at: '2026-01-02T03:04:05.123Z',
+  finalized_at: '2026-01-02T03:05:11.456Z',
+  deadline_at: '2026-01-03T03:04:05.123Z',
+  polls: 11,
+  metadata: { order: 4711 },
+} as const;
+const HISTORY_EXAMPLE = [
+  { seq: 1, at: EXAMPLE.tracked_at, status: 'tracking', previous_status: null, upstream_state: null, data: null },
+  {
+    seq: 2,
+    at: EXAMPLE.finalized_at,
+    status: 'finalized',
+    previous_status: 'tracking',
+    upstream_state: 'Finalized',
+    data: EXAMPLE.data,
+  },
+].map((entry) => ({ ...entry, error: null }));
 
 export const submissionSchema = z
   .object({
-    submission_id: z.string(),
-    upstream: z.string(),
-    status: z.enum(STATUSES),
-    upstream_state: z.string().nullable().describe("The upstream's own `state`, as it came"),
-    data,
-    error: z.string().nullable(),
-    tracked_at: time,
-    finalized_at: time.nullable().describe('When dawatch first saw it final'),
+    ...submissionFields,
     deadline_at: time.describe('Moves by the time that the upstream is out'),
     polls: z.int().describe('Requests that were made for it'),
-    metadata: z.record(z.string(), z.unknown()).nullable(),
   })
-  .describe('A tracked submission');
+  .describe('A tracked submission')
+  .meta({ examples: [EXAMPLE] });
 export type SubmissionBody = z.output<typeof submissionSchema>;
 
 const historyEntrySchema = z.object({
@@ -31,39 +44,34 @@ const historyEntrySchema = z.object({
   status: z.enum(STATUSES),
   previous_status: z.enum(STATUSES).nullable(),
   upstream_state: z.string().nullable(),
-  data,
+  data: upstreamData,
   error: z.string().nullable(),
 });
 
-export const submissionWithHistorySchema = submissionSchema.extend({
-  history: z.array(historyEntrySchema).describe('One entry per change, oldest first'),
-});
+export const submissionWithHistorySchema = submissionSchema
+  .extend({ history: z.array(historyEntrySchema).describe('One entry per change, oldest first') })
+  .describe('A tracked submission with its history')
+  .meta({ examples: [{ ...EXAMPLE, history: HISTORY_EXAMPLE }] });
 
-export const trackedSchema = z.object({
-  accepted: z.int().describe('How many are tracked newly'),
-  already_tracked: z.int(),
-  submissions: z.array(submissionSchema).describe('In the order of the request, each once'),
-});
+export const trackedSchema = z
+  .object({
+    accepted: z.int().describe('How many are tracked newly'),
+    already_tracked: z.int(),
+    submissions: z.array(submissionSchema).describe('In the order of the request, each once'),
+  })
+  .describe('They are on the disk')
+  .meta({ examples: [{ accepted: 1, already_tracked: 0, submissions: [EXAMPLE] }] });
 
-export const submissionListSchema = z.object({
-  submissions: z.array(submissionSchema).describe('Newest first'),
-  next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
-});
+export const submissionListSchema = z
+  .object({
+    submissions: z.array(submissionSchema).describe('Newest first'),
+    next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
+  })
+  .describe('A page of submissions')
+  .meta({ examples: [{ submissions: [EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
 
 export function toSubmissionBody(submission: Submission, deadlineAt: number): SubmissionBody {
-  return {
-    submission_id: submission.submissionId,
-    upstream: submission.upstream,
-    status: submission.status,
-    upstream_state: submission.upstreamState,
-    data: dataOf(submission.answer),
-    error: submission.error,
-    tracked_at: iso(submission.trackedAt),
-    finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
-    deadline_at: iso(deadlineAt),
-    polls: submission.polls,
-    metadata: submission.metadata,
-  };
+  return { ...toSubmissionFields(submission), deadline_at: iso(deadlineAt), polls: submission.polls };
 }
 
 export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntrySchema> {
@@ -76,8 +84,4 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
     data: dataOf(entry.answer),
     error: entry.error,
   };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

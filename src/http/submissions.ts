@@ -14,20 +14,12 @@ import {
   toSubmissionBody,
   trackedSchema,
 } from './shapes.ts';
+import { wholeNumber } from './whole-number.ts';
 
 /** Ten thousand ids of 128 characters, and metadata. */
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 /** Below the 300 s after which common HTTP clients give up on an answer. */
 const MAX_WAIT_S = 240;
-
-/** A whole number within bounds, from the text of a query. Not what Number() takes: "1e3", "0x10" and " 7 " are wrong. */
-const wholeNumber = (bounds: { min: number; max: number; fallback: number }) =>
-  z
-    .string()
-    .regex(/^\d{1,6}$/, { error: `a whole number from ${bounds.min} to ${bounds.max}`, abort: true })
-    .refine((text) => Number(text) >= bounds.min && Number(text) <= bounds.max, `from ${bounds.min} to ${bounds.max}`)
-    .default(String(bounds.fallback))
-    .describe(`A whole number from ${bounds.min} to ${bounds.max}`);
 
 const params = z.object({ id: submissionIdSchema });
 const problems = { 400: problemAnswer, 401: problemAnswer, 503: problemAnswer };
@@ -44,6 +36,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
     {
       bodyLimit: BODY_LIMIT_BYTES,
       schema: {
+        operationId: 'trackSubmissions',
         summary: 'Track one submission or many',
         description: 'Idempotent: what is tracked already stays as it is. Answered once it is on the disk.',
         tags: ['submissions'],
@@ -72,6 +65,12 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
           const detail = `${submissionId} is tracked at the upstream ${upstream} already; nothing was taken`;
           return sendProblem(reply, { status: 409, detail });
         }
+        case 'late':
+          return sendProblem(reply, {
+            status: 400,
+            detail: 'body /deadline: the deadline is not in the future',
+            errors: [{ pointer: '/deadline', detail: 'the deadline is not in the future' }],
+          });
         case 'tracked': {
           const accepted = result.submissions.filter(({ isNew }) => isNew).length;
           return reply.code(202).send({
@@ -90,11 +89,16 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
     '/v1/submissions',
     {
       schema: {
+        operationId: 'listSubmissions',
         summary: 'List submissions, newest first',
         tags: ['submissions'],
         querystring: z.strictObject({
-          status: z.enum(STATUSES).optional(),
-          limit: wholeNumber({ min: 1, max: 1_000, fallback: 100 }),
+          status: z
+            .enum(STATUSES)
+            .optional()
+            .describe('Only those')
+            .meta({ examples: ['pending'] }),
+          limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
           cursor: cursorSchema.optional(),
         }),
         response: { 200: submissionListSchema, ...problems },
@@ -114,6 +118,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
     '/v1/submissions/:id',
     {
       schema: {
+        operationId: 'getSubmission',
         summary: 'One submission with its history',
         tags: ['submissions'],
         params,
@@ -131,11 +136,12 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
     '/v1/submissions/:id/wait',
     {
       schema: {
+        operationId: 'waitForSubmission',
         summary: 'Wait until a submission is final',
         description: 'Answers as soon as it is final, or after timeout_s with the submission as it is then.',
         tags: ['submissions'],
         params,
-        querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S, fallback: 30 }) }),
+        querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
         response: { 200: submissionSchema, ...problems, 404: problemAnswer },
       },
     },
@@ -152,6 +158,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
     '/v1/submissions/:id',
     {
       schema: {
+        operationId: 'cancelSubmission',
         summary: 'Stop tracking a submission',
         description: 'It ends as cancelled; one that is final already stays as it is.',
         tags: ['submissions'],

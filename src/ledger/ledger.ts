@@ -7,7 +7,8 @@ import { type Outcome, type TransitionContext, transition } from '../monitor/tra
 import { AuditTrail } from './audit.ts';
 import { CredentialStore } from './credentials.ts';
 import { guarded } from './errors.ts';
-import { type OpenOptions, openDatabase } from './open.ts';
+import { type OpenOptions, openDatabase, probe } from './open.ts';
+import { Outbox } from './outbox.ts';
 import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
 import { Writer } from './writer.ts';
 
@@ -26,6 +27,7 @@ export class Ledger implements MonitorLedger {
   readonly file: string;
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
+  readonly outbox: Outbox;
   readonly #db: Database.Database;
   readonly #close: () => void;
   readonly #writer: Writer;
@@ -38,7 +40,8 @@ export class Ledger implements MonitorLedger {
     this.#close = close;
     this.credentials = new CredentialStore(db, options.file);
     this.audit = new AuditTrail(db, options.file);
-    this.#writer = new Writer(db);
+    this.outbox = new Outbox(db, options.file);
+    this.#writer = new Writer(db, this.outbox);
     this.#sql = prepareStatements(db);
   }
 
@@ -49,9 +52,11 @@ export class Ledger implements MonitorLedger {
   track(requests: readonly TrackRequest[], now: number): TrackResult {
     return this.#transaction(() => {
       const known = requests.map((request) => this.#find(request.submissionId));
-      for (const [index, row] of known.entries())
-        if (row && row.upstream !== requests[index]?.upstream)
-          return { kind: 'conflict', index, submission: toSubmission(row) };
+      for (const [index, { upstream, deadlineAt }] of requests.entries()) {
+        const row = known[index];
+        if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
+        if (!row && deadlineAt <= now) return { kind: 'late', index };
+      }
       const submissions = requests.map((request, index) => {
         // An id may stand twice in one batch: then the first of them made it known.
         const row = known[index] ?? this.#find(request.submissionId);
@@ -69,27 +74,28 @@ export class Ledger implements MonitorLedger {
     return this.#transaction(() => {
       const row = this.#find(submissionId);
       if (!row) return undefined;
-      const context = { outageMs: 0, upstreamUp: true, recheck: false };
+      const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
       const outcome = transition(toSubmission(row), { kind: 'cancel', at: now }, context);
-      return { submission: this.#writer.apply(row, outcome, { at: now, polls: 0 }), previousStatus: row.status };
+      return {
+        submission: this.#writer.apply(row, outcome, { at: now, polls: 0, polledAt: row.polled_at }),
+        previousStatus: row.status,
+      };
     });
   }
 
   record(observations: readonly Observation[], context: TransitionContext): Recorded[] {
     return this.#transaction(() => {
       const recorded: Recorded[] = [];
-      const polledAt = new Map<string, number>();
       for (const observation of observations) {
         const { at } = observation;
         const row = this.#find(observation.submissionId);
         if (!row) continue;
-        const stale = row.polled_at !== null && at < row.polled_at;
+        // What is in the future was written by a clock that was ahead: then nothing would ever be newer.
+        const stale = row.polled_at !== null && at < row.polled_at && row.polled_at <= context.now;
         const outcome = stale ? nothing(row) : transition(toSubmission(row), observation, context);
-        const submission = this.#writer.apply(row, outcome, { at, polls: 1 });
+        const submission = this.#writer.apply(row, outcome, { at, polls: 1, polledAt: stale ? row.polled_at : at });
         recorded.push({ observation, outcome, previousStatus: row.status, submission });
-        polledAt.set(row.upstream, Math.max(at, polledAt.get(row.upstream) ?? 0));
       }
-      for (const [upstream, at] of polledAt) this.#sql.upstreamPolled.run({ upstream, at });
       return recorded;
     });
   }
@@ -110,7 +116,7 @@ export class Ledger implements MonitorLedger {
     return this.#transaction(() => {
       this.#sql.addUpstream.run(name);
       const row = this.#sql.upstream.get(name) as UpstreamRow;
-      return { state: row.state, outSince: row.out_since, outageMs: row.outage_ms, polledAt: row.polled_at };
+      return { state: row.state, outSince: row.out_since, outageMs: row.outage_ms, askedUntil: row.asked_until };
     });
   }
 
@@ -124,8 +130,16 @@ export class Ledger implements MonitorLedger {
     this.#transaction(() => {
       const { state, outSince, outageMs } = change.record;
       this.#sql.setUpstream.run({ name: change.upstream, state, outSince, outageMs });
-      this.#writer.upstreamEvent(change.event, change.upstream, change.at);
+      this.outbox.addUpstreamEvent(change.event, change.upstream, change.at);
     });
+  }
+
+  probe(now: number): void {
+    this.#transaction(() => probe(this.#db, now));
+  }
+
+  recordAsking(upstream: string, until: number): void {
+    this.#transaction(() => this.#sql.asking.run({ upstream, until }));
   }
 
   get(submissionId: string): Submission | undefined {
@@ -152,7 +166,9 @@ export class Ledger implements MonitorLedger {
   }
 
   #transaction<T>(work: () => T): T {
-    return guarded(this.file, () => this.#db.transaction(work).immediate());
+    const result = guarded(this.file, () => this.#db.transaction(work).immediate());
+    this.outbox.announce();
+    return result;
   }
 
   #find(submissionId: string): SubmissionRow | undefined {
@@ -171,7 +187,7 @@ export class Ledger implements MonitorLedger {
 
 /** An answer older than what is known changes nothing. */
 function nothing(row: SubmissionRow): Outcome {
-  return { change: null, watched: row.watched === 1, becameStuck: false };
+  return { change: null, watched: row.watched === 1, becameStuck: false, unansweredSince: row.unanswered_since };
 }
 
 type WatchedRow = Pick<SubmissionRow, 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'>;
@@ -180,7 +196,7 @@ type UpstreamRow = {
   state: UpstreamRecord['state'];
   out_since: number | null;
   outage_ms: number;
-  polled_at: number | null;
+  asked_until: number | null;
 };
 
 function prepareStatements(db: Database.Database) {
@@ -211,12 +227,10 @@ function prepareStatements(db: Database.Database) {
       `${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`,
     ),
     addUpstream: db.prepare('INSERT INTO upstreams (name) VALUES (?) ON CONFLICT DO NOTHING'),
-    upstream: db.prepare('SELECT state, out_since, outage_ms, polled_at FROM upstreams WHERE name = ?'),
+    upstream: db.prepare('SELECT state, out_since, outage_ms, asked_until FROM upstreams WHERE name = ?'),
     setUpstream: db.prepare(
       'UPDATE upstreams SET state = @state, out_since = @outSince, outage_ms = @outageMs WHERE name = @name',
     ),
-    upstreamPolled: db.prepare(`
-      -- Until when the budget may be in use: a new process waits that long.
-      UPDATE upstreams SET polled_at = max(coalesce(polled_at, 0), @at) WHERE name = @upstream`),
+    asking: db.prepare('UPDATE upstreams SET asked_until = @until WHERE name = @upstream'),
   };
 }

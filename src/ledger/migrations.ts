@@ -21,7 +21,7 @@ const MIGRATIONS: readonly string[] = [
     state TEXT NOT NULL DEFAULT 'closed',
     out_since INTEGER,
     outage_ms INTEGER NOT NULL DEFAULT 0,
-    polled_at INTEGER
+    asked_until INTEGER
   ) STRICT, WITHOUT ROWID;
 
   -- One narrow row per submission: it is written at every poll. What the upstream said is in its newest row of history.
@@ -35,6 +35,7 @@ const MIGRATIONS: readonly string[] = [
     version INTEGER NOT NULL,
     polls INTEGER NOT NULL DEFAULT 0,
     polled_at INTEGER,
+    unanswered_since INTEGER,
     tracked_at INTEGER NOT NULL,
     finalized_at INTEGER,
     deadline_at INTEGER NOT NULL,
@@ -75,6 +76,8 @@ const MIGRATIONS: readonly string[] = [
     submission INTEGER REFERENCES submissions (id),
     history_seq INTEGER REFERENCES history (seq)
   ) STRICT;
+  CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
+    BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
 
   -- Only hashes (SHA-256) are kept.
   CREATE TABLE credentials (
@@ -118,6 +121,11 @@ export function refuseForeign(db: Database.Database, file: string): void {
       'foreign',
       `${file} was written by a newer dawatch (schema ${version}, this one knows ${MIGRATIONS.length}): upgrade dawatch`,
     );
+}
+
+/** Whether the file has this program's schema. Only reads. */
+export function isCurrent(db: Database.Database): boolean {
+  return versionOf(db) === MIGRATIONS.length;
 }
 
 /** Brings the file to this program's schema. */

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, mkdirSync, realpathSync } from 'node
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError } from './errors.ts';
-import { migrate, refuseForeign } from './migrations.ts';
+import { isCurrent, migrate, refuseForeign } from './migrations.ts';
 
 export type OpenOptions = {
   /** Path of the SQLite file; its folder is made if it doesn't exist. */
@@ -44,6 +44,50 @@ export function openDatabase(options: OpenOptions): { db: Database.Database; clo
   });
 }
 
+/** How long a short command waits for a write of the server to end. */
+const BUSY_MS = 5_000;
+
+/**
+ * Opens the file for one short command, beside a server that may have it or without one. Only where no server has it is it
+ * made or migrated; `create` false: it must exist. Throws LedgerError; a file that can't be used is left as it is.
+ */
+export function openBeside(options: Omit<OpenOptions, 'maxPages'> & { create: boolean }): {
+  db: Database.Database;
+  close: () => void;
+} {
+  const { file } = options;
+  return guarded(file, () => {
+    const path = realPath(file);
+    if (!existsSync(path) && !options.create) throw new LedgerError('read_only', `there is no ledger at ${file}`);
+    if (!isReady(path, file)) makeReady(options);
+    const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+    db.pragma('synchronous = FULL');
+    db.pragma('foreign_keys = ON');
+    return { db, close: () => db.close() };
+  });
+}
+
+function isReady(path: string, file: string): boolean {
+  if (!existsSync(path)) return false;
+  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+  try {
+    refuseForeign(db, file);
+    return isCurrent(db);
+  } finally {
+    db.close();
+  }
+}
+
+function makeReady(options: OpenOptions): void {
+  try {
+    openDatabase(options).close();
+  } catch (error) {
+    if (!(error instanceof LedgerError) || error.problem !== 'locked') throw error;
+    const message = `${options.file} is in use by a server of another version of dawatch: stop it, or use its version`;
+    throw new LedgerError('locked', message, error);
+  }
+}
+
 /** One path per file: two names of it must not have a lock each. SQLite reads a few names as "in memory", but no absolute one. */
 function realPath(file: string): string {
   const path = resolve(file.trim());
@@ -79,8 +123,8 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
 }
 
 /** A real write, so that a read-only or full disk is known before anything is acknowledged. */
-function probe(db: Database.Database, now: number): void {
+export function probe(db: Database.Database, now: number): void {
   db.prepare(
-    "INSERT INTO meta (key, value) VALUES ('opened_at', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+    "INSERT INTO meta (key, value) VALUES ('written_at', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
   ).run(String(now));
 }

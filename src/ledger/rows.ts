@@ -10,6 +10,7 @@ export type SubmissionRow = {
   version: number;
   polls: number;
   polled_at: number | null;
+  unanswered_since: number | null;
   tracked_at: number;
   finalized_at: number | null;
   deadline_at: number;
@@ -37,6 +38,7 @@ export function toSubmission(row: SubmissionRow): Submission {
     version: row.version,
     polls: row.polls,
     polledAt: row.polled_at,
+    unansweredSince: row.unanswered_since,
     trackedAt: row.tracked_at,
     finalizedAt: row.finalized_at,
     deadlineAt: row.deadline_at,

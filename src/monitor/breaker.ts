@@ -15,8 +15,8 @@ export type BreakerSettings = {
   maxProbeMs: number;
 };
 
-/** What an answer says about the upstream itself. `neutral`: nothing. */
-export type Health = 'up' | 'down' | 'unauthorized' | 'neutral';
+/** What an answer says about the upstream itself. `neutral`: nothing. `perhaps_up`: nothing, but it ends an outage. */
+export type Health = 'up' | 'perhaps_up' | 'down' | 'unauthorized' | 'neutral';
 
 /**
  * One circuit breaker for an upstream. Closed, everything passes; open, one probe at a time, at growing distance; the
@@ -71,6 +71,8 @@ export class Breaker {
     switch (health) {
       case 'neutral':
         return null;
+      case 'perhaps_up':
+        return this.isOpen ? this.observe('up', now) : null;
       case 'up':
         this.#badInARow = 0;
         if (!this.isOpen) return null;

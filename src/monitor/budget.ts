@@ -6,51 +6,63 @@ export type BudgetSettings = {
 };
 
 /**
- * An exact sliding window: the moments of the newest `requests` requests in a ring. The next one is allowed once the
- * oldest of them left the window, so no window of `perMs` ever sees more, whatever its start.
+ * An exact sliding window. A request takes a place when it is sent and gives it back `perMs` after its answer: the upstream
+ * saw it somewhere in between, so whenever its window begins, it never counts more than `requests`.
  */
 export class Budget {
   readonly #settings: BudgetSettings;
-  readonly #sentAt: Float64Array;
-  #next = 0;
+  /** When the newest answers came, as a ring: those are the places that are not given back yet. */
+  readonly #answeredAt: Float64Array;
+  #oldest = 0;
+  #answered = 0;
+  #underWay = 0;
 
   constructor(settings: BudgetSettings) {
     this.#settings = settings;
-    this.#sentAt = new Float64Array(settings.requests).fill(Number.NEGATIVE_INFINITY);
+    this.#answeredAt = new Float64Array(settings.requests);
   }
 
-  get concurrency(): number {
-    return this.#settings.concurrency;
+  /** How many requests may be sent now. */
+  available(now: number): number {
+    this.#giveBack(now);
+    const { requests, concurrency } = this.#settings;
+    return Math.max(0, Math.min(concurrency - this.#underWay, requests - this.#underWay - this.#answered));
   }
 
-  /** How many requests may be sent now, `wanted` at most. */
-  available(now: number, wanted: number): number {
-    const ring = this.#sentAt;
-    const most = Math.min(wanted, ring.length);
-    let count = 0;
-    while (count < most && this.#freeAt(count) <= now) count++;
-    return count;
+  /** When there is a place if there is none now; Infinity if that takes an answer first. */
+  availableAt(): number {
+    const { requests, concurrency, perMs } = this.#settings;
+    if (this.#underWay >= concurrency) return Number.POSITIVE_INFINITY;
+    if (this.#underWay + this.#answered < requests) return Number.NEGATIVE_INFINITY;
+    const oldest = this.#answered > 0 ? this.#answeredAt[this.#oldest] : undefined;
+    return oldest === undefined ? Number.POSITIVE_INFINITY : oldest + perMs;
   }
 
-  spend(count: number, now: number): void {
-    for (let i = 0; i < count; i++) {
-      this.#sentAt[this.#next] = now;
-      this.#next = (this.#next + 1) % this.#sentAt.length;
-    }
+  send(): void {
+    this.#underWay++;
+  }
+
+  /** An answer came, or will not come any more. */
+  answered(now: number): void {
+    this.#underWay--;
+    this.#keep(now);
   }
 
   /** As if everything had just been spent: what a process that died may have sent is not known. */
   exhaust(now: number): void {
-    this.#sentAt.fill(now);
+    while (this.#answered < this.#settings.requests) this.#keep(now);
   }
 
-  /** When the next request may be sent. */
-  availableAt(): number {
-    return this.#freeAt(0);
+  #keep(now: number): void {
+    const ring = this.#answeredAt;
+    ring[(this.#oldest + this.#answered) % ring.length] = now;
+    this.#answered++;
   }
 
-  #freeAt(ahead: number): number {
-    const index = (this.#next + ahead) % this.#sentAt.length;
-    return (this.#sentAt[index] ?? Number.NEGATIVE_INFINITY) + this.#settings.perMs;
+  #giveBack(now: number): void {
+    while (this.#answered > 0 && (this.#answeredAt[this.#oldest] ?? 0) + this.#settings.perMs <= now) {
+      this.#oldest = (this.#oldest + 1) % this.#answeredAt.length;
+      this.#answered--;
+    }
   }
 }

@@ -24,11 +24,13 @@ export type Verdict =
   | { kind: 'throttled'; error: string; retryAfterMs: number | null }
   | { kind: 'unavailable'; reason: UnavailableReason; error: string; retryAfterMs: number | null };
 
-type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'malformed';
+/** `refused`: a 4xx that is about this one request. */
+type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'refused' | 'malformed';
 
 /** One classified answer. `at` is the moment it arrived, epoch milliseconds. */
 export type Observation = { submissionId: string; at: number; durationMs: number } & Verdict;
 
+const REFUSED: ReadonlySet<number> = new Set([400, 410, 413, 414, 422]);
 const MAX_ERROR_CHARS = 2_000;
 const MAX_ANSWER_CHARS = 64 * 1024;
 
@@ -60,7 +62,8 @@ export function classify(submissionId: string, answer: Answer): Verdict {
       if (said?.trim().toLowerCase() === 'record not found') return { kind: 'not_found', error: said, ambiguous: true };
       break;
   }
-  return unavailable('http_status', `HTTP ${answer.httpStatus} ${said ?? answer.body}`.trim(), wait);
+  const reason = REFUSED.has(answer.httpStatus) ? 'refused' : 'http_status';
+  return unavailable(reason, `HTTP ${answer.httpStatus} ${said ?? answer.body}`.trim(), wait);
 }
 
 function classifyEnvelope(submissionId: string, text: string, body: unknown): Verdict {
@@ -72,7 +75,8 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Ve
     return unavailable('malformed', `an answer about another submission: ${envelope.id}`);
 
   const error = errorText(envelope.error);
-  const answer = text.length <= MAX_ANSWER_CHARS ? text : shorten({ ...envelope, error });
+  const isKept = text.length <= MAX_ANSWER_CHARS && canBeWritten(text, body);
+  const answer = isKept ? text : shorten({ ...envelope, error });
   const state = envelope.state;
   if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', answer };
   // Finalized is believed only with the block it is in, and without an error beside it.
@@ -85,6 +89,17 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 function isAboutAnother(asked: string, answered: string | undefined): boolean {
   if (!answered || !uuid.test(asked) || !uuid.test(answered)) return false;
   return asked.toLowerCase() !== answered.toLowerCase();
+}
+
+/** Whoever shows it writes it down again, and that fails for what is nested thousands deep; short texts can't be. */
+function canBeWritten(text: string, body: unknown): boolean {
+  if (text.length < 4_096) return true;
+  try {
+    JSON.stringify(body);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function shorten(envelope: Envelope): string {

@@ -33,6 +33,8 @@ const MAX_ASK_WAIT_MS = 10_000;
 const MAX_QUESTIONS = 10_000;
 /** How long nothing is asked after the ledger did not take a write: answers that can't be kept are wasted requests. */
 const WRITE_RETRY_MS = 1_000;
+/** How far ahead the ledger is told that this process asks: one small write in that time. */
+const ASK_AHEAD_MS = 60_000;
 /** How long a submission waits whose answer can't be kept although the ledger can be written: a fault of ours. */
 const POISON_RETRY_MS = 60_000;
 
@@ -45,6 +47,9 @@ const POISON_RETRY_MS = 60_000;
 export class Lane {
   readonly #deps: LaneDeps;
   #running = false;
+  /** Stopped, and whatever it closed is gone: answers that still come are dropped. */
+  #isOver = false;
+  #askedUntil = Number.NEGATIVE_INFINITY;
   #outageMs = 0;
   #arrived: Observation[] = [];
   #cancelFlush: (() => void) | undefined;
@@ -74,7 +79,7 @@ export class Lane {
   /** How long the upstream has been out, in total; every time limit moves by it. */
   outageMs(): number {
     const { breaker } = this.#deps.pacer;
-    return this.#outageMs + (breaker.isOpen ? this.#deps.clock.now() - breaker.openedAt : 0);
+    return this.#outageMs + (breaker.isOpen ? Math.max(0, this.#deps.clock.now() - breaker.openedAt) : 0);
   }
 
   start(): void {
@@ -82,19 +87,29 @@ export class Lane {
     const now = clock.now();
     const record = ledger.upstream(upstream);
     this.#outageMs = record.outageMs;
-    if (record.outSince !== null) pacer.restoreOutage(record.state, record.outSince, now);
-    if (record.polledAt !== null) pacer.resumeBudget(record.polledAt, now);
-    for (const item of ledger.watched(upstream)) pacer.resume(item);
+    if (record.outSince !== null) pacer.restoreOutage(record.state, Math.min(record.outSince, now), now);
+    if (record.askedUntil !== null) pacer.resumeBudget(record.askedUntil, now);
+    for (const item of ledger.watched(upstream)) pacer.resume(item, now);
     this.#running = true;
     this.wake();
   }
 
-  /** Asks nothing more, and waits for the batches under way; what they say is committed. */
-  async stop(): Promise<void> {
+  /** Asks nothing more, and waits up to `limitMs` for answers under way; what they say is committed. Later ones are lost. */
+  async stop(limitMs: number): Promise<void> {
+    if (!this.#running) return;
     this.#running = false;
     this.#cancelTimer?.();
-    await Promise.all(this.#batches);
+    const { clock } = this.#deps;
+    await new Promise<void>((resolve) => {
+      const cancelLimit = clock.after(limitMs, resolve);
+      void Promise.all(this.#batches).then(() => {
+        cancelLimit();
+        resolve();
+      });
+    });
     this.#flush();
+    this.#isOver = true;
+    this.#endAsking();
     this.#questions.close();
   }
 
@@ -108,16 +123,26 @@ export class Lane {
     const askAt = pacer.askAt();
     // During an outage nobody waits for a probe: either this question is the one that is due, or it is answered at once.
     const mostMs = pacer.breaker.isOpen ? 0 : MAX_ASK_WAIT_MS;
-    const isCrowded = askAt - now > mostMs || this.#questions.waiting.size >= MAX_QUESTIONS;
+    const placeInMs = askAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, askAt - now);
+    const isCrowded = placeInMs > mostMs || this.#questions.waiting.size >= MAX_QUESTIONS;
     if (!this.#running || (isCrowded && !this.#questions.has(submissionId)))
       return Promise.resolve({
         kind: 'busy',
         upstreamUp: !pacer.breaker.isOpen,
-        retryAfterMs: Math.max(0, askAt - now),
+        retryAfterMs: placeInMs,
       });
     const asked = this.#questions.add(submissionId, MAX_ASK_WAIT_MS);
     this.wake();
     return asked;
+  }
+
+  #endAsking(): void {
+    const { ledger, upstream, clock, onWriteFailed } = this.#deps;
+    try {
+      ledger.recordAsking(upstream, clock.now());
+    } catch (error) {
+      onWriteFailed(error);
+    }
   }
 
   /** Something is new: submissions were added, answers came, or a timer went off. Hands out what is due. */
@@ -127,15 +152,35 @@ export class Lane {
     const now = clock.now();
     // By turns, so that neither questions nor the submissions that are due can starve the other.
     this.#questionsFirst = !this.#questionsFirst;
-    const questions = this.#questionsFirst ? this.#takeQuestions(now) : [];
-    const due = now >= this.#blockedUntil ? pacer.next(now) : [];
-    const batch = [...questions, ...due, ...this.#takeQuestions(now)];
-    if (batch.length > 0) this.#poll(batch);
+    if (now >= this.#blockedUntil && this.#mayAsk(now)) {
+      const questions = this.#questionsFirst ? this.#takeQuestions(now) : [];
+      const batch = [...questions, ...pacer.next(now), ...this.#takeQuestions(now)];
+      if (batch.length > 0) this.#poll(batch);
+    }
     this.#cancelTimer?.();
     const askAt = this.#questions.waiting.size > 0 ? pacer.askAt() : Number.POSITIVE_INFINITY;
-    const wakeAt = Math.min(askAt, Math.max(pacer.wakeAt(), this.#blockedUntil));
+    const wakeAt = Math.max(this.#blockedUntil, Math.min(askAt, pacer.wakeAt()));
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - now), () => this.wake());
+  }
+
+  /**
+   * The ledger knows until when this process may be asking, so that the next one knows what of the budget may be spent. It
+   * is written ahead, and again after a write failed: what could not be kept is not asked.
+   */
+  #mayAsk(now: number): boolean {
+    if (now < this.#askedUntil && !this.#writeFailed) return true;
+    const { ledger, upstream, pacer } = this.#deps;
+    if (pacer.wakeAt() > now && this.#questions.waiting.size === 0) return false;
+    try {
+      this.#askedUntil = now + ASK_AHEAD_MS;
+      ledger.recordAsking(upstream, this.#askedUntil);
+      this.#writeFailed = false;
+      return true;
+    } catch (error) {
+      this.#postpone([], error);
+      return false;
+    }
   }
 
   #takeQuestions(now: number): string[] {
@@ -157,6 +202,7 @@ export class Lane {
   }
 
   #arrive(observation: Observation): void {
+    if (this.#isOver) return;
     this.#arrived.push(observation);
     this.#cancelFlush ??= this.#deps.clock.after(0, () => this.#flush());
   }
@@ -168,42 +214,41 @@ export class Lane {
     const observations = this.#arrived;
     if (observations.length === 0) return;
     this.#arrived = [];
-    const failure = this.#keep(observations);
-    this.#writeFailed = failure?.error instanceof LedgerUnavailableError;
-    if (failure) this.#postpone(this.#writeFailed ? observations : this.#keepEach(observations), failure.error);
+    const recorded = this.#record(observations);
+    this.#saveTurns();
+    for (const entry of recorded) this.#deps.onRecorded(entry);
     for (const observation of observations) this.#questions.answer(observation);
     this.wake();
   }
 
-  /** Commits them and learns from them; gives back what went wrong if they could not be committed. */
-  #keep(observations: Observation[]): { error: unknown } | undefined {
+  #record(observations: Observation[]): Recorded[] {
     try {
-      this.#learn(observations, this.#deps.ledger.record(observations, this.#context()));
-      this.#saveTurns();
-      return undefined;
+      const recorded = this.#deps.ledger.record(observations, this.#context());
+      this.#writeFailed = false;
+      this.#learn(observations, recorded);
+      return recorded;
     } catch (error) {
-      return { error };
+      // One by one, so that an answer that can't be kept doesn't take its neighbours with it.
+      if (observations.length > 1 && !(error instanceof LedgerUnavailableError))
+        return observations.flatMap((one) => this.#record([one]));
+      this.#postpone(observations, error);
+      return [];
     }
   }
 
-  /** One by one, so that an answer that can't be kept doesn't take its neighbours with it. Gives back those that can't. */
-  #keepEach(observations: Observation[]): Observation[] {
-    return observations.length === 1 ? observations : observations.filter((one) => this.#keep([one]) !== undefined);
-  }
-
   #learn(observations: Observation[], recorded: Recorded[]): void {
-    const { pacer, clock, onRecorded } = this.#deps;
+    const { pacer, clock } = this.#deps;
     const now = clock.now();
     const watched = new Map(recorded.map(({ submission }) => [submission.submissionId, submission.watched]));
     for (const observation of observations) {
       const state = pacer.observe(observation, watched.get(observation.submissionId) ?? false, now);
       if (state !== null) this.#turn(state, now);
     }
-    for (const entry of recorded) onRecorded(entry);
   }
 
   #context(): TransitionContext {
     return {
+      now: this.#deps.clock.now(),
       outageMs: this.outageMs(),
       upstreamUp: !this.#deps.pacer.breaker.isOpen,
       recheck: this.#deps.recheck,
@@ -214,14 +259,20 @@ export class Lane {
   #turn(state: BreakerState, now: number): void {
     const { openedAt } = this.#deps.pacer.breaker;
     const closed = state === BreakerState.closed;
-    if (closed) this.#outageMs += now - openedAt;
+    if (closed) this.#outageMs += Math.max(0, now - openedAt);
     const record = { state, outSince: closed ? null : openedAt, outageMs: this.#outageMs };
     this.#turns.push({ upstream: this.#deps.upstream, at: now, event: EVENT_OF[state], record });
   }
 
+  /** Those that can't be kept now are kept with the next answers. */
   #saveTurns(): void {
     for (let turn = this.#turns[0]; turn; turn = this.#turns[0]) {
-      this.#deps.ledger.recordUpstream(turn);
+      try {
+        this.#deps.ledger.recordUpstream(turn);
+      } catch (error) {
+        this.#postpone([], error);
+        return;
+      }
       this.#turns.shift();
       this.#deps.onUpstream(turn);
     }
@@ -231,9 +282,10 @@ export class Lane {
   #postpone(observations: Observation[], error: unknown): void {
     const { pacer, clock, onWriteFailed } = this.#deps;
     const now = clock.now();
+    this.#writeFailed ||= error instanceof LedgerUnavailableError;
     if (this.#writeFailed) this.#blockedUntil = now + WRITE_RETRY_MS;
     const dueAt = now + (this.#writeFailed ? WRITE_RETRY_MS : POISON_RETRY_MS);
-    for (const { submissionId } of observations) pacer.retry(submissionId, dueAt);
+    for (const { submissionId } of observations) pacer.retry(submissionId, dueAt, now);
     onWriteFailed(error);
   }
 }

@@ -2,7 +2,15 @@ import type { PacingPolicy } from './backoff.ts';
 import type { BreakerState } from './breaker.ts';
 import { Lane } from './lane.ts';
 import { Pacer, type PacerSettings } from './pacer.ts';
-import type { Clock, MonitorLedger, PollEngine, Recorded, TrackResult, UpstreamChange } from './ports.ts';
+import {
+  type Clock,
+  LedgerUnavailableError,
+  type MonitorLedger,
+  type PollEngine,
+  type Recorded,
+  type TrackResult,
+  type UpstreamChange,
+} from './ports.ts';
 import type { Asked } from './questions.ts';
 import { isFinal, type Submission, type TrackRequest } from './submission.ts';
 
@@ -30,6 +38,7 @@ export class Monitor {
   readonly #lanes = new Map<string, Lane>();
   readonly #waiting = new Map<string, Set<() => void>>();
   readonly #listener: MonitorListener;
+  #writeFailed = false;
   #stopping: Promise<void> | undefined;
 
   constructor(deps: {
@@ -60,9 +69,9 @@ export class Monitor {
     for (const lane of this.#lanes.values()) lane.start();
   }
 
-  /** Asks nothing more, waits for answers under way and commits them; whoever waits is told at once. */
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop();
+  /** Asks nothing more, waits up to `limitMs` for answers under way and commits them; whoever waits is told at once. */
+  stop(limitMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(limitMs);
     return this.#stopping;
   }
 
@@ -73,8 +82,8 @@ export class Monitor {
   /** Commits, then asks. All of them or none; what is tracked already stays as it is. Throws if the ledger can't write. */
   track(requests: readonly TrackRequest[]): TrackResult {
     const now = this.#clock.now();
-    const result = this.#ledger.track(requests, now);
-    if (result.kind === 'conflict') return result;
+    const result = this.#writing(() => this.#ledger.track(requests, now));
+    if (result.kind !== 'tracked') return result;
     const touched = new Set<Lane>();
     for (const { submission, isNew } of result.submissions) {
       const lane = this.#lanes.get(submission.upstream);
@@ -88,7 +97,7 @@ export class Monitor {
 
   /** Stops asking about a submission; one that is final stays as it is. Undefined: never tracked. */
   cancel(submissionId: string): Submission | undefined {
-    const cancelled = this.#ledger.cancel(submissionId, this.#clock.now());
+    const cancelled = this.#writing(() => this.#ledger.cancel(submissionId, this.#clock.now()));
     if (!cancelled) return undefined;
     const { submission } = cancelled;
     this.#lanes.get(submission.upstream)?.pacer.remove(submissionId);
@@ -135,7 +144,7 @@ export class Monitor {
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
     const lanes = [...this.#lanes];
     return {
-      ledgerWritable: lanes.every(([, lane]) => !lane.writeFailed),
+      ledgerWritable: this.#isWritable() && lanes.every(([, lane]) => !lane.writeFailed),
       upstreams: lanes.map(([upstream, { pacer }]) => ({
         upstream,
         state: pacer.breaker.state,
@@ -145,9 +154,30 @@ export class Monitor {
     };
   }
 
-  async #stop(): Promise<void> {
+  /** Remembers whether the ledger could be written. */
+  #writing<T>(work: () => T): T {
+    try {
+      const result = work();
+      this.#writeFailed = false;
+      return result;
+    } catch (error) {
+      this.#writeFailed ||= error instanceof LedgerUnavailableError;
+      throw error;
+    }
+  }
+
+  /** Once a write failed, whoever asks finds out by trying: nobody may write anything before they know that it works. */
+  #isWritable(): boolean {
+    if (!this.#writeFailed) return true;
+    try {
+      this.#writing(() => this.#ledger.probe(this.#clock.now()));
+    } catch {}
+    return !this.#writeFailed;
+  }
+
+  async #stop(limitMs: number): Promise<void> {
     for (const submissionId of [...this.#waiting.keys()]) this.#tell(submissionId);
-    await Promise.all([...this.#lanes.values()].map((lane) => lane.stop()));
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.stop(limitMs)));
   }
 
   #recorded(recorded: Recorded): void {

@@ -1,8 +1,9 @@
 import type { PacingPolicy } from './backoff.ts';
-import { Breaker, type BreakerSettings, type BreakerState, type Health } from './breaker.ts';
+import { Breaker, type BreakerSettings, type BreakerState } from './breaker.ts';
 import { Budget, type BudgetSettings } from './budget.ts';
 import type { Observation } from './classify.ts';
 import { type Due, DueQueue } from './due-queue.ts';
+import { healthOf, isSeen } from './health.ts';
 
 export type PacerSettings = {
   budget: BudgetSettings;
@@ -33,6 +34,7 @@ type Entry = Paced & Due & { inFlight: boolean; passing: boolean };
 
 /** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
 const MAX_PAUSE_MS = 60_000;
+const MAX_WITNESSES = 100;
 
 /**
  * The brain of one upstream: which submissions to ask about next, and how many at all. It owns the request budget and the
@@ -45,6 +47,8 @@ export class Pacer {
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new DueQueue<Entry>();
   readonly #leased = new DueQueue<Entry>();
+  /** Submissions that the upstream has shown lately: what an outage is probed with. */
+  readonly #witnesses = new Set<Entry>();
   readonly #budget: Budget;
   readonly #breaker: Breaker;
   /** How many of them the upstream has shown before, and how many are only passing. */
@@ -78,10 +82,10 @@ export class Pacer {
     this.#breaker.restore(state, openedAt, now);
   }
 
-  /** Treats the budget as spent if a process before this one may just have sent requests that nobody recorded. */
-  resumeBudget(polledAt: number, now: number): void {
+  /** Treats the budget as spent if a process before this one, which asked until then, may have spent it. */
+  resumeBudget(askedUntil: number, now: number): void {
     const { budget, leaseMs } = this.#settings;
-    if (now - polledAt < budget.perMs + leaseMs) this.#budget.exhaust(now);
+    if (now - askedUntil < budget.perMs + leaseMs) this.#budget.exhaust(now);
   }
 
   add(item: Paced): void {
@@ -96,9 +100,11 @@ export class Pacer {
   }
 
   /** Goes on with a submission where a process before this one stopped. */
-  resume(item: Watched): void {
-    const { submissionId, trackedAt, seen, polledAt } = item;
-    const dueAt = polledAt === null ? trackedAt : polledAt + this.#delayMs(item, polledAt);
+  resume(item: Watched, now: number): void {
+    const { submissionId, trackedAt, seen } = item;
+    // A clock that was ahead left times that are still to come.
+    const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
+    const dueAt = polledAt === null ? Math.min(trackedAt, now) : polledAt + this.#delayMs(item, polledAt);
     this.add({ submissionId, trackedAt, seen, dueAt });
   }
 
@@ -106,8 +112,12 @@ export class Pacer {
   remove(submissionId: string): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
-    if (!entry.inFlight) this.#forget(entry);
-    else this.#pass(entry);
+    if (entry.inFlight) {
+      this.#pass(entry);
+    } else {
+      this.#waiting.remove(entry);
+      this.#forget(entry);
+    }
   }
 
   /**
@@ -122,12 +132,11 @@ export class Pacer {
     const entry = known ?? this.#enter({ submissionId, trackedAt: now, seen: false, dueAt: now });
     if (known) this.#waiting.remove(known);
     else this.#pass(entry);
-    this.#lease(entry, now);
-    this.#spend(1, now);
+    this.#send(entry, now);
     return 'sent';
   }
 
-  /** The earliest moment at which there can be a place for a question out of turn, if an answer frees none before. */
+  /** The earliest moment at which there can be a place for a question out of turn; Infinity if that takes an answer. */
   askAt(): number {
     const probeAt = this.#breaker.isOpen ? this.#breaker.probeAt : Number.NEGATIVE_INFINITY;
     return Math.max(this.#pausedUntil, probeAt, this.#budget.availableAt());
@@ -139,14 +148,12 @@ export class Pacer {
     const batch: string[] = [];
     const allowance = this.#allowance(now);
     while (batch.length < allowance) {
-      const entry = this.#waiting.earliest;
-      // A probe takes whatever comes next, due or not: an outage must not last longer than it does.
+      const entry = this.#breaker.isOpen ? this.#probe() : this.#waiting.earliest;
       if (!entry || (entry.dueAt > now && !this.#breaker.isOpen)) break;
       this.#waiting.remove(entry);
-      this.#lease(entry, now);
+      this.#send(entry, now);
       batch.push(entry.submissionId);
     }
-    this.#spend(batch.length, now);
     return batch;
   }
 
@@ -154,7 +161,7 @@ export class Pacer {
   wakeAt(): number {
     const leaseEnds = this.#leased.earliest?.dueAt ?? Number.POSITIVE_INFINITY;
     const waiting = this.#waiting.earliest;
-    if (!waiting || this.inFlight >= this.#budget.concurrency) return leaseEnds;
+    if (!waiting) return leaseEnds;
     const dueAt = this.#breaker.isOpen ? this.#breaker.probeAt : waiting.dueAt;
     return Math.min(leaseEnds, Math.max(dueAt, this.#pausedUntil, this.#budget.availableAt()));
   }
@@ -166,44 +173,54 @@ export class Pacer {
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
     this.#pause(observation, now);
     const entry = this.#entries.get(observation.submissionId);
-    const changed = this.#breaker.observe(this.#health(observation, entry?.seen ?? false), now);
+    const seenBefore = entry?.seen ?? false;
+    const changed = this.#breaker.observe(healthOf(observation, { seenBefore, seenAny: this.#seen > 0 }), now);
     if (!entry) return changed;
+    this.#land(entry, now);
     if (!watched || entry.passing) {
       this.#forget(entry);
       return changed;
     }
-    if (isSeen(observation) && !entry.seen) {
-      entry.seen = true;
-      this.#seen++;
-    }
+    if (isSeen(observation)) this.#witness(entry);
     const finalizedAt = observation.kind === 'finalized' ? now : null;
     this.#wait(entry, now + this.#delayMs({ trackedAt: entry.trackedAt, finalizedAt }, now));
     return changed;
   }
 
-  /** Asks about a submission again soon, because its answer could not be kept. */
-  retry(submissionId: string, dueAt: number): void {
+  /** Asks about a submission again at `dueAt`, because its answer could not be kept. */
+  retry(submissionId: string, dueAt: number, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
+    this.#land(entry, now);
     if (entry.passing) this.#forget(entry);
     else this.#wait(entry, dueAt);
   }
 
   #delayMs(item: { trackedAt: number; finalizedAt: number | null }, now: number): number {
-    if (item.finalizedAt !== null) return Math.max(0, item.finalizedAt + this.#settings.recheckMs - now);
+    if (item.finalizedAt !== null)
+      return Math.min(this.#settings.recheckMs, Math.max(0, item.finalizedAt + this.#settings.recheckMs - now));
     return this.#policy({ ageMs: now - item.trackedAt, random: this.#random });
   }
 
   #allowance(now: number): number {
     if (now < this.#pausedUntil) return 0;
-    if (this.#breaker.isOpen && now < this.#breaker.probeAt) return 0;
-    const most = this.#breaker.isOpen ? 1 : this.#budget.concurrency;
-    return this.#budget.available(now, Math.min(most, this.#budget.concurrency - this.inFlight));
+    if (!this.#breaker.isOpen) return this.#budget.available(now);
+    return now < this.#breaker.probeAt ? 0 : Math.min(1, this.#budget.available(now));
+  }
+
+  /**
+   * Due or not: an outage must not last longer than it does. One that the upstream has shown lately tells more than one
+   * that may be odd itself.
+   */
+  #probe(): Entry | undefined {
+    for (const entry of this.#witnesses) if (!entry.inFlight) return entry;
+    return this.#waiting.earliest;
   }
 
   /** A lost one has no place before the others: it is due now, like they are. */
   #reclaimLost(now: number): void {
     for (let entry = this.#leased.earliest; entry && entry.dueAt <= now; entry = this.#leased.earliest) {
+      this.#land(entry, now);
       if (entry.passing) this.#forget(entry);
       else this.#wait(entry, now);
     }
@@ -221,33 +238,45 @@ export class Pacer {
     entry.passing = true;
   }
 
-  #lease(entry: Entry, now: number): void {
+  #send(entry: Entry, now: number): void {
     entry.inFlight = true;
     entry.dueAt = now + this.#settings.leaseMs;
     this.#leased.add(entry);
+    this.#budget.send();
+    if (this.#breaker.isOpen) this.#breaker.probing(now);
   }
 
-  #spend(count: number, now: number): void {
-    this.#budget.spend(count, now);
-    if (count > 0 && this.#breaker.isOpen) this.#breaker.probing(now);
+  /** Out of whichever queue it is in; its request, if there is one, is over. */
+  #land(entry: Entry, now: number): void {
+    if (entry.inFlight) {
+      this.#leased.remove(entry);
+      this.#budget.answered(now);
+    } else {
+      this.#waiting.remove(entry);
+    }
+    entry.inFlight = false;
   }
 
   #wait(entry: Entry, dueAt: number): void {
-    this.#queueOf(entry).remove(entry);
-    entry.inFlight = false;
     entry.dueAt = dueAt;
     this.#waiting.add(entry);
   }
 
-  #forget(entry: Entry): void {
-    this.#queueOf(entry).remove(entry);
-    this.#entries.delete(entry.submissionId);
-    if (entry.seen) this.#seen--;
-    if (entry.passing) this.#passing--;
+  /** The last that were seen, the newest at the end. */
+  #witness(entry: Entry): void {
+    if (!entry.seen) this.#seen++;
+    entry.seen = true;
+    this.#witnesses.delete(entry);
+    this.#witnesses.add(entry);
+    if (this.#witnesses.size > MAX_WITNESSES)
+      for (const oldest of this.#witnesses) return void this.#witnesses.delete(oldest);
   }
 
-  #queueOf(entry: Entry): DueQueue<Entry> {
-    return entry.inFlight ? this.#leased : this.#waiting;
+  #forget(entry: Entry): void {
+    this.#entries.delete(entry.submissionId);
+    this.#witnesses.delete(entry);
+    if (entry.seen) this.#seen--;
+    if (entry.passing) this.#passing--;
   }
 
   #pause(observation: Observation, now: number): void {
@@ -267,32 +296,4 @@ export class Pacer {
   #pauseUntil(until: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, until);
   }
-
-  #health(observation: Observation, seenBefore: boolean): Health {
-    switch (observation.kind) {
-      case 'pending':
-      case 'finalized':
-      case 'error':
-      case 'rejected':
-        return 'up';
-      case 'not_found':
-        if (!observation.ambiguous) return 'up';
-        // "Record not found" with a 500 is also how its database fails. Of a submission that it has shown before it is
-        // that; of a new one it says nothing, unless there is none of the others left to tell by.
-        if (seenBefore) return 'down';
-        return this.#breaker.isOpen && this.#seen === 0 ? 'up' : 'neutral';
-      case 'unavailable':
-        return 'down';
-      case 'unauthorized':
-        return 'unauthorized';
-      case 'throttled':
-        return 'neutral';
-      default:
-        return observation satisfies never;
-    }
-  }
-}
-
-function isSeen(observation: Observation): boolean {
-  return observation.kind === 'pending' || observation.kind === 'error' || observation.kind === 'finalized';
 }

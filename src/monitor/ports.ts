@@ -36,7 +36,9 @@ export type Recorded = {
 export type TrackResult =
   | { kind: 'tracked'; submissions: { submission: Submission; isNew: boolean }[] }
   /** The request at `index` names another upstream than the one this submission is tracked at. Nothing was kept. */
-  | { kind: 'conflict'; index: number; submission: Submission };
+  | { kind: 'conflict'; index: number; submission: Submission }
+  /** The request at `index` is of a new submission, and its deadline has passed. Nothing was kept. */
+  | { kind: 'late'; index: number };
 
 /** How an upstream was when the ledger last heard of it. */
 export type UpstreamRecord = {
@@ -45,8 +47,8 @@ export type UpstreamRecord = {
   outSince: number | null;
   /** The sum of its past outages. */
   outageMs: number;
-  /** When the last answer was recorded. */
-  polledAt: number | null;
+  /** Until when a process may have been asking. */
+  askedUntil: number | null;
 };
 
 /** The ledger can't be written now, whatever is written: the disk is full, say. It is tried again. */
@@ -63,11 +65,15 @@ export type MonitorLedger = {
   watched(upstream: string): Iterable<Watched>;
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
+  /** Keeps until when this process may be asking that upstream. */
+  recordAsking(upstream: string, until: number): void;
+  /** Writes something that nobody reads: throws if the ledger can't be written. */
+  probe(now: number): void;
 };
 
 export type UpstreamChange = {
   upstream: string;
   at: number;
   event: UpstreamEventType;
-  record: Omit<UpstreamRecord, 'polledAt'>;
+  record: Omit<UpstreamRecord, 'askedUntil'>;
 };

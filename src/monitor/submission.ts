@@ -57,6 +57,8 @@ export type Submission = TrackRequest & {
   finalizedAt: number | null;
   /** When the newest recorded answer arrived. */
   polledAt: number | null;
+  /** Since when, past its deadline, no answer about it could be believed. */
+  unansweredSince: number | null;
   /** Requests spent on it. */
   polls: number;
   /** How long the upstream had been out, in total, when tracking began; every later outage moves the three times above. */

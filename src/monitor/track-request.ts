@@ -3,12 +3,15 @@ import { SUBMISSION_ID_PATTERN, type TrackRequest } from './submission.ts';
 
 export const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
+/** Every submission keeps its own copy. */
+const MAX_METADATA_BYTES_IN_ALL = 4 * 1024 * 1024;
 const MAX_LIMIT_S = 366 * 86_400;
 
 export const submissionIdSchema = z
   .string()
   .regex(SUBMISSION_ID_PATTERN, 'a submission id is 1 to 128 printable ASCII characters without spaces')
-  .describe('The id that the upstream handed out, compared exactly');
+  .describe('The id that the upstream handed out, compared exactly')
+  .meta({ examples: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] });
 
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 
@@ -37,6 +40,20 @@ export const trackBodySchema = z
   })
   .refine((body) => (body.submission_id === undefined) !== (body.submission_ids === undefined), {
     error: 'exactly one of submission_id and submission_ids is needed',
+  })
+  .refine(fitsForAll, {
+    path: ['metadata'],
+    error: `metadata for so many ids takes more than ${MAX_METADATA_BYTES_IN_ALL} bytes in all: send less of it, or fewer ids at once`,
+  })
+  .meta({
+    examples: [
+      { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' },
+      {
+        submission_ids: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', '0c9e2d7a-1111-4222-8333-444455556666'],
+        deadline: '2100-01-01T00:00:00Z',
+        metadata: { order: 4711 },
+      },
+    ],
   });
 export type TrackBody = z.output<typeof trackBodySchema>;
 
@@ -57,7 +74,6 @@ export function toTrackRequests(
   if (!context.hasUpstream(upstream))
     return { kind: 'invalid', field: 'upstream', reason: `no upstream is named ${JSON.stringify(upstream)}` };
   const deadlineAt = body.deadline === undefined ? now + defaults.deadlineMs : Date.parse(body.deadline);
-  if (deadlineAt <= now) return { kind: 'invalid', field: 'deadline', reason: 'the deadline is not in the future' };
   if (deadlineAt > now + MAX_LIMIT_S * 1_000)
     return { kind: 'invalid', field: 'deadline', reason: 'the deadline is more than 366 days away' };
   const shared = {
@@ -75,11 +91,20 @@ function milliseconds(seconds: number | undefined, fallbackMs: number): number {
   return seconds === undefined ? fallbackMs : Math.round(seconds * 1_000);
 }
 
+function fitsForAll(body: { submission_ids?: unknown[] | undefined; metadata?: unknown }): boolean {
+  const count = body.submission_ids?.length ?? 1;
+  return body.metadata === undefined || bytesOf(body.metadata) * count <= MAX_METADATA_BYTES_IN_ALL;
+}
+
 function fits(metadata: unknown): boolean {
+  return bytesOf(metadata) <= MAX_METADATA_BYTES;
+}
+
+/** Infinity for what is nested too deeply to be written down. */
+function bytesOf(value: unknown): number {
   try {
-    return Buffer.byteLength(JSON.stringify(metadata)) <= MAX_METADATA_BYTES;
+    return Buffer.byteLength(JSON.stringify(value));
   } catch {
-    // Nested too deeply to be written down.
-    return false;
+    return Number.POSITIVE_INFINITY;
   }
 }

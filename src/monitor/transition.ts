@@ -19,10 +19,14 @@ export type Outcome = {
   watched: boolean;
   /** Told once: it has been open for too long. No change of status, so no history. */
   becameStuck: boolean;
+  /** Since when, past its deadline, no answer about it could be believed; null: the newest one could. */
+  unansweredSince: number | null;
 };
 
 /** What a transition depends on beside the submission and the input. */
 export type TransitionContext = {
+  /** The moment of recording. */
+  now: number;
   /** How long the upstream has been out, in total, by now. */
   outageMs: number;
   /** False while the breaker is open: then no time limit passes. */
@@ -55,7 +59,7 @@ class IllegalTransitionError extends Error {
   }
 }
 
-/** A question about one id that fails for this long past the deadline, of an upstream that is up, ends it without a last word. */
+/** So long past the deadline an id is asked about in vain, while the upstream is up, before it ends without a last word. */
 const LAST_WORD_MS = 5 * 60_000;
 
 export type Input = Observation | { kind: 'cancel'; at: number };
@@ -64,7 +68,11 @@ export type Input = Observation | { kind: 'cancel'; at: number };
 export function transition(submission: Submission, input: Input, context: TransitionContext): Outcome {
   const outcome = isFinal(submission.status)
     ? correct(submission, input, context)
-    : { ...proceed(submission, input, context), becameStuck: isNewlyStuck(submission, input, context) };
+    : {
+        unansweredSince: null,
+        ...proceed(submission, input, context),
+        becameStuck: isNewlyStuck(submission, input, context),
+      };
   const { change } = outcome;
   if (change && !NEXT[submission.status].includes(change.status))
     throw new IllegalTransitionError(submission.status, change.status);
@@ -72,8 +80,10 @@ export function transition(submission: Submission, input: Input, context: Transi
   return outcome;
 }
 
+type Next = Pick<Outcome, 'change' | 'watched'> & Partial<Outcome>;
+
 /** What a submission would become that is still open. */
-function proceed(submission: Submission, input: Input, context: TransitionContext): Omit<Outcome, 'becameStuck'> {
+function proceed(submission: Submission, input: Input, context: TransitionContext): Next {
   switch (input.kind) {
     case 'cancel':
       return ended(submission, Status.cancelled);
@@ -104,31 +114,35 @@ function proceed(submission: Submission, input: Input, context: TransitionContex
       return withoutAnswer(submission, input, context);
     case 'unauthorized':
     case 'throttled':
-      return unchanged(submission);
+      // Neither an answer nor the lack of one.
+      return { ...unchanged(submission), unansweredSince: submission.unansweredSince };
     default:
       return input satisfies never;
   }
 }
 
-/** A final status never changes, but what the upstream says of a finalized submission may: that is told, never silent. */
+/**
+ * A final status never changes, but what the upstream says of a finalized submission may: that is told, never silent.
+ * It is settled when it reads Finalized again; until then it is asked about, to its deadline.
+ */
 function correct(submission: Submission, input: Input, context: TransitionContext): Outcome {
   const overdue = isPast(submission.deadlineAt, submission, input, context);
-  const quiet = { change: null, watched: submission.watched && !overdue, becameStuck: false };
+  const quiet = { change: null, watched: submission.watched && !overdue, becameStuck: false, unansweredSince: null };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
   // Gone for good: there is nothing to compare with, and no use in asking again.
   if (input.kind === 'rejected' || (input.kind === 'not_found' && !input.ambiguous))
     return { ...quiet, watched: false };
   if (input.kind !== 'finalized' && input.kind !== 'error' && input.kind !== 'pending') return quiet;
   const change = seen(input, Status.finalized, Event.corrected);
-  return { change: isNews(submission, change) ? change : null, watched: false, becameStuck: false };
+  const watched = input.kind !== 'finalized' && context.recheck && !overdue;
+  return { ...quiet, change: isNews(submission, change) ? change : null, watched };
 }
 
-/** No believable answer about this one id, once more. Only long after the deadline is that an end. */
-function withoutAnswer(submission: Submission, input: Input, context: TransitionContext): Omit<Outcome, 'becameStuck'> {
-  const overdue = isPast(submission.deadlineAt + LAST_WORD_MS, submission, input, context);
-  const { polledAt, deadlineAt } = submission;
-  const failedBefore = polledAt !== null && polledAt >= deadlineAt && polledAt < input.at;
-  if (!overdue || !failedBefore) return unchanged(submission);
+/** No believable answer about this one id. Past its deadline, and for long enough without a break, that is an end. */
+function withoutAnswer(submission: Submission, input: Input, context: TransitionContext): Next {
+  if (!isPast(submission.deadlineAt, submission, input, context)) return unchanged(submission);
+  const unansweredSince = submission.unansweredSince ?? input.at;
+  if (input.at - unansweredSince < LAST_WORD_MS) return { ...unchanged(submission), unansweredSince };
   return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
 }
 
@@ -156,18 +170,18 @@ function isNews(submission: Submission, change: Change): boolean {
   );
 }
 
-function moved(submission: Submission, change: Change): Omit<Outcome, 'becameStuck'> {
+function moved(submission: Submission, change: Change): Next {
   return { change: isNews(submission, change) ? change : null, watched: true };
 }
 
-function unchanged(submission: Submission): Omit<Outcome, 'becameStuck'> {
+function unchanged(submission: Submission): Next {
   return { change: null, watched: submission.watched };
 }
 
 type Ended = 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled';
 
 /** Ends it; what the upstream said last stays, unless the input says more. */
-function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Omit<Outcome, 'becameStuck'> {
+function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Next {
   const { upstreamState, error, answer } = submission;
   return { change: { status, upstreamState, error, answer, event: Event[status], ...news }, watched: false };
 }

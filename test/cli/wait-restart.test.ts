@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { startCli } from '../support/cli.ts';
+import { cli, startCli } from '../support/cli.ts';
 import { openApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { serve } from '../support/upstream-server.ts';
 
 it('goes on waiting while the server is restarted', async () => {
   const sandbox = await startSandbox({ options: { speed: 10 } });
@@ -23,4 +24,18 @@ it('goes on waiting while the server is restarted', async () => {
   onTestFinished(() => after.close());
   expect(await exit).toBe(0);
   expect(shown).toContain(`finalized  ${id}`);
+});
+
+it('goes on waiting when it asked too often for a while', async () => {
+  let refusals = 0;
+  const { url } = await serve((request, response) => {
+    const isTracking = request.method === 'POST';
+    const isRefused = !isTracking && refusals++ === 0;
+    response.writeHead(isRefused ? 429 : 200, { 'content-type': 'application/json' });
+    const submission = { submission_id: 'a', status: 'finalized', data: { block_number: 7 }, polls: 1 };
+    const tracked = { accepted: 1, already_tracked: 0, submissions: [submission] };
+    response.end(JSON.stringify(isRefused ? { title: 'Too many requests' } : isTracking ? tracked : submission));
+  });
+  const { code, stdout } = await cli(['track', 'a', '--wait'], { env: { DAWATCH_URL: url } });
+  expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', 2]);
 });

@@ -18,7 +18,7 @@ it.each(GUARDED)(
     const answer = await call(app.url, `${path}?limit=bad&timeout_s=bad`, { method, headers: none, body: '{ no JSON' });
     expect(answer.status).toBe(401);
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
-    expect(problemOf(answer).detail).toBe('send a service key as x-api-key or Authorization: Bearer');
+    expect(problemOf(answer).detail).toBe('send a valid credential as x-api-key or Authorization: Bearer');
   },
 );
 

@@ -1,12 +1,15 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { call, listOf, problemOf, sendRaw } from '../support/http-calls.ts';
-import { useApp } from '../support/running-app.ts';
+import { API_KEY, useApp } from '../support/running-app.ts';
 
 const app = useApp();
 
 const ascii = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
-const segment = fc.oneof(ascii, fc.constantFrom('v1', 'submissions', 'a', 'wait', 'livez', '..', '%2e%2e', '%00', '%'));
+const segment = fc.oneof(
+  ascii,
+  fc.constantFrom('v1', 'docs', 'static', 'submissions', 'a', 'wait', 'livez', '..', '%2e%2e', '%00', '%'),
+);
 const query = fc
   .array(fc.tuple(fc.constantFrom('status', 'limit', 'cursor', 'timeout_s', '__proto__', 'x'), fc.string()))
   .map((pairs) => pairs.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&'));
@@ -75,6 +78,33 @@ it('never fails on anything that looks like a request to track', async () => {
   );
   // Whatever was taken can be shown.
   listOf(await call(app.url, '/v1/submissions?limit=1000'));
+});
+
+it('lets nobody in by any spelling of a credential that is not one', async () => {
+  const printed = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
+  const near = fc.constantFrom(
+    `${API_KEY} x`,
+    `${API_KEY}\u00e9`,
+    `"${API_KEY}"`,
+    API_KEY.toUpperCase(),
+    `${API_KEY},`,
+  );
+  const secret = fc.oneof(printed, near, fc.constantFrom('dawatch_admin_', `dawatch_service_${'A'.repeat(43)}`));
+  const scheme = fc.constantFrom('Bearer ', 'bearer', 'Basic ', 'Digest username=', 'Bearer Bearer ', '');
+  const authorization = fc.tuple(scheme, fc.oneof(secret, fc.constant(` x ${API_KEY}`))).map((parts) => parts.join(''));
+  const credentials = fc.record(
+    { 'x-api-key': fc.array(secret, { maxLength: 3 }), authorization, cookie: printed, 'x-forwarded-for': printed },
+    { requiredKeys: ['x-api-key'] },
+  );
+  const path = fc.constantFrom('/v1/submissions', '/v1/audit', '/v1/get_submission_info?submission_id=a', '/v1/events');
+  await fc.assert(
+    fc.asyncProperty(credentials, path, async (headers, target) => {
+      const answer = await call(app.url, target, { headers });
+      expect(answer.status).toBe(401);
+      problemOf(answer);
+    }),
+    { numRuns: 400 },
+  );
 });
 
 it('answers bytes of any sort with 4xx or nothing', async () => {

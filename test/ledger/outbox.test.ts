@@ -58,7 +58,7 @@ describe('one event per thing that is told', () => {
       ['pending', 'pending', 'pending', 'finalized'],
       { stuckAt: 15 },
       [
-        ['stuck', 20, null],
+        ['stuck', 20, 2],
         ['finalized', 40, 3],
       ],
     ],
@@ -68,7 +68,7 @@ describe('one event per thing that is told', () => {
       { stuckAt: 5 },
       [
         ['failing', 10, 2],
-        ['stuck', 10, null],
+        ['stuck', 10, 2],
       ],
     ],
   ])('%s', (_name, answers, limits, expected) => {
@@ -81,7 +81,7 @@ describe('one event per thing that is told', () => {
     ledger.close();
     const again = openLedger({ file: ledger.file });
     again.record([observation('pending', 99, 's')], context());
-    expect(told(again)).toEqual([['stuck', 10, null]]);
+    expect(told(again)).toEqual([['stuck', 10, 2]]);
   });
 
   it('what becomes of an upstream, with its outage', () => {
@@ -89,7 +89,7 @@ describe('one event per thing that is told', () => {
     const down = { state: 'down', outSince: 50, outageMs: 0 } as const;
     const up = { state: 'closed', outSince: null, outageMs: 30 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record: down });
-    expect(ledger.upstream('default')).toEqual({ ...down, polledAt: null });
+    expect(ledger.upstream('default')).toEqual({ ...down, askedUntil: null });
     ledger.recordUpstream({ upstream: 'default', at: 80, event: 'upstream.up', record: up });
     expect(outboxOf(ledger.file)).toMatchObject([
       { type: 'upstream.down', at: 50, upstream: 'default', submission_id: null, version: null },

@@ -47,7 +47,6 @@ function contents(ledger: Ledger) {
     submissions: IDS.map((id) => ledger.get(id)),
     histories: IDS.map((id) => ledger.history(id)),
     events: outboxOf(ledger.file).map(({ id, ...event }) => event),
-    polledAt: ledger.upstream('default').polledAt,
   };
 }
 

@@ -37,16 +37,14 @@ describe('after a restart', () => {
     expect(ledger.track([trackRequest('more')], 1).kind).toBe('tracked');
   });
 
-  it('an upstream is where it was, and when it was asked last', () => {
+  it('an upstream is where it was, and until when it may have been asked', () => {
     const ledger = openLedger();
-    expect(ledger.upstream('default')).toEqual({ state: 'closed', outSince: null, outageMs: 0, polledAt: null });
-    ledger.track(trackRequests(2), 0);
-    ledger.record([observation('pending', 90, 's0'), observation('pending', 80, 's1')], context());
+    expect(ledger.upstream('default')).toEqual({ state: 'closed', outSince: null, outageMs: 0, askedUntil: null });
+    ledger.recordAsking('default', 90);
     const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
-    ledger.record([observation('unauthorized', 85, 's0')], context());
     ledger.close();
-    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({ ...record, polledAt: 90 });
+    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({ ...record, askedUntil: 90 });
   });
 
   it('outages until tracking began, a running one included, do not count for a submission', () => {
@@ -78,7 +76,13 @@ describe('after a restart', () => {
     ledger.close();
     const again = openLedger({ file: ledger.file }).credentials;
     expect(again.isAnyValid()).toBe(true);
-    expect(again.find(hash('key'))).toMatchObject({ id, role: 'service', name: 'first', createdAt: 5, revokedAt: null });
+    expect(again.find(hash('key'))).toMatchObject({
+      id,
+      role: 'service',
+      name: 'first',
+      createdAt: 5,
+      revokedAt: null,
+    });
     expect(again.find(hash('Key'))).toBeUndefined();
     expect(again.find(Buffer.alloc(0))).toBeUndefined();
     expect(again.revoke(id, 7)).toBe(true);

@@ -16,6 +16,7 @@ describe('tracking', () => {
       version: 1,
       polls: 0,
       polledAt: null,
+      unansweredSince: null,
       trackedAt: 100,
       finalizedAt: null,
       outageMsBefore: 0,

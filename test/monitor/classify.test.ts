@@ -64,7 +64,7 @@ describe('the failures of a lookup', () => {
     ['wrong key', response(401, 'Invalid API key'), { kind: 'unauthorized', error: 'Invalid API key' }],
     ['401 with an empty body', response(401, ''), { kind: 'unauthorized', error: 'HTTP 401' }],
     ['403', response(403, { error: 'Forbidden' }), { kind: 'unauthorized', error: 'Forbidden' }],
-    ['parameter missing', response(400, 'Query deserialize error'), { kind: 'unavailable', reason: 'http_status' }],
+    ['parameter missing', response(400, 'Query deserialize error'), { kind: 'unavailable', reason: 'refused' }],
     ['id is no UUID', response(406, wrongId), { kind: 'rejected', error: wrongId.error }],
     [
       'id unknown, or database error',

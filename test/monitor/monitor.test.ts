@@ -76,6 +76,19 @@ test('a restart does not spend the budget of the process before it again', async
   expect(mostInAWindow).toBeLessThanOrEqual(5);
 });
 
+test('nor do twenty kills before any answer came', async () => {
+  const world = openMonitor({
+    answer: () => new Promise(() => undefined),
+    pacer: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
+  });
+  world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
+  for (let round = 0; round < 20; round++) {
+    await world.clock.advance(1_000);
+    world.restart();
+  }
+  expect(world.asked.length).toBe(5);
+});
+
 test('an id that is never found ends as unknown after its grace, and not before', async () => {
   const world = openMonitor({ answer: () => notFound });
   world.track(['a']);
@@ -154,6 +167,31 @@ test('refused credentials alert once, are probed slowly, and drop nothing', asyn
   answer = finalized;
   await world.clock.advance(5 * MINUTE_MS);
   expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
+});
+
+test('a few ids that the upstream can not bear do not stop the asking about the others', async () => {
+  const answers: Record<string, Answer> = { good: pending };
+  const world = openMonitor({ answer: (id) => answers[id] ?? response(400, 'Bad Request') });
+  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
+  await world.clock.advance(MINUTE_MS);
+  world.track(['good']);
+  await world.clock.advance(5_000);
+  expect(world.get('good').status).toBe('pending');
+  expect(world.turns).toEqual([]);
+});
+
+test('an outage is probed with submissions that the upstream has shown, not with odd ones', async () => {
+  let good: Answer = pending;
+  const world = openMonitor({ answer: (id) => (id === 'good' ? good : response(403, '<html>')) });
+  world.track(['good']);
+  await world.clock.advance(100);
+  good = databaseDown;
+  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
+  await world.clock.advance(MINUTE_MS);
+  expect(world.monitor.health().upstreams[0]?.state).not.toBe('closed');
+  good = finalized;
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('good').status).toBe('finalized');
 });
 
 test('a 429 stops everything until its Retry-After is over', async () => {
@@ -249,6 +287,24 @@ test('a ledger that is full loses answers, not submissions, and is written again
   expect(world.get('a').status).toBe('finalized');
 });
 
+test('while the ledger can not be written nothing is asked: the budget is not spent on answers that are lost', async () => {
+  const world = openMonitor({ answer: () => pending });
+  world.track(['a', 'b']);
+  await world.clock.advance(1_000);
+  const { ledger } = world;
+  const { record, recordAsking } = ledger;
+  const full = () => {
+    throw new LedgerError('full', 'the disk is full');
+  };
+  Object.assign(ledger, { record: full, recordAsking: full });
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.asked.length).toBeLessThanOrEqual(4);
+  Object.assign(ledger, { record, recordAsking });
+  await world.clock.advance(MINUTE_MS);
+  expect(world.asked.length).toBeGreaterThan(5);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+});
+
 test('one answer that can not be kept does not take the others with it', async () => {
   const world = openMonitor({ answer: () => finalized });
   const { ledger } = world;
@@ -286,9 +342,24 @@ test('waiting ends with finality, with the time, or with the monitor', async () 
   world.track(['d']);
   wait('stopped', 'd', 10 * MINUTE_MS);
   await world.clock.advance(0);
-  await world.monitor.stop();
+  await world.monitor.stop(1_000);
   await world.clock.advance(0);
   expect(ended).toContain('stopped');
+});
+
+test('stopping does not wait for ever, and drops what comes after it', async () => {
+  const hanging = Promise.withResolvers<Answer>();
+  let failures = 0;
+  const world = openMonitor({ answer: () => hanging.promise, listener: { writeFailed: () => failures++ } });
+  world.track(['a']);
+  await world.clock.advance(100);
+  const stopped = world.monitor.stop(1_000);
+  await world.clock.advance(1_000);
+  await stopped;
+  hanging.resolve(finalized);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('a').status).toBe('tracking');
+  expect([failures, world.turns, world.clock.pending]).toEqual([0, [], 0]);
 });
 
 test('stopping waits for answers under way and commits them', async () => {
@@ -296,7 +367,7 @@ test('stopping waits for answers under way and commits them', async () => {
   const world = openMonitor({ answer: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
-  const stopped = world.monitor.stop();
+  const stopped = world.monitor.stop(1_000);
   hanging.resolve(finalized);
   await stopped;
   expect(world.get('a').status).toBe('finalized');

@@ -70,7 +70,7 @@ class Simulation {
     const name = trouble ? (NAMES[Math.floor(this.#random() * NAMES.length)] ?? 'pending') : 'pending';
     const wait = this.#random() < 0.5 ? null : this.#random() * 8_000;
     const verdict: Verdict = name === 'throttled' ? { ...VERDICTS[name], retryAfterMs: wait } : VERDICTS[name];
-    if (this.hostile && this.#random() < 0.03) this.pacer.retry(id, this.now + 1_000);
+    if (this.hostile && this.#random() < 0.03) this.pacer.retry(id, this.now + 1_000, this.now);
     else this.pacer.observe(observation(verdict, this.now, id), true, this.now);
   }
 }
@@ -103,7 +103,7 @@ describe('any upstream, however it answers', () => {
         simulation.hostile = false;
         const { submissions, requests, perMs } = settings;
         // A pause of up to a minute, a lease, a probe, and then everybody's turn within the budget, twice over.
-        const turnMs = Math.ceil(submissions / requests) * perMs + submissions * 501 + 2_400;
+        const turnMs = Math.ceil(submissions / requests) * (perMs + 501) + submissions * 501 + 2_400;
         const from = simulation.now;
         const until = from + 60_000 + 3 * LEASE_MS + 4_800 + 2 * turnMs;
         for (let i = 0; simulation.now < until; i++) {

@@ -53,8 +53,8 @@ describe('whom to ask next', () => {
   it('asks again at the moment named when an answer could not be kept', () => {
     const pacer = pacerOf(['a']);
     pacer.next(0);
-    pacer.retry('a', 300);
-    pacer.retry('nobody', 300);
+    pacer.retry('a', 300, 1);
+    pacer.retry('nobody', 300, 1);
     expect(pacer).toMatchObject({ size: 1, inFlight: 0 });
     expect(pacer.next(299)).toEqual([]);
     expect(pacer.next(300)).toEqual(['a']);
@@ -66,28 +66,38 @@ describe('after a restart', () => {
 
   it('asks at once about one that was never asked about', () => {
     const pacer = createPacer();
-    pacer.resume(watched);
+    pacer.resume(watched, 1_000);
     expect(pacer.next(1_000)).toEqual(['a']);
   });
 
   it('goes on with the distance to the last answer', () => {
     const pacer = createPacer();
-    pacer.resume({ ...watched, polledAt: 5_000 });
+    pacer.resume({ ...watched, polledAt: 5_000 }, 6_000);
     expect(pacer.wakeAt()).toBe(5_000 + DELAY_MS);
   });
 
   it('asks a finalized one when its recheck is due, and at once when that is past', () => {
     const pacer = createPacer();
-    pacer.resume({ ...watched, polledAt: 9_000, finalizedAt: 8_000 });
+    pacer.resume({ ...watched, polledAt: 9_000, finalizedAt: 8_000 }, 600_000);
     expect(pacer.wakeAt()).toBe(8_000 + RECHECK_MS);
-    pacer.resume({ ...watched, submissionId: 'b', polledAt: 500_000, finalizedAt: 8_000 });
+    pacer.resume({ ...watched, submissionId: 'b', polledAt: 500_000, finalizedAt: 8_000 }, 600_000);
     pacer.remove('a');
     expect(pacer.wakeAt()).toBe(500_000);
   });
 
+  it('asks at once, at the latest after one distance, where a clock that was ahead left times still to come', () => {
+    const pacer = createPacer();
+    pacer.resume({ ...watched, trackedAt: 90_000 }, 10_000);
+    expect(pacer.next(10_000)).toEqual(['a']);
+    pacer.resume({ ...watched, submissionId: 'b', trackedAt: 1, polledAt: 90_000_000 }, 10_000);
+    expect(pacer.next(10_000 + DELAY_MS)).toEqual(['b']);
+    pacer.resume({ ...watched, submissionId: 'c', polledAt: 5, finalizedAt: 90_000_000 }, 10_000);
+    expect(pacer.next(10_000 + RECHECK_MS)).toContain('c');
+  });
+
   it('does not go on with one that it has already', () => {
     const pacer = pacerOf(['a']);
-    pacer.resume({ ...watched, polledAt: 5_000 });
+    pacer.resume({ ...watched, polledAt: 5_000 }, 6_000);
     expect(pacer.size).toBe(1);
     expect(pacer.next(0)).toEqual(['a']);
   });
@@ -96,10 +106,12 @@ describe('after a restart', () => {
 describe('the budget', () => {
   it('caps a batch, and names the moment when more may be sent', () => {
     const pacer = pacerOf(ids(5), { requests: 3, perMs: 1_000 });
-    expect(drain(pacer, 0)).toHaveLength(3);
-    expect(pacer.wakeAt()).toBe(1_000);
-    expect(pacer.next(999)).toEqual([]);
-    expect(drain(pacer, 1_000)).toEqual(['s3', 's4']);
+    const first = drain(pacer, 0);
+    expect(first).toHaveLength(3);
+    for (const id of first) pacer.observe(observation('pending', 200, id), false, 200);
+    expect(pacer.wakeAt()).toBe(1_200);
+    expect(pacer.next(1_199)).toEqual([]);
+    expect(drain(pacer, 1_200)).toEqual(['s3', 's4']);
   });
 
   it('is not given back by an answer or a removal', () => {
@@ -132,7 +144,7 @@ describe('the concurrency', () => {
     expect(pacer.inFlight).toBe(2);
     pacer.observe(observation('pending', 1, 's1'), true, 1);
     expect(drain(pacer, 1)).toEqual(['s2']);
-    pacer.retry('s0', 900);
+    pacer.retry('s0', 900, 2);
     expect(drain(pacer, 2)).toEqual(['s3']);
   });
 

@@ -153,7 +153,7 @@ test('when the monitor stops, nobody waits for an answer that will not come', as
   world.track(['a']);
   await world.clock.advance(10);
   const asked = world.monitor.ask('default', 'b');
-  await world.monitor.stop();
+  await world.monitor.stop(1_000);
   expect(kinds([await asked])).toEqual(['busy']);
   await world.clock.advance(MINUTE_MS);
   expect(world.asked.length).toBe(1);

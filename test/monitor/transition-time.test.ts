@@ -106,7 +106,7 @@ function play(steps: readonly Step[]): { before: Submission; outcome: Outcome; a
     outageMs += outMs;
     const input = name === 'cancel' ? { kind: name, at: now } : observation(name, now);
     const before = current;
-    const outcome = transition(before, input, { outageMs, upstreamUp, recheck });
+    const outcome = transition(before, input, context({ outageMs, upstreamUp, recheck }));
     current = applied(before, outcome, now);
     return { before, outcome, after: current };
   });

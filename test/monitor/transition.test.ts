@@ -29,8 +29,8 @@ function input(name: (typeof INPUTS)[number], at: number): Input {
   return name === 'cancel' ? { kind: 'cancel', at } : observation(name, at);
 }
 
-/** A question after the deadline was asked before: this one is not the first to fail. */
-const ASKED_LATE = { polledAt: DEADLINE };
+/** It has been asked about in vain since its deadline. */
+const ASKED_LATE = { unansweredSince: DEADLINE };
 
 /** In a table: the event told, or the new status in brackets where none is told, or a dot where nothing changes. */
 function cell({ change }: Outcome): string {
@@ -106,16 +106,33 @@ it('the tables know every status', () => {
     expect(Object.keys(table).sort()).toEqual([...STATUSES].sort());
 });
 
-it('the first question after our own downtime may fail without ending anything', () => {
-  const before = of('pending', { polledAt: 5 });
-  const first = transition(before, observation('unavailable', 10 * LAST_WORD), context());
-  expect(first).toMatchObject({ change: null, watched: true });
-  const second = transition(
-    { ...before, polledAt: 10 * LAST_WORD },
-    observation('unavailable', 11 * LAST_WORD),
-    context(),
-  );
-  expect(cell(second)).toBe('expired');
+describe('past the deadline, without an answer about this one id', () => {
+  const late = 10 * LAST_WORD;
+  const failsAt = (before: Submission, name: (typeof INPUTS)[number], at: number) => {
+    const outcome = transition(before, input(name, at), context());
+    return { outcome, after: applied(before, outcome, at) };
+  };
+
+  it('the first failure ends nothing, however late it comes and whatever was answered before', () => {
+    for (const polledAt of [null, 5, DEADLINE, late - 1]) {
+      const { outcome } = failsAt(of('pending', { polledAt }), 'unavailable', late);
+      expect(outcome).toMatchObject({ change: null, watched: true, unansweredSince: late });
+    }
+  });
+
+  it('five minutes of failures do; a 429 or a refused key within counts neither way', () => {
+    let { after } = failsAt(of('pending'), 'unavailable', late);
+    ({ after } = failsAt(after, 'throttled', late + 1_000));
+    ({ after } = failsAt(after, 'unauthorized', late + 2_000));
+    expect(failsAt(after, 'unavailable', late + 299_999).outcome.change).toBeNull();
+    expect(cell(failsAt(after, 'unavailable', late + 300_000).outcome)).toBe('expired');
+  });
+
+  it('an outage in between begins the five minutes anew', () => {
+    const { after } = failsAt(of('pending'), 'unavailable', late);
+    const during = transition(after, input('unavailable', late + 200_000), context({ upstreamUp: false }));
+    expect(during).toMatchObject({ change: null, unansweredSince: null });
+  });
 });
 
 describe('what a change takes over', () => {
@@ -166,7 +183,17 @@ describe('after finality', () => {
 
   it('the same again is silent, and was the last question', () => {
     const outcome = transition(settled, observation('finalized', 10), recheck);
-    expect(outcome).toEqual({ change: null, watched: false, becameStuck: false });
+    expect(outcome).toMatchObject({ change: null, watched: false });
+  });
+
+  it('after a correction it is asked about until it reads Finalized again, or to its deadline', () => {
+    const first = transition(settled, observation('error', 10), recheck);
+    expect(first.watched).toBe(true);
+    const errored = applied(settled, first, 10);
+    expect(transition(errored, observation('error', 20), recheck)).toMatchObject({ change: null, watched: true });
+    const back = transition(errored, observation('finalized', 20), recheck);
+    expect([cell(back), back.watched]).toEqual(['corrected', false]);
+    expect(transition(errored, observation('error', DEADLINE), recheck).watched).toBe(false);
   });
 
   it('other hashes are told as a correction, and replace the old ones', () => {

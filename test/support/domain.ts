@@ -70,6 +70,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     trackedAt: 0,
     finalizedAt: null,
     polledAt: null,
+    unansweredSince: null,
     polls: 0,
     outageMsBefore: 0,
     stuck: false,
@@ -83,7 +84,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
 }
 
 export function context(fields: Partial<TransitionContext> = {}): TransitionContext {
-  return { outageMs: 0, upstreamUp: true, recheck: false, ...fields };
+  return { now: Number.MAX_SAFE_INTEGER, outageMs: 0, upstreamUp: true, recheck: false, ...fields };
 }
 
 const pendingText = JSON.stringify(envelope());
@@ -110,7 +111,8 @@ export function observation(verdict: VerdictName | Verdict, at: number, submissi
 
 /** What the ledger makes of an outcome. */
 export function applied(before: Submission, outcome: Outcome, at: number): Submission {
-  const after = { ...before, watched: outcome.watched, stuck: before.stuck || outcome.becameStuck, polledAt: at };
+  const { watched, becameStuck, unansweredSince } = outcome;
+  const after = { ...before, watched, stuck: before.stuck || becameStuck, unansweredSince, polledAt: at };
   const { change } = outcome;
   if (!change) return after;
   const { status, upstreamState, error, answer } = change;

@@ -1,16 +1,22 @@
 import { systemClock } from '../../src/clock.ts';
 import type { Clock } from '../../src/monitor/ports.ts';
 
-/** The real clock, except that timers of 100 s and more only go off when a test says so. */
+/** The real clock, except that long timers only go off when a test says so. */
 export class HeldClock implements Clock {
   readonly #held = new Map<() => void, number>();
+  readonly #fromMs: number;
+
+  /** Timers of so many milliseconds and more are held. */
+  constructor(fromMs = 100_000) {
+    this.#fromMs = fromMs;
+  }
 
   now(): number {
     return systemClock.now();
   }
 
   after(delayMs: number, run: () => void): () => void {
-    if (delayMs < 100_000) return systemClock.after(delayMs, run);
+    if (delayMs < this.#fromMs) return systemClock.after(delayMs, run);
     this.#held.set(run, delayMs);
     return () => this.#held.delete(run);
   }

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
 import { type App, startApp } from '../../src/app.ts';
 import { systemClock } from '../../src/clock.ts';
-import { loadConfig } from '../../src/config.ts';
+import { type Config, loadConfig, type UpstreamConfig } from '../../src/config.ts';
 import type { Clock } from '../../src/monitor/ports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 
@@ -21,6 +21,13 @@ type AppSetting = {
   host?: string;
   port?: number;
   clock?: Clock;
+  limits?: Partial<Config['limits']>;
+  corsOrigins?: string[];
+  adminToken?: string;
+  /** More about the upstream: its bearer, its paths, its timeout. */
+  upstream?: Partial<UpstreamConfig>;
+  users?: Config['users'];
+  logLevel?: string;
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
 };
@@ -31,17 +38,27 @@ export function openApp(setting: AppSetting): Promise<App> {
   const { config } = loadConfig({
     env: { DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key', DAWATCH_DATABASE: database },
   });
-  const upstream = { ...config.upstreams.default, budget: { requests: 5_000, per_s: 1, concurrency: 64 } };
+  const budget = { requests: 5_000, per_s: 1, concurrency: 64 };
+  const upstream = { ...config.upstreams.default, budget, ...setting.upstream };
   return startApp({
     config: {
       ...config,
-      server: { host, port, shutdown_s: 2 },
-      auth: { api_key: apiKey ?? undefined },
+      server: {
+        ...config.server,
+        host,
+        port,
+        shutdown_s: 2,
+        ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
+      },
+      // Tests are full of wrong credentials, all from one address.
+      limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
+      auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
+      users: setting.users ?? config.users,
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: NOWHERE } }),
       pacing: { min_interval_s: 0.02, max_interval_s: 0.1 },
       breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
     },
-    log: pino({ level: 'info' }, { write: setting.onLog ?? (() => undefined) }),
+    log: pino({ level: setting.logLevel ?? 'info' }, { write: setting.onLog ?? (() => undefined) }),
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
     onNewKey: setting.onNewKey ?? (() => undefined),

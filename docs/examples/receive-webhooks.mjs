@@ -1,0 +1,22 @@
+// Receives webhooks on port 3000 and answers only those that are genuine: node receive-webhooks.mjs
+import { createServer } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { verifyWebhook, WebhookVerificationError } from 'dawatch/client';
+
+// While a secret is rotated, both are accepted: DAWATCH_WEBHOOK_SECRET="whsec_new whsec_old".
+const secret = process.env.DAWATCH_WEBHOOK_SECRET.split(' ');
+const seen = new Set();
+
+const server = createServer(async (request, response) => {
+  try {
+    const event = verifyWebhook({ payload: await buffer(request), headers: request.headers, secret });
+    // Delivery is at least once: an id that was seen before is a repeat.
+    if (!seen.has(event.id)) console.log(event.type, event.data.submission?.submission_id ?? event.data.upstream);
+    seen.add(event.id);
+    response.writeHead(204).end();
+  } catch (error) {
+    if (!(error instanceof WebhookVerificationError)) throw error;
+    response.writeHead(400).end(error.problem);
+  }
+});
+server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log('listening', server.address().port));

@@ -1,0 +1,26 @@
+/**
+ * How long to wait before another try, after so many failures in a row:
+ *
+ *     failures    1       2       3       4       …  7 and more
+ *     at most     0.5 s   1 s     2 s     4 s        30 s
+ *
+ * each times 0.5 to 1 by chance, so that clients of a restarted server don't come back all at once.
+ */
+export function retryDelayMs(failures: number, random: () => number): number {
+  const atMostMs = Math.min(30_000, 500 * 2 ** Math.min(failures - 1, 10));
+  return atMostMs * (0.5 + random() / 2);
+}
+
+/** Resolves after `delayMs`, or as soon as `signal` aborts. */
+export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, delayMs);
+    signal?.addEventListener('abort', done);
+  });
+}

@@ -1,0 +1,21 @@
+/** What services import as `dawatch/client`. Needs Node 20 or newer, and nothing else. */
+export { DawatchClient, type DawatchClientOptions } from './client.ts';
+export { ApiError, ConnectionError } from './errors.ts';
+export type { EventOptions, FeedEvent } from './events.ts';
+export {
+  type AuditEntry,
+  type DawatchEvent,
+  type EventSubmission,
+  type HistoryEntry,
+  isFinal,
+  type Submission,
+  type SubmissionEvent,
+  type SubmissionPage,
+  type SubmissionStatus,
+  type SubmissionWithHistory,
+  type Tracked,
+  type TrackOptions,
+  type UpstreamEvent,
+  type User,
+} from './shapes.ts';
+export { verifyWebhook, type WebhookProblem, type WebhookRequest, WebhookVerificationError } from './webhook.ts';

@@ -1,0 +1,109 @@
+/** What dawatch knows of a submission. Everything below `pending` and `failing` is final. */
+export type SubmissionStatus =
+  | 'tracking'
+  | 'pending'
+  | 'failing'
+  | 'finalized'
+  | 'failed'
+  | 'unknown'
+  | 'rejected'
+  | 'expired'
+  | 'cancelled';
+
+const OPEN: readonly SubmissionStatus[] = ['tracking', 'pending', 'failing'];
+
+/** Whether a status never changes any more. */
+export function isFinal(status: SubmissionStatus): boolean {
+  return !OPEN.includes(status);
+}
+
+/** A submission as the HTTP interface shows it. Times are ISO 8601 in UTC. */
+export type Submission = {
+  submission_id: string;
+  /** Which of the configured upstreams has it. */
+  upstream: string;
+  status: SubmissionStatus;
+  /** The upstream's own `state`, as it came. */
+  upstream_state: string | null;
+  /** The upstream's own `data`, as it came; integers too large for a JSON number are strings. */
+  data: Record<string, unknown> | null;
+  error: string | null;
+  tracked_at: string;
+  /** When dawatch first saw it final. */
+  finalized_at: string | null;
+  /** Until when it may become final; moves by the time that the upstream is out. */
+  deadline_at: string;
+  /** Requests that were made for it. */
+  polls: number;
+  metadata: Record<string, unknown> | null;
+};
+
+/** One change of a submission. */
+export type HistoryEntry = {
+  /** Counts over all submissions. */
+  seq: number;
+  at: string;
+  status: SubmissionStatus;
+  previous_status: SubmissionStatus | null;
+  upstream_state: string | null;
+  data: Record<string, unknown> | null;
+  error: string | null;
+};
+
+/** `history`: one entry per change, oldest first. */
+export type SubmissionWithHistory = Submission & { history: HistoryEntry[] };
+
+/** `submissions`: newest first. `next_cursor`: for the next page; null at the end. */
+export type SubmissionPage = { submissions: Submission[]; next_cursor: string | null };
+
+/** `submissions`: in the order of the request, each once. */
+export type Tracked = { accepted: number; already_tracked: number; submissions: Submission[] };
+
+export type TrackOptions = {
+  /** Which of the configured upstreams; "default" if absent. */
+  upstream?: string;
+  /** Until when it may become final, ISO 8601. */
+  deadline?: string;
+  /** Anything you want back with it, up to 4 KiB of JSON. */
+  metadata?: Record<string, unknown>;
+};
+
+/** A user as the upstream has it, whatever its fields. */
+export type User = Record<string, unknown>;
+
+/** One lookup of users. */
+export type AuditEntry = {
+  seq: number;
+  at: string;
+  /** Name of the credential. */
+  caller: string;
+  action: string;
+  outcome: string;
+  detail: string | null;
+  /** The e-mail address asked for, as a keyed hash: the same for the same address. */
+  email_hash: string | null;
+  email_masked: string | null;
+};
+
+/** A submission as it was at the moment of an event; `deadline_at` as it was set. */
+export type EventSubmission = Omit<Submission, 'polls'>;
+
+/** What happened to a submission. */
+export type SubmissionEvent = {
+  /** Stable: who has seen it may drop the event. */
+  id: string;
+  type: `submission.${'finalized' | 'failing' | 'recovered' | 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled' | 'stuck' | 'corrected'}`;
+  timestamp: string;
+  data: { submission: EventSubmission; previous_status: SubmissionStatus };
+};
+
+/** What happened to an upstream. */
+export type UpstreamEvent = {
+  id: string;
+  type: `upstream.${'down' | 'up' | 'unauthorized'}`;
+  timestamp: string;
+  data: { upstream: string };
+};
+
+/** What webhooks and the live feed tell. A newer server may send types that are not listed here: pass those over. */
+export type DawatchEvent = SubmissionEvent | UpstreamEvent;

@@ -1,0 +1,25 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+
+const PREFLIGHT_HEADERS = {
+  'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
+  'access-control-allow-headers': 'authorization, content-type, last-event-id, x-api-key',
+  'access-control-max-age': '600',
+} as const;
+const EXPOSED = 'ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after';
+
+/**
+ * Lets pages of exactly these origins read answers. Without any, no answer says a word about origins. Cookies are never
+ * allowed: a page shows its token itself.
+ */
+export function addCors(app: FastifyInstance, origins: readonly string[]): void {
+  if (origins.length === 0) return;
+  const allowed = new Set(origins);
+  app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
+    reply.header('vary', 'Origin');
+    const { origin } = request.headers;
+    if (origin === undefined || !allowed.has(origin)) return undefined;
+    reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED });
+    const isPreflight = request.method === 'OPTIONS' && 'access-control-request-method' in request.headers;
+    return isPreflight ? reply.code(204).headers(PREFLIGHT_HEADERS).send() : undefined;
+  });
+}

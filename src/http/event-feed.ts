@@ -1,0 +1,111 @@
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { FastifyBaseLogger } from 'fastify';
+import type { Clock } from '../monitor/ports.ts';
+import type { EventFilter } from './event-filter.ts';
+import { FeedReader, toFrame } from './feed-reader.ts';
+import type { EventLog } from './ports.ts';
+
+const HEARTBEAT_MS = 15_000;
+/** Events read at once; readers get a heartbeat at once. In between everything else has its turn. */
+const PAGE = 100;
+const SLICE = 500;
+
+/** Everybody who reads the live feed. A new event is read from the log once and made into bytes once, for all of them. */
+export class EventFeed {
+  readonly #deps: { events: EventLog; clock: Clock; log: FastifyBaseLogger };
+  readonly #readers = new Set<FeedReader>();
+  readonly #live = new Set<FeedReader>();
+  /** The newest event that was told to everybody who is live. */
+  #position = 0;
+  #isScheduled = false;
+  #isClosed = false;
+  #cancelHeartbeat: (() => void) | undefined;
+  readonly #unlisten: () => void;
+
+  constructor(deps: { events: EventLog; clock: Clock; log: FastifyBaseLogger }) {
+    this.#deps = deps;
+    this.#unlisten = deps.events.onAppended(() => this.#schedule());
+  }
+
+  /** The body of a response: everything after `position` that passes the filter, for as long as the client stays. */
+  open(reading: { position: number; filter: EventFilter; response: ServerResponse }): Readable {
+    const reader = new FeedReader({
+      ...reading,
+      log: this.#deps.events,
+      onCaughtUp: (caughtUp) => this.#join(caughtUp),
+      onFailed: (error) => this.#deps.log.error({ err: error }, 'feed.failed'),
+    });
+    this.#readers.add(reader);
+    reader.once('close', () => {
+      this.#readers.delete(reader);
+      this.#live.delete(reader);
+    });
+    if (this.#isClosed) reader.end();
+    else this.#cancelHeartbeat ??= this.#deps.clock.after(HEARTBEAT_MS, () => this.#beat());
+    return reader;
+  }
+
+  /** Ends every stream. Idempotent. */
+  close(): void {
+    this.#isClosed = true;
+    this.#unlisten();
+    this.#cancelHeartbeat?.();
+    for (const reader of this.#readers) reader.end();
+  }
+
+  #join(reader: FeedReader): void {
+    // With others there already, what it has beyond them comes to it once more; it passes that over.
+    if (this.#live.size === 0) this.#position = reader.position;
+    this.#live.add(reader);
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#live.size === 0) return;
+    this.#isScheduled = true;
+    this.#deps.clock.after(0, () => {
+      this.#isScheduled = false;
+      if (this.#isClosed) return;
+      try {
+        this.#tellNews();
+      } catch (error) {
+        // They come back, and are told then what is wrong.
+        for (const reader of this.#live) reader.end();
+        this.#deps.log.error({ err: error }, 'feed.failed');
+      }
+    });
+  }
+
+  #tellNews(): void {
+    const events = this.#deps.events.after(this.#position, PAGE);
+    for (const event of events) {
+      let made: Buffer | undefined;
+      const frame = () => {
+        made ??= toFrame(event);
+        return made;
+      };
+      for (const reader of this.#live) if (!reader.tell(event, frame)) this.#live.delete(reader);
+      this.#position = event.seq;
+    }
+    if (events.length > 0) this.#schedule();
+  }
+
+  /** In slices: with thousands of readers the rest of the server must not wait for all of them. */
+  #beat(): void {
+    const readers = [...this.#readers];
+    const slice = (from: number) => {
+      for (const reader of readers.slice(from, from + SLICE)) if (!reader.beat()) this.#dropped(reader);
+      const next = from + SLICE;
+      const isThrough = next >= readers.length;
+      if (isThrough && this.#readers.size === 0) this.#cancelHeartbeat = undefined;
+      else if (isThrough) this.#cancelHeartbeat = this.#deps.clock.after(HEARTBEAT_MS, () => this.#beat());
+      else this.#cancelHeartbeat = this.#deps.clock.after(0, () => slice(next));
+    };
+    slice(0);
+  }
+
+  #dropped(reader: FeedReader): void {
+    this.#live.delete(reader);
+    this.#deps.log.warn({ seq: reader.position, waiting_bytes: reader.waitingBytes }, 'feed.reader_dropped');
+  }
+}

@@ -1,0 +1,91 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import { jsonSchemaTransform } from 'fastify-type-provider-zod';
+import { completeOperation, PROBLEM_COMPONENTS, RATE_LIMIT_HEADERS } from './openapi-answers.ts';
+
+const DESCRIPTION = `Watches data-availability submissions until they are final.
+
+Show a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role decides: **service** for submissions, **user** for
+looking up one user, **admin** for everything. Every error is a problem document (RFC 9457). Times are ISO 8601 in UTC.`;
+
+const TAGS = [
+  { name: 'submissions', description: 'Track submissions, look at them, wait for them, stop them' },
+  { name: 'events', description: 'What happens, as it happens' },
+  { name: 'users', description: "The upstream's users; every lookup is audited" },
+  { name: 'operations', description: 'For whoever runs dawatch' },
+];
+
+const SECURITY_SCHEMES = {
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'x-api-key',
+    description: 'A token of `dawatch token create`, or DAWATCH_API_KEY',
+  },
+  bearer: { type: 'http', scheme: 'bearer', description: 'The same as a bearer token' },
+} as const;
+
+/** Before the first route: the document is made of the schemas that the routes validate with. */
+export async function addOpenapi(app: FastifyInstance, version: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'dawatch',
+        version,
+        summary: 'Watches data-availability submissions',
+        description: DESCRIPTION,
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/', description: 'This server' }],
+      tags: TAGS,
+      components: { securitySchemes: SECURITY_SCHEMES },
+      security: [{ apiKey: [] }, { bearer: [] }],
+    },
+    transform: jsonSchemaTransform,
+    transformObject: (document) => ('openapiObject' in document ? complete(document.openapiObject) : {}),
+  });
+}
+
+type Operations = Record<string, Parameters<typeof completeOperation>[1] & { tags?: string[] }>;
+
+/** What every route may answer stands here once, not in each of them. */
+function complete<D extends { tags?: { name: string }[]; components?: object; paths?: object }>(document: D): D {
+  const used = new Set<string>();
+  for (const [path, operations] of Object.entries((document.paths ?? {}) as unknown as Record<string, Operations>))
+    for (const operation of Object.values(operations)) {
+      completeOperation(path, operation);
+      for (const tag of operation.tags ?? []) used.add(tag);
+    }
+  return {
+    ...document,
+    tags: (document.tags ?? []).filter(({ name }) => used.has(name)),
+    components: { ...document.components, ...PROBLEM_COMPONENTS, headers: RATE_LIMIT_HEADERS },
+  };
+}
+
+/** What Swagger UI needs: its own scripts and styles, pictures within those, and the document. Nothing from elsewhere. */
+const DOCS_CSP = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** The page at /docs. */
+export async function registerDocs(app: FastifyInstance): Promise<void> {
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.header('content-security-policy', DOCS_CSP);
+  });
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    theme: { title: 'dawatch' },
+    // Without the bar on top, which would load any other document.
+    uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
+  });
+}

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { isObject, parseJson } from '../monitor/envelope.ts';
+
+/** A user as the upstream keeps them, every field as it came. */
+export type UserRecord = Record<string, unknown>;
+
+/** What is in an answer with HTTP 200. */
+export type Normalised<T> = { kind: 'found'; value: T } | { kind: 'not_found' } | { kind: 'malformed'; detail: string };
+
+/**
+ * The five fields of the interface. An integer too long for a JavaScript number comes as the string of its digits; null is
+ * how the upstream writes that there is none.
+ */
+const recordSchema = z.looseObject({
+  id: z.string().nullish(),
+  name: z.string().nullish(),
+  email: z.string().nullish(),
+  app_id: z.union([z.int(), z.string().regex(/^-?\d{16,}$/)]).nullish(),
+  assigned_wallet: z.string().nullish(),
+});
+/** Two are known. */
+const MAX_WRAPPINGS = 3;
+const FIELDS = Object.keys(recordSchema.shape);
+
+/** One user: the bare record, or wrapped in `data`. */
+export function normaliseUser(text: string): Normalised<UserRecord> {
+  const content = unwrap(parseJson(text));
+  if (content.kind !== 'found') return content;
+  return toRecord(content.value);
+}
+
+/** A listing: an array, bare or wrapped in `data` or `results`, that one bare or in `Ok`. One bad record spoils it. */
+export function normaliseUsers(text: string, limit: number): Normalised<UserRecord[]> {
+  const content = unwrap(parseJson(text));
+  // "Not found" of a whole listing is the upstream's way to say that its database failed.
+  if (content.kind === 'not_found') return malformed('a failure with HTTP 200');
+  if (content.kind === 'malformed') return content;
+  if (!Array.isArray(content.value)) return malformed('not a list of users');
+  const users: UserRecord[] = [];
+  for (const item of content.value.slice(0, limit)) {
+    const record = toRecord(item);
+    if (record.kind !== 'found') return malformed('a record in the list is no user');
+    users.push(record.value);
+  }
+  return { kind: 'found', value: users };
+}
+
+/** Takes the wrappings off: {"state","message","data"}, {"results"}, {"data"}, and within them {"Ok"} or {"Err"}. */
+function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): Normalised<unknown> {
+  if (body === undefined) return malformed('no JSON');
+  if (wrappingsLeft < 0) return malformed('wrapped too often');
+  if (!isObject(body)) return { kind: 'found', value: body };
+  if ('Err' in body) return malformed('a failure with HTTP 200');
+  if ('Ok' in body && !isRecord(body)) return unwrap(body.Ok, wrappingsLeft - 1);
+  const { state, data, results, error } = body;
+  if (isRecord(body) && !(typeof state === 'string' && isObject(data))) return { kind: 'found', value: body };
+  if (saysNotFound(body)) return { kind: 'not_found' };
+  if (state === 'ERROR' || (error !== undefined && error !== null)) return malformed('a failure with HTTP 200');
+  const content = data ?? results;
+  return content === undefined || content === null
+    ? malformed('nothing that the interface knows')
+    : unwrap(content, wrappingsLeft - 1);
+}
+
+/** The interface has no code for "not found": this text is all the upstream gives, with HTTP 500. */
+export function saysNotFound(body: unknown): boolean {
+  return isObject(body) && typeof body.error === 'string' && body.error.trim().toLowerCase() === 'record not found';
+}
+
+function isRecord(body: Record<string, unknown>): boolean {
+  return FIELDS.some((field) => Object.hasOwn(body, field));
+}
+
+function toRecord(value: unknown): Normalised<UserRecord> {
+  if (!isObject(value) || !isRecord(value)) return malformed('not a user');
+  const parsed = recordSchema.safeParse(value);
+  if (!parsed.success) return malformed(`a user whose ${parsed.error.issues[0]?.path.join('.')} is of another type`);
+  return canBeWritten(value) ? { kind: 'found', value } : malformed('nested too deeply');
+}
+
+/** What is nested a hundred thousand levels deep can be read, but not be written again. */
+function canBeWritten(value: unknown): boolean {
+  try {
+    return JSON.stringify(value) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function malformed(detail: string): { kind: 'malformed'; detail: string } {
+  return { kind: 'malformed', detail };
+}

@@ -1,0 +1,101 @@
+import { errors, Pool } from 'undici';
+import type { Answer } from '../monitor/classify.ts';
+
+export type UpstreamPoolOptions = {
+  /** Base address; a path in it is kept as a prefix. */
+  url: string;
+  /** The most connections, and so the most requests at once. */
+  connections: number;
+  /** For one whole call, from connecting to the last byte of the body. */
+  timeoutMs: number;
+  now: () => number;
+};
+
+/** `path` begins with a slash, below the base address. */
+type Question = { path: string; headers: Record<string, string>; body?: string | undefined };
+
+/** Far above any real answer; a larger body is cut off unread. */
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Asks one upstream within limits: credentials travel in headers only, redirects are not followed, a failure is an answer too. */
+export class UpstreamPool {
+  readonly #options: UpstreamPoolOptions;
+  readonly #pool: Pool;
+  readonly #prefix: string;
+
+  constructor(options: UpstreamPoolOptions) {
+    this.#options = options;
+    const url = new URL(options.url);
+    this.#prefix = url.pathname.replace(/\/+$/, '');
+    // The deadline below covers the whole call; undici's own timeouts each cover a part and would only blur the reason.
+    const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: options.timeoutMs } };
+    this.#pool = new Pool(url.origin, { connections: options.connections, pipelining: 1, ...timeouts });
+  }
+
+  /** Never rejects. */
+  async get({ path, headers, body }: Question): Promise<Answer> {
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), this.#options.timeoutMs);
+    try {
+      const response = await this.#pool.request({
+        method: 'GET',
+        path: `${this.#prefix}${path}`,
+        headers,
+        signal: deadline.signal,
+        ...(body !== undefined && { body }),
+      });
+      const text = await readBody(response.body, deadline);
+      if (text === undefined)
+        return { kind: 'failure', reason: 'too_large', detail: `a body of more than ${MAX_BODY_BYTES} bytes` };
+      return {
+        kind: 'response',
+        httpStatus: response.statusCode,
+        retryAfter: header(response.headers['retry-after']),
+        date: header(response.headers.date) ?? new Date(this.#options.now()).toUTCString(),
+        body: text,
+      };
+    } catch (error) {
+      if (deadline.signal.aborted)
+        return { kind: 'failure', reason: 'timeout', detail: `no whole answer within ${this.#options.timeoutMs} ms` };
+      return { kind: 'failure', reason: 'network', detail: describe(error) };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Ends at once; calls under way are answered as failures. */
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+}
+
+type Body = Awaited<ReturnType<Pool['request']>>['body'];
+
+/** Undefined: too large. Then the connection is given up, because the rest of the body may never end. */
+async function readBody(body: Body, call: AbortController): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > MAX_BODY_BYTES) {
+      body.on('error', () => undefined);
+      body.destroy();
+      return undefined;
+    }
+    chunks.push(chunk);
+  }
+  call.signal.throwIfAborted();
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function header(value: string | string[] | undefined): string | null {
+  return (Array.isArray(value) ? value[0] : value) ?? null;
+}
+
+/** What went wrong on the way, without anything that was sent. */
+function describe(error: unknown): string {
+  if (error instanceof errors.ClientDestroyedError) return 'the client was closed';
+  if (!(error instanceof Error)) return 'unknown failure';
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+  return error.message && !error.message.includes(code) ? `${code}: ${error.message}` : error.message || code;
+}

@@ -1,0 +1,97 @@
+import type { Answer } from '../monitor/classify.ts';
+import { parseJson } from '../monitor/envelope.ts';
+import { retryAfterMs } from '../monitor/retry-after.ts';
+import { type Normalised, normaliseUser, normaliseUsers, saysNotFound, type UserRecord } from './normalise-users.ts';
+import type { UpstreamPool } from './pool.ts';
+
+export type UpstreamUsersOptions = {
+  pool: Pick<UpstreamPool, 'get'>;
+  /** Sent with every lookup; undefined: the caller's own Authorization is. */
+  bearer: string | undefined;
+  getPath: string;
+  listPath: string;
+  /** Where the parameters travel; `body` is a JSON body of the GET. */
+  parameters: 'query' | 'body';
+};
+
+/** What a lookup came to. `detail` is for the log: it holds nothing that was sent or answered. */
+export type UserLookup<T> =
+  | { kind: 'found'; value: T }
+  | { kind: 'not_found' }
+  | { kind: 'unauthorized' }
+  | { kind: 'forbidden' }
+  | { kind: 'unavailable'; reason: UnavailableReason; detail: string; retryAfterMs: number | null };
+
+type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'throttled' | 'malformed';
+
+/** Asks one upstream about its users. Never rejects. */
+export class UpstreamUsers {
+  readonly #options: UpstreamUsersOptions;
+
+  constructor(options: UpstreamUsersOptions) {
+    this.#options = options;
+  }
+
+  async getUser(user: { name: string; email: string }, authorization?: string): Promise<UserLookup<UserRecord>> {
+    // The interface has this content type on the lookup of one user even where no body goes with it.
+    const headers = { ...this.#headers(authorization), 'content-type': 'application/json' };
+    const answer = await this.#get(this.#options.getPath, { name: user.name, email: user.email }, headers);
+    return judge(answer, { read: normaliseUser, mayBeUnknown: true });
+  }
+
+  /** Never more than `limit`, whatever the upstream sends. */
+  async listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>> {
+    const headers = this.#headers(authorization);
+    const typed = this.#options.parameters === 'body' ? { ...headers, 'content-type': 'application/json' } : headers;
+    const answer = await this.#get(this.#options.listPath, { limit }, typed);
+    return judge(answer, { read: (text) => normaliseUsers(text, limit), mayBeUnknown: false });
+  }
+
+  #headers(authorization: string | undefined): Record<string, string> {
+    const { bearer } = this.#options;
+    const sent = bearer === undefined ? authorization : `Bearer ${bearer}`;
+    return { accept: 'application/json', ...(sent !== undefined && { authorization: sent }) };
+  }
+
+  #get(path: string, parameters: Record<string, string | number>, headers: Record<string, string>): Promise<Answer> {
+    const { pool, parameters: place } = this.#options;
+    if (place === 'body') return pool.get({ path, headers, body: JSON.stringify(parameters) });
+    const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+    return pool.get({ path: `${path}?${query.join('&')}`, headers });
+  }
+}
+
+/** `mayBeUnknown`: whether "not found" can be meant of what was asked, and not of the path or a database. */
+function judge<T>(answer: Answer, by: { read: (text: string) => Normalised<T>; mayBeUnknown: boolean }): UserLookup<T> {
+  if (answer.kind === 'failure') return unavailable(answer.reason, answer.detail);
+  const wait = retryAfterMs(answer);
+  switch (answer.httpStatus) {
+    case 200: {
+      const content = by.read(answer.body);
+      return content.kind === 'malformed' ? unavailable('malformed', content.detail) : content;
+    }
+    case 401:
+      return { kind: 'unauthorized' };
+    case 403:
+      return { kind: 'forbidden' };
+    case 404:
+      if (by.mayBeUnknown && isOfTheService(answer.body)) return { kind: 'not_found' };
+      break;
+    case 429:
+      return unavailable('throttled', 'HTTP 429', wait);
+    case 500:
+      if (by.mayBeUnknown && saysNotFound(parseJson(answer.body))) return { kind: 'not_found' };
+      break;
+  }
+  return unavailable('http_status', `HTTP ${answer.httpStatus}`, wait);
+}
+
+/** A page, or nothing at all, comes from a proxy or from a path that isn't there; the service says something. */
+function isOfTheService(body: string): boolean {
+  const text = body.trim();
+  return text !== '' && !text.startsWith('<');
+}
+
+function unavailable(reason: UnavailableReason, detail: string, wait: number | null = null) {
+  return { kind: 'unavailable' as const, reason, detail, retryAfterMs: wait };
+}

@@ -1,0 +1,164 @@
+import { join } from 'node:path';
+import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
+import { ConnectionError, DawatchClient, type DawatchEvent, type FeedEvent } from '../../src/client/index.ts';
+import type { EventBody } from '../../src/monitor/event-body.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { serve } from '../support/upstream-server.ts';
+
+const app = useAppWithSandbox();
+const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
+const count = (to: number) => Array.from({ length: to }, (_, index) => index + 1);
+
+type Options = NonNullable<Parameters<DawatchClient['events']>[0]>;
+
+/** Reads until it was told so many events. */
+async function take(events: AsyncIterable<FeedEvent>, many: number): Promise<FeedEvent[]> {
+  const told: FeedEvent[] = [];
+  for await (const event of events) if (told.push(event) >= many) break;
+  return told;
+}
+
+/** Reads in the background until it is stopped. */
+function listen(at: DawatchClient, options: Options = {}) {
+  const stop = new AbortController();
+  const told: FeedEvent[] = [];
+  const errors: Error[] = [];
+  const reading = (async () => {
+    const onRetry: Options['onRetry'] = ({ error }) => void errors.push(error);
+    for await (const event of at.events({ ...options, signal: stop.signal, onRetry })) told.push(event);
+  })();
+  onTestFinished(() => stop.abort());
+  const has = (many: number) =>
+    vi.waitFor(() => expect(told.length).toBeGreaterThanOrEqual(many), { timeout: 15_000, interval: 5 });
+  return { told, errors, has, stop: () => stop.abort(), reading };
+}
+
+it('has the types of what the server tells', () => {
+  expectTypeOf<EventBody>().toExtend<DawatchEvent>();
+  expectTypeOf<DawatchEvent>().toExtend<EventBody>();
+});
+
+it('tells what becomes of a submission', async () => {
+  const id = app.submit();
+  await client().track([id], { metadata: { order: 7 } });
+  const [event] = await take(client().events({ after: 0, submissionId: id, types: ['submission.finalized'] }), 1);
+  expect(event).toMatchObject({
+    id: expect.stringMatching(/^evt_/),
+    seq: expect.any(Number),
+    type: 'submission.finalized',
+    data: { submission: { submission_id: id, status: 'finalized', metadata: { order: 7 } } },
+  });
+});
+
+it('begins with what happens from now on', async () => {
+  await client().track(['before'], { upstream: 'other' });
+  await client().cancel('before');
+  const listener = listen(client(), { types: ['submission.cancelled'] });
+  for (let index = 0; listener.told.length === 0; index += 1) {
+    await client().track([`now-${index}`], { upstream: 'other' });
+    await client().cancel(`now-${index}`);
+  }
+  const [first] = listener.told;
+  expect(first?.data).toMatchObject({ submission: { submission_id: expect.stringMatching(/^now-/) } });
+});
+
+it('goes on through cut connections without gap or repeat', async () => {
+  const proxy = await startCuttingProxy(app.url);
+  const listener = listen(client(proxy.url), { after: 0 });
+  await listener.has(1);
+  const ids = Array.from({ length: 60 }, (_, index) => `cut-${index}`);
+  await client().track(ids, { upstream: 'other' });
+  for (const [index, id] of ids.entries()) {
+    if (index % 15 === 7) proxy.cut();
+    await client().cancel(id);
+    if (index % 15 === 11) await listener.has(listener.told.length + 1);
+  }
+  await vi.waitFor(
+    () => expect(listener.told.at(-1)?.data).toMatchObject({ submission: { submission_id: 'cut-59' } }),
+    { timeout: 15_000, interval: 5 },
+  );
+  expect(listener.told.map(({ seq }) => seq)).toEqual(count(listener.told.length));
+  expect(listener.errors.length).toBeGreaterThanOrEqual(3);
+  for (const error of listener.errors) expect(error).toBeInstanceOf(ConnectionError);
+});
+
+it('goes on through a restart of the server without gap or repeat', async () => {
+  const sandbox = await startSandbox({ options: { speed: 200 } });
+  onTestFinished(() => sandbox.close());
+  const setting = { database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url };
+  const before = await openApp(setting);
+  const listener = listen(client(before.url), { after: 0, types: ['submission.finalized'] });
+  const submit = () => Array.from({ length: 10 }, () => sandbox.model.submit('data', Date.now()));
+  const [first, second] = [submit(), submit()];
+  await client(before.url).track(first);
+  await listener.has(5);
+  await client(before.url).track(second);
+  await before.close();
+  const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
+  onTestFinished(() => after.close());
+  await listener.has(20);
+  const told = listener.told.map(({ data }) => 'submission' in data && data.submission.submission_id);
+  expect(told.toSorted()).toEqual([...first, ...second].toSorted());
+  expect(listener.errors.length).toBeGreaterThan(0);
+});
+
+describe('ends', () => {
+  it('when its signal aborts, whatever it does then', async () => {
+    const listener = listen(client());
+    const nowhere = listen(client('http://127.0.0.1:1'));
+    await vi.waitFor(() => expect(nowhere.errors.length).toBeGreaterThan(0), { timeout: 15_000, interval: 5 });
+    listener.stop();
+    nowhere.stop();
+    await Promise.all([listener.reading, nowhere.reading]);
+    expect(await take(client().events({ signal: AbortSignal.abort() }), 1)).toEqual([]);
+  });
+
+  it('its connection when the loop is left', async () => {
+    const proxy = await startCuttingProxy(app.url);
+    await client().track(['left'], { upstream: 'other' });
+    await client().cancel('left');
+    expect(await take(client(proxy.url).events({ after: 0 }), 1)).toMatchObject([{ seq: 1 }]);
+    expect(proxy.connections()).toBe(1);
+  });
+});
+
+describe('throws an ApiError, and tries no more,', () => {
+  it.each<[string, number, string, Options]>([
+    ['for a key that is not accepted', 401, 'nobody', {}],
+    ['for an unknown type', 400, API_KEY, { types: ['submission.done'] }],
+    ['for a position of another ledger', 400, API_KEY, { after: 999_999 }],
+    ['for an id that can be none', 400, API_KEY, { submissionId: 'a b' }],
+  ])('%s', async (_, status, apiKey, options) => {
+    const retries: unknown[] = [];
+    const onRetry = (retry: unknown) => void retries.push(retry);
+    const reading = take(client(app.url, apiKey).events({ ...options, onRetry }), 1);
+    await expect(reading).rejects.toMatchObject({ name: 'ApiError', status });
+    expect(retries).toEqual([]);
+  });
+});
+
+describe('tries again', () => {
+  const EVENT = 'id: 3\ndata: {"id":"evt_3","type":"upstream.up","data":{"upstream":"default"}}\n\n';
+  it.each<[string, number, string, string]>([
+    ['where a proxy says that nobody is there', 502, 'text/html', '<h1>Bad Gateway</h1>'],
+    ['where the server can not do it now', 503, 'application/problem+json', '{"title":"Not possible","detail":"now"}'],
+    ['where it was asked too often', 429, 'application/problem+json', '{"title":"Too many","detail":"requests"}'],
+    ['where something else answers', 200, 'text/html', '<h1>Welcome</h1>'],
+    ['where the stream breaks off in an event', 200, 'text/event-stream', EVENT.slice(0, 20)],
+  ])('%s', async (_, status, type, body) => {
+    const server = await serve((__, response) => {
+      const isFirst = server.requests.length === 1;
+      response.writeHead(isFirst ? status : 200, { 'content-type': isFirst ? type : 'text/event-stream' });
+      if (isFirst) response.end(body);
+      else response.write(EVENT);
+    });
+    const errors: Error[] = [];
+    const events = client(server.url).events({ after: 2, onRetry: ({ error }) => errors.push(error) });
+    expect(await take(events, 1)).toMatchObject([{ seq: 3, id: 'evt_3' }]);
+    expect(errors).toHaveLength(1);
+    expect(server.requests.map(({ headers }) => headers['last-event-id'])).toEqual(['2', '2']);
+  });
+});

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { DawatchClient } from '../../src/client/index.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { serve } from '../support/upstream-server.ts';
+
+const app = useAppWithSandbox();
+const client = (url = app.url) => new DawatchClient({ url, apiKey: API_KEY });
+
+it('resolves with the submission once it is final', async () => {
+  const id = app.submit();
+  await client().track([id]);
+  expect(await client().waitUntilFinal(id)).toMatchObject({ submission_id: id, status: 'finalized' });
+});
+
+it('resolves with the submission as it is when the time is over', async () => {
+  await client().track(['open'], { upstream: 'other' });
+  expect(await client().waitUntilFinal('open', { timeoutMs: 0 })).toMatchObject({ status: 'tracking' });
+  expect(await client().waitUntilFinal('open', { timeoutMs: 30 })).toMatchObject({ status: 'tracking' });
+});
+
+it('waits as many times as it takes, and not at once after an answer that came too early', async () => {
+  const server = await serve((_, response) => {
+    const status = server.requests.length < 4 ? 'pending' : 'finalized';
+    if (server.requests.length === 2) response.destroy();
+    else response.setHeader('content-type', 'application/json').end(JSON.stringify({ status }));
+  });
+  expect(await client(server.url).waitUntilFinal('a')).toMatchObject({ status: 'finalized' });
+  expect(server.requests.map(({ url }) => url)).toEqual(Array(4).fill('/v1/submissions/a/wait?timeout_s=20'));
+});
+
+it('goes on while the server is restarted', async () => {
+  const sandbox = await startSandbox({ options: { speed: 60 } });
+  onTestFinished(() => sandbox.close());
+  const setting = { database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url };
+  const before = await openApp(setting);
+  const id = sandbox.model.submit('data', Date.now());
+  await client(before.url).track([id]);
+  const final = client(before.url).waitUntilFinal(id);
+  await before.close();
+  const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
+  onTestFinished(() => after.close());
+  expect(await final).toMatchObject({ submission_id: id, status: 'finalized' });
+});
+
+describe('rejects', () => {
+  it('at once for what is not tracked', async () => {
+    await expect(client().waitUntilFinal('never')).rejects.toMatchObject({ name: 'ApiError', status: 404 });
+  });
+
+  it('when its signal aborts, with the reason of that', async () => {
+    await client().track(['aborted'], { upstream: 'other' });
+    const stop = new AbortController();
+    const waiting = client().waitUntilFinal('aborted', { signal: stop.signal });
+    stop.abort(new Error('enough'));
+    await expect(waiting).rejects.toThrow('enough');
+    await expect(client().waitUntilFinal('aborted', { signal: stop.signal })).rejects.toThrow('enough');
+  });
+
+  it('where nobody answers until the time is over', async () => {
+    const waiting = client('http://127.0.0.1:1').waitUntilFinal('a', { timeoutMs: 10 });
+    await expect(waiting).rejects.toMatchObject({ name: 'ConnectionError' });
+  });
+});

@@ -1,0 +1,156 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { verifyWebhook, type WebhookRequest } from '../../src/client/webhook.ts';
+
+const NOW = Date.parse('2026-01-02T03:04:05.678Z');
+const SECONDS = Math.floor(NOW / 1_000);
+const secretOf = (key: Buffer) => `whsec_${key.toString('base64')}`;
+const [KEY, OLD_KEY] = [randomBytes(32), randomBytes(24)];
+const EVENT = {
+  id: 'evt_1',
+  type: 'upstream.up',
+  timestamp: '2026-01-02T03:04:05.000Z',
+  data: { upstream: 'größer ✓' },
+};
+const PAYLOAD = JSON.stringify(EVENT);
+
+/** The standard's own words: base64 of HMAC-SHA256 over "id.timestamp.body". */
+function signed(key: Buffer, fields: { id?: string; at?: number | string; payload?: string } = {}) {
+  const { id = 'evt_1', at = SECONDS, payload = PAYLOAD } = fields;
+  return `v1,${createHmac('sha256', key).update(`${id}.${at}.${payload}`, 'utf8').digest('base64')}`;
+}
+
+function request(
+  changes: Partial<WebhookRequest> = {},
+  headers: Record<string, string | undefined> = {},
+): WebhookRequest {
+  return {
+    payload: PAYLOAD,
+    secret: secretOf(KEY),
+    now: NOW,
+    headers: {
+      'webhook-id': 'evt_1',
+      'webhook-timestamp': String(SECONDS),
+      'webhook-signature': signed(KEY),
+      ...headers,
+    },
+    ...changes,
+  };
+}
+
+const at = (seconds: number) => ({
+  'webhook-timestamp': String(seconds),
+  'webhook-signature': signed(KEY, { at: seconds }),
+});
+
+it('verifies the example that the Standard Webhooks libraries test with', () => {
+  const verify = () =>
+    verifyWebhook({
+      payload: '{"test": 2432232314}',
+      secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      headers: {
+        'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+        'webhook-timestamp': '1614265330',
+        'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+      },
+      now: 1_614_265_330_000,
+    });
+  // Genuine, but none of our events.
+  expect(verify).toThrow(expect.objectContaining({ problem: 'invalid_payload' }));
+});
+
+describe('accepts', () => {
+  it.each<[string, WebhookRequest]>([
+    ['a text', request()],
+    ['bytes', request({ payload: Buffer.from(PAYLOAD) })],
+    [
+      'headers in another case',
+      request({
+        headers: Object.fromEntries(
+          Object.entries(request().headers).map(([name, value]) => [name.toUpperCase(), value]),
+        ),
+      }),
+    ],
+    ['headers of fetch', request({ headers: new Headers(request().headers as Record<string, string>) })],
+    ['a secret without its prefix', request({ secret: KEY.toString('base64') })],
+    [
+      'a sender that signs with the old and the new secret',
+      request({ secret: secretOf(KEY) }, { 'webhook-signature': `${signed(OLD_KEY)} ${signed(KEY)}` }),
+    ],
+    [
+      'a receiver that still has the old secret',
+      request({ secret: secretOf(OLD_KEY) }, { 'webhook-signature': `${signed(OLD_KEY)} ${signed(KEY)}` }),
+    ],
+    ['a receiver that has both', request({ secret: [secretOf(OLD_KEY), secretOf(KEY)] })],
+    ['signatures of other versions beside', request({}, { 'webhook-signature': `v1a,abc v2,x ${signed(KEY)}` })],
+    ['the oldest that is tolerated', request({}, at(SECONDS - 300))],
+    ['the newest that is tolerated', request({}, at(SECONDS + 300))],
+    ['an older one where more is tolerated', request({ toleranceS: 1_000 }, at(SECONDS - 1_000))],
+  ])('%s', (_, genuine) => {
+    expect(verifyWebhook(genuine)).toEqual(EVENT);
+  });
+
+  it('what is signed now, by its own clock', () => {
+    expect(verifyWebhook(request({ now: Date.now() }, at(Math.floor(Date.now() / 1_000))))).toEqual(EVENT);
+  });
+});
+
+describe('refuses', () => {
+  const flipped = signed(KEY).replace(/^(v1,.)(.)/, (_, begin, letter) => `${begin}${letter === 'A' ? 'B' : 'A'}`);
+  it.each<[string, string, WebhookRequest]>([
+    ['another body', 'no_match', request({ payload: `${PAYLOAD} ` })],
+    ['another id', 'no_match', request({}, { 'webhook-id': 'evt_2' })],
+    ['another time', 'no_match', request({}, { 'webhook-timestamp': String(SECONDS - 1) })],
+    ['another secret', 'no_match', request({ secret: secretOf(OLD_KEY) })],
+    ['one changed letter', 'no_match', request({}, { 'webhook-signature': flipped })],
+    ['a signature that is cut', 'no_match', request({}, { 'webhook-signature': signed(KEY).slice(0, -1) })],
+    ['a signature with something behind it', 'no_match', request({}, { 'webhook-signature': `${signed(KEY)}A` })],
+    [
+      'a signature of another version',
+      'no_match',
+      request({}, { 'webhook-signature': signed(KEY).replace('v1', 'v2') }),
+    ],
+    ['a signature without a version', 'no_match', request({}, { 'webhook-signature': signed(KEY).slice(3) })],
+    [
+      'signatures with commas between',
+      'no_match',
+      request({}, { 'webhook-signature': `${signed(OLD_KEY)},${signed(KEY)}` }),
+    ],
+    ['garbage', 'no_match', request({}, { 'webhook-signature': 'v1,=== v1, v1 ☃ ,' })],
+    ['one second too old', 'too_old', request({}, at(SECONDS - 301))],
+    ['one second too new', 'too_new', request({}, at(SECONDS + 301))],
+    ['one from 1970', 'too_old', request({}, at(0))],
+    [
+      'an old one with a signature that is wrong, too',
+      'too_old',
+      request({}, { ...at(SECONDS - 301), 'webhook-signature': flipped }),
+    ],
+    ['a time in words', 'invalid_timestamp', request({}, { 'webhook-timestamp': 'now' })],
+    ['a time with a fraction', 'invalid_timestamp', request({}, { 'webhook-timestamp': `${SECONDS}.5` })],
+    ['a time with something behind it', 'invalid_timestamp', request({}, { 'webhook-timestamp': `${SECONDS}x` })],
+    ['no id', 'missing_header', request({}, { 'webhook-id': undefined })],
+    ['no time', 'missing_header', request({}, { 'webhook-timestamp': undefined })],
+    ['no signature', 'missing_header', request({}, { 'webhook-signature': '' })],
+    ['no headers', 'missing_header', request({ headers: {} })],
+    ['no headers of fetch', 'missing_header', request({ headers: new Headers() })],
+    ['an id twice', 'missing_header', request({}, { 'Webhook-Id': 'evt_2' })],
+  ])('%s', (_, problem, forged) => {
+    expect(() => verifyWebhook(forged)).toThrow(expect.objectContaining({ name: 'WebhookVerificationError', problem }));
+  });
+
+  it.each(['', 'null', '[]', '"text"', '{}', '{"type":"a"}', '{"type":', '\u0000'])('the signed body %j', (payload) => {
+    const genuine = request({ payload }, { 'webhook-signature': signed(KEY, { payload }) });
+    expect(() => verifyWebhook(genuine)).toThrow(expect.objectContaining({ problem: 'invalid_payload' }));
+  });
+
+  it.each<[string, Partial<WebhookRequest>]>([
+    ['an empty secret', { secret: '' }],
+    ['the prefix of a secret alone', { secret: 'whsec_' }],
+    ['a secret of 23 bytes', { secret: secretOf(randomBytes(23)) }],
+    ['a secret that is no base64', { secret: `${secretOf(KEY)}!` }],
+    ['no secret', { secret: [] }],
+    ['parsed JSON', { payload: EVENT as never }],
+  ])('%s as a mistake of the program', (_, changes) => {
+    expect(() => verifyWebhook(request(changes))).toThrow(TypeError);
+  });
+});

@@ -1,0 +1,129 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { pino } from 'pino';
+import { expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { EventFeed } from '../../src/http/event-feed.ts';
+import type { EventRecord } from '../../src/monitor/event-body.ts';
+import type { Clock } from '../../src/monitor/ports.ts';
+import { HeldClock } from '../support/held-clock.ts';
+
+/** Events kept in memory; counts how often they are read. */
+function openLog() {
+  const events: EventRecord[] = [];
+  const listeners = new Set<() => void>();
+  const log = {
+    reads: 0,
+    add(): void {
+      const seq = events.length + 1;
+      events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', upstream: 'default' });
+      for (const listener of listeners) listener();
+    },
+    newestSeq: () => events.length,
+    after(seq: number, limit: number): EventRecord[] {
+      log.reads += 1;
+      return events.slice(seq, seq + limit);
+    },
+    onAppended(listener: () => void): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+  return log;
+}
+
+const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock) =>
+  new EventFeed({ events, clock, log: pino({ enabled: false }) });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
+
+/** Reads in the background. */
+function read(feed: EventFeed, position: number): { text: () => string } {
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  let text = '';
+  feed.open({ position, filter: () => true, response }).on('data', (chunk) => {
+    text += chunk;
+  });
+  return { text: () => text };
+}
+
+it('reads a new event once for all its readers, and nothing for nobody', async () => {
+  const log = openLog();
+  const feed = openFeed(log);
+  log.add();
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(log.reads).toBe(0);
+  const readers = Array.from({ length: 100 }, () => read(feed, 1));
+  await until(() => expect(log.reads).toBe(100));
+  for (const seq of [2, 3, 4]) {
+    const before = log.reads;
+    log.add();
+    await until(() => {
+      for (const { text } of readers)
+        expect(text()).toContain(`id: ${seq}\nevent: upstream.up\ndata: {"id":"evt_${seq}"`);
+    });
+    // The event, and that there is nothing behind it.
+    expect(log.reads - before).toBeLessThanOrEqual(2);
+  }
+  feed.close();
+});
+
+it('leaves out nothing and repeats nothing when a reader catches up before the others are told', async () => {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const seqs = (reader: { text(): string }) => [...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => seq);
+  log.add();
+  const live = read(feed, 1);
+  await until(() => expect(log.reads).toBe(1));
+  log.add();
+  const late = read(feed, 0);
+  // It has both by now, and found nothing behind them.
+  await until(() => expect(log.reads).toBe(3));
+  expect([seqs(live), seqs(late)]).toEqual([[], ['1', '2']]);
+  clock.fire(0);
+  log.add();
+  clock.fire(0);
+  await until(() =>
+    expect([seqs(live), seqs(late)]).toEqual([
+      ['2', '3'],
+      ['1', '2', '3'],
+    ]),
+  );
+  feed.close();
+});
+
+it('goes through a long log in pages, between which others have their turn', async () => {
+  const log = openLog();
+  for (let index = 0; index < 1_000; index += 1) log.add();
+  const feed = openFeed(log);
+  const reader = read(feed, 0);
+  let turns = 0;
+  await until(() => {
+    turns += 1;
+    expect(reader.text()).toContain('id: 1000\n');
+  });
+  expect(log.reads).toBeGreaterThanOrEqual(10);
+  expect(turns).toBeGreaterThan(1);
+  expect([...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => Number(seq))).toEqual(
+    Array.from({ length: 1_000 }, (_, index) => index + 1),
+  );
+  feed.close();
+});
+
+it('ends its readers when the log can not be read, and goes on with those who come after', async () => {
+  const log = openLog();
+  const feed = openFeed(log);
+  const { after } = log;
+  const reader = read(feed, 0);
+  await until(() => expect(log.reads).toBe(1));
+  log.after = () => {
+    throw new Error('the disk failed');
+  };
+  log.add();
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  log.after = after;
+  const second = read(feed, 0);
+  await until(() => expect(second.text()).toContain('id: 1\nevent'));
+  expect(reader.text()).not.toContain('event');
+  feed.close();
+});

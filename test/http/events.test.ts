@@ -1,0 +1,211 @@
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { readEvents } from '../support/event-reader.ts';
+import { HeldClock } from '../support/held-clock.ts';
+import { call, pathOf, post, problemOf } from '../support/http-calls.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const HEARTBEAT_MS = 15_000;
+const clock = new HeldClock(HEARTBEAT_MS);
+const app = useAppWithSandbox({ clock });
+
+const track = (submission_ids: string[], fields = {}) => post(app.url, { submission_ids, ...fields });
+const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
+/** Tracked where nobody answers, so that it only ends by a cancel. */
+const open = (...ids: string[]) => track(ids, { upstream: 'other' });
+const seqs = (told: readonly { seq: number }[]) => told.map(({ seq }) => seq);
+const count = (from: number, to: number) =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
+
+/** Where the log ends now. Nothing else happens by itself: the outage of "other" is over with the first test. */
+async function newest(): Promise<number> {
+  const reader = await readEvents(app.url);
+  reader.cut();
+  return reader.position();
+}
+
+beforeAll(async () => {
+  await open('outage');
+  await vi.waitFor(async () => expect((await call(app.url, '/readyz')).text).toContain('"down"'), { timeout: 15_000 });
+});
+
+it('tells what happens as it happens, beginning now', async () => {
+  const before = await newest();
+  const reader = await readEvents(app.url);
+  expect(reader.response.headers).toMatchObject({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+  expect(reader.position()).toBe(before);
+  await open('live');
+  await cancel('live');
+  await reader.has(1);
+  expect(reader.told).toMatchObject([
+    {
+      seq: before + 1,
+      type: 'submission.cancelled',
+      body: { data: { previous_status: 'tracking', submission: { submission_id: 'live', status: 'cancelled' } } },
+    },
+  ]);
+});
+
+it('resumes from every position without gap or repeat, while submissions finalize and connections are cut', async () => {
+  const begin = await newest();
+  const ids = Array.from({ length: 40 }, app.submit);
+  const last = begin + ids.length;
+  await track(ids);
+  const whole = await readEvents(app.url, `?after=${begin}`);
+  const pieces: number[] = [];
+  for (let after = begin; after < last; after = pieces.at(-1) ?? after) {
+    const reader = await readEvents(app.url, '?after=0', { 'last-event-id': String(after) });
+    await reader.has(1);
+    reader.cut();
+    await reader.ended;
+    pieces.push(...seqs(reader.told));
+  }
+  await whole.reaches(last);
+  expect(pieces).toEqual(count(begin + 1, last));
+  expect(seqs(whole.told)).toEqual(pieces);
+  expect(whole.told.map(({ body }) => body.type)).toEqual(ids.map(() => 'submission.finalized'));
+  const told = whole.told.map(({ body }) => 'submission' in body.data && body.data.submission.submission_id);
+  expect(told.toSorted()).toEqual(ids.toSorted());
+  const resumed = await Promise.all(count(begin, last).map((after) => readEvents(app.url, `?after=${after}`)));
+  await Promise.all(resumed.map((reader) => reader.reaches(last)));
+  for (const [index, reader] of resumed.entries()) expect(reader.told).toEqual(whole.told.slice(index));
+});
+
+it('tells two readers the same, and one who comes from far behind what both were told', async () => {
+  const begin = await newest();
+  const readers = [await readEvents(app.url), await readEvents(app.url)];
+  const ids = Array.from({ length: 250 }, (_, index) => `many-${index}`);
+  await open(...ids);
+  readers.push(await readEvents(app.url, '?after=0'));
+  for (const id of ids) await cancel(id);
+  for (const reader of readers) await reader.reaches(begin + ids.length);
+  const [first, second, late] = readers.map(({ told }) => told);
+  expect(seqs(first ?? [])).toEqual(count(begin + 1, begin + ids.length));
+  expect(second).toEqual(first);
+  expect(late?.slice(begin)).toEqual(first);
+  expect(seqs(late ?? [])).toEqual(count(1, begin + ids.length));
+});
+
+describe('filters', () => {
+  it.each<[string, string, string[]]>([
+    ['one type', '?type=submission.cancelled', ['cancelled x', 'cancelled y']],
+    ['a type of which there is nothing', '?type=submission.corrected', []],
+    ['every type', '?type=submission.*,upstream.*', ['cancelled x', 'cancelled y']],
+    [
+      'types, repeated and with commas',
+      '?type=upstream.up&type=submission.stuck,submission.*',
+      ['cancelled x', 'cancelled y'],
+    ],
+    ['events of upstreams', '?type=upstream.*', []],
+    ['one submission', '?submission_id=y', ['cancelled y']],
+    ['one submission and a type', '?submission_id=y&type=submission.failed', []],
+    ['a submission that is not known', '?submission_id=never', []],
+  ])('by %s', async (name, query, expected) => {
+    const [x, y] = [`${name}-x`.replaceAll(' ', '-'), `${name}-y`.replaceAll(' ', '-')];
+    const begin = await newest();
+    await open(x, y);
+    const path = query.replace('=y', `=${y}`);
+    const live = await readEvents(app.url, path);
+    await cancel(x);
+    await cancel(y);
+    const resumed = await readEvents(app.url, path, { 'last-event-id': String(begin) });
+    for (const reader of [live, resumed]) {
+      // A heartbeat tells the position of who was told nothing.
+      await vi.waitFor(
+        () => {
+          clock.fire(HEARTBEAT_MS);
+          expect(reader.position()).toBe(begin + 2);
+        },
+        { timeout: 15_000, interval: 5 },
+      );
+      const told = reader.told.map(({ body }) =>
+        'submission' in body.data ? `${body.data.submission.status} ${body.data.submission.submission_id.at(-1)}` : '',
+      );
+      expect(told).toEqual(expected);
+    }
+  });
+});
+
+it('sends a heartbeat to everybody who has nothing to read, and goes on with it', async () => {
+  const readers = [await readEvents(app.url), await readEvents(app.url, '?after=0&type=submission.corrected')];
+  for (const beats of [1, 2, 3]) {
+    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+    clock.fire(HEARTBEAT_MS);
+    for (const reader of readers)
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), { timeout: 15_000, interval: 5 });
+  }
+});
+
+it('keeps 500 readers, and tells all of them', async () => {
+  await open('for-all');
+  const readers = await Promise.all(Array.from({ length: 500 }, () => readEvents(app.url)));
+  await cancel('for-all');
+  for (const reader of readers) {
+    await reader.has(1);
+    expect(reader.told).toMatchObject([{ type: 'submission.cancelled' }]);
+  }
+});
+
+describe('refuses with a 400 that says what is wrong:', () => {
+  const HUGE = '9'.repeat(15);
+  it.each<[string, string, Record<string, string>, string, string]>([
+    ['a word as the id', '', { 'last-event-id': 'abc' }, 'last-event-id', 'sequence number'],
+    ['an empty id', '', { 'last-event-id': '' }, 'last-event-id', 'sequence number'],
+    ['an id of another ledger', '', { 'last-event-id': HUGE }, 'last-event-id', 'there is no event'],
+    ['a negative position', '?after=-1', {}, 'after', 'sequence number'],
+    ['a fraction', '?after=1.5', {}, 'after', 'sequence number'],
+    ['an exponent', '?after=1e3', {}, 'after', 'sequence number'],
+    ['an empty position', '?after=', {}, 'after', 'sequence number'],
+    ['two positions', '?after=1&after=2', {}, 'after', 'expected string'],
+    ['a position of 16 digits', `?after=${HUGE}9`, {}, 'after', 'sequence number'],
+    ['a position that is not reached', `?after=${HUGE}`, {}, 'after', 'there is no event'],
+    ['an unknown type', '?type=submission.done', {}, 'type', '"submission.done" is no event type'],
+    ['a type that every object has', '?type=constructor', {}, 'type', '"constructor" is no event type'],
+    ['an unknown type among others', '?type=upstream.up,,', {}, 'type', '"" is no event type'],
+    ['a wildcard that is none', '?type=*', {}, 'type', '"*" is no event type'],
+    ['an id with spaces', '?submission_id=a%20b', {}, 'submission_id', 'a submission id is'],
+    ['an unknown parameter', '?since=1', {}, '', 'since'],
+  ])('%s', async (_, query, headers, pointer, detail) => {
+    const answer = await call(app.url, `/v1/events${query}`, { headers });
+    expect(answer.status).toBe(400);
+    const problem = problemOf(answer);
+    expect(problem.errors?.[0]?.pointer).toBe(pointer);
+    expect(problem.detail.toLowerCase()).toContain(detail);
+  });
+
+  it('only for those who may read', async () => {
+    expect((await call(app.url, '/v1/events?after=x', { headers: { 'x-api-key': 'nobody' } })).status).toBe(401);
+  });
+});
+
+it('has no HEAD, which nobody would read', async () => {
+  expect((await call(app.url, '/v1/events', { method: 'HEAD' })).status).toBe(404);
+});
+
+describe('closing', () => {
+  it('ends every stream, and does not wait for who does not read', async () => {
+    const closing = await openApp({ database: `${tempFolder()}/ledger.db` });
+    onTestFinished(() => closing.close());
+    const reader = await readEvents(closing.url);
+    const silent = await readEvents(closing.url);
+    silent.response.pause();
+    await closing.close();
+    expect(await reader.ended).toBe(true);
+    silent.cut();
+    await expect(fetch(`${closing.url}/v1/events`, { headers: { 'x-api-key': API_KEY } })).rejects.toThrow();
+  });
+
+  it('forgets who hung up', async () => {
+    const readers = await Promise.all([readEvents(app.url), readEvents(app.url)]);
+    for (const reader of readers) reader.cut();
+    await Promise.all(readers.map(({ ended }) => ended));
+    // Heartbeats stop with the last reader.
+    await vi.waitFor(
+      () => {
+        clock.fire(HEARTBEAT_MS);
+        expect(clock.held(HEARTBEAT_MS)).toBe(0);
+      },
+      { timeout: 15_000, interval: 5 },
+    );
+  });
+});

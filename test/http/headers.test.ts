@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Answer, call, sendRaw } from '../support/http-calls.ts';
+import { openApp, useApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const app = useApp();
+
+function expectSecured({ headers }: Pick<Answer, 'headers'>): void {
+  expect(headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'cross-origin-embedder-policy': 'require-corp',
+  });
+  const csp = String(headers['content-security-policy']);
+  expect(csp).toMatch(/^default-src 'none';/);
+  expect(csp).toContain("frame-ancestors 'none'");
+  expect(csp).not.toMatch(/unsafe|\*|https?:/);
+  for (const name of ['server', 'x-powered-by', 'strict-transport-security', 'access-control-allow-origin', 'via'])
+    expect(headers, name).not.toHaveProperty(name);
+}
+
+describe('every answer is secured, tells nothing of the server, and is kept by nobody:', () => {
+  it.each<[string, number, string, object]>([
+    ['an answer', 200, '/v1/submissions', {}],
+    ['a probe', 200, '/livez', {}],
+    ['the document', 200, '/openapi.json', {}],
+    ['a head', 200, '/v1/submissions', { method: 'HEAD' }],
+    ['what is not valid', 400, '/v1/submissions?limit=x', {}],
+    ['what nobody is let in to', 401, '/v1/submissions', { headers: { 'x-api-key': [] } }],
+    ['what is not there', 404, '/nowhere', {}],
+    ['a method that is not there', 404, '/livez', { method: 'PATCH' }],
+    ['what is no JSON', 400, '/v1/submissions', { method: 'POST', body: '{' }],
+    ['what is too large', 413, '/v1/submissions', { method: 'POST', body: 'x'.repeat(2 * 1024 * 1024 + 1) }],
+    ['what the router can not read', 400, '/v1/submissions/%zz', {}],
+    ['what the router will not read', 400, `/v1/submissions/${'x'.repeat(400)}`, {}],
+  ])('%s', async (_, status, path, options) => {
+    const answer = await call(app.url, path, options);
+    expect(answer.status).toBe(status);
+    expectSecured(answer);
+    expect(answer.headers['cache-control']).toBe('no-store');
+    expect(answer.headers['content-security-policy']).not.toContain('self');
+  });
+
+  it.each([
+    ['what is no HTTP', 'nonsense\r\n\r\n', 400],
+    ['headers that are too large', `GET / HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
+  ])('%s', async (_, bytes, status) => {
+    const [first = '', ...lines] = (await sendRaw(app.url, bytes)).split('\r\n\r\n')[0]?.split('\r\n') ?? [];
+    expect(first).toContain(`HTTP/1.1 ${status}`);
+    expectSecured({ headers: Object.fromEntries(lines.map((line) => line.split(/: (.*)/).slice(0, 2))) });
+  });
+});
+
+describe('pages of other origins', () => {
+  const ORIGIN = 'https://app.example';
+  const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-api-key' };
+  const corsOf = ({ headers }: Answer) => Object.keys(headers).filter((name) => /^(access-control|vary)/.test(name));
+
+  async function allowing(corsOrigins: string[]): Promise<string> {
+    const { url, close } = await openApp({ database: join(tempFolder(), 'ledger.db'), corsOrigins });
+    onTestFinished(close);
+    return url;
+  }
+
+  it('may read nothing unless it is configured', async () => {
+    const headers = { origin: ORIGIN, ...preflight };
+    expect(corsOf(await call(app.url, '/v1/submissions', { headers }))).toEqual([]);
+    const asked = await call(app.url, '/v1/submissions', { method: 'OPTIONS', headers });
+    expect([asked.status, ...corsOf(asked)]).toEqual([404]);
+  });
+
+  it('may read answers and refusals, and ask before, where exactly their origin is configured', async () => {
+    const url = await allowing([ORIGIN, 'http://localhost:3000']);
+    for (const [status, secret] of [
+      [200, undefined],
+      [401, []],
+    ] as const) {
+      const headers = { origin: ORIGIN, ...(secret && { 'x-api-key': [...secret] }) };
+      const answer = await call(url, '/v1/submissions', { headers });
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({ 'access-control-allow-origin': ORIGIN, vary: 'Origin' });
+      expect(answer.headers['access-control-expose-headers']).toContain('retry-after');
+      expect(answer.headers).not.toHaveProperty('access-control-allow-credentials');
+    }
+    const headers = { origin: ORIGIN, 'x-api-key': [], ...preflight };
+    const asked = await call(url, '/v1/submissions', { method: 'OPTIONS', headers });
+    expect([asked.status, asked.text]).toEqual([204, '']);
+    expect(asked.headers).toMatchObject({
+      'access-control-allow-origin': ORIGIN,
+      'access-control-allow-methods': expect.stringContaining('DELETE'),
+      'access-control-allow-headers': expect.stringContaining('x-api-key'),
+      'x-content-type-options': 'nosniff',
+    });
+  });
+
+  it.each([
+    'https://app.example.evil',
+    'http://app.example',
+    'https://APP.example',
+    'https://sub.app.example',
+    'null',
+    '*',
+  ])('may read nothing as %s, where another is configured', async (origin) => {
+    const url = await allowing([ORIGIN]);
+    const answer = await call(url, '/v1/submissions', { headers: { origin } });
+    expect(corsOf(answer)).toEqual(['vary']);
+    const asked = await call(url, '/v1/submissions', { method: 'OPTIONS', headers: { origin, ...preflight } });
+    expect([asked.status, ...corsOf(asked)]).toEqual([404, 'vary']);
+  });
+
+  it('what asks without an origin is answered as ever, but caches learn that it depends', async () => {
+    const answer = await call(await allowing([ORIGIN]), '/livez');
+    expect([answer.status, ...corsOf(answer)]).toEqual([200, 'vary']);
+  });
+});

@@ -1,0 +1,161 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Config } from '../../src/config.ts';
+import { makeToken } from '../../src/credentials.ts';
+import { sha256 } from '../../src/http/access.ts';
+import { CredentialStore } from '../../src/ledger/credentials.ts';
+import { openBeside } from '../../src/ledger/open.ts';
+import { type Answer, call, problemOf } from '../support/http-calls.ts';
+import { API_KEY, openApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+// The limits read this clock and no other: a minute passes when a test says so.
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Limited = {
+  ask(headers: Record<string, string>, path?: string): Promise<Answer>;
+  token(): string;
+};
+
+/** An app with these limits, whose ledger gives out tokens of the role service. */
+async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
+  const database = join(tempFolder(), 'ledger.db');
+  const app = await openApp({ database, limits });
+  onTestFinished(() => app.close());
+  return {
+    ask: (headers, path = '/v1/submissions') => call(app.url, path, { headers: { 'x-api-key': [], ...headers } }),
+    token() {
+      const { db, close } = openBeside({ file: database, now: 0, create: false });
+      const secret = makeToken('service');
+      new CredentialStore(db, database).add({ hash: sha256(secret), role: 'service', name: 'limited' }, 0);
+      close();
+      return secret;
+    },
+  };
+}
+
+const key = (secret: string) => ({ 'x-api-key': secret });
+const GOOD = key(API_KEY);
+const limitOf = ({ headers }: Answer) => [headers['ratelimit-limit'], headers['ratelimit-remaining']];
+
+describe('the requests of one credential', () => {
+  it('are counted in headers, refused with 429 and Retry-After past the limit, and counted anew a minute later', async () => {
+    const app = await limited({ requests_per_minute: 2 });
+    expect(limitOf(await app.ask(GOOD))).toEqual(['2', '1']);
+    vi.setSystemTime(Date.now() + 20_000);
+    expect(limitOf(await app.ask(GOOD, '/v1/submissions/missing'))).toEqual(['2', '0']);
+    const refused = await app.ask(GOOD);
+    expect(refused.status).toBe(429);
+    expect(problemOf(refused).detail).toMatch(/^at most 2 requests a minute; try again in \d+ s$/);
+    expect(refused.headers['retry-after']).toBe(refused.headers['ratelimit-reset']);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(40);
+    vi.setSystemTime(Date.now() + 41_000);
+    expect((await app.ask(GOOD)).status).toBe(200);
+  });
+
+  it('are the same in both headers that may carry it', async () => {
+    const app = await limited({ requests_per_minute: 2 });
+    await app.ask(GOOD);
+    expect(limitOf(await app.ask({ authorization: `Bearer ${API_KEY}` }))).toEqual(['2', '0']);
+  });
+
+  it('are nothing to those of another one behind the same address, nor to those without any', async () => {
+    const app = await limited({ requests_per_minute: 1 });
+    const other = key(app.token());
+    await app.ask(GOOD);
+    expect((await app.ask(GOOD)).status).toBe(429);
+    expect((await app.ask(other)).status).toBe(200);
+    expect((await app.ask({}, '/openapi.json')).status).toBe(200);
+    expect((await app.ask({}, '/openapi.json')).status).toBe(429);
+  });
+
+  it('are all of its requests: what is not there, not valid or not allowed counts too', async () => {
+    const app = await limited({ requests_per_minute: 3 });
+    const statuses: number[] = [];
+    for (const path of ['/nowhere', '/v1/submissions?limit=x', '/admin/get_all_users?limit=1', '/docs'])
+      statuses.push((await app.ask(GOOD, path)).status);
+    expect(statuses.at(-1)).toBe(429);
+    expect(statuses.slice(0, 2)).toEqual([404, 400]);
+  });
+
+  it('are not limited by 0, nor where somebody watches over the process', async () => {
+    const off = await limited({ requests_per_minute: 0 });
+    expect(limitOf(await off.ask(GOOD))).toEqual([undefined, undefined]);
+    const app = await limited({ requests_per_minute: 1 });
+    await app.ask(GOOD);
+    for (const path of ['/livez', '/readyz', '/livez', '/readyz']) {
+      const answer = await app.ask(GOOD, path);
+      expect([answer.status, ...limitOf(answer)]).toEqual([200, undefined, undefined]);
+    }
+  });
+
+  it('guessed ones share the bucket of their address, whatever address a header claims', async () => {
+    const app = await limited({ requests_per_minute: 3 });
+    const claim = (address: string) => ({
+      'x-forwarded-for': address,
+      forwarded: `for=${address}`,
+      'x-real-ip': address,
+    });
+    expect((await app.ask({ ...key('guess-1'), ...claim('192.0.2.1') })).status).toBe(401);
+    expect((await app.ask({ ...key('guess-2'), ...claim('192.0.2.2') })).status).toBe(401);
+    expect((await app.ask(claim('192.0.2.3'))).status).toBe(401);
+    expect((await app.ask({ ...key('guess-3'), ...claim('192.0.2.4') })).status).toBe(429);
+    expect((await app.ask(GOOD)).status).toBe(200);
+  });
+});
+
+describe('wrong credentials of one address', () => {
+  const guess = (app: Limited, secret: string) => app.ask(key(secret)).then(({ status }) => status);
+
+  it('are no longer looked into past the limit, for the rest of the minute', async () => {
+    const app = await limited({ failed_authentications_per_minute: 2 });
+    expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 401]);
+    const refused = await app.ask({ authorization: 'Bearer c' });
+    expect(refused.status).toBe(429);
+    expect(problemOf(refused).detail).toMatch(
+      /^too many wrong credentials came from this address; try again in \d+ s$/,
+    );
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect(limitOf(refused)).toEqual(['2', '0']);
+    expect(refused.headers['www-authenticate']).toBeUndefined();
+    vi.setSystemTime(Date.now() + 61_000);
+    expect(await guess(app, 'd')).toBe(401);
+  });
+
+  it('keep out no known one, and nobody who shows none', async () => {
+    const app = await limited({ failed_authentications_per_minute: 1 });
+    expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
+    expect((await app.ask(GOOD)).status).toBe(200);
+    expect((await app.ask(key(app.token()))).status).toBe(200);
+    expect((await app.ask({})).status).toBe(401);
+    expect((await app.ask({}, '/docs')).status).toBe(200);
+    expect((await app.ask(key('c'), '/livez')).status).toBe(200);
+  });
+
+  it('are counted alone: neither requests without one, nor known ones without the role', async () => {
+    const app = await limited({ failed_authentications_per_minute: 1 });
+    for (let times = 0; times < 3; times++) {
+      expect((await app.ask({})).status).toBe(401);
+      expect((await app.ask(GOOD)).status).toBe(200);
+      expect((await app.ask(GOOD, '/v1/audit')).status).toBe(403);
+    }
+    expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
+  });
+
+  it('are not limited by 0', async () => {
+    const app = await limited({ failed_authentications_per_minute: 0 });
+    for (let times = 0; times < 30; times++) expect(await guess(app, `guess-${times}`)).toBe(401);
+  });
+
+  it('claiming other addresses changes nothing', async () => {
+    const app = await limited({ failed_authentications_per_minute: 1 });
+    await app.ask({ ...key('a'), 'x-forwarded-for': '192.0.2.1' });
+    expect((await app.ask({ ...key('b'), 'x-forwarded-for': '192.0.2.2' })).status).toBe(429);
+  });
+});

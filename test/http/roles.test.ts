@@ -1,0 +1,90 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Role } from '../../src/http/ports.ts';
+import { call } from '../support/http-calls.ts';
+import { useLookups } from '../support/lookups.ts';
+import { fetchDocument } from '../support/openapi-document.ts';
+
+type Access = 'open' | readonly Role[];
+const SUBMISSIONS = ['service', 'admin'] as const;
+
+/** Who may call what. Every endpoint of the served document stands here, so a new one must be decided on. */
+const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }> = {
+  'GET /livez': { access: 'open' },
+  'GET /readyz': { access: 'open' },
+  'GET /openapi.json': { access: 'open' },
+  'POST /v1/submissions': { access: SUBMISSIONS, body: { submission_id: 'of-the-matrix' } },
+  'GET /v1/submissions': { access: SUBMISSIONS },
+  'GET /v1/submissions/{id}': { access: SUBMISSIONS },
+  'GET /v1/submissions/{id}/wait': { access: SUBMISSIONS, query: '?timeout_s=0' },
+  'DELETE /v1/submissions/{id}': { access: SUBMISSIONS },
+  'GET /v1/get_submission_info': { access: SUBMISSIONS, query: '?submission_id=00000000-0000-4000-8000-000000000000' },
+  // A wrong parameter: a stream that is let in would not end.
+  'GET /v1/events': { access: SUBMISSIONS, query: '?after=x' },
+  'GET /users/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
+  'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
+  'GET /admin/get_all_users': { access: ['admin'], query: '?limit=1' },
+  'GET /v1/audit': { access: ['admin'] },
+};
+const ROLES: readonly Role[] = ['service', 'user', 'admin'];
+
+const lookups = useLookups();
+const send = (endpoint: string, headers: Record<string, string>) => {
+  const [method = '', path = ''] = endpoint.split(' ');
+  const { query = '', body } = MATRIX[endpoint] ?? {};
+  const target = `${path.replace('{id}', 'of-the-matrix')}${query}`;
+  return call(lookups().url, target, {
+    method,
+    headers: { 'x-api-key': '', ...headers },
+    ...(body !== undefined && { body }),
+  });
+};
+const both = (secret: string): Record<string, string>[] => [
+  { 'x-api-key': secret },
+  { authorization: `Bearer ${secret}` },
+];
+
+let documented: string[] = [];
+beforeAll(async () => {
+  documented = [...(await fetchDocument(lookups().url)).operations.keys()];
+});
+
+it('every endpoint that is served has its row', () => {
+  expect(documented.toSorted()).toEqual(Object.keys(MATRIX).toSorted());
+});
+
+describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
+  it.each(ROLES)('with a right credential of the role %s', async (role) => {
+    const allowed = access === 'open' || access.includes(role);
+    for (const headers of both(lookups().tokens[role])) {
+      const { status } = await send(endpoint, headers);
+      if (allowed) expect([401, 403]).not.toContain(status);
+      else expect(status).toBe(403);
+      expect(status).toBeLessThan(500);
+    }
+  });
+
+  it.each(ROLES)('with a revoked credential of the role %s, which is answered just as an unknown one', async (role) => {
+    const revoked = lookups().revoked[role];
+    const unknown = revoked.replace(/.{5}$/, 'wrong');
+    for (const [index, headers] of both(revoked).entries()) {
+      const [gone, never] = [await send(endpoint, headers), await send(endpoint, both(unknown)[index] ?? {})];
+      expect(gone.status).toBe(access === 'open' ? 200 : 401);
+      if (access === 'open') continue;
+      expect(gone.headers['www-authenticate']).toMatch(/^Bearer/);
+      const said = ({ text }: { text: string }) => ({ ...JSON.parse(text), instance: '' });
+      expect(said(gone)).toEqual(said(never));
+      expect(Object.keys(gone.headers)).toEqual(Object.keys(never.headers));
+    }
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['none', {}],
+    ['an empty one', { authorization: 'Bearer ' }],
+    ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
+    ['a hash instead of the secret', { 'x-api-key': 'a'.repeat(64) }],
+  ])('with %s', async (_what, headers) => {
+    const { status, headers: answered } = await send(endpoint, headers);
+    expect(status).toBe(access === 'open' ? 200 : 401);
+    if (access !== 'open') expect(answered['www-authenticate']).toMatch(/^Bearer/);
+  });
+});

@@ -1,0 +1,66 @@
+import { type IncomingMessage, request } from 'node:http';
+import { expect, onTestFinished, vi } from 'vitest';
+import { type EventBody, eventSchema } from '../../src/monitor/event-body.ts';
+import { API_KEY } from './running-app.ts';
+
+type Told = { seq: number; type: string; body: EventBody };
+
+export type EventReader = {
+  response: IncomingMessage;
+  /** Every event so far, oldest first. */
+  told: Told[];
+  /** What `id:` said last, with an event or without. */
+  position(): number;
+  heartbeats(): number;
+  /** Resolves once so many events came, or the last one is `seq`. */
+  has(count: number): Promise<void>;
+  reaches(seq: number): Promise<void>;
+  cut(): void;
+  /** However it ends: true if the server ended it well. */
+  ended: Promise<boolean>;
+};
+
+/** Reads the live feed over a connection of its own, cut when the test ends. The answer must be a stream. */
+export async function readEvents(url: string, query = '', headers: Record<string, string> = {}): Promise<EventReader> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const outgoing = request(`${url}/v1/events${query}`, {
+      agent: false,
+      headers: { 'x-api-key': API_KEY, ...headers },
+    });
+    outgoing.on('error', reject).on('response', resolve).end();
+  });
+  onTestFinished(() => void response.destroy());
+  expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'text/event-stream']);
+  const told: Told[] = [];
+  let position = -1;
+  let heartbeats = 0;
+  let rest = '';
+  response.setEncoding('utf8').on('data', (chunk: string) => {
+    const blocks = (rest + chunk).split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const fields = new Map(block.split('\n').map((line) => [line.split(': ', 1)[0], line.replace(/^[^:]*: /, '')]));
+      position = Number(fields.get('id'));
+      if (block.startsWith(': heartbeat')) heartbeats += 1;
+      const data = fields.get('data');
+      if (data === undefined) continue;
+      const body = eventSchema.parse(JSON.parse(data));
+      told.push({ seq: position, type: String(fields.get('event')), body });
+      expect(fields.get('event')).toBe(body.type);
+    }
+  });
+  response.on('error', () => undefined);
+  const ended = new Promise<boolean>((resolve) => response.once('close', () => resolve(response.complete)));
+  const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 5 });
+  await until(() => expect(position).toBeGreaterThan(-1));
+  return {
+    response,
+    told,
+    position: () => position,
+    heartbeats: () => heartbeats,
+    has: (count) => until(() => expect(told.length).toBeGreaterThanOrEqual(count)),
+    reaches: (seq) => until(() => expect(position).toBeGreaterThanOrEqual(seq)),
+    cut: () => void response.destroy(),
+    ended,
+  };
+}

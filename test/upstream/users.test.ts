@@ -1,0 +1,141 @@
+import type { IncomingHttpHeaders, RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { UpstreamPool } from '../../src/upstream/pool.ts';
+import { UpstreamUsers, type UpstreamUsersOptions } from '../../src/upstream/users.ts';
+import { deadAddress, serve } from '../support/upstream-server.ts';
+
+const USER = { name: 'Ada & Söhne', email: 'ada+1@example.com' };
+const RECORD = { id: '1', ...USER, app_id: 7, assigned_wallet: '0xab' };
+
+function usersOf(url: string, options: Partial<UpstreamUsersOptions> & { timeoutMs?: number } = {}): UpstreamUsers {
+  const { timeoutMs = 5_000, ...rest } = options;
+  const pool = new UpstreamPool({ url, connections: 2, timeoutMs, now: () => 0 });
+  onTestFinished(() => pool.close());
+  const paths = { getPath: '/users/get_user', listPath: '/admin/get_all_users' };
+  return new UpstreamUsers({ pool, bearer: undefined, ...paths, parameters: 'query', ...rest });
+}
+
+/** Always the same answer; keeps what was asked. */
+async function upstream(body: unknown, status = 200, headers: Record<string, string> = {}) {
+  const asked: { url: string | undefined; method: string | undefined; headers: IncomingHttpHeaders; body: string }[] =
+    [];
+  const { url } = await serve(async (request, response) => {
+    asked.push({ url: request.url, method: request.method, headers: request.headers, body: await text(request) });
+    response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  return { url, asked };
+}
+
+describe('a question', () => {
+  it('has its parameters in the query', async () => {
+    const { url, asked } = await upstream(RECORD);
+    await usersOf(`${url}/base`).getUser(USER, 'Bearer mine');
+    await usersOf(`${url}/base`).listUsers(7, 'Bearer mine');
+    expect(asked).toMatchObject([
+      { method: 'GET', url: '/base/users/get_user?name=Ada%20%26%20S%C3%B6hne&email=ada%2B1%40example.com', body: '' },
+      { method: 'GET', url: '/base/admin/get_all_users?limit=7', body: '' },
+    ]);
+    expect(asked[0]?.headers).toMatchObject({ authorization: 'Bearer mine', 'content-type': 'application/json' });
+    expect(asked[1]?.headers).toMatchObject({ authorization: 'Bearer mine', accept: 'application/json' });
+  });
+
+  it('has them in a JSON body where the upstream wants that, one after the other', async () => {
+    const { url, asked } = await upstream(RECORD);
+    const users = usersOf(url, { parameters: 'body' });
+    expect(await users.getUser(USER)).toMatchObject({ kind: 'found' });
+    await users.listUsers(7);
+    expect(asked.map((one) => [one.method, one.url, JSON.parse(one.body)])).toEqual([
+      ['GET', '/users/get_user', USER],
+      ['GET', '/admin/get_all_users', { limit: 7 }],
+    ]);
+    for (const { headers } of asked) expect(headers['content-type']).toBe('application/json');
+  });
+
+  it('goes to the paths of the settings', async () => {
+    const { url, asked } = await upstream(RECORD);
+    const users = usersOf(url, { getPath: '/v1/user/get_user', listPath: '/v1/admin/all' });
+    await users.getUser(USER);
+    await users.listUsers(1);
+    expect(asked.map((one) => one.url?.split('?')[0])).toEqual(['/v1/user/get_user', '/v1/admin/all']);
+  });
+
+  it('carries the bearer of the settings, never that and the one of the caller', async () => {
+    const { url, asked } = await upstream(RECORD);
+    await usersOf(url, { bearer: 'ours' }).getUser(USER, 'Bearer theirs');
+    await usersOf(url, { bearer: 'ours' }).listUsers(1);
+    await usersOf(url).listUsers(1);
+    expect(asked.map((one) => one.headers.authorization)).toEqual(['Bearer ours', 'Bearer ours', undefined]);
+  });
+});
+
+describe('an answer about one user is', () => {
+  it.each<[string, number, unknown, object]>([
+    ['the record', 200, RECORD, { kind: 'found', value: RECORD }],
+    ['the user missing, in text', 404, 'User not found', { kind: 'not_found' }],
+    ['the user missing, in JSON', 404, { error: 'no such user' }, { kind: 'not_found' }],
+    ['the user missing, as a fault', 500, { state: 'ERROR', error: 'Record not found' }, { kind: 'not_found' }],
+    ['a page of a proxy', 404, '<html>Not Found</html>', { kind: 'unavailable', reason: 'http_status' }],
+    ['a path that is not there', 404, '', { kind: 'unavailable', reason: 'http_status' }],
+    ['another fault', 500, { state: 'ERROR', error: 'Database connection error' }, { kind: 'unavailable' }],
+    ['a refusal', 401, 'Unauthorized', { kind: 'unauthorized' }],
+    ['a refusal of this', 403, '', { kind: 'forbidden' }],
+    ['a complaint', 400, 'missing field', { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 400' }],
+    ['something else that went well', 204, '', { kind: 'unavailable', reason: 'http_status' }],
+  ])('%s (%i)', async (_, status, body, expected) => {
+    const { url } = await upstream(body, status);
+    expect(await usersOf(url).getUser(USER)).toMatchObject(expected);
+  });
+});
+
+it.each([
+  [404, 'Not Found'],
+  [500, { state: 'ERROR', error: 'Record not found' }],
+  [200, { state: 'ERROR', error: 'Record not found' }],
+])('a listing is never "not found": %i %j', async (status, body) => {
+  const { url } = await upstream(body, status);
+  expect(await usersOf(url).listUsers(5)).toMatchObject({ kind: 'unavailable' });
+});
+
+it.each([
+  ['7', 7_000],
+  ['Sat, 01 Jan 2000 00:01:00 GMT', 60_000],
+  ['soon', null],
+])('a Retry-After of %s is %j ms', async (value, retryAfterMs) => {
+  const headers = { 'retry-after': value, date: 'Sat, 01 Jan 2000 00:00:00 GMT' };
+  for (const [status, reason] of [
+    [429, 'throttled'],
+    [503, 'http_status'],
+  ] as const) {
+    const { url } = await upstream('', status, headers);
+    expect(await usersOf(url).getUser(USER)).toMatchObject({ kind: 'unavailable', reason, retryAfterMs });
+  }
+});
+
+describe('a failure holds nothing of what was sent or answered:', () => {
+  const page: RequestListener = (_request, response) => response.writeHead(500).end('ada+1@example.com Bearer mine');
+  it.each<[string, string, () => Promise<string>]>([
+    ['no answer', 'timeout', async () => (await serve(() => undefined)).url],
+    ['nobody there', 'network', deadAddress],
+    ['a fault that quotes', 'http_status', async () => (await serve(page)).url],
+    ['a body that quotes', 'malformed', async () => (await upstream({ id: 7, email: USER.email })).url],
+    ['far too much', 'too_large', async () => (await upstream('x'.repeat(1024 * 1024 + 1))).url],
+  ])('%s', async (_, reason, url) => {
+    for (const parameters of ['query', 'body'] as const) {
+      const users = usersOf(await url(), { parameters, timeoutMs: reason === 'timeout' ? 100 : 5_000 });
+      const lookup = await users.getUser(USER, 'Bearer mine');
+      expect(lookup).toMatchObject({ kind: 'unavailable', reason });
+      expect(JSON.stringify(lookup)).not.toMatch(/ada|mine/i);
+    }
+  });
+
+  it('a redirect, to which the token does not go', async () => {
+    const other = await upstream(RECORD);
+    const { url } = await upstream('', 307, { location: `${other.url}/users/get_user` });
+    expect(await usersOf(url).getUser(USER, 'Bearer mine')).toMatchObject({
+      reason: 'http_status',
+      detail: 'HTTP 307',
+    });
+    expect(other.asked).toEqual([]);
+  });
+});
