@@ -29,6 +29,11 @@ const LONG_POLL_S = 20;
 /** How long a server may be away, as while it is restarted, before waiting for it is given up. */
 const PATIENCE_MS = 60_000;
 
+/** A server that has not answered by then is as good as away. */
+const CALL_TIMEOUT_MS = 60_000;
+/** Beyond the time that a long poll takes by itself. */
+const ANSWER_MARGIN_MS = 5_000;
+
 /** Talks to a dawatch server. Uses nothing beyond the platform's fetch. Methods throw ApiError or ConnectionError. */
 export class DawatchClient {
   readonly #url: string;
@@ -65,7 +70,11 @@ export class DawatchClient {
 
   /** Resolves once it is final, or after `timeoutS` (0 to 240) with the submission as it is then. */
   wait(submissionId: string, timeoutS: number, signal?: AbortSignal): Promise<Submission> {
-    return this.#request<Submission>('GET', `${pathOf(submissionId)}/wait?timeout_s=${timeoutS}`, { signal });
+    const timeoutMs = timeoutS * 1_000 + ANSWER_MARGIN_MS;
+    return this.#request<Submission>('GET', `${pathOf(submissionId)}/wait?timeout_s=${timeoutS}`, {
+      signal,
+      timeoutMs,
+    });
   }
 
   /**
@@ -150,13 +159,18 @@ export class DawatchClient {
   async #request<T>(
     method: string,
     path: string,
-    options: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal | undefined } = {},
+    options: {
+      body?: unknown;
+      headers?: Record<string, string>;
+      signal?: AbortSignal | undefined;
+      timeoutMs?: number;
+    } = {},
   ): Promise<T> {
-    const { body, headers = this.#headers, signal } = options;
+    const { body, headers = this.#headers, signal, timeoutMs = CALL_TIMEOUT_MS } = options;
     const response = await this.#fetch(method, path, {
       headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     });
     if (!response.ok) throw await errorOf(response, this.#url);
     const answer: unknown = await response.json().catch(() => undefined);
@@ -169,7 +183,8 @@ export class DawatchClient {
     try {
       return await fetch(`${this.#url}${path}`, { ...init, method, redirect: 'error' });
     } catch (error) {
-      init.signal?.throwIfAborted();
+      const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
+      if (!isTimeout) init.signal?.throwIfAborted();
       throw new ConnectionError(`no answer from ${this.#url}`, { cause: error });
     }
   }

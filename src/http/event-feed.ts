@@ -1,9 +1,7 @@
-import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../monitor/ports.ts';
-import type { EventFilter } from './event-filter.ts';
-import { FeedReader, toFrame } from './feed-reader.ts';
+import { FeedReader, type FeedReaderOptions, toFrame } from './feed-reader.ts';
 import type { EventLog } from './ports.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -29,7 +27,7 @@ export class EventFeed {
   }
 
   /** The body of a response: everything after `position` that passes the filter, for as long as the client stays. */
-  open(reading: { position: number; filter: EventFilter; response: ServerResponse }): Readable {
+  open(reading: Pick<FeedReaderOptions, 'position' | 'filter' | 'response' | 'mayRead'>): Readable {
     const reader = new FeedReader({
       ...reading,
       log: this.#deps.events,

@@ -5,7 +5,7 @@ import type { Clock } from '../monitor/ports.ts';
 import { submissionIdSchema } from '../monitor/track-request.ts';
 import { EventFeed } from './event-feed.ts';
 import { filterOf, typesSchema } from './event-filter.ts';
-import type { EventLog } from './ports.ts';
+import type { Credentials, EventLog } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
 
 const seqSchema = z.string().regex(/^\d{1,15}$/, 'the sequence number of an event: a whole number, 0 or more');
@@ -31,8 +31,11 @@ const streamAnswer = {
 };
 
 /** The live feed: what happens, as it happens, and everything since a position before. */
-export function registerEvents(instance: FastifyInstance, deps: { events: EventLog; clock: Clock }): void {
-  const { events, clock } = deps;
+export function registerEvents(
+  instance: FastifyInstance,
+  deps: { events: EventLog; clock: Clock; credentials: Credentials },
+): void {
+  const { events, clock, credentials } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const feed = new EventFeed({ events, clock, log: instance.log });
   instance.addHook('preClose', async () => feed.close());
@@ -48,7 +51,7 @@ export function registerEvents(instance: FastifyInstance, deps: { events: EventL
         description:
           'Resumes after the event that Last-Event-ID or `after` names (the header wins), else begins now. No event is ' +
           'left out and none is repeated. A reader that takes nothing between two heartbeats, although something waits for it, ' +
-          'is hung up on; it can resume.',
+          'is hung up on; it can resume. A revoked credential ends the stream with the next heartbeat.',
         tags: ['events'],
         headers: z.looseObject({
           'last-event-id': seqSchema.optional().describe('The `id` of the last event received'),
@@ -87,7 +90,9 @@ export function registerEvents(instance: FastifyInstance, deps: { events: EventL
         connection: 'close',
       });
       // The schema tells of the text that the stream gives.
-      reply.send(feed.open({ position, filter, response: reply.raw }) as never);
+      const { identity } = request;
+      const mayRead = () => identity !== undefined && credentials(identity.hash) !== undefined;
+      reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);
     },
   );
 }

@@ -25,6 +25,8 @@ export type FeedReaderOptions = {
   position: number;
   filter: EventFilter;
   response: ServerResponse;
+  /** Whether its credential still holds. */
+  mayRead: () => boolean;
   /** It has everything that is committed by now, and must be told of what comes from now on. */
   onCaughtUp: (reader: FeedReader) => void;
   onFailed: (error: unknown) => void;
@@ -76,7 +78,8 @@ export class FeedReader extends Readable {
    */
   beat(): boolean {
     if (this.#isOver) return true;
-    if (this.waitingBytes === 0) this.push(positionFrame('heartbeat', this.#position));
+    if (!this.#options.mayRead()) this.end();
+    else if (this.waitingBytes === 0) this.push(positionFrame('heartbeat', this.#position));
     else if (!this.#tookSomething) return this.#drop();
     this.#tookSomething = false;
     return true;

@@ -40,7 +40,7 @@ const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interv
 function read(feed: EventFeed, position: number): { text: () => string } {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   let text = '';
-  feed.open({ position, filter: () => true, response }).on('data', (chunk) => {
+  feed.open({ position, mayRead: () => true, filter: () => true, response }).on('data', (chunk) => {
     text += chunk;
   });
   return { text: () => text };

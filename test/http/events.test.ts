@@ -1,4 +1,8 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { makeToken } from '../../src/credentials.ts';
+import { sha256 } from '../../src/http/access.ts';
+import { CredentialStore } from '../../src/ledger/credentials.ts';
+import { openBeside } from '../../src/ledger/open.ts';
 import { readEvents } from '../support/event-reader.ts';
 import { HeldClock } from '../support/held-clock.ts';
 import { call, pathOf, post, problemOf } from '../support/http-calls.ts';
@@ -208,4 +212,20 @@ describe('closing', () => {
       { timeout: 15_000, interval: 5 },
     );
   });
+});
+
+it('ends the stream of a credential that was revoked, with the next heartbeat', async () => {
+  const token = makeToken('service');
+  const { db, close } = openBeside({ file: app.database, now: 0, create: false });
+  onTestFinished(close);
+  const store = new CredentialStore(db, app.database);
+  const { id } = store.add({ hash: sha256(token), role: 'service', name: 'to be revoked' }, 0);
+  const headers = { 'x-api-key': token };
+  const reader = await readEvents(app.url, '', headers);
+  clock.fire(HEARTBEAT_MS);
+  store.revoke(id, 1);
+  expect((await call(app.url, '/v1/submissions?limit=1', { headers })).status).toBe(401);
+  await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+  clock.fire(HEARTBEAT_MS);
+  await reader.ended;
 });
