@@ -40,6 +40,7 @@ test('kill -9 at twenty random moments loses nothing that was acknowledged', { t
   }
   const finalizedBetweenKills = auditedFinalized(server.file, acknowledged);
   server.start();
+  await server.listening();
   await tracking;
   await allFinal(server.client);
   await server.kill();
