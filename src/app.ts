@@ -1,11 +1,9 @@
-import { BlockList, isIP } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import pkg from '../package.json' with { type: 'json' };
-import type { Config, UpstreamConfig } from './config.ts';
-import { credentialsOf, isOwnToken, makeToken } from './credentials.ts';
+import type { Config, UpstreamConfig } from './config-schema.ts';
+import { credentialsOf, ensureCredential, isOwnToken } from './credentials.ts';
 import { createLocalEngine } from './engines/local.ts';
-import { sha256 } from './http/access.ts';
-import type { Audit, Credentials, ErrorMeaning, Submissions, Users } from './http/ports.ts';
+import type { Audit, ErrorMeaning, Submissions, Users } from './http/ports.ts';
 import { buildServer } from './http/server.ts';
 import { LedgerError } from './ledger/errors.ts';
 import { Ledger } from './ledger/ledger.ts';
@@ -59,7 +57,11 @@ export async function startApp(deps: AppDeps): Promise<App> {
   try {
     const ledger = new Ledger({ file: config.database, now: clock.now() });
     opened.push(() => ledger.close());
-    const credentials = prepareCredentials(deps, ledger);
+    const { auth, server: listening } = config;
+    const first = ensureCredential({ auth, host: listening.host, store: ledger.credentials, now: clock.now() });
+    if (first.kind === 'refused') throw new StartError(first.reason);
+    if (first.kind === 'made') deps.onNewKey(first.key);
+    const credentials = credentialsOf(auth, ledger.credentials, () => clock.now());
 
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
@@ -242,30 +244,6 @@ function auditOf({ audit }: Ledger, clock: Clock): Audit {
       audit.add({ ...entry, ...(email === null ? nobody : audit.emailFields(email)), at: clock.now() }),
     list: (query) => audit.list(query),
   };
-}
-
-/** Without any credential, a service key is made; but never for an address that others reach. */
-function prepareCredentials({ config, clock, onNewKey }: AppDeps, { credentials }: Ledger): Credentials {
-  const { api_key, admin_token } = config.auth;
-  if (api_key === undefined && admin_token === undefined && !credentials.isAnyValid()) {
-    if (!isLoopback(config.server.host))
-      throw new StartError(
-        `refusing to listen on ${config.server.host} without a credential: set DAWATCH_API_KEY (at least 16 characters)`,
-      );
-    const key = makeToken('service');
-    credentials.add({ hash: sha256(key), role: 'service', name: 'first start' }, clock.now());
-    onNewKey(key);
-  }
-  return credentialsOf(config.auth, credentials, () => clock.now());
-}
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8);
-loopback.addAddress('::1', 'ipv6');
-
-function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  return family === 0 ? host === 'localhost' : loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }
 
 const meaningOf: ErrorMeaning = (error) => {

@@ -1,5 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Config } from './config.ts';
+import { BlockList, isIP } from 'node:net';
+import type { Config } from './config-schema.ts';
 import { sha256 } from './http/access.ts';
 import { type Caller, type Credentials, ROLES, type Role } from './http/ports.ts';
 import type { CredentialRecord, CredentialStore } from './ledger/credentials.ts';
@@ -40,4 +41,34 @@ function noteUse(store: CredentialStore, record: CredentialRecord, now: number):
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error;
   }
+}
+
+/**
+ * Without any credential a service key is made, and given back to be shown once; but never for an address that others
+ * reach: then it is refused with the reason.
+ */
+export function ensureCredential(deps: {
+  auth: Config['auth'];
+  host: string;
+  store: CredentialStore;
+  now: number;
+}): { kind: 'there' } | { kind: 'made'; key: string } | { kind: 'refused'; reason: string } {
+  const { auth, host, store, now } = deps;
+  if (auth.api_key !== undefined || auth.admin_token !== undefined || store.isAnyValid()) return { kind: 'there' };
+  if (!isLoopback(host)) {
+    const how = 'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
+    return { kind: 'refused', reason: `refusing to listen on ${host} without a credential: ${how}` };
+  }
+  const key = makeToken('service');
+  store.add({ hash: sha256(key), role: 'service', name: 'first start' }, now);
+  return { kind: 'made', key };
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8);
+loopback.addAddress('::1', 'ipv6');
+
+function isLoopback(host: string): boolean {
+  const family = isIP(host);
+  return family === 0 ? host === 'localhost' : loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }

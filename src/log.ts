@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { build } from 'pino-pretty';
-import type { Config } from './config.ts';
+import type { Config } from './config-schema.ts';
 import { dataOf, upstreamTime } from './monitor/envelope.ts';
 import { UpstreamEventType } from './monitor/events.ts';
 import type { MonitorListener } from './monitor/monitor.ts';

@@ -2,7 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
-import { ConfigError, ENVIRONMENT, isSecret, type LoadedConfig, loadConfig } from '../src/config.ts';
+import { ConfigError, isSecret, type LoadedConfig, loadConfig } from '../src/config.ts';
+import { ENVIRONMENT } from '../src/config-schema.ts';
 import { tempFolder } from './support/temp-folder.ts';
 
 const SHIPPED = 'config/dawatch.yaml';

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import type { Config } from '../src/config.ts';
+import type { Config } from '../src/config-schema.ts';
 import { createLog, logMonitor } from '../src/log.ts';
 import type { Recorded } from '../src/monitor/ports.ts';
 import { transition } from '../src/monitor/transition.ts';

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { ENVIRONMENT, isSecret, loadConfig, type Setting } from '../config.ts';
+import { isSecret, loadConfig, type Setting } from '../config.ts';
+import { ENVIRONMENT } from '../config-schema.ts';
 import { table } from './table.ts';
 
 export function addConfig(program: Command): void {

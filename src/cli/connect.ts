@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/client.ts';
-import { type Config, loadConfig } from '../config.ts';
+import { loadConfig } from '../config.ts';
+import type { Config } from '../config-schema.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
 export type ConnectOptions = { url?: string };

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Config } from '../../src/config.ts';
+import type { Config } from '../../src/config-schema.ts';
 import { makeToken } from '../../src/credentials.ts';
 import { sha256 } from '../../src/http/access.ts';
 import { CredentialStore } from '../../src/ledger/credentials.ts';

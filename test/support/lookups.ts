@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import type { Config, UpstreamConfig } from '../../src/config.ts';
+import type { Config, UpstreamConfig } from '../../src/config-schema.ts';
 import { makeToken } from '../../src/credentials.ts';
 import { sha256 } from '../../src/http/access.ts';
 import type { Role } from '../../src/http/ports.ts';

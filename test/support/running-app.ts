@@ -5,7 +5,8 @@ import { pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
 import { type App, startApp } from '../../src/app.ts';
 import { systemClock } from '../../src/clock.ts';
-import { type Config, loadConfig, type UpstreamConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config.ts';
+import type { Config, UpstreamConfig } from '../../src/config-schema.ts';
 import type { Clock } from '../../src/monitor/ports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 
