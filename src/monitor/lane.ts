@@ -60,7 +60,7 @@ export class Lane {
   readonly #turns: UpstreamChange[] = [];
   readonly #batches = new Set<Promise<void>>();
   readonly #questions: Questions;
-  #questionsFirst = false;
+  #isQuestionsTurn = false;
 
   constructor(deps: LaneDeps) {
     this.#deps = deps;
@@ -115,23 +115,24 @@ export class Lane {
 
   /**
    * One answer about any submission, tracked or not, out of turn but within the budget. Whoever asks while an answer is
-   * on the way shares it. What it says of a tracked submission is committed first.
+   * on the way shares it. What it says of a tracked submission is committed first, if the ledger can be written.
    */
   ask(submissionId: string): Promise<Asked> {
     const { pacer, clock } = this.#deps;
-    const now = clock.now();
-    const askAt = pacer.askAt();
-    // During an outage nobody waits for a probe: either this question is the one that is due, or it is answered at once.
-    const mostMs = pacer.breaker.isOpen ? 0 : MAX_ASK_WAIT_MS;
-    const placeInMs = askAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, askAt - now);
-    const isCrowded = placeInMs > mostMs || this.#questions.waiting.size >= MAX_QUESTIONS;
-    if (!this.#running || (isCrowded && !this.#questions.has(submissionId)))
-      return Promise.resolve({
-        kind: 'busy',
-        upstreamUp: !pacer.breaker.isOpen,
-        retryAfterMs: placeInMs,
-      });
-    const asked = this.#questions.add(submissionId, MAX_ASK_WAIT_MS);
+    const unanswered = (reason: 'budget' | 'out' | 'stopping', retryAfterMs: number): Promise<Asked> =>
+      Promise.resolve({ kind: 'unanswered', reason, retryAfterMs });
+    if (!this.#running) return unanswered('stopping', 1_000);
+    if (!this.#questions.has(submissionId)) {
+      const askAt = pacer.askAt();
+      const placeInMs = askAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, askAt - clock.now());
+      // During an outage nobody waits for a probe: either this question is the one that is due, or it is answered at once.
+      if (pacer.breaker.isOpen && placeInMs > 0) return unanswered('out', placeInMs);
+      if (placeInMs > MAX_ASK_WAIT_MS || this.#questions.waiting.size >= MAX_QUESTIONS)
+        return unanswered('budget', placeInMs);
+    }
+    // A little longer than a place was promised for: who was let wait must not be given up at the very moment of it.
+    const limits = { placeWithinMs: MAX_ASK_WAIT_MS + 1_000, answerWithinMs: pacer.leaseMs };
+    const asked = this.#questions.add(submissionId, limits);
     this.wake();
     return asked;
   }
@@ -150,11 +151,8 @@ export class Lane {
     if (!this.#running) return;
     const { pacer, clock } = this.#deps;
     const now = clock.now();
-    // By turns, so that neither questions nor the submissions that are due can starve the other.
-    this.#questionsFirst = !this.#questionsFirst;
     if (now >= this.#blockedUntil && this.#mayAsk(now)) {
-      const questions = this.#questionsFirst ? this.#takeQuestions(now) : [];
-      const batch = [...questions, ...pacer.next(now), ...this.#takeQuestions(now)];
+      const batch = this.#takeBatch(now);
       if (batch.length > 0) this.#poll(batch);
     }
     this.#cancelTimer?.();
@@ -183,15 +181,28 @@ export class Lane {
     }
   }
 
-  #takeQuestions(now: number): string[] {
-    const taken: string[] = [];
+  /** Place by place in turns, so that neither questions nor the submissions that are due can starve the other. */
+  #takeBatch(now: number): string[] {
+    const batch: string[] = [];
+    const takeDue = () => this.#deps.pacer.next(now, 1)[0];
+    for (;;) {
+      const question = this.#isQuestionsTurn ? this.#takeQuestion(now) : undefined;
+      const due = question === undefined ? takeDue() : undefined;
+      const submissionId = question ?? due ?? this.#takeQuestion(now);
+      if (submissionId === undefined) return batch;
+      this.#isQuestionsTurn = due !== undefined;
+      batch.push(submissionId);
+    }
+  }
+
+  #takeQuestion(now: number): string | undefined {
     for (const submissionId of this.#questions.waiting) {
       const place = this.#deps.pacer.ask(submissionId, now);
-      if (place === 'wait') break;
+      if (place === 'wait') return undefined;
       this.#questions.waiting.delete(submissionId);
-      if (place === 'sent') taken.push(submissionId);
+      if (place === 'sent') return submissionId;
     }
-    return taken;
+    return undefined;
   }
 
   #poll(submissionIds: string[]): void {
@@ -218,6 +229,8 @@ export class Lane {
     this.#saveTurns();
     for (const entry of recorded) this.#deps.onRecorded(entry);
     for (const observation of observations) this.#questions.answer(observation);
+    const { breaker } = this.#deps.pacer;
+    if (breaker.isOpen) this.#questions.giveUpWaiting(Math.max(0, breaker.probeAt - this.#deps.clock.now()));
     this.wake();
   }
 

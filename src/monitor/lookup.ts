@@ -49,7 +49,7 @@ export class SubmissionLookup {
     const recent = this.#recent.get(submissionId);
     if (recent) return toAnswer(recent);
     const asked = await this.#deps.ask(submission?.upstream ?? upstream, submissionId);
-    return asked.kind === 'answered' ? toAnswer(asked.observation) : busy(asked);
+    return asked.kind === 'answered' ? toAnswer(asked.observation) : unanswered(asked);
   }
 
   #forgetOld(): void {
@@ -94,10 +94,19 @@ function toAnswer(observation: Observation): LookupAnswer {
   }
 }
 
-function busy({ upstreamUp, retryAfterMs }: Extract<Asked, { kind: 'busy' }>): LookupAnswer {
-  return upstreamUp
-    ? failed('busy', 'the request budget of the upstream is used up at the moment', retryAfterMs)
-    : failed('upstream', 'the upstream is out', retryAfterMs);
+function unanswered({ reason, retryAfterMs }: Extract<Asked, { kind: 'unanswered' }>): LookupAnswer {
+  switch (reason) {
+    case 'budget':
+      return failed('busy', 'the request budget of the upstream is used up at the moment', retryAfterMs);
+    case 'stopping':
+      return failed('busy', 'this server is stopping', retryAfterMs);
+    case 'out':
+      return failed('upstream', 'the upstream is out', retryAfterMs);
+    case 'lost':
+      return failed('timeout', 'the upstream did not answer in time', null);
+    default:
+      return reason satisfies never;
+  }
 }
 
 function failed(reason: 'upstream' | 'timeout' | 'busy', error: string, retryAfterMs: number | null): LookupAnswer {

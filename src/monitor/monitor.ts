@@ -108,7 +108,7 @@ export class Monitor {
   /** One answer about any submission, tracked or not, out of turn but within the upstream's budget. See Lane.ask. */
   ask(upstream: string, submissionId: string): Promise<Asked> {
     const lane = this.#lanes.get(upstream);
-    return lane ? lane.ask(submissionId) : Promise.resolve({ kind: 'busy', upstreamUp: false, retryAfterMs: 0 });
+    return lane ? lane.ask(submissionId) : Promise.resolve({ kind: 'unanswered', reason: 'out', retryAfterMs: 0 });
   }
 
   /**

@@ -73,7 +73,12 @@ export class Pacer {
     return this.#leased.size;
   }
 
-  get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt'> {
+  /** After this an answer counts as lost. */
+  get leaseMs(): number {
+    return this.#settings.leaseMs;
+  }
+
+  get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {
     return this.#breaker;
   }
 
@@ -142,11 +147,11 @@ export class Pacer {
     return Math.max(this.#pausedUntil, probeAt, this.#budget.availableAt());
   }
 
-  /** The ids to ask about now. They are spent from the budget and in flight until observed, or lost after the lease. */
-  next(now: number): string[] {
+  /** The ids to ask about now, `most` at most. They take places in the budget and are in flight until observed, or lost after the lease. */
+  next(now: number, most = Number.POSITIVE_INFINITY): string[] {
     this.#reclaimLost(now);
     const batch: string[] = [];
-    const allowance = this.#allowance(now);
+    const allowance = Math.min(most, this.#allowance(now));
     while (batch.length < allowance) {
       const entry = this.#breaker.isOpen ? this.#probe() : this.#waiting.earliest;
       if (!entry || (entry.dueAt > now && !this.#breaker.isOpen)) break;

@@ -1,10 +1,13 @@
 import type { Observation } from './classify.ts';
 import type { Clock } from './ports.ts';
 
-/** `busy`: there was no place in the budget in time, or the upstream is out; how long until it is worth another try. */
+/**
+ * `unanswered`, because: `budget`: there was no place in it in time; `out`: the upstream is; `lost`: it was asked, and no
+ * answer came; `stopping`: this server is. `retryAfterMs`: how long until it is worth another try.
+ */
 export type Asked =
   | { kind: 'answered'; observation: Observation }
-  | { kind: 'busy'; upstreamUp: boolean; retryAfterMs: number };
+  | { kind: 'unanswered'; reason: 'budget' | 'out' | 'lost' | 'stopping'; retryAfterMs: number };
 
 type Question = { asked: Promise<Asked>; settle: (asked: Asked) => void };
 
@@ -24,17 +27,18 @@ export class Questions {
   }
 
   /**
-   * Joins the question if it is open already. It is given up after `timeoutMs` if it is not on its way by then, and after
-   * as long again if it is: its answer may be lost.
+   * Joins the question if it is open already. It is given up if it has no place after `placeWithinMs`, and, once it is on
+   * its way, if no answer came for `answerWithinMs`.
    */
-  add(submissionId: string, timeoutMs: number): Promise<Asked> {
+  add(submissionId: string, limits: { placeWithinMs: number; answerWithinMs: number }): Promise<Asked> {
     const known = this.#open.get(submissionId);
     if (known) return known.asked;
+    const { placeWithinMs, answerWithinMs } = limits;
     const { promise, resolve } = Promise.withResolvers<Asked>();
-    const giveUp = () => settle({ kind: 'busy', upstreamUp: true, retryAfterMs: timeoutMs });
-    let cancelTimer = this.#clock.after(timeoutMs, () => {
-      if (this.waiting.has(submissionId)) giveUp();
-      else cancelTimer = this.#clock.after(timeoutMs, giveUp);
+    const giveUp = (reason: 'budget' | 'lost') => settle({ kind: 'unanswered', reason, retryAfterMs: placeWithinMs });
+    let cancelTimer = this.#clock.after(placeWithinMs, () => {
+      if (this.waiting.has(submissionId)) giveUp('budget');
+      else cancelTimer = this.#clock.after(answerWithinMs, () => giveUp('lost'));
     });
     const settle = (asked: Asked) => {
       cancelTimer();
@@ -51,8 +55,15 @@ export class Questions {
     this.#open.get(observation.submissionId)?.settle({ kind: 'answered', observation });
   }
 
+  /** The upstream is out: those without a place need not wait for one. */
+  giveUpWaiting(retryAfterMs: number): void {
+    for (const submissionId of [...this.waiting])
+      this.#open.get(submissionId)?.settle({ kind: 'unanswered', reason: 'out', retryAfterMs });
+  }
+
   /** Nobody answers any more. */
   close(): void {
-    for (const { settle } of this.#open.values()) settle({ kind: 'busy', upstreamUp: true, retryAfterMs: 1_000 });
+    for (const { settle } of [...this.#open.values()])
+      settle({ kind: 'unanswered', reason: 'stopping', retryAfterMs: 1_000 });
   }
 }

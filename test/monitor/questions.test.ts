@@ -95,11 +95,7 @@ test('a question without a place in the budget is given up, and says when to com
   const first = world.monitor.ask('default', 'a');
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['pending']);
-  expect(await world.monitor.ask('default', 'b')).toMatchObject({
-    kind: 'busy',
-    upstreamUp: true,
-    retryAfterMs: MINUTE_MS - 10,
-  });
+  expect(await world.monitor.ask('default', 'b')).toMatchObject({ reason: 'budget', retryAfterMs: MINUTE_MS - 10 });
   expect(world.asked.length).toBe(1);
 });
 
@@ -114,7 +110,7 @@ test.each([
   world.track(['a', 'b']);
   await world.clock.advance(100);
   const before = world.asked.length;
-  expect(await world.monitor.ask('default', 'c')).toMatchObject({ kind: 'busy', upstreamUp: false });
+  expect(await world.monitor.ask('default', 'c')).toMatchObject({ reason: 'out' });
   expect(world.asked.length).toBe(before);
 });
 
@@ -124,7 +120,7 @@ test('a 429 holds questions back too', async () => {
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['throttled']);
   const { kind, retryAfterMs } = { retryAfterMs: 0, ...(await world.monitor.ask('default', 'b')) };
-  expect(kind).toBe('busy');
+  expect(kind).toBe('unanswered');
   expect(retryAfterMs).toBeGreaterThan(29_000);
 });
 
@@ -154,12 +150,43 @@ test('when the monitor stops, nobody waits for an answer that will not come', as
   await world.clock.advance(10);
   const asked = world.monitor.ask('default', 'b');
   await world.monitor.stop(1_000);
-  expect(kinds([await asked])).toEqual(['busy']);
+  expect(kinds([await asked])).toEqual(['unanswered']);
   await world.clock.advance(MINUTE_MS);
   expect(world.asked.length).toBe(1);
 });
 
 test('a question to an upstream that is not configured is refused', async () => {
   const world = openMonitor({ answer: () => pending });
-  expect(kinds([await world.monitor.ask('nowhere', 'a')])).toEqual(['busy']);
+  expect(kinds([await world.monitor.ask('nowhere', 'a')])).toEqual(['unanswered']);
+});
+
+test.each([
+  ['1 per second', { requests: 1, perMs: 1_000, concurrency: 1 }],
+  ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
+  ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
+])('with a budget of %s used up by both, questions and what is due share it', async (_name, budget) => {
+  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
+  let isOver = false;
+  const askFor = async (name: string) => {
+    for (let count = 0; !isOver; count++) {
+      await world.monitor.ask('default', `question-${name}-${count}`);
+      await new Promise<void>((resolve) => world.clock.after(50, resolve));
+    }
+  };
+  const clients = Promise.all(Array.from({ length: 8 }, (_, index) => askFor(String(index))));
+  await world.clock.advance(5 * MINUTE_MS);
+  isOver = true;
+  const questions = world.asked.filter(({ submissionId }) => submissionId.startsWith('question')).length;
+  const due = world.asked.length - questions;
+  expect(Math.abs(questions - due) / world.asked.length).toBeLessThan(0.2);
+  await world.clock.advance(MINUTE_MS);
+  await clients;
+});
+
+test('an answer that never comes is told as such, after the lease', async () => {
+  const world = openMonitor({ answer: () => new Promise(() => undefined) });
+  const asked = world.monitor.ask('default', 'a');
+  await world.clock.advance(MINUTE_MS);
+  expect(await asked).toMatchObject({ kind: 'unanswered', reason: 'lost' });
 });

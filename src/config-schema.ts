@@ -1,0 +1,183 @@
+import { z } from 'zod';
+
+const seconds = (fallback: number, minimum = 0) =>
+  z
+    .number()
+    .min(minimum)
+    .max(366 * 86_400)
+    .default(fallback);
+
+const perMinute = (fallback: number) => z.number().int().min(0).max(1_000_000_000).default(fallback);
+
+const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+
+const isBare = ({ username, password, search, hash }: URL) => !(username || password || search || hash);
+
+const path = (fallback: string) =>
+  z
+    .string()
+    .regex(/^\/[\x21-\x7e]+$/, 'a path that begins with /, printable ASCII without spaces')
+    .refine((text) => !/[?#]/.test(text), 'a path without a query or a fragment')
+    .default(fallback);
+
+const upstreamSchema = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
+    .refine((url) => !URL.canParse(url) || isBare(new URL(url)), {
+      error: 'an address without credentials, a query or a fragment',
+    })
+    .optional()
+    .describe('Base address of the upstream service. Nothing can be tracked without one'),
+  api_key: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'printable ASCII without spaces')
+    .optional()
+    .describe('Key for its submission endpoints, sent as x-api-key'),
+  bearer: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'printable ASCII without spaces, without the word Bearer')
+    .optional()
+    .describe("Token for its lookups of users. Without one, the caller's own Authorization is sent"),
+  users: z
+    .strictObject({
+      get_path: path('/users/get_user').describe('Path of the lookup of one user, below the base address'),
+      list_path: path('/admin/get_all_users').describe('Path of the listing of users'),
+      parameters: z
+        .enum(['query', 'body'])
+        .default('query')
+        .describe('Where the parameters of these travel; body: as JSON in the body of the GET'),
+    })
+    .prefault({})
+    .describe('Its lookups of users'),
+  timeout_s: seconds(10, 0.001).describe('Seconds for one whole call, from connecting to the last byte'),
+  budget: z
+    .strictObject({
+      requests: z.number().int().min(1).max(100_000).default(50).describe('At most so many requests in any `per_s`'),
+      per_s: seconds(1, 0.001).describe('Seconds of that window'),
+      concurrency: z.number().int().min(1).max(1_000).default(32).describe('At most so many requests at once'),
+    })
+    .prefault({})
+    .describe('What the upstream grants; never exceeded'),
+});
+
+export const configSchema = z.strictObject({
+  server: z
+    .strictObject({
+      host: z.string().min(1).default('127.0.0.1').describe('Address to listen on'),
+      port: z.number().int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 takes a free one'),
+      shutdown_s: seconds(15).describe('Seconds that requests under way have to end when the server stops'),
+      cors_origins: z
+        .array(z.string().refine(isOrigin, 'an origin as browsers send it, like https://app.example'))
+        .max(100)
+        .default([])
+        .describe('Origins whose pages may read the answers, each exactly; without any, none'),
+    })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      requests_per_minute: perMinute(60_000).describe(
+        'Requests that one credential, or one address without any, may make in a minute; 0: no limit',
+      ),
+      failed_authentications_per_minute: perMinute(20).describe(
+        'Wrong credentials from one address in a minute before no more are looked into; 0: no limit',
+      ),
+    })
+    .prefault({}),
+  auth: z
+    .strictObject({
+      api_key: z
+        .string()
+        .regex(/^[\x21-\x7e]{16,}$/, 'at least 16 characters, printable ASCII without spaces')
+        .optional()
+        .describe(
+          'A service key that clients may use. Without any credential, one is made and shown at the first start',
+        ),
+      admin_token: z
+        .string()
+        .regex(/^[\x21-\x7e]{16,}$/, 'at least 16 characters, printable ASCII without spaces')
+        .optional()
+        .describe('A token of the role admin'),
+    })
+    .prefault({}),
+  database: z.string().min(1).default('data/dawatch.db').describe('Path of the ledger, a SQLite file'),
+  log: z
+    .strictObject({
+      level: z
+        .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+        .default('info')
+        .describe('Least level shown'),
+      format: z.enum(['auto', 'json', 'pretty']).default('auto').describe('auto: pretty on a terminal, else JSON'),
+    })
+    .prefault({}),
+  upstreams: z
+    .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'a name of a-z, 0-9, - and _'), upstreamSchema)
+    .prefault({})
+    .transform((upstreams) => ({ default: upstreamSchema.parse({}), ...upstreams }))
+    .describe('The upstream services by name; a tracking request chooses one by `upstream`'),
+  submissions: z
+    .strictObject({
+      deadline_s: seconds(86_400, 1).describe('Seconds until a submission that is not final ends as failed or expired'),
+      unknown_grace_s: seconds(900).describe('Seconds for which "not found" only means "not yet"'),
+      stuck_after_s: seconds(600).describe('Seconds after which an open submission is told to be stuck'),
+      recheck_after_s: seconds(0).describe(
+        'Seconds after which a finalized submission is asked about once more, so that a correction is noticed; 0: never',
+      ),
+    })
+    .prefault({})
+    .describe('Defaults of every submission; a tracking request may set its own'),
+  facade: z
+    .strictObject({
+      max_age_s: z
+        .number()
+        .min(0)
+        .max(60)
+        .default(2)
+        .describe('Seconds for which /v1/get_submission_info gives the last answer about an open submission again'),
+    })
+    .prefault({}),
+  users: z
+    .strictObject({
+      max_limit: z
+        .number()
+        .int()
+        .min(1)
+        .max(10_000)
+        .default(1_000)
+        .describe('The largest `limit` of a listing of users'),
+    })
+    .prefault({}),
+  pacing: z
+    .strictObject({
+      min_interval_s: seconds(2, 0.01).describe('Least seconds between two requests about one submission'),
+      max_interval_s: seconds(60, 0.01).describe(
+        'Most seconds between them in the first hour; later up to five times that',
+      ),
+    })
+    .prefault({})
+    .refine((pacing) => pacing.min_interval_s <= pacing.max_interval_s, 'min_interval_s is above max_interval_s'),
+  breaker: z
+    .strictObject({
+      failures: z.number().int().min(1).max(1_000).default(5).describe('So many failures in a row mean an outage'),
+      probe_after_s: seconds(1, 0.01).describe(
+        'Seconds until the first probe of an upstream that is out; then doubled',
+      ),
+      max_probe_s: seconds(30, 0.01).describe('Most seconds between two probes'),
+    })
+    .prefault({}),
+});
+
+export type Config = z.output<typeof configSchema>;
+export type UpstreamConfig = z.output<typeof upstreamSchema>;
+
+/** Environment variables and the setting each one sets. */
+export const ENVIRONMENT = {
+  DAWATCH_UPSTREAM_URL: 'upstreams.default.url',
+  DAWATCH_UPSTREAM_API_KEY: 'upstreams.default.api_key',
+  DAWATCH_UPSTREAM_BEARER: 'upstreams.default.bearer',
+  DAWATCH_DATABASE: 'database',
+  DAWATCH_HOST: 'server.host',
+  DAWATCH_PORT: 'server.port',
+  DAWATCH_LOG_LEVEL: 'log.level',
+  DAWATCH_API_KEY: 'auth.api_key',
+  DAWATCH_ADMIN_TOKEN: 'auth.admin_token',
+} as const;
