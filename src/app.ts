@@ -15,6 +15,7 @@ import type { PacerSettings } from './monitor/pacer.ts';
 import type { Clock, Recorded } from './monitor/ports.ts';
 import { toTrackRequests } from './monitor/track-request.ts';
 import { UpstreamClient } from './upstream/client.ts';
+import { UpstreamPool } from './upstream/pool.ts';
 import { UpstreamUsers } from './upstream/users.ts';
 
 export type App = {
@@ -65,6 +66,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
+    const userPool = createUserPool(config.upstreams.default, clock);
+    opened.push(() => userPool?.close());
     const engine = createLocalEngine({
       clock,
       ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
@@ -96,7 +99,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         hasUpstream: (name) => monitor.hasUpstream(name),
         lookUp: (id, upstream) => lookup.lookUp(id, upstream),
       },
-      users: usersOf(config, clients.get('default')),
+      users: usersOf(config, userPool),
       audit: auditOf(ledger, clock),
       isOwnToken,
       events: ledger.outbox,
@@ -167,6 +170,19 @@ function createClient(upstream: Usable, clock: Clock): UpstreamClient {
   });
 }
 
+/** Few, because lookups of users are rare; and their own, so that those that hang hold up no submission. */
+const USER_CONNECTIONS = 8;
+
+function createUserPool({ url, timeout_s }: UpstreamConfig, clock: Clock): UpstreamPool | undefined {
+  if (url === undefined) return undefined;
+  return new UpstreamPool({
+    url,
+    connections: USER_CONNECTIONS,
+    timeoutMs: timeout_s * 1_000,
+    now: () => clock.now(),
+  });
+}
+
 function clientOf(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {
   const client = clients.get(upstream);
   if (!client) throw new Error(`no client for the upstream ${upstream}`);
@@ -217,13 +233,13 @@ function submissionsOf(config: Config, ledger: Ledger, monitor: Monitor, clock: 
 }
 
 /** Callers' own tokens go nowhere but to the upstream `default`. */
-function usersOf(config: Config, client: UpstreamClient | undefined): Users {
+function usersOf(config: Config, pool: UpstreamPool | undefined): Users {
   const { bearer, users } = config.upstreams.default;
   if (bearer !== undefined && isOwnToken(bearer))
     throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: it wants one that the upstream gave');
   const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
   const lookups = new UpstreamUsers({
-    pool: client?.pool ?? { get: async () => failure },
+    pool: pool ?? { get: async () => failure },
     bearer,
     getPath: users.get_path,
     listPath: users.list_path,
@@ -240,8 +256,14 @@ function usersOf(config: Config, client: UpstreamClient | undefined): Users {
 function auditOf({ audit }: Ledger, clock: Clock): Audit {
   const nobody = { emailHash: null, emailMasked: null };
   return {
-    add: ({ email, ...entry }) =>
-      audit.add({ ...entry, ...(email === null ? nobody : audit.emailFields(email)), at: clock.now() }),
+    add: ({ email, bearer, credentialId = null, ...entry }) =>
+      audit.add({
+        ...entry,
+        credentialId,
+        caller: bearer === undefined ? entry.caller : `${entry.caller}:${audit.shortHash(bearer)}`,
+        ...(email === null ? nobody : audit.emailFields(email)),
+        at: clock.now(),
+      }),
     list: (query) => audit.list(query),
   };
 }

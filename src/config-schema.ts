@@ -57,7 +57,9 @@ const upstreamSchema = z.strictObject({
       concurrency: z.number().int().min(1).max(1_000).default(32).describe('At most so many requests at once'),
     })
     .prefault({})
-    .describe('What the upstream grants; never exceeded'),
+    .describe(
+      'What the upstream grants for its submission endpoints; never exceeded. Lookups of users are not counted',
+    ),
 });
 
 export const configSchema = z.strictObject({
@@ -79,7 +81,7 @@ export const configSchema = z.strictObject({
         'Requests that one credential, or one address without any, may make in a minute; 0: no limit',
       ),
       failed_authentications_per_minute: perMinute(20).describe(
-        'Wrong credentials from one address in a minute before no more are looked into; 0: no limit',
+        'Wrong credentials from one address in a minute before no more unknown ones are looked into; so many may be under way at once. 0: no limit',
       ),
     })
     .prefault({}),
@@ -90,13 +92,15 @@ export const configSchema = z.strictObject({
         .regex(/^[\x21-\x7e]{16,}$/, 'at least 16 characters, printable ASCII without spaces')
         .optional()
         .describe(
-          'A service key that clients may use. Without any credential, one is made and shown at the first start',
+          'A service key that clients may use, best one of `dawatch token create`: what begins with dawatch_service_ is never forwarded upstream, even after it was replaced. Without any credential, one is made and shown at the first start',
         ),
       admin_token: z
         .string()
         .regex(/^[\x21-\x7e]{16,}$/, 'at least 16 characters, printable ASCII without spaces')
         .optional()
-        .describe('A token of the role admin'),
+        .describe(
+          'A token of the role admin; what begins with dawatch_admin_ is never forwarded upstream, even after it was replaced',
+        ),
     })
     .prefault({}),
   database: z.string().min(1).default('data/dawatch.db').describe('Path of the ledger, a SQLite file'),

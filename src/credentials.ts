@@ -19,9 +19,12 @@ export function isOwnToken(secret: string): boolean {
 export function credentialsOf(auth: Config['auth'], store: CredentialStore, now: () => number): Credentials {
   const configured: { hash: Buffer; caller: Caller }[] = [];
   if (auth.api_key !== undefined)
-    configured.push({ hash: sha256(auth.api_key), caller: { role: 'service', name: 'DAWATCH_API_KEY' } });
+    configured.push({ hash: sha256(auth.api_key), caller: { id: null, role: 'service', name: 'DAWATCH_API_KEY' } });
   if (auth.admin_token !== undefined)
-    configured.push({ hash: sha256(auth.admin_token), caller: { role: 'admin', name: 'DAWATCH_ADMIN_TOKEN' } });
+    configured.push({
+      hash: sha256(auth.admin_token),
+      caller: { id: null, role: 'admin', name: 'DAWATCH_ADMIN_TOKEN' },
+    });
   return (hash) => {
     // Always all of them: the time must not tell which one it was.
     const known = configured.filter((one) => timingSafeEqual(one.hash, hash))[0];
@@ -30,7 +33,7 @@ export function credentialsOf(auth: Config['auth'], store: CredentialStore, now:
     const role = ROLES.find((name) => name === record?.role);
     if (!record || !role) return undefined;
     noteUse(store, record, now());
-    return { role, name: record.name };
+    return { id: record.id, role, name: record.name };
   };
 }
 

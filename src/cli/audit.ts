@@ -5,7 +5,7 @@ import { parseCount } from './count.ts';
 import { table } from './table.ts';
 
 const VARIABLES = ['DAWATCH_ADMIN_TOKEN'] as const;
-const COLUMNS = ['at', 'caller', 'action', 'outcome', 'email', 'detail'];
+const COLUMNS = ['at', 'caller', 'token', 'action', 'outcome', 'email', 'detail'];
 
 export function addAudit(program: Command): void {
   withAddress(program.command('audit'))
@@ -15,8 +15,10 @@ export function addAudit(program: Command): void {
     .addHelpText('after', '\nThe token is taken from DAWATCH_ADMIN_TOKEN.\n\nExample:\n  dawatch audit --limit 100')
     .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
       const page = await askWithToken(options, VARIABLES, (client) => client.audit({ limit }));
-      const rows = page.entries.map(({ at, caller, action, outcome, email_masked, detail }) =>
-        [at, caller, action, outcome, email_masked ?? '-', detail ?? ''].map((text) => printable(text)),
+      const rows = page.entries.map(({ at, caller, credential_id, action, outcome, email_masked, detail }) =>
+        [at, caller, String(credential_id ?? '-'), action, outcome, email_masked ?? '-', detail ?? ''].map((text) =>
+          printable(text),
+        ),
       );
       process.stdout.write(options.json ? `${JSON.stringify(page)}\n` : table([COLUMNS, ...rows]));
     });

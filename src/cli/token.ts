@@ -14,6 +14,9 @@ type Options = { config?: string };
 /** 1 to 64 characters that can be seen; spaces only between them. */
 const NAME_PATTERN = /^(?! )[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<! )$/u;
 
+/** The audit trail shows these of callers without a token of the ledger. */
+const RESERVED_NAME = /^(forwarded|DAWATCH_)/i;
+
 export function addToken(program: Command): void {
   const token = program
     .command('token')
@@ -39,6 +42,8 @@ function addCreate(token: Command): void {
       const { role, name } = options;
       if (!NAME_PATTERN.test(name))
         throw new CommandError('--name takes 1 to 64 printable characters, spaces only between them', ExitCode.usage);
+      if (RESERVED_NAME.test(name))
+        throw new CommandError('--name may not begin with "forwarded" or "DAWATCH_"', ExitCode.usage);
       const secret = makeToken(role);
       const { id } = withStore(options, true, (store) => store.add({ hash: sha256(secret), role, name }, Date.now()));
       process.stderr.write(`token ${id}, ${role}, "${name}": keep it now, it is not shown again\n`);

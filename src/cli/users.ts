@@ -35,7 +35,11 @@ function addGet(users: Command): void {
 function addList(users: Command): void {
   withAddress(users.command('list'))
     .description('List users, at most so many, in the order of the upstream.')
-    .requiredOption('--limit <count>', 'at most so many, 1 to 1000', parseCount)
+    .requiredOption(
+      '--limit <count>',
+      "at most so many, from 1; the server's setting users.max_limit (1000 by default) is the ceiling",
+      parseCount,
+    )
     .option('--json', 'print a JSON array, as the upstream has it')
     .addHelpText('after', `\nExample:\n  dawatch users list --limit 100 --json | jq '.[].email'\n${HELP}`)
     .action(async ({ limit, ...options }: Options & { limit: number }) => {

@@ -135,7 +135,7 @@ export class DawatchClient {
     return this.#requestAsUser<User>(`/users/get_user?${new URLSearchParams(user)}`);
   }
 
-  /** At most `limit` users, 1 to 1,000. Needs the role admin. */
+  /** At most `limit` users, from 1 to what the server's setting `users.max_limit` allows. Needs the role admin. */
   listUsers(limit: number): Promise<User[]> {
     return this.#requestAsUser<User[]>(`/admin/get_all_users?limit=${limit}`);
   }

@@ -75,8 +75,10 @@ export type User = Record<string, unknown>;
 export type AuditEntry = {
   seq: number;
   at: string;
-  /** Name of the credential. */
+  /** Name of the credential; "forwarded:" and a short keyed hash: somebody with a token of the upstream's own. */
   caller: string;
+  /** Of the credential; null: configured, or a forwarded token. */
+  credential_id: number | null;
   action: string;
   outcome: string;
   detail: string | null;

@@ -8,6 +8,11 @@ declare module 'fastify' {
     /** Who calls, once `requireRole` let them pass. */
     caller?: Caller;
     identity?: Identity;
+    bearer?: Identity;
+  }
+  interface FastifyContextConfig {
+    /** A route whose credential is the bearer, for the upstream to judge. */
+    forwardsBearer?: boolean;
   }
 }
 
@@ -15,12 +20,23 @@ type Identity = { hash: Buffer; caller: Caller | undefined };
 
 /** Whose secret the request shows, looked up once per request; undefined: it shows none. */
 export function identify(request: FastifyRequest, credentials: Credentials): Identity | undefined {
-  if (request.identity) return request.identity;
-  const secret = secretOf(request);
-  if (secret === undefined) return undefined;
-  const hash = sha256(secret);
-  request.identity = { hash, caller: credentials(hash) };
+  const key = request.headers['x-api-key'];
+  if (typeof key !== 'string' || key === '') return identifyBearer(request, credentials);
+  request.identity ??= identityOf(key, credentials);
   return request.identity;
+}
+
+/** The same of its bearer, whatever else it shows. */
+export function identifyBearer(request: FastifyRequest, credentials: Credentials): Identity | undefined {
+  const secret = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  if (secret === undefined) return undefined;
+  request.bearer ??= identityOf(secret, credentials);
+  return request.bearer;
+}
+
+function identityOf(secret: string, credentials: Credentials): Identity {
+  const hash = sha256(secret);
+  return { hash, caller: credentials(hash) };
 }
 
 /**
@@ -49,10 +65,4 @@ export function sendUnauthenticated(reply: FastifyReply, detail: string): Fastif
 /** Secrets are looked up and kept by this hash only: they are random enough that a plain one can't be guessed back. */
 export function sha256(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
-}
-
-function secretOf(request: FastifyRequest): string | undefined {
-  const key = request.headers['x-api-key'];
-  if (typeof key === 'string' && key !== '') return key;
-  return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
 }

@@ -9,15 +9,28 @@ import { wholeNumber } from './whole-number.ts';
 const entrySchema = z.object({
   seq: z.int(),
   at: z.iso.datetime().describe('ISO 8601, UTC'),
-  caller: z.string().describe('Name of the credential; "forwarded": somebody with a token of the upstream\'s own'),
+  caller: z
+    .string()
+    .describe(
+      'Name of the credential; "forwarded:" and a short keyed hash of the token: somebody with a token of the upstream\'s own',
+    ),
+  credential_id: z
+    .int()
+    .nullable()
+    .describe('Of the credential, as `dawatch token list` shows it; null: configured, or a forwarded token'),
   action: z.string().describe(AUDIT_ACTIONS.join(' or ')),
   outcome: z
     .string()
     .describe(
-      `${AUDIT_OUTCOMES.join(', ')}. refused: the caller may not, says dawatch or the upstream; failed: the upstream gave no usable answer`,
+      `${AUDIT_OUTCOMES.join(', ')}. refused: the caller may not, says dawatch or the upstream; failed: the upstream gave no usable answer; busy: it was not asked, too many lookups were under way`,
     ),
   detail: z.string().nullable().describe('The limit, or why it was refused or failed'),
-  email_hash: z.string().nullable().describe('The address asked for, as a keyed hash: the same for the same address'),
+  email_hash: z
+    .string()
+    .nullable()
+    .describe(
+      'The address asked for, as a keyed hash: the same for the same address. The key lies in the ledger: this protects listings and exports, not that file',
+    ),
   email_masked: z.string().nullable(),
 });
 
@@ -25,6 +38,7 @@ const EXAMPLE = {
   seq: 1,
   at: '2026-01-02T03:04:05.123Z',
   caller: 'support desk',
+  credential_id: 3,
   action: 'users.get',
   outcome: 'found',
   detail: null,
@@ -69,6 +83,12 @@ export function registerAudit(instance: FastifyInstance, { audit }: { audit: Aud
 }
 
 function toEntryBody(record: AuditRecord): z.output<typeof entrySchema> {
-  const { emailHash, emailMasked, at, ...entry } = record;
-  return { ...entry, at: new Date(at).toISOString(), email_hash: emailHash, email_masked: emailMasked };
+  const { credentialId, emailHash, emailMasked, at, ...entry } = record;
+  return {
+    ...entry,
+    at: new Date(at).toISOString(),
+    credential_id: credentialId,
+    email_hash: emailHash,
+    email_masked: emailMasked,
+  };
 }

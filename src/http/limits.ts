@@ -1,8 +1,17 @@
 import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { identify } from './access.ts';
+import { AcceptedBearers } from './accepted-bearers.ts';
+import { identify, identifyBearer } from './access.ts';
+import { FailureBucket } from './failure-bucket.ts';
 import type { Credentials } from './ports.ts';
 import { sendProblem } from './problems.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Ends what the request counts among the failures of its address while it is under way. */
+    leaveFailures?: (failed: boolean) => void;
+  }
+}
 
 export type LimitSettings = {
   /** By one credential, or by one address without a known one. 0: no limit. */
@@ -14,6 +23,10 @@ export type LimitSettings = {
 const WINDOW_MS = 60_000;
 /** Buckets kept; past it the one unused for longest is forgotten. */
 const MAX_BUCKETS = 10_000;
+/** Bearers remembered that the upstream accepted. */
+const MAX_ACCEPTED = 10_000;
+/** What the upstream accepted, could not find, or was never asked. */
+const NO_FAILURES: readonly number[] = [200, 400, 404];
 /** Whoever watches over the process must always get an answer. */
 export function isUnlimited(route: string | undefined): boolean {
   return route === '/livez' || route === '/readyz';
@@ -22,7 +35,8 @@ export function isUnlimited(route: string | undefined): boolean {
 /**
  * Two limits, each in windows of a minute. A guessed credential falls into the bucket of its address, as no credential does:
  * guesses would make a bucket each. Past the failures an address may have, wrong credentials are no longer looked into (nor
- * sent upstream), while a known one still passes: whoever shares an address with an attacker is not locked out.
+ * sent upstream), while a known one still passes: whoever shares an address with an attacker is not locked out. Where the
+ * upstream judges the bearers, known are those that it accepted last.
  */
 export async function addLimits(
   app: FastifyInstance,
@@ -33,9 +47,24 @@ export async function addLimits(
   await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS, cache: MAX_BUCKETS });
   const requests = app.createRateLimit({
     max: requestsPerMinute,
-    keyGenerator: (request) => keyOf(request, deps.credentials),
+    keyGenerator: keyOf,
   });
-  const failures = app.createRateLimit({ max: failedAuthenticationsPerMinute, keyGenerator: addressOf });
+  const accepted = new AcceptedBearers(MAX_ACCEPTED);
+
+  /** What the route goes by, and nothing else: whether an `x-api-key` is known must not show where guesses are not counted. */
+  function shownBy(request: FastifyRequest) {
+    return (forwards(request) ? identifyBearer : identify)(request, deps.credentials);
+  }
+
+  function isKnown(request: FastifyRequest): boolean {
+    const shown = shownBy(request);
+    return shown !== undefined && (shown.caller !== undefined || (forwards(request) && accepted.has(shown.hash)));
+  }
+
+  function keyOf(request: FastifyRequest): string {
+    const known = isKnown(request) ? shownBy(request) : undefined;
+    return known ? `credential:${known.hash.toString('hex')}` : `address:${addressOf(request)}`;
+  }
 
   app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
     if (requestsPerMinute === 0 || isUnlimited(request.routeOptions.url)) return undefined;
@@ -47,17 +76,36 @@ export async function addLimits(
       : undefined;
   });
 
-  if (failedAuthenticationsPerMinute === 0) return;
-  app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
-    if (isUnlimited(request.routeOptions.url) || !showsUnknown(request, deps.credentials)) return undefined;
-    const bucket = await failures(request, { increment: false });
-    if (bucket.isAllowed || bucket.remaining > 0) return undefined;
-    tell(reply, bucket);
-    return refuse(reply, bucket.ttlInSeconds, 'too many wrong credentials came from this address');
-  });
-  // Before the answer leaves: whoever has it must be counted already.
+  // Before the answer leaves, here and below: whoever has it must be counted already.
   app.addHook('onSend', async (request, reply) => {
-    if (reply.statusCode === 401 && showsUnknown(request, deps.credentials)) await failures(request);
+    const bearer = forwards(request) ? identifyBearer(request, deps.credentials) : undefined;
+    if (!bearer) return;
+    if (reply.statusCode === 200) accepted.add(bearer.hash);
+    if (reply.statusCode === 401 || reply.statusCode === 403) accepted.forget(bearer.hash);
+  });
+
+  if (failedAuthenticationsPerMinute === 0) return;
+  const failures = new FailureBucket({
+    max: failedAuthenticationsPerMinute,
+    windowMs: WINDOW_MS,
+    maxKeys: MAX_BUCKETS,
+  });
+  app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
+    if (isUnlimited(request.routeOptions.url) || !showsAny(request) || isKnown(request)) return undefined;
+    const entry = failures.enter(addressOf(request));
+    if (entry.kind === 'refused') {
+      const ttlInSeconds = Math.ceil(entry.retryAfterMs / 1_000);
+      tell(reply, { max: failedAuthenticationsPerMinute, remaining: 0, ttlInSeconds });
+      return refuse(reply, ttlInSeconds, 'too many wrong credentials came from this address');
+    }
+    request.leaveFailures = entry.leave;
+    // There may be no answer to who hangs up; but what went upstream counts until the upstream has answered.
+    if (!forwards(request)) reply.raw.once('close', () => entry.leave(false));
+    return undefined;
+  });
+  app.addHook('onSend', async (request, reply) => {
+    const { statusCode } = reply;
+    request.leaveFailures?.(forwards(request) ? !NO_FAILURES.includes(statusCode) : statusCode === 401);
   });
 }
 
@@ -72,18 +120,18 @@ function refuse(reply: FastifyReply, retryAfterS: number, reason: string): Fasti
   return sendProblem(reply, { status: 429, detail: `${reason}; try again in ${retryAfterS} s` });
 }
 
-function keyOf(request: FastifyRequest, credentials: Credentials): string {
-  const identity = identify(request, credentials);
-  return identity?.caller ? `credential:${identity.hash.toString('hex')}` : `address:${addressOf(request)}`;
-}
-
 /** The connection's own, whatever the headers say of others; of IPv6 the /64, which one client has whole. */
 function addressOf(request: FastifyRequest): string {
   return rateLimit.normalizeIP(request.ip);
 }
 
 /** A request that shows nothing is none who guesses. */
-function showsUnknown(request: FastifyRequest, credentials: Credentials): boolean {
+function showsAny(request: FastifyRequest): boolean {
   const { 'x-api-key': key, authorization } = request.headers;
-  return (key !== undefined || authorization !== undefined) && identify(request, credentials)?.caller === undefined;
+  return authorization !== undefined || (key !== undefined && !forwards(request));
+}
+
+/** Whether the upstream judges the bearer of this request. */
+function forwards(request: FastifyRequest): boolean {
+  return request.routeOptions.config?.forwardsBearer === true;
 }

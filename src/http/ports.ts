@@ -40,6 +40,8 @@ export const ROLES = ['service', 'user', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
 export type Caller = {
+  /** null: it is configured, not in the ledger. */
+  id: number | null;
   role: Role;
   /** For the audit: never the secret. */
   name: string;
@@ -62,6 +64,8 @@ export type UserLookup<T> =
   | { kind: 'not_found' }
   | { kind: 'unauthorized' }
   | { kind: 'forbidden' }
+  /** Too many are under way already: the upstream was not asked. */
+  | { kind: 'busy' }
   | {
       kind: 'unavailable';
       reason: 'timeout' | 'network' | 'too_large' | 'http_status' | 'throttled' | 'malformed';
@@ -79,12 +83,13 @@ export type Users = {
 };
 
 export const AUDIT_ACTIONS = ['users.get', 'users.list'] as const;
-/** refused: the caller may not, says dawatch or the upstream. failed: the upstream gave no usable answer. */
-export const AUDIT_OUTCOMES = ['found', 'not_found', 'refused', 'failed'] as const;
+/** refused: the caller may not, says dawatch or the upstream. failed: no usable answer of the upstream. busy: it was not asked. */
+export const AUDIT_OUTCOMES = ['found', 'not_found', 'refused', 'failed', 'busy'] as const;
 
 export type AuditEntry = {
   /** The name of the credential; "forwarded": somebody with a token of the upstream's own. */
   caller: string;
+  credentialId: number | null;
   action: (typeof AUDIT_ACTIONS)[number];
   outcome: (typeof AUDIT_OUTCOMES)[number];
   /** Without personal data. */
@@ -94,7 +99,9 @@ export type AuditEntry = {
 export type AuditRecord = {
   seq: number;
   at: number;
+  /** As in the entry; of somebody with a token of the upstream's own with a short hash of that: "forwarded:1a2b3c4d". */
   caller: string;
+  credentialId: number | null;
   action: string;
   outcome: string;
   detail: string | null;
@@ -104,8 +111,11 @@ export type AuditRecord = {
 
 /** Who looked up which users. */
 export type Audit = {
-  /** It is on the disk when this returns; throws if it can't be written. The address is never kept as it is. */
-  add(entry: AuditEntry & { email: string | null }): void;
+  /**
+   * It is on the disk when this returns; throws if it can't be written. The address is never kept as it is, nor `bearer`,
+   * which is what a forwarded caller showed.
+   */
+  add(entry: AuditEntry & { email: string | null; bearer?: string | undefined }): void;
   /** Newest first. */
   list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null };
 };

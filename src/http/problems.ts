@@ -61,6 +61,11 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .send(withErrorMember(reply, problemBody(problem, reply.request.id)));
 }
 
+/** In whole seconds, at least one; null: nobody knows when. */
+export function tellRetryAfter(reply: FastifyReply, ms: number | null): void {
+  if (ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(ms / 1_000)));
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route of the upstream's own interface, whose clients look for `error`. */

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { LookupAnswer } from '../monitor/lookup.ts';
 import { submissionIdSchema } from '../monitor/track-request.ts';
 import type { SubmissionInfo, Submissions } from './ports.ts';
-import { problemAnswer, sendProblem } from './problems.ts';
+import { problemAnswer, sendProblem, tellRetryAfter } from './problems.ts';
 
 const envelopeSchema = z
   .looseObject({
@@ -106,8 +106,7 @@ function send(reply: FastifyReply, answer: LookupAnswer): FastifyReply {
     case 'rejected':
       return sendProblem(reply, { status: 400, detail: answer.error });
     case 'failed': {
-      if (answer.retryAfterMs !== null)
-        reply.header('retry-after', Math.max(1, Math.ceil(answer.retryAfterMs / 1_000)));
+      tellRetryAfter(reply, answer.retryAfterMs);
       const status = { upstream: 502, timeout: 504, busy: 503 } as const;
       return sendProblem(reply, { status: status[answer.reason], detail: answer.error });
     }

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { z } from 'zod';
-import { identify, requireRole, sendUnauthenticated, sha256 } from './access.ts';
+import { identify, identifyBearer, requireRole, sendUnauthenticated } from './access.ts';
 import type { Audit, AuditEntry, Credentials, Role, Users } from './ports.ts';
 
 export type LookupAccess = {
@@ -42,6 +42,7 @@ function noteWrongRole(deps: LookupAccess, route: { action: AuditEntry['action']
     const detail = `the role ${caller.role}`;
     deps.audit.add({
       caller: caller.name,
+      credentialId: caller.id,
       action: route.action,
       outcome: 'refused',
       detail,
@@ -56,10 +57,11 @@ function takeUpstreamToken(deps: LookupAccess, action: AuditEntry['action']) {
     const secret = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
     if (secret === undefined)
       return sendUnauthenticated(reply, "send the upstream's own token as Authorization: Bearer; it is forwarded");
-    const caller = deps.credentials(sha256(secret));
+    const caller = identifyBearer(request, deps.credentials)?.caller;
     if (caller) {
+      const { name, id: credentialId } = caller;
       const detail = 'a token of dawatch, which is not forwarded';
-      deps.audit.add({ caller: caller.name, action, outcome: 'refused', detail, email: emailIn(request.query) });
+      deps.audit.add({ caller: name, credentialId, action, outcome: 'refused', detail, email: emailIn(request.query) });
     }
     if (caller || deps.isOwnToken(secret))
       return sendUnauthenticated(

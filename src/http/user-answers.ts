@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { sendUnauthenticated } from './access.ts';
 import type { UserLookup } from './ports.ts';
-import { sendProblem } from './problems.ts';
+import { sendProblem, tellRetryAfter } from './problems.ts';
 
 /** What a caller is told. Never the upstream's own words: they may hold anything. */
 const FAILURES = {
@@ -12,6 +12,8 @@ const FAILURES = {
   throttled: 'the upstream asks for fewer requests',
   malformed: "the upstream's answer is not what its interface says",
 } as const;
+
+const BUSY_MS = 1_000;
 
 /** `forwarded`: the upstream saw the caller's own token, so that a refusal is the caller's to know. */
 export function sendLookup(reply: FastifyReply, lookup: UserLookup<object>, forwarded: boolean): FastifyReply {
@@ -27,9 +29,11 @@ export function sendLookup(reply: FastifyReply, lookup: UserLookup<object>, forw
       if (lookup.kind === 'unauthorized')
         return sendUnauthenticated(reply, 'the upstream does not accept this token for this');
       return sendProblem(reply, { status: 403, detail: 'the upstream does not allow this with this token' });
+    case 'busy':
+      tellRetryAfter(reply, BUSY_MS);
+      return sendProblem(reply, { status: 503, detail: 'too many lookups of users are under way' });
     case 'unavailable':
-      if (lookup.retryAfterMs !== null)
-        reply.header('retry-after', Math.max(1, Math.ceil(lookup.retryAfterMs / 1_000)));
+      tellRetryAfter(reply, lookup.retryAfterMs);
       return sendProblem(reply, { status: lookup.reason === 'timeout' ? 504 : 502, detail: FAILURES[lookup.reason] });
     default:
       return lookup satisfies never;

@@ -46,13 +46,13 @@ const problems = {
   504: problemAnswer,
   507: problemAnswer,
 };
-const security = [{ bearer: [] }];
-/** Clients of the upstream look for its `error` in a failure. */
-const config = { hasErrorMember: true };
 
 /** The upstream's lookups of users, with one answer for all of its dialects. Each one is in the audit before it is answered. */
 export function registerUsers(instance: FastifyInstance, deps: LookupAccess): void {
   const { users } = deps;
+  const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
+  // Clients of the upstream look for its `error` in a failure.
+  const config = { hasErrorMember: true, forwardsBearer: users.forwards };
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const authorizationOf = (request: FastifyRequest) => (users.forwards ? request.headers.authorization : undefined);
   const credential = users.forwards
@@ -132,7 +132,10 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     const outcome = outcomeOf(lookup, users.forwards);
     const why = outcome === 'failed' || outcome === 'refused' ? [reasonOf(lookup)] : [];
     const entry = { caller: callerOf(request), action, outcome, detail: [...details, ...why].join(', ') || null };
-    deps.audit.add({ ...entry, email });
+    const bearer = authorizationOf(request)
+      ?.replace(/^Bearer +/i, '')
+      .trimEnd();
+    deps.audit.add({ ...entry, email, bearer, credentialId: request.caller?.id ?? null });
     const duration_ms = Math.round(performance.now() - startedMs);
     const fields = { ...entry, duration_ms, ...(lookup.kind === 'unavailable' && { upstream_said: lookup.detail }) };
     request.log[outcome === 'failed' ? 'warn' : 'info'](fields, 'users.answered');
@@ -140,7 +143,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
 }
 
 function outcomeOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditEntry['outcome'] {
-  if (kind === 'found' || kind === 'not_found') return kind;
+  if (kind === 'found' || kind === 'not_found' || kind === 'busy') return kind;
   // Without a token of the caller's, it is not the caller who is refused.
   return kind !== 'unavailable' && forwards ? 'refused' : 'failed';
 }

@@ -8,13 +8,18 @@ export type AuditEntry = {
   at: number;
   /** The name of the credential, or how the caller was let in. */
   caller: string;
+  /** Of the credential in the ledger; null: it is not kept there. */
+  credentialId: number | null;
   action: string;
   outcome: string;
   /** A short text without personal data: the limit, say. */
   detail: string | null;
-  /** Of the e-mail address asked for: keyed, so that guesses can't be tried on a copy without the key. */
+  /**
+   * Of the e-mail address asked for: keyed, so that guesses can't be tried on a listing or an export. The key lies in the
+   * ledger itself: whoever has that file can try them.
+   */
   emailHash: string | null;
-  /** "a…@example.com". */
+  /** "a…@example.com"; nothing before the … if there is one character only. */
   emailMasked: string | null;
 };
 
@@ -24,12 +29,15 @@ type Row = {
   seq: number;
   at: number;
   caller: string;
+  credential_id: number | null;
   action: string;
   outcome: string;
   detail: string | null;
   email_hash: string | null;
   email_masked: string | null;
 };
+
+const SHORT_HASH_CHARS = 8;
 
 /** The append-only list of who looked up which users. Throws LedgerError. */
 export class AuditTrail {
@@ -43,11 +51,11 @@ export class AuditTrail {
     this.#key = guarded(file, () => keyOf(db));
     this.#insert = db.prepare(`
       -- One lookup.
-      INSERT INTO audit (at, caller, action, outcome, detail, email_hash, email_masked)
-      VALUES (@at, @caller, @action, @outcome, @detail, @emailHash, @emailMasked)`);
+      INSERT INTO audit (at, caller, credential_id, action, outcome, detail, email_hash, email_masked)
+      VALUES (@at, @caller, @credentialId, @action, @outcome, @detail, @emailHash, @emailMasked)`);
     this.#list = db.prepare(`
       -- Newest first.
-      SELECT seq, at, caller, action, outcome, detail, email_hash, email_masked
+      SELECT seq, at, caller, credential_id, action, outcome, detail, email_hash, email_masked
       FROM audit WHERE seq < @before ORDER BY seq DESC LIMIT @limit`);
   }
 
@@ -61,8 +69,9 @@ export class AuditTrail {
     const rows = guarded(this.#file, () => this.#list.all({ before, limit: limit + 1 })) as Row[];
     const page = rows.slice(0, limit);
     return {
-      entries: page.map(({ email_hash, email_masked, ...row }) => ({
+      entries: page.map(({ credential_id, email_hash, email_masked, ...row }) => ({
         ...row,
+        credentialId: credential_id,
         emailHash: email_hash,
         emailMasked: email_masked,
       })),
@@ -74,12 +83,21 @@ export class AuditTrail {
   emailFields(email: string): Pick<AuditEntry, 'emailHash' | 'emailMasked'> {
     const normal = email.trim().toLowerCase();
     const at = normal.lastIndexOf('@');
-    const emailMasked = at < 1 ? '…' : `${normal.slice(0, 1)}…${normal.slice(at)}`;
-    return { emailHash: createHmac('sha256', this.#key).update(normal).digest('hex'), emailMasked };
+    const shown = at > 1 ? normal.slice(0, 1) : '';
+    return { emailHash: this.#hash(normal), emailMasked: at < 1 ? '…' : `${shown}…${normal.slice(at)}` };
+  }
+
+  /** Tells secrets apart that are not ours: the same for the same one, too short to be the secret's fingerprint elsewhere. */
+  shortHash(secret: string): string {
+    return this.#hash(secret).slice(0, SHORT_HASH_CHARS);
+  }
+
+  #hash(text: string): string {
+    return createHmac('sha256', this.#key).update(text).digest('hex');
   }
 }
 
-/** Made once, kept in the ledger. */
+/** Made once, kept in the ledger, beside what it is the key of. */
 function keyOf(db: Database.Database): Buffer {
   db.prepare("INSERT INTO meta (key, value) VALUES ('audit_key', ?) ON CONFLICT DO NOTHING").run(
     randomBytes(32).toString('hex'),

@@ -76,12 +76,26 @@ function toRecord(row: Row): CredentialRecord {
 function prepareStatements(db: Database.Database) {
   const columns = 'id, role, name, created_at, last_used_at, revoked_at';
   return {
-    add: db.prepare('INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now)'),
-    get: db.prepare(`SELECT ${columns} FROM credentials WHERE id = ?`),
-    list: db.prepare(`SELECT ${columns} FROM credentials ORDER BY id`),
-    revoke: db.prepare('UPDATE credentials SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL'),
-    find: db.prepare(`SELECT ${columns} FROM credentials WHERE hash = ? AND revoked_at IS NULL`),
-    any: db.prepare('SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1'),
-    used: db.prepare('UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), @now) WHERE id = @id'),
+    add: db.prepare(`
+      -- A new one.
+      INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now)`),
+    get: db.prepare(`
+      -- By its number.
+      SELECT ${columns} FROM credentials WHERE id = ?`),
+    list: db.prepare(`
+      -- Every one, oldest first.
+      SELECT ${columns} FROM credentials ORDER BY id`),
+    revoke: db.prepare(`
+      -- Once: the time of the first revocation stays.
+      UPDATE credentials SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL`),
+    find: db.prepare(`
+      -- Whose secret it is, while it is valid.
+      SELECT ${columns} FROM credentials WHERE hash = ? AND revoked_at IS NULL`),
+    any: db.prepare(`
+      -- Whether anybody can call.
+      SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1`),
+    used: db.prepare(`
+      -- The last use; never back in time.
+      UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), @now) WHERE id = @id`),
   };
 }

@@ -90,11 +90,12 @@ const MIGRATIONS: readonly string[] = [
     revoked_at INTEGER
   ) STRICT;
 
-  -- Who looked up which users. E-mail addresses only as a keyed hash and masked.
+  -- Who looked up which users. E-mail addresses only as a keyed hash (the key is in meta) and masked.
   CREATE TABLE audit (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
     caller TEXT NOT NULL,
+    credential_id INTEGER REFERENCES credentials (id),
     action TEXT NOT NULL,
     outcome TEXT NOT NULL,
     detail TEXT,
@@ -102,6 +103,8 @@ const MIGRATIONS: readonly string[] = [
     email_masked TEXT
   ) STRICT;
   CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
+  CREATE TRIGGER audit_is_never_cut BEFORE DELETE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
   `,
 ];

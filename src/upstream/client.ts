@@ -5,19 +5,18 @@ export type UpstreamClientOptions = UpstreamPoolOptions & { apiKey: string | und
 
 /** Asks one upstream about submissions. */
 export class UpstreamClient {
-  /** Its connections, for whoever else asks this upstream. */
-  readonly pool: UpstreamPool;
+  readonly #pool: UpstreamPool;
   readonly #apiKey: string | undefined;
 
   constructor({ apiKey, ...options }: UpstreamClientOptions) {
-    this.pool = new UpstreamPool(options);
+    this.#pool = new UpstreamPool(options);
     this.#apiKey = apiKey;
   }
 
   /** GET /v1/get_submission_info. Never rejects. */
   getSubmissionInfo(submissionId: string): Promise<Answer> {
     const apiKey = this.#apiKey;
-    return this.pool.get({
+    return this.#pool.get({
       path: `/v1/get_submission_info?submission_id=${encodeURIComponent(submissionId)}`,
       headers: { accept: 'application/json', ...(apiKey !== undefined && { 'x-api-key': apiKey }) },
     });
@@ -25,6 +24,6 @@ export class UpstreamClient {
 
   /** Ends at once; calls under way are answered as failures. */
   close(): Promise<void> {
-    return this.pool.close();
+    return this.#pool.close();
   }
 }

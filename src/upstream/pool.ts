@@ -12,9 +12,15 @@ export type UpstreamPoolOptions = {
 };
 
 /** `path` begins with a slash, below the base address. */
-type Question = { path: string; headers: Record<string, string>; body?: string | undefined };
+type Question = {
+  path: string;
+  headers: Record<string, string>;
+  body?: string | undefined;
+  /** A larger answer is cut off unread. */
+  maxBytes?: number;
+};
 
-/** Far above any real answer; a larger body is cut off unread. */
+/** Far above any real answer about one thing. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /** Asks one upstream within limits: credentials travel in headers only, redirects are not followed, a failure is an answer too. */
@@ -33,7 +39,7 @@ export class UpstreamPool {
   }
 
   /** Never rejects. */
-  async get({ path, headers, body }: Question): Promise<Answer> {
+  async get({ path, headers, body, maxBytes = MAX_BODY_BYTES }: Question): Promise<Answer> {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), this.#options.timeoutMs);
     try {
@@ -44,9 +50,9 @@ export class UpstreamPool {
         signal: deadline.signal,
         ...(body !== undefined && { body }),
       });
-      const text = await readBody(response.body, deadline);
+      const text = await readBody(response.body, maxBytes, deadline);
       if (text === undefined)
-        return { kind: 'failure', reason: 'too_large', detail: `a body of more than ${MAX_BODY_BYTES} bytes` };
+        return { kind: 'failure', reason: 'too_large', detail: `a body of more than ${maxBytes} bytes` };
       return {
         kind: 'response',
         httpStatus: response.statusCode,
@@ -72,12 +78,12 @@ export class UpstreamPool {
 type Body = Awaited<ReturnType<Pool['request']>>['body'];
 
 /** Undefined: too large. Then the connection is given up, because the rest of the body may never end. */
-async function readBody(body: Body, call: AbortController): Promise<string | undefined> {
+async function readBody(body: Body, maxBytes: number, call: AbortController): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) {
+    if (bytes > maxBytes) {
       body.on('error', () => undefined);
       body.destroy();
       return undefined;

@@ -127,6 +127,8 @@ describe.concurrent('exits with 2 for', () => {
     ['no role', ['create', '--name', 'x'], "'--role <role>' not specified"],
     ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
     ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],
+    ['a name of the house', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'may not begin with'],
+    ['a name of the settings', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'may not begin with'],
     ['a blank name', ['create', '--role', 'user', '--name', '  '], '1 to 64 printable characters'],
     ['a name of 65', ['create', '--role', 'user', '--name', 'x'.repeat(65)], '1 to 64 printable characters'],
     [

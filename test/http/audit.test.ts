@@ -8,7 +8,7 @@ import { registerUsers } from '../../src/http/users.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { call, problemOf } from '../support/http-calls.ts';
 import { openLedger, rawConnection } from '../support/ledger-file.ts';
-import { openLookups, SECOND, userPath } from '../support/lookups.ts';
+import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER, userPath } from '../support/lookups.ts';
 import { deadAddress } from '../support/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
@@ -52,6 +52,34 @@ describe('every lookup leaves a row', () => {
     expect(one[0]).not.toBe(other[0]);
   });
 
+  it('with the credential, which its name alone may not tell apart; a configured one has none', async () => {
+    const lookups = await openLookups();
+    await lookups.get(userPath(), lookups.tokens.user);
+    await lookups.get(userPath(), ADMIN_TOKEN);
+    const { text } = await lookups.get('/v1/audit', ADMIN_TOKEN);
+    expect(JSON.parse(text).entries).toMatchObject([
+      { caller: 'DAWATCH_ADMIN_TOKEN', credential_id: null },
+      { caller: 'the user', credential_id: 2 },
+    ]);
+  });
+
+  it('with a short hash of a forwarded token, the same for the same one', async () => {
+    const lookups = await openLookups({ bearer: null });
+    for (const token of [UPSTREAM_BEARER, 'another', UPSTREAM_BEARER]) await lookups.get(LISTING, token);
+    const { text } = await lookups.get('/v1/audit', ADMIN_TOKEN);
+    const callers = JSON.parse(text).entries.map((entry: { caller: string }) => entry.caller);
+    for (const caller of callers) expect(caller).toMatch(/^forwarded:[0-9a-f]{8}$/);
+    expect(callers[0]).toBe(callers[2]);
+    expect(callers[0]).not.toBe(callers[1]);
+    expect(JSON.parse(text).entries[0].credential_id).toBeNull();
+  });
+
+  it('that does not show a whole local part', async () => {
+    const lookups = await openLookups();
+    for (const email of ['a@b.co', 'ab@b.co']) await lookups.get(userPath({ name: 'A', email }), ADMIN_TOKEN);
+    expect(lookups.audit().map((row) => row.email_masked)).toEqual(['…@b.co', 'a…@b.co']);
+  });
+
   it('and no byte of the ledger holds a name or an address', async () => {
     const lookups = await openLookups();
     const asked = { name: 'Secretive Person', email: 'secretive.person@example.com' };
@@ -65,11 +93,12 @@ describe('every lookup leaves a row', () => {
     expect(bytes).not.toContain('user1@example.com');
   });
 
-  it('that no statement changes', async () => {
+  it('that no statement changes or takes away', async () => {
     const lookups = await openLookups();
     await lookups.get(userPath(), lookups.tokens.user);
     const db = rawConnection(join(lookups.folder, 'ledger.db'));
     expect(() => db.exec("UPDATE audit SET outcome = 'not_found'")).toThrow('append-only');
+    expect(() => db.exec('DELETE FROM audit')).toThrow('append-only');
     expect(lookups.audit()).toMatchObject([{ outcome: 'found' }]);
   });
 });
@@ -81,6 +110,7 @@ describe('what can not be audited is not answered:', () => {
     const row = {
       at: 1,
       caller: 'x'.repeat(500),
+      credentialId: null,
       action: 'a',
       outcome: 'o',
       detail: null,
@@ -106,10 +136,11 @@ describe('what can not be audited is not answered:', () => {
         listUsers: async () => ({ kind: 'found', value: [found.value] }),
       },
       audit: {
-        add: ({ email, ...entry }) => ledger.audit.add({ ...row, ...entry, ...ledger.audit.emailFields(email ?? '') }),
+        add: ({ email, credentialId = null, ...entry }) =>
+          ledger.audit.add({ ...row, ...entry, credentialId, ...ledger.audit.emailFields(email ?? '') }),
         list: (query) => ledger.audit.list(query),
       },
-      credentials: () => ({ role, name: 'x'.repeat(500) }),
+      credentials: () => ({ id: null, role, name: 'x'.repeat(500) }),
       isOwnToken: () => true,
     });
     return server.listen({ port: 0, host: '127.0.0.1' });
@@ -146,6 +177,7 @@ describe('GET /v1/audit', () => {
       seq: 6,
       at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       caller: 'the user',
+      credential_id: 2,
       action: 'users.get',
       outcome: 'failed',
       detail: 'network',

@@ -6,8 +6,10 @@ import { sha256 } from '../../src/http/access.ts';
 import { CredentialStore } from '../../src/ledger/credentials.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import { type Answer, call, problemOf } from '../support/http-calls.ts';
+import { openLookups, userPath } from '../support/lookups.ts';
 import { API_KEY, openApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { serve } from '../support/upstream-server.ts';
 
 // The limits read this clock and no other: a minute passes when a test says so.
 beforeEach(() => {
@@ -78,10 +80,10 @@ describe('the requests of one credential', () => {
   it('are all of its requests: what is not there, not valid or not allowed counts too', async () => {
     const app = await limited({ requests_per_minute: 3 });
     const statuses: number[] = [];
-    for (const path of ['/nowhere', '/v1/submissions?limit=x', '/admin/get_all_users?limit=1', '/docs'])
+    for (const path of ['/nowhere', '/v1/submissions?limit=x', '/v1/audit', '/docs'])
       statuses.push((await app.ask(GOOD, path)).status);
     expect(statuses.at(-1)).toBe(429);
-    expect(statuses.slice(0, 2)).toEqual([404, 400]);
+    expect(statuses.slice(0, 3)).toEqual([404, 400, 403]);
   });
 
   it('are not limited by 0, nor where somebody watches over the process', async () => {
@@ -157,5 +159,122 @@ describe('wrong credentials of one address', () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
     await app.ask({ ...key('a'), 'x-forwarded-for': '192.0.2.1' });
     expect((await app.ask({ ...key('b'), 'x-forwarded-for': '192.0.2.2' })).status).toBe(429);
+  });
+});
+
+describe('where the upstream judges the bearers', () => {
+  const LISTING = '/admin/get_all_users?limit=1';
+
+  /** Slow enough to have many lookups at once; a bearer is answered with the status that it begins with. */
+  async function forwarding(limits: Partial<Config['limits']>, answerAfterMs = 0) {
+    const revoked = new Set<string>();
+    const upstream = await serve(({ headers: { authorization = '' } }, response) => {
+      const status = revoked.has(authorization) ? 401 : Number(authorization.slice('Bearer '.length).split('-')[0]);
+      setTimeout(() => response.writeHead(status).end(status === 200 ? '{"id":"1"}' : '{"error":"x"}'), answerAfterMs);
+    });
+    const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null, limits });
+    const show = (bearer: string, path = userPath()) => lookups.get(path, bearer);
+    return {
+      lookups,
+      upstream,
+      show,
+      status: async (bearer: string) => (await show(bearer)).status,
+      revoke: (bearer: string) => revoked.add(`Bearer ${bearer}`),
+    };
+  }
+
+  it('a bearer that it accepted passes when its address is blocked, until it refuses it', async () => {
+    const { status, revoke } = await forwarding({ failed_authentications_per_minute: 2 });
+    expect(await status('200-valid')).toBe(200);
+    expect([await status('401-a'), await status('401-b'), await status('401-c')]).toEqual([401, 401, 429]);
+    expect([await status('200-valid'), await status('200-never-seen')]).toEqual([200, 429]);
+    revoke('200-valid');
+    expect([await status('200-valid'), await status('200-valid')]).toEqual([401, 429]);
+  });
+
+  it('a bearer that it accepted opens only lookups: elsewhere it is a guess, and hides none', async () => {
+    const { lookups, show } = await forwarding({ failed_authentications_per_minute: 1 });
+    expect((await show('200-valid')).status).toBe(200);
+    const headers = { authorization: 'Bearer 200-valid', 'x-api-key': 'guess' };
+    expect((await call(lookups.url, '/v1/submissions', { headers })).status).toBe(401);
+    expect((await call(lookups.url, '/v1/submissions', { headers })).status).toBe(429);
+    expect((await show('200-valid', '/v1/submissions')).status).toBe(429);
+    expect((await call(lookups.url, userPath(), { headers })).status).toBe(200);
+  });
+
+  it('an x-api-key is nothing at lookups: no answer tells whether it is known', async () => {
+    const { lookups } = await forwarding({ failed_authentications_per_minute: 1 });
+    const remaining: number[] = [];
+    for (const secret of ['guess', API_KEY, 'guess']) {
+      const answer = await call(lookups.url, userPath(), { headers: key(secret) });
+      expect(answer.status).toBe(401);
+      remaining.push(Number(answer.headers['ratelimit-remaining']));
+    }
+    expect(remaining).toEqual([59_999, 59_998, 59_997]);
+  });
+
+  it('a bearer that it accepted has a bucket of requests of its own, others that of their address', async () => {
+    const { show } = await forwarding({ requests_per_minute: 2 });
+    expect(limitOf(await show('200-a'))).toEqual(['2', '1']);
+    expect(limitOf(await show('200-a'))).toEqual(['2', '1']);
+    expect(limitOf(await show('200-b'))).toEqual(['2', '0']);
+    expect((await show('200-c')).status).toBe(429);
+    expect(limitOf(await show('200-b'))).toEqual(['2', '1']);
+  });
+
+  it('no more wrong bearers reach it than the limit, however many come at once', async () => {
+    const { status, upstream } = await forwarding({ failed_authentications_per_minute: 20 }, 100);
+    const statuses = await Promise.all(Array.from({ length: 150 }, (_, n) => status(`401-${n}`)));
+    expect(statuses.filter((one) => one === 401)).toHaveLength(20);
+    expect(statuses.filter((one) => one === 429)).toHaveLength(130);
+    expect(upstream.requests).toHaveLength(20);
+    vi.setSystemTime(Date.now() + 61_000);
+    expect(await status('401-later')).toBe(401);
+  });
+
+  it('what is under way counts, and is given back when it was no failure', async () => {
+    const { status, upstream } = await forwarding({ failed_authentications_per_minute: 3 }, 100);
+    const statuses = await Promise.all(Array.from({ length: 10 }, (_, n) => status(`200-${n}`)));
+    expect(statuses.filter((one) => one === 200)).toHaveLength(3);
+    for (let n = 10; n < 15; n++) expect(await status(`200-${n}`)).toBe(200);
+    for (let n = 0; n < 5; n++) expect(await status(`404-${n}`)).toBe(404);
+    expect(upstream.requests).toHaveLength(13);
+  });
+
+  it('who hangs up before the answer is counted nevertheless', async () => {
+    const { lookups, upstream, status } = await forwarding({ failed_authentications_per_minute: 1 }, 100);
+    const hangUp = new AbortController();
+    const headers = { 'x-api-key': [], authorization: 'Bearer 401-gone' };
+    const gone = call(lookups.url, userPath(), { headers, signal: hangUp.signal });
+    const outcome = expect(gone).rejects.toThrow();
+    await vi.waitFor(() => expect(upstream.requests).toHaveLength(1));
+    hangUp.abort();
+    await outcome;
+    expect(await status('401-next')).toBe(429);
+    await vi.waitFor(() => expect(lookups.audit()).toHaveLength(1));
+    expect(await status('401-next')).toBe(429);
+  });
+
+  it.each([
+    ['403-', 403],
+    ['500-', 502],
+    ['429-', 502],
+  ])(
+    'bearers that it answers with %s count as wrong ones, so that they bound the audit too',
+    async (bearer, answer) => {
+      const { lookups, show } = await forwarding({ failed_authentications_per_minute: 2 });
+      const statuses: number[] = [];
+      for (let n = 0; n < 5; n++) statuses.push((await show(`${bearer}${n}`, LISTING)).status);
+      expect(statuses).toEqual([answer, answer, 429, 429, 429]);
+      expect(lookups.audit()).toHaveLength(2);
+    },
+  );
+
+  it('failures of it keep out none that it accepted', async () => {
+    const { show, status } = await forwarding({ failed_authentications_per_minute: 1 });
+    expect(await status('200-valid')).toBe(200);
+    // A single user is no list.
+    for (let n = 0; n < 3; n++) expect((await show('404-x', LISTING)).status).toBe(n === 0 ? 502 : 429);
+    expect(await status('200-valid')).toBe(200);
   });
 });

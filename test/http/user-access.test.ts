@@ -20,6 +20,12 @@ async function recordingUpstream() {
   return { url, requests, seen, wire };
 }
 
+/** What the OpenAPI document says of a GET. */
+async function securityOf(url: string, path: string): Promise<unknown> {
+  const document = JSON.parse((await call(url, '/openapi.json')).text);
+  return document.paths[path.split('?')[0] ?? ''].get.security;
+}
+
 describe('with a bearer of the upstream in the settings', () => {
   it('each role may what is its own, and the upstream sees only its own bearer', async () => {
     const upstream = await recordingUpstream();
@@ -77,6 +83,13 @@ describe('with a bearer of the upstream in the settings', () => {
     expect(lookups.audit()).toMatchObject([{ caller: 'the admin', outcome: 'failed' }]);
   });
 
+  it.each([userPath(), LISTING])('a token is taken as x-api-key too at %s, as the document says', async (path) => {
+    const lookups = await openLookups();
+    const headers = { 'x-api-key': lookups.tokens.admin };
+    expect((await call(lookups.url, path, { headers })).status).toBe(200);
+    expect(await securityOf(lookups.url, path)).toEqual([{ apiKey: [] }, { bearer: [] }]);
+  });
+
   it('does not start with a token of its own', async () => {
     await expect(openLookups({ bearer: makeToken('admin') })).rejects.toThrow('DAWATCH_UPSTREAM_BEARER');
   });
@@ -94,6 +107,11 @@ describe('without a bearer of the upstream', () => {
     expect(lookups.logs()).not.toContain('a.jwt-of');
   });
 
+  it('the document asks for a bearer alone', async () => {
+    const { url } = await openLookups({ bearer: null });
+    for (const path of [userPath(), LISTING]) expect(await securityOf(url, path)).toEqual([{ bearer: [] }]);
+  });
+
   it('the role is for the upstream to judge: its 401 comes back, with a challenge', async () => {
     const lookups = await openLookups({ bearer: null });
     expect((await lookups.get(userPath(), 'sandbox-user-token')).status).toBe(200);
@@ -102,9 +120,9 @@ describe('without a bearer of the upstream', () => {
     expect(refused).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
     expect(problemOf(refused).detail).toBe('the upstream does not accept this token for this');
     expect(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`)).toEqual([
-      'forwarded found',
-      'forwarded found',
-      'forwarded refused',
+      expect.stringMatching(/^forwarded:\w{8} found$/),
+      expect.stringMatching(/^forwarded:\w{8} found$/),
+      expect.stringMatching(/^forwarded:\w{8} refused$/),
     ]);
   });
 

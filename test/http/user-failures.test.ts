@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { FaultOrder } from '../../src/sandbox/faults.ts';
 import { problemOf } from '../support/http-calls.ts';
 import { openLookups, SECOND, UPSTREAM_BEARER, useLookups, userPath } from '../support/lookups.ts';
-import { deadAddress } from '../support/upstream-server.ts';
+import { deadAddress, serve } from '../support/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const lookups = useLookups({ upstream: { timeout_s: 0.25 }, limits: { failed_authentications_per_minute: 0 } });
@@ -51,6 +51,46 @@ describe.each([userPath(), LISTING])('%s', (path) => {
     const own = await openLookups({ upstreamUrl: await deadAddress() });
     expect((await own.get(path, own.tokens.admin)).status).toBe(502);
   });
+});
+
+it('lookups that hang hold up no submission, and those beyond what may wait are told so at once', async () => {
+  const hanging = await serve((request, response) => {
+    if (request.url?.startsWith('/v1/get_submission_info'))
+      response.writeHead(404).end(JSON.stringify({ error: 'Record not found' }));
+  });
+  const own = await openLookups({
+    upstreamUrl: hanging.url,
+    bearer: null,
+    upstream: { timeout_s: 1, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
+  });
+  const lookedUp = Promise.all(Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)));
+  await vi.waitFor(() => expect(own.audit()).toHaveLength(36));
+  const startedMs = performance.now();
+  const submission = await own.get('/v1/get_submission_info?submission_id=some-id', own.tokens.service);
+  expect([submission.status, performance.now() - startedMs < 500]).toEqual([404, true]);
+  const answers = await lookedUp;
+  const busy = answers.filter(({ status }) => status === 503);
+  expect(busy).toHaveLength(36);
+  for (const answer of busy) {
+    expect(answer.headers['retry-after']).toBe('1');
+    expect(problemOf(answer).detail).toBe('too many lookups of users are under way');
+  }
+  expect(answers.filter(({ status }) => status === 504)).toHaveLength(64);
+  expect(own.audit()[0]).toMatchObject({ outcome: 'busy', detail: null });
+});
+
+it('an upstream that passes over the limit is cut to it, however many users it sends', async () => {
+  const many = await openLookups({ sandbox: { users: 10_000 } });
+  const everybody = await (
+    await fetch(`${many.sandbox.url}/admin/get_all_users?limit=10000`, {
+      headers: { authorization: `Bearer ${UPSTREAM_BEARER}` },
+    })
+  ).text();
+  expect(everybody.length).toBeGreaterThan(1024 * 1024);
+  const { url } = await serve((_request, response) => response.end(everybody));
+  const own = await openLookups({ upstreamUrl: url });
+  const { status, text } = await own.get('/admin/get_all_users?limit=5', own.tokens.admin);
+  expect([status, JSON.parse(text).length]).toEqual([200, 5]);
 });
 
 it('"Record not found" of a listing is no missing user', async () => {

@@ -77,6 +77,16 @@ describe('an answer about one user is', () => {
     ['the user missing, as a fault', 500, { state: 'ERROR', error: 'Record not found' }, { kind: 'not_found' }],
     ['a page of a proxy', 404, '<html>Not Found</html>', { kind: 'unavailable', reason: 'http_status' }],
     ['a path that is not there', 404, '', { kind: 'unavailable', reason: 'http_status' }],
+    ['a router (Go)', 404, '404 page not found\n', { kind: 'unavailable', reason: 'http_status' }],
+    ['a router (Express)', 404, 'Cannot GET /users/get_user', { kind: 'unavailable', reason: 'http_status' }],
+    ['a router (FastAPI)', 404, { detail: 'Not Found' }, { kind: 'unavailable', reason: 'http_status' }],
+    [
+      'a router (Fastify)',
+      404,
+      { message: 'Route GET:/users/get_user?name=a not found', error: 'Not Found', statusCode: 404 },
+      { kind: 'unavailable', reason: 'http_status' },
+    ],
+    ['the user missing, in other words', 404, { detail: 'User not found' }, { kind: 'not_found' }],
     ['another fault', 500, { state: 'ERROR', error: 'Database connection error' }, { kind: 'unavailable' }],
     ['a refusal', 401, 'Unauthorized', { kind: 'unauthorized' }],
     ['a refusal of this', 403, '', { kind: 'forbidden' }],
@@ -95,6 +105,22 @@ it.each([
 ])('a listing is never "not found": %i %j', async (status, body) => {
   const { url } = await upstream(body, status);
   expect(await usersOf(url).listUsers(5)).toMatchObject({ kind: 'unavailable' });
+});
+
+it('more lookups than may wait are refused at once, and taken again when others end', async () => {
+  const held: (() => void)[] = [];
+  const { url, requests } = await serve((_request, response) => held.push(() => response.end(JSON.stringify(RECORD))));
+  const users = usersOf(url);
+  const waiting = Array.from({ length: 64 }, () => users.getUser(USER));
+  expect(await users.getUser(USER)).toEqual({ kind: 'busy' });
+  expect(await users.listUsers(1)).toEqual({ kind: 'busy' });
+  const answering = setInterval(() => {
+    for (const answer of held.splice(0)) answer();
+  }, 5);
+  onTestFinished(() => clearInterval(answering));
+  for (const lookup of await Promise.all(waiting)) expect(lookup.kind).toBe('found');
+  expect((await users.getUser(USER)).kind).toBe('found');
+  expect(requests).toHaveLength(65);
 });
 
 it.each([
