@@ -25,7 +25,7 @@ const WINDOW_MS = 60_000;
 const MAX_BUCKETS = 10_000;
 /** Bearers remembered that the upstream accepted. */
 const MAX_ACCEPTED = 10_000;
-/** What the upstream accepted, could not find, or was never asked. */
+/** What the upstream accepted or could not find, and what was no valid question. Anything else counts, so that guesses stay bounded. */
 const NO_FAILURES: readonly number[] = [200, 400, 404];
 /** Whoever watches over the process must always get an answer. */
 export function isUnlimited(route: string | undefined): boolean {
