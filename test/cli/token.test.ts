@@ -29,7 +29,7 @@ async function listed(database: string, name: string): Promise<Listed> {
 const asked = (url: string, token: string, path = '/v1/submissions') =>
   call(url, path, { headers: { 'x-api-key': [], authorization: `Bearer ${token}` } });
 
-describe.concurrent('beside a running server', () => {
+describe('beside a running server', () => {
   it('a token is printed once, alone on stdout, and works at once', async () => {
     const { code, stdout, stderr } = await run(app.database, ['create', '--role', 'service', '--name', 'a b ü']);
     expect(code).toBe(0);
@@ -72,7 +72,7 @@ describe.concurrent('beside a running server', () => {
   });
 });
 
-describe.concurrent('on a folder of its own', () => {
+describe('on a folder of its own', () => {
   const folder = () => join(tempFolder(), 'data', 'dawatch.db');
 
   it('makes the first token before the first start, which then makes none of its own', async () => {
@@ -119,7 +119,7 @@ describe.concurrent('on a folder of its own', () => {
   });
 });
 
-describe.concurrent('exits with 2 for', () => {
+describe('exits with 2 for', () => {
   const missing = () => join(tempFolder(), 'missing.db');
 
   it.each([

@@ -10,7 +10,7 @@ const GET = ['users', 'get', '--name', SECOND.name, '--email', SECOND.email];
 const run = (args: string[], role: 'service' | 'user' | 'admin' = 'admin', variable = 'DAWATCH_TOKEN') =>
   cli(args, { env: { DAWATCH_URL: lookups().url, DAWATCH_API_KEY: null, [variable]: lookups().tokens[role] } });
 
-describe.concurrent('users get', () => {
+describe('users get', () => {
   it('shows one user, a field per line', async () => {
     const { code, stdout, stderr } = await run(GET, 'user');
     expect([code, stderr]).toEqual([0, '']);
@@ -41,7 +41,7 @@ describe.concurrent('users get', () => {
   });
 });
 
-describe.concurrent('users list', () => {
+describe('users list', () => {
   it('shows a table with a head', async () => {
     const { code, stdout } = await run(['users', 'list', '--limit', '3']);
     expect(code).toBe(0);
@@ -75,7 +75,7 @@ describe.concurrent('users list', () => {
   });
 });
 
-describe.concurrent('the token', () => {
+describe('the token', () => {
   it('is wanted', async () => {
     const { code, stderr } = await cli(GET, { env: { DAWATCH_URL: lookups().url } });
     expect([code, stderr]).toEqual([2, 'dawatch: set DAWATCH_TOKEN or DAWATCH_ADMIN_TOKEN to a token\n']);
