@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from './monitor/subscription.ts';
+import { isCidr } from './notify/address-guard.ts';
 
 const seconds = (fallback: number, minimum = 0) =>
   z
@@ -62,7 +64,37 @@ const upstreamSchema = z.strictObject({
     ),
 });
 
-export const configSchema = z.strictObject({
+const httpUrl = z.url({ protocol: /^https?$/, error: 'an http:// or https:// address' });
+const gatherS = seconds(5).describe('Seconds for which the first event waits for others that are told in one message');
+
+const channelSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('slack'), url: httpUrl.describe('Its incoming webhook'), gather_s: gatherS }),
+  z.strictObject({ type: z.literal('discord'), url: httpUrl.describe('Its webhook'), gather_s: gatherS }),
+  z.strictObject({ type: z.literal('teams'), url: httpUrl.describe('Its incoming webhook'), gather_s: gatherS }),
+  z.strictObject({
+    type: z.literal('apprise'),
+    url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
+    tag: z.string().min(1).optional().describe('Which of its services; all without one'),
+    gather_s: gatherS,
+  }),
+  z.strictObject({
+    type: z.literal('email'),
+    smtp_url: z
+      .url({ protocol: /^smtps?$/, error: 'an smtp:// or smtps:// address' })
+      .describe('Its server: smtp://user:password@host:587'),
+    from: z.string().min(3).max(320).describe('Sender'),
+    to: z.array(z.email()).min(1).max(50).describe('Recipients'),
+    gather_s: gatherS,
+  }),
+]);
+
+const routeSchema = z.strictObject({
+  types: z.array(eventTypeSchema).min(1).max(MAX_TYPES).describe('Event types, wildcards like alert.* too'),
+  metadata: metadataFilterSchema.optional(),
+  channels: z.array(z.string()).min(1).describe('Names of channels'),
+});
+
+const settingsSchema = z.strictObject({
   server: z
     .strictObject({
       host: z.string().min(1).default('127.0.0.1').describe('Address to listen on'),
@@ -129,6 +161,46 @@ export const configSchema = z.strictObject({
     })
     .prefault({})
     .describe('Defaults of every submission; a tracking request may set its own'),
+  redis: z
+    .strictObject({
+      url: z
+        .url({ protocol: /^rediss?$/, error: 'a redis:// or rediss:// address' })
+        .optional()
+        .describe('A Redis; every event then becomes a job of its BullMQ queue dawatch-events'),
+    })
+    .prefault({}),
+  webhooks: z
+    .strictObject({
+      allow: z
+        .array(z.string().refine(isCidr, 'a range of addresses like 10.0.0.0/8 or fd00::/8'))
+        .default([])
+        .describe('Addresses that receivers may have although they are not public; without any, only public ones'),
+      allow_http: z.boolean().default(false).describe('Whether receivers may be http:// too'),
+      disable_after_s: seconds(5 * 86_400, 1).describe('After so long of nothing but failures a webhook is disabled'),
+    })
+    .prefault({})
+    .describe('For webhooks and callback_url, whose addresses come from clients'),
+  deliveries: z
+    .strictObject({
+      keep_s: seconds(30 * 86_400, 60).describe(
+        'Seconds for which deliveries are kept after they ended, dead letters too, with every attempt',
+      ),
+    })
+    .prefault({}),
+  channels: z
+    .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'a name of a-z, 0-9, - and _'), channelSchema)
+    .default({})
+    .describe('Ways to reach people, by name: slack, discord, teams, apprise, email'),
+  routes: z.array(routeSchema).max(100).default([]).describe('Which events go to which channels'),
+  alerts: z
+    .strictObject({
+      check_s: seconds(5, 0.01).describe('Seconds between two looks at what alerts are about'),
+      remind_after_s: seconds(4 * 3_600, 1).describe('An alert that still holds is told again after so many seconds'),
+      failures: z.number().int().min(1).default(10).describe('So many submissions that fail at one upstream …'),
+      failures_window_s: seconds(600, 1).describe('… within so many seconds are an alert'),
+      backlog: z.number().int().min(1).default(1_000).describe('So many deliveries that wait are an alert'),
+    })
+    .prefault({}),
   facade: z
     .strictObject({
       max_age_s: z
@@ -170,6 +242,24 @@ export const configSchema = z.strictObject({
     .prefault({}),
 });
 
+export const configSchema = settingsSchema.superRefine(({ channels, routes }, context) => {
+  if (Object.hasOwn(channels, 'queue'))
+    context.addIssue({
+      code: 'custom',
+      path: ['channels', 'queue'],
+      message: 'this name is taken by the queue in Redis',
+    });
+  for (const [index, route] of routes.entries())
+    for (const name of route.channels)
+      if (!Object.hasOwn(channels, name))
+        context.addIssue({
+          code: 'custom',
+          path: ['routes', index, 'channels'],
+          message: `no channel is named ${JSON.stringify(name)}`,
+        });
+});
+
+export type ChannelConfig = z.output<typeof channelSchema>;
 export type Config = z.output<typeof configSchema>;
 export type UpstreamConfig = z.output<typeof upstreamSchema>;
 
@@ -184,4 +274,7 @@ export const ENVIRONMENT = {
   DAWATCH_LOG_LEVEL: 'log.level',
   DAWATCH_API_KEY: 'auth.api_key',
   DAWATCH_ADMIN_TOKEN: 'auth.admin_token',
+  DAWATCH_REDIS_URL: 'redis.url',
+  DAWATCH_WEBHOOK_ALLOW: 'webhooks.allow',
+  DAWATCH_WEBHOOK_ALLOW_HTTP: 'webhooks.allow_http',
 } as const;

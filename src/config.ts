@@ -35,7 +35,7 @@ export function loadConfig(from: {
   for (const [name, path] of Object.entries(ENVIRONMENT)) {
     const text = from.env[name];
     if (text === undefined || text === '') continue;
-    assign(input, path, path === 'server.port' && /^\d+$/.test(text) ? Number(text) : text);
+    assign(input, path, FROM_TEXT[path]?.(text) ?? text);
     sources.set(path, name);
   }
   const parsed = configSchema.safeParse(input);
@@ -54,9 +54,17 @@ function fileOf(env: Record<string, string | undefined>): string | undefined {
   return env.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
+/** Addresses of channels and of Redis hold keys and passwords. */
 export function isSecret(path: string): boolean {
-  return /(?:api_key|bearer|token|secret|password)$/.test(path);
+  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^redis\.url$/.test(path);
 }
+
+/** What an environment variable, which is always text, means; undefined: not what it should be, the schema says why. */
+const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
+  'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
+  'webhooks.allow': (text) => text.split(',').map((part) => part.trim()),
+  'webhooks.allow_http': (text) => ({ true: true, false: false, 1: true, 0: false })[text],
+};
 
 type Tree = { [key: string]: unknown };
 
@@ -93,25 +101,38 @@ function withoutEmpty(tree: Tree): Tree {
 
 function explain(issue: z.core.$ZodIssue, sources: Map<string, string>, file: string | undefined): string {
   const path = issue.path.join('.');
-  const source = sources.get(path) ?? file ?? 'default';
+  const source = sourceOf(issue.path.map(String), sources) ?? file ?? 'default';
   const { message } = (issue.code === 'invalid_key' && issue.issues[0]) || issue;
   return `${path || 'the settings'}: ${message} (from ${source})`;
 }
 
-/** Every setting of a parsed config with its description, upstreams by their names. */
+/** Where the setting came from, or the list or section that it is in. */
+function sourceOf(path: readonly string[], sources: Map<string, string>): string | undefined {
+  if (path.length === 0) return undefined;
+  return sources.get(path.join('.')) ?? sourceOf(path.slice(0, -1), sources);
+}
+
+/** Every setting of a parsed config with its description; what has names of its own by those. */
 function describeAll(config: Config): Map<string, string> {
   const found = new Map<string, string>();
-  const walk = (schema: unknown, path: string) => {
+  const walk = (schema: unknown, value: unknown, path: string) => {
     const inner = unwrap(schema);
+    const below = (key: string) => (path ? `${path}.${key}` : key);
     if (inner instanceof z.ZodObject) {
-      for (const [key, field] of Object.entries(inner.shape)) walk(field, path ? `${path}.${key}` : key);
-    } else if (inner instanceof z.ZodRecord) {
-      for (const name of Object.keys(config.upstreams)) walk(inner.valueType, `${path}.${name}`);
+      for (const [key, field] of Object.entries(inner.shape)) walk(field, valueAt(value, key), below(key));
+    } else if (inner instanceof z.ZodRecord && isTree(value)) {
+      for (const name of Object.keys(value)) walk(inner.valueType, value[name], below(name));
+    } else if (inner instanceof z.ZodDiscriminatedUnion) {
+      walk(
+        inner.options.find((option) => z.safeParse(option, value).success),
+        value,
+        path,
+      );
     } else {
       found.set(path, descriptionOf(schema));
     }
   };
-  walk(configSchema, '');
+  walk(configSchema, config, '');
   return found;
 }
 

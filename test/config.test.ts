@@ -52,15 +52,19 @@ describe('what is in force', () => {
   });
 
   it.each(Object.entries(ENVIRONMENT))('%s sets %s', (name, path) => {
-    const value = { DAWATCH_PORT: '17', DAWATCH_LOG_LEVEL: 'error', DAWATCH_UPSTREAM_URL: 'https://u.example/p' }[
-      name as string
-    ];
-    const loaded = load('', { [name]: value ?? 'a-long-enough-value' });
+    const [text, value] = (
+      {
+        DAWATCH_PORT: ['17', 17],
+        DAWATCH_LOG_LEVEL: ['error', 'error'],
+        DAWATCH_UPSTREAM_URL: ['https://u.example/p', 'https://u.example/p'],
+        DAWATCH_REDIS_URL: ['redis://r:1', 'redis://r:1'],
+        DAWATCH_WEBHOOK_ALLOW: ['10.0.0.0/8, fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
+        DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
+      } as Record<string, [string, unknown]>
+    )[name] ?? ['a-long-enough-value', 'a-long-enough-value'];
+    const loaded = load('', { [name]: text });
     const setting = loaded.settings.find((candidate) => candidate.path === path);
-    expect(setting).toMatchObject({
-      source: name,
-      value: name === 'DAWATCH_PORT' ? 17 : (value ?? 'a-long-enough-value'),
-    });
+    expect(setting).toMatchObject({ source: name, value });
   });
 
   it('an empty variable is as good as none, the one that names the file included', () => {
@@ -96,6 +100,21 @@ describe('what is in force', () => {
     for (const { path, description } of load('').settings) expect(description, path).not.toBe('');
   });
 
+  it('channels and their routes', () => {
+    const channels = `
+      ops: { type: slack, url: https://hooks.slack.com/services/x }
+      mail: { type: email, smtp_url: "smtp://h:25", from: a@b.example, to: [c@d.example], gather_s: 1 }`;
+    const { config, settings } = load(`channels:${channels}\nroutes: [{ types: [alert.*], channels: [ops, mail] }]`);
+    expect(config.channels).toMatchObject({
+      ops: { type: 'slack', gather_s: 5 },
+      mail: { type: 'email', gather_s: 1 },
+    });
+    expect(config.routes).toEqual([{ types: ['alert.*'], channels: ['ops', 'mail'] }]);
+    const paths = settings.map(({ path }) => path);
+    expect(paths).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url', 'routes']));
+    expect(paths.filter(isSecret)).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url']));
+  });
+
   it('which settings are secrets', () => {
     const secrets = load('')
       .settings.map(({ path }) => path)
@@ -103,6 +122,7 @@ describe('what is in force', () => {
     expect(secrets.sort()).toEqual([
       'auth.admin_token',
       'auth.api_key',
+      'redis.url',
       'upstreams.default.api_key',
       'upstreams.default.bearer',
     ]);
@@ -155,6 +175,20 @@ describe('what is wrong is told with its setting and its source', () => {
     ['every origin', 'server: { cors_origins: ["*"] }', /^server\.cors_origins\.0: an origin.*FILE/],
     ['a limit below nothing', 'limits: { requests_per_minute: -1 }', /^limits\.requests_per_minute: .*FILE/],
     ['least above most', 'pacing: { min_interval_s: 9, max_interval_s: 8 }', /^pacing: .*min_interval_s.*FILE/],
+    ['no range of addresses', 'webhooks: { allow: [10.0.0.1] }', /^webhooks\.allow\.0: a range.*FILE/],
+    ['an unknown kind of channel', 'channels: { a: { type: fax } }', /^channels\.a\.type: .*FILE/],
+    ['a channel without its address', 'channels: { a: { type: slack } }', /^channels\.a\.url: .*FILE/],
+    [
+      'a channel called queue',
+      'channels: { queue: { type: slack, url: "https://s" } }',
+      /^channels\.queue: .*taken.*FILE/,
+    ],
+    ['a route to nowhere', 'routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels: .*"b".*FILE/],
+    [
+      'an unknown event',
+      'channels: { b: { type: slack, url: "https://s" } }\nroutes: [{ types: [blocks.*], channels: [b] }]',
+      /^routes\.0\.types\.0: .*"blocks.*FILE/,
+    ],
     ['a list for everything', '- 1', /FILE: expected settings/],
     ['broken YAML', 'server: { port: 1', /FILE: .*line 1/],
     ['the same name twice', 'server: { port: 1 }\nserver: {}', /FILE: .*unique/],
@@ -172,11 +206,15 @@ describe('what is wrong is told with its setting and its source', () => {
     ['DAWATCH_LOG_LEVEL', 'loud'],
     ['DAWATCH_UPSTREAM_URL', 'upstream:80'],
     ['DAWATCH_API_KEY', 'short'],
+    ['DAWATCH_REDIS_URL', 'localhost:6379'],
+    ['DAWATCH_WEBHOOK_ALLOW', 'everybody'],
+    ['DAWATCH_WEBHOOK_ALLOW', '10.0.0.0/8,'],
+    ['DAWATCH_WEBHOOK_ALLOW_HTTP', 'yes'],
     ['DAWATCH_UPSTREAM_API_KEY', 'a b\n'],
     ['DAWATCH_UPSTREAM_BEARER', 'Bearer a.b.c'],
   ] as const)('%s=%j', (name, value) => {
     expect(problems('', { [name]: value })).toEqual([
-      expect.stringMatching(new RegExp(`^${ENVIRONMENT[name]}: .*${name}`)),
+      expect.stringMatching(new RegExp(`^${ENVIRONMENT[name]}(\\.\\d)?: .*${name}`)),
     ]);
   });
 

@@ -40,7 +40,12 @@ function toTable(rows: readonly Setting[]): string {
     rows.map((row) => {
       const variable = variableOf(row.path);
       const about = variable ? `${row.description} [${variable}]` : row.description;
-      return [row.path, row.value === undefined ? '(not set)' : String(row.value), row.source, about];
+      return [row.path, textOf(row.value), row.source, about];
     }),
   );
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined) return '(not set)';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

@@ -20,3 +20,21 @@ export const UpstreamEventType = {
   unauthorized: 'upstream.unauthorized',
 } as const;
 export type UpstreamEventType = (typeof UpstreamEventType)[keyof typeof UpstreamEventType];
+
+/** What is told to those who run dawatch: a condition begins, still holds, is over. */
+export const AlertEventType = {
+  raised: 'alert.raised',
+  reminder: 'alert.reminder',
+  resolved: 'alert.resolved',
+} as const;
+export type AlertEventType = (typeof AlertEventType)[keyof typeof AlertEventType];
+
+/** Sent on request, to one webhook only, to try it out. */
+export const TEST_EVENT_TYPE = 'webhook.test';
+
+export const EVENT_TYPES = [
+  ...Object.values(SubmissionEventType),
+  ...Object.values(UpstreamEventType),
+  ...Object.values(AlertEventType),
+  TEST_EVENT_TYPE,
+];

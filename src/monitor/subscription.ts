@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { isObject } from './envelope.ts';
+import { EVENT_TYPES } from './events.ts';
+
+/** Which events somebody wants: of one of these types and, if there is a filter, with such metadata. */
+export type Subscription = {
+  types: readonly string[];
+  /** Every one of these must be in the submission's metadata, with the same value. Events without metadata have none. */
+  metadata: Record<string, unknown> | null;
+};
+
+const WILDCARDS = ['*', ...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))];
+const known: ReadonlySet<string> = new Set([...EVENT_TYPES, ...WILDCARDS]);
+
+/** One event type or a wildcard over several. */
+export const eventTypeSchema = z.string().superRefine((type, context) => {
+  if (known.has(type)) return;
+  context.addIssue({
+    code: 'custom',
+    message: `${JSON.stringify(type.slice(0, 60))} is no event type; there are ${WILDCARDS.join(', ')} and the types under them`,
+  });
+});
+
+export const MAX_TYPES = 50;
+const MAX_FILTER_KEYS = 16;
+const MAX_FILTER_BYTES = 2_048;
+
+/** A filter on metadata: names with the value that each must have. */
+export const metadataFilterSchema = z
+  .record(
+    z.string().min(1).max(200),
+    z.union([z.string(), z.number(), z.boolean(), z.null()], { error: 'a string, a number, true, false or null' }),
+    {
+      error: 'an object of names and the string, number, boolean or null that each must be',
+    },
+  )
+  .refine((filter) => Object.keys(filter).length > 0, 'a filter needs at least one name')
+  .refine(
+    (filter) =>
+      Object.keys(filter).length <= MAX_FILTER_KEYS && Buffer.byteLength(JSON.stringify(filter)) <= MAX_FILTER_BYTES,
+    `a filter takes at most ${MAX_FILTER_KEYS} names and ${MAX_FILTER_BYTES} bytes of JSON`,
+  )
+  .describe('Only events about submissions whose metadata has each of these, with exactly this value');
+
+/** Made once per subscription, asked for every event. */
+export function createMatcher({ types, metadata }: Subscription) {
+  const wanted = new Set(EVENT_TYPES.filter((name) => types.some((type) => covers(type, name))));
+  const filter = metadata === null ? [] : Object.entries(metadata);
+  return (event: { type: string; metadata: Record<string, unknown> | null }): boolean =>
+    wanted.has(event.type as never) &&
+    filter.every(
+      ([name, value]) =>
+        isObject(event.metadata) && Object.hasOwn(event.metadata, name) && event.metadata[name] === value,
+    );
+}
+
+function covers(type: string, name: string): boolean {
+  return type === '*' || type === name || (type.endsWith('.*') && name.startsWith(type.slice(0, -1)));
+}
