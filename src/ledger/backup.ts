@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError, translated } from './errors.ts';
@@ -15,6 +15,8 @@ export async function backupLedger(file: string, target: string): Promise<{ byte
   const source = new Database(file, { readonly: true, fileMustExist: true });
   try {
     remove(partial);
+    // As the ledger itself: only its owner may read it.
+    writeFileSync(partial, '', { mode: 0o600 });
     // Holds one moment of the ledger: without it, every write of the server would start the copy over.
     guarded(file, () => source.exec('BEGIN; SELECT count(*) FROM sqlite_schema'));
     await source.backup(partial);

@@ -4,12 +4,16 @@ import type { Watched } from '../monitor/pacer.ts';
 import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../monitor/ports.ts';
 import { type HistoryEntry, Status, type Submission, type TrackRequest } from '../monitor/submission.ts';
 import { type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';
+import { Alerts } from './alerts.ts';
 import { AuditTrail } from './audit.ts';
 import { CredentialStore } from './credentials.ts';
-import { guarded } from './errors.ts';
+import { Deliveries } from './deliveries.ts';
+import { type ChannelRoute, FanOut } from './fan-out.ts';
 import { type OpenOptions, openDatabase, probe } from './open.ts';
 import { Outbox } from './outbox.ts';
 import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
+import { Transactions } from './transactions.ts';
+import { Webhooks } from './webhooks.ts';
 import { Writer } from './writer.ts';
 
 export type ListQuery = {
@@ -28,8 +32,13 @@ export class Ledger implements MonitorLedger {
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
   readonly outbox: Outbox;
+  readonly webhooks: Webhooks;
+  readonly deliveries: Deliveries;
+  readonly alerts: Alerts;
   readonly #db: Database.Database;
   readonly #close: () => void;
+  readonly #transactions: Transactions;
+  readonly #fanOut: FanOut;
   readonly #writer: Writer;
   readonly #sql: ReturnType<typeof prepareStatements>;
 
@@ -40,7 +49,13 @@ export class Ledger implements MonitorLedger {
     this.#close = close;
     this.credentials = new CredentialStore(db, options.file);
     this.audit = new AuditTrail(db, options.file);
-    this.outbox = new Outbox(db, options.file);
+    const transactions = new Transactions(db, options.file);
+    this.#transactions = transactions;
+    this.#fanOut = new FanOut(transactions);
+    this.outbox = new Outbox(transactions, this.#fanOut);
+    this.webhooks = new Webhooks(transactions, this.#fanOut);
+    this.deliveries = new Deliveries(transactions, this.#fanOut, this.webhooks);
+    this.alerts = new Alerts(transactions, this.outbox);
     this.#writer = new Writer(db, this.outbox);
     this.#sql = prepareStatements(db);
   }
@@ -49,8 +64,26 @@ export class Ledger implements MonitorLedger {
     this.#close();
   }
 
+  /** Which events go to which channels, from now on. */
+  setChannels(channels: readonly ChannelRoute[]): void {
+    this.#fanOut.setChannels(channels);
+  }
+
+  /** Calls `listener` after every commit that made deliveries wait, with their destinations. */
+  onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
+    return this.#fanOut.onWaiting(listener);
+  }
+
+  /** An event for one webhook only. Gives back the number of its delivery; undefined: there is no such webhook. */
+  test(webhookId: string, now: number): number | undefined {
+    return this.#transactions.run(() => {
+      if (!this.webhooks.get(webhookId, now)) return undefined;
+      return this.outbox.addTestEvent(webhookId, now);
+    });
+  }
+
   track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.#transaction(() => {
+    return this.#transactions.run(() => {
       const known = requests.map((request) => this.#find(request.submissionId));
       for (const [index, { upstream, deadlineAt }] of requests.entries()) {
         const row = known[index];
@@ -71,7 +104,7 @@ export class Ledger implements MonitorLedger {
   }
 
   cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined {
-    return this.#transaction(() => {
+    return this.#transactions.run(() => {
       const row = this.#find(submissionId);
       if (!row) return undefined;
       const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
@@ -84,7 +117,7 @@ export class Ledger implements MonitorLedger {
   }
 
   record(observations: readonly Observation[], context: TransitionContext): Recorded[] {
-    return this.#transaction(() => {
+    return this.#transactions.run(() => {
       const recorded: Recorded[] = [];
       for (const observation of observations) {
         const { at } = observation;
@@ -101,7 +134,7 @@ export class Ledger implements MonitorLedger {
   }
 
   *watched(upstream: string): Iterable<Watched> {
-    const rows = guarded(this.file, () => this.#sql.watched.iterate(upstream)) as Iterable<WatchedRow>;
+    const rows = this.#transactions.read(() => this.#sql.watched.iterate(upstream)) as Iterable<WatchedRow>;
     for (const row of rows)
       yield {
         submissionId: row.submission_id,
@@ -113,7 +146,7 @@ export class Ledger implements MonitorLedger {
   }
 
   upstream(name: string): UpstreamRecord {
-    return this.#transaction(() => {
+    return this.#transactions.run(() => {
       this.#sql.addUpstream.run(name);
       const row = this.#sql.upstream.get(name) as UpstreamRow;
       return { state: row.state, outSince: row.out_since, outageMs: row.outage_ms, askedUntil: row.asked_until };
@@ -122,12 +155,12 @@ export class Ledger implements MonitorLedger {
 
   /** How many submissions are watched, by upstream. */
   watchedCounts(): Map<string, number> {
-    const rows = guarded(this.file, () => this.#sql.watchedCounts.raw().all()) as [string, number][];
+    const rows = this.#transactions.read(() => this.#sql.watchedCounts.raw().all()) as [string, number][];
     return new Map(rows);
   }
 
   recordUpstream(change: UpstreamChange): void {
-    this.#transaction(() => {
+    this.#transactions.run(() => {
       const { state, outSince, outageMs } = change.record;
       this.#sql.setUpstream.run({ name: change.upstream, state, outSince, outageMs });
       this.outbox.addUpstreamEvent(change.event, change.upstream, change.at);
@@ -135,21 +168,21 @@ export class Ledger implements MonitorLedger {
   }
 
   probe(now: number): void {
-    this.#transaction(() => probe(this.#db, now));
+    this.#transactions.run(() => probe(this.#db, now));
   }
 
   recordAsking(upstream: string, until: number): void {
-    this.#transaction(() => this.#sql.asking.run({ upstream, until }));
+    this.#transactions.run(() => this.#sql.asking.run({ upstream, until }));
   }
 
   get(submissionId: string): Submission | undefined {
-    const row = guarded(this.file, () => this.#find(submissionId));
+    const row = this.#transactions.read(() => this.#find(submissionId));
     return row && toSubmission(row);
   }
 
   /** Oldest first. Empty for a submission that was never tracked. */
   history(submissionId: string): HistoryEntry[] {
-    const rows = guarded(this.file, () => this.#sql.history.all(submissionId)) as HistoryRow[];
+    const rows = this.#transactions.read(() => this.#sql.history.all(submissionId)) as HistoryRow[];
     return rows.map(toHistoryEntry);
   }
 
@@ -157,18 +190,12 @@ export class Ledger implements MonitorLedger {
   list(query: ListQuery): { submissions: Submission[]; nextBefore: number | null } {
     const { status = null, limit, before = Number.MAX_SAFE_INTEGER } = query;
     const statement = status === null ? this.#sql.list : this.#sql.listByStatus;
-    const rows = guarded(this.file, () => statement.all({ status, before, limit: limit + 1 })) as SubmissionRow[];
+    const rows = this.#transactions.read(() => statement.all({ status, before, limit: limit + 1 })) as SubmissionRow[];
     const page = rows.slice(0, limit);
     return {
       submissions: page.map(toSubmission),
       nextBefore: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
     };
-  }
-
-  #transaction<T>(work: () => T): T {
-    const result = guarded(this.file, () => this.#db.transaction(work).immediate());
-    this.outbox.announce();
-    return result;
   }
 
   #find(submissionId: string): SubmissionRow | undefined {
@@ -205,9 +232,9 @@ function prepareStatements(db: Database.Database) {
     insert: db.prepare(`
       -- A newly tracked submission. The upstream's outages until now, a running one included, don't count for it.
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
-                               stuck_at, outage_ms_before, metadata)
+                               stuck_at, outage_ms_before, metadata, callback_url)
       SELECT @submissionId, name, 'tracking', 1, 1, @now, @deadlineAt, @graceEndsAt, @stuckAt,
-             outage_ms + coalesce(max(0, @now - out_since), 0), @metadata
+             outage_ms + coalesce(max(0, @now - out_since), 0), @metadata, @callbackUrl
       FROM upstreams WHERE name = @upstream`),
     inserted: db.prepare(`
       -- The same, before its history begins.

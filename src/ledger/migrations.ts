@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { DELIVERY_STATES } from '../monitor/delivery.ts';
 import { FINAL_STATUSES, STATUSES } from '../monitor/submission.ts';
 import { LedgerError } from './errors.ts';
 
@@ -106,6 +107,102 @@ const MIGRATIONS: readonly string[] = [
     BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
   CREATE TRIGGER audit_is_never_cut BEFORE DELETE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
+  `,
+  `
+  ALTER TABLE submissions ADD COLUMN callback_url TEXT;
+  CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
+
+  -- Events may be about no upstream by now: what alerts and tests say is in detail.
+  CREATE TABLE new_outbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    upstream TEXT REFERENCES upstreams (name),
+    submission INTEGER REFERENCES submissions (id),
+    history_seq INTEGER REFERENCES history (seq),
+    detail TEXT
+  ) STRICT;
+  INSERT INTO new_outbox SELECT seq, id, type, at, upstream, submission, history_seq, NULL FROM outbox;
+  DROP TABLE outbox;
+  ALTER TABLE new_outbox RENAME TO outbox;
+  CREATE INDEX outbox_by_submission ON outbox (submission) WHERE submission IS NOT NULL;
+  CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing', 'submission.failed');
+  CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
+    BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+
+  -- Whom events are sent to over HTTP. Without a url: the callbacks, whose addresses are with the submissions.
+  CREATE TABLE webhooks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook_id TEXT NOT NULL UNIQUE,
+    url TEXT,
+    types TEXT NOT NULL,
+    metadata TEXT,
+    description TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    disabled_reason TEXT,
+    failing_since INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    CHECK ((enabled = 1) = (disabled_reason IS NULL))
+  ) STRICT;
+
+  -- Signing needs them as they are. The one that expires is being rotated away.
+  CREATE TABLE webhook_secrets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    secret TEXT NOT NULL,
+    public_key TEXT,
+    expires_at INTEGER
+  ) STRICT;
+  CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
+
+  -- One event for one destination, written with the event.
+  CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    event INTEGER NOT NULL REFERENCES outbox (seq),
+    destination TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN (${list(DELIVERY_STATES)})),
+    dead_reason TEXT,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    CHECK ((state = 'waiting') = (next_at IS NOT NULL)),
+    CHECK ((state = 'waiting') = (ended_at IS NULL)),
+    CHECK ((state = 'dead') = (dead_reason IS NOT NULL))
+  ) STRICT;
+  CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
+  CREATE INDEX deliveries_dead ON deliveries (destination, ended_at) WHERE state = 'dead';
+  CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
+  CREATE INDEX deliveries_by_event ON deliveries (event);
+  CREATE INDEX deliveries_by_destination ON deliveries (destination, id);
+
+  -- Every try, never altered.
+  CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY,
+    delivery INTEGER NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
+    at INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    http_status INTEGER,
+    error TEXT,
+    response TEXT
+  ) STRICT;
+  CREATE INDEX attempts_by_delivery ON attempts (delivery, id);
+  CREATE TRIGGER attempts_are_append_only BEFORE UPDATE ON attempts
+    BEGIN SELECT RAISE(ABORT, 'attempts are append-only'); END;
+
+  -- Conditions that hold and were told.
+  CREATE TABLE alerts (
+    rule TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    count INTEGER,
+    since INTEGER NOT NULL,
+    told_at INTEGER NOT NULL,
+    PRIMARY KEY (rule, subject)
+  ) STRICT, WITHOUT ROWID;
   `,
 ];
 

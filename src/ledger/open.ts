@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, realpathSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError } from './errors.ts';
@@ -23,6 +23,7 @@ export function openDatabase(options: OpenOptions): { db: Database.Database; clo
     mkdirSync(dirname(path), { recursive: true });
     const lock = acquireLock(`${path}.lock`);
     try {
+      makePrivate(path);
       const db = new Database(path);
       try {
         prepare(db, options);
@@ -86,6 +87,11 @@ function makeReady(options: OpenOptions): void {
     const message = `${options.file} is in use by a server of another version of dawatch: stop it, or use its version`;
     throw new LedgerError('locked', message, error);
   }
+}
+
+/** Nobody else may read it: it holds the secrets that webhooks are signed with. What SQLite puts beside it is made alike. */
+function makePrivate(path: string): void {
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
 }
 
 /** One path per file: two names of it must not have a lock each. SQLite reads a few names as "in memory", but no absolute one. */

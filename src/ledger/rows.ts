@@ -18,6 +18,7 @@ export type SubmissionRow = {
   stuck_at: number;
   outage_ms_before: number;
   metadata: string | null;
+  callback_url: string | null;
   upstream_state: string | null;
   error: string | null;
   answer: string | null;
@@ -46,6 +47,7 @@ export function toSubmission(row: SubmissionRow): Submission {
     stuckAt: row.stuck_at,
     outageMsBefore: row.outage_ms_before,
     metadata: row.metadata === null ? null : JSON.parse(row.metadata),
+    callbackUrl: row.callback_url,
     upstreamState: row.upstream_state,
     error: row.error,
     answer: row.answer,

@@ -1,4 +1,4 @@
-/** No upstream may stop us for longer than this with one header. */
+/** Nobody may stop us for longer than this with one header. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /**

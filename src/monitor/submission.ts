@@ -48,6 +48,8 @@ export type TrackRequest = {
   /** From then on a submission that is still open is told to be stuck, once. */
   stuckAt: number;
   metadata: Record<string, unknown> | null;
+  /** Where its own events are sent, beside everybody else who wants them. */
+  callbackUrl: string | null;
 };
 
 /** A submission as the ledger knows it. Times are epoch milliseconds. */

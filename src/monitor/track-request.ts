@@ -5,6 +5,7 @@ export const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
 /** Every submission keeps its own copy. */
 const MAX_METADATA_BYTES_IN_ALL = 4 * 1024 * 1024;
+const MAX_CALLBACK_URL_CHARS = 2_048;
 const MAX_LIMIT_S = 366 * 86_400;
 
 export const submissionIdSchema = z
@@ -37,6 +38,11 @@ export const trackBodySchema = z
       .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
       .optional()
       .describe('Anything you want back with it; an object'),
+    callback_url: z
+      .string()
+      .max(MAX_CALLBACK_URL_CHARS)
+      .optional()
+      .describe('Where the events of these submissions are sent, signed with the secret of the webhook `callbacks`'),
   })
   .refine((body) => (body.submission_id === undefined) !== (body.submission_ids === undefined), {
     error: 'exactly one of submission_id and submission_ids is needed',
@@ -62,12 +68,18 @@ export type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckA
 export type TrackRequests =
   | { kind: 'requests'; requests: TrackRequest[] }
   /** `field`: the one that is wrong. */
-  | { kind: 'invalid'; field: 'deadline' | 'upstream'; reason: string };
+  | { kind: 'invalid'; field: 'deadline' | 'upstream' | 'callback_url'; reason: string };
 
 /** Turns a valid body into complete requests, each id once. */
 export function toTrackRequests(
   body: TrackBody,
-  context: { now: number; defaults: TrackDefaults; hasUpstream: (name: string) => boolean },
+  context: {
+    now: number;
+    defaults: TrackDefaults;
+    hasUpstream: (name: string) => boolean;
+    /** Why nothing is ever sent to that address; undefined: it may be. */
+    refusalOf: (url: string) => string | undefined;
+  },
 ): TrackRequests {
   const { now, defaults } = context;
   const upstream = body.upstream ?? 'default';
@@ -76,12 +88,15 @@ export function toTrackRequests(
   const deadlineAt = body.deadline === undefined ? now + defaults.deadlineMs : Date.parse(body.deadline);
   if (deadlineAt > now + MAX_LIMIT_S * 1_000)
     return { kind: 'invalid', field: 'deadline', reason: 'the deadline is more than 366 days away' };
+  const refusal = body.callback_url === undefined ? undefined : context.refusalOf(body.callback_url);
+  if (refusal !== undefined) return { kind: 'invalid', field: 'callback_url', reason: refusal };
   const shared = {
     upstream,
     deadlineAt,
     graceEndsAt: now + milliseconds(body.unknown_grace_s, defaults.unknownGraceMs),
     stuckAt: now + milliseconds(body.stuck_after_s, defaults.stuckAfterMs),
     metadata: body.metadata ?? null,
+    callbackUrl: body.callback_url ?? null,
   };
   const ids = new Set(body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]));
   return { kind: 'requests', requests: [...ids].map((submissionId) => ({ submissionId, ...shared })) };

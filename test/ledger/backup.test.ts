@@ -21,6 +21,7 @@ describe('a backup', () => {
     const target = join(tempFolder(), 'copy.db');
     const { bytes } = await backupLedger(ledger.file, target);
     expect(bytes).toBe(statSync(target).size);
+    expect(statSync(target).mode & 0o777).toBe(0o600);
     expect(filesBeside(target)).toEqual(['copy.db']);
     const copy = openLedger({ file: target });
     expect(copy.list({ limit: 1_000 })).toEqual(ledger.list({ limit: 1_000 }));

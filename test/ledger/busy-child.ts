@@ -3,7 +3,7 @@ import { Ledger } from '../../src/ledger/ledger.ts';
 import { context, observation } from '../support/domain.ts';
 
 const [file = '', batchSize = '1', round = '0'] = process.argv.slice(2);
-const far = { deadlineAt: 1e12, graceEndsAt: 1e12, stuckAt: 1e12, metadata: null };
+const far = { deadlineAt: 1e12, graceEndsAt: 1e12, stuckAt: 1e12, metadata: null, callbackUrl: null };
 const ledger = new Ledger({ file, now: 0 });
 ledger.upstream('default');
 

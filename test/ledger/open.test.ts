@@ -1,4 +1,13 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
@@ -23,6 +32,12 @@ function problemOfOpening(file: string): string {
 }
 
 describe('opening', () => {
+  it('makes files that only their owner may read: webhook secrets stand in them', () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    openLedger({ file }).track([trackRequest('s')], 0);
+    for (const suffix of ['', '-wal', '-shm']) expect(statSync(`${file}${suffix}`).mode & 0o777, suffix).toBe(0o600);
+  });
+
   it('makes the file and its folders, with every commit on the disk before it is acknowledged', () => {
     const file = join(tempFolder(), 'some', 'where', 'dawatch.db');
     const { db, close } = openDatabase({ file, now: 0 });

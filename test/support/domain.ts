@@ -66,6 +66,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     graceEndsAt: 1_000,
     stuckAt: 2_000,
     metadata: null,
+    callbackUrl: null,
     status: 'tracking',
     trackedAt: 0,
     finalizedAt: null,

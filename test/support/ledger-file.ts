@@ -17,7 +17,7 @@ export function openLedger(options: Partial<OpenOptions> = {}): Ledger {
 /** Limits far beyond every time the tests use. */
 export function trackRequest(submissionId: string, fields: Partial<TrackRequest> = {}): TrackRequest {
   const far = { deadlineAt: 86_400_000, graceEndsAt: 86_400_000, stuckAt: 86_400_000 };
-  return { submissionId, upstream: 'default', ...far, metadata: null, ...fields };
+  return { submissionId, upstream: 'default', ...far, metadata: null, callbackUrl: null, ...fields };
 }
 
 export function trackRequests(count: number, prefix = 's'): TrackRequest[] {

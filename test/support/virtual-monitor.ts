@@ -86,7 +86,14 @@ export function openMonitor(world: World) {
         stuckAt: now + 10 * MINUTE_MS,
       };
       return process.monitor.track(
-        ids.map((submissionId) => ({ submissionId, upstream: 'default', metadata: null, ...defaults, ...limits })),
+        ids.map((submissionId) => ({
+          submissionId,
+          upstream: 'default',
+          metadata: null,
+          callbackUrl: null,
+          ...defaults,
+          ...limits,
+        })),
       );
     },
     get(submissionId: string): Submission {

@@ -1,0 +1,280 @@
+import type Database from 'better-sqlite3';
+import {
+  type Attempt,
+  type DeadReason,
+  type Delivery,
+  DeliveryState,
+  parseDestination,
+  webhookDestination,
+} from '../monitor/delivery.ts';
+import type { EventRecord } from '../monitor/event-body.ts';
+import { CALLBACKS_ID } from '../monitor/webhook.ts';
+import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
+import type { FanOut } from './fan-out.ts';
+import type { Transactions } from './transactions.ts';
+import type { Webhooks } from './webhooks.ts';
+
+/** One delivery with what is sent. */
+export type Waiting = { id: number; attempts: number; nextAt: number; event: EventRecord; callbackUrl: string | null };
+
+/** What came of one attempt. */
+export type Settlement = {
+  deliveryId: number;
+  destination: string;
+  attempt: Attempt;
+  /** retry: at that time. gone: the receiver wants nothing any more, which disables its webhook. */
+  next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };
+};
+
+export type DeliveryQuery = {
+  destination?: string | undefined;
+  state?: DeliveryState | undefined;
+  submissionId?: string | undefined;
+  eventId?: string | undefined;
+  limit: number;
+  /** Only those with a smaller number. */
+  before?: number | undefined;
+};
+
+/** Who is told what, and what came of it. What waits stays until it is delivered or given up. Throws LedgerError. */
+export class Deliveries {
+  readonly #transactions: Transactions;
+  readonly #fanOut: FanOut;
+  readonly #webhooks: Webhooks;
+  readonly #sql: ReturnType<typeof prepareStatements>;
+
+  constructor(transactions: Transactions, fanOut: FanOut, webhooks: Webhooks) {
+    this.#transactions = transactions;
+    this.#fanOut = fanOut;
+    this.#webhooks = webhooks;
+    this.#sql = prepareStatements(transactions.db);
+  }
+
+  /** Everywhere something waits, with when the first of it is due. */
+  destinations(): { destination: string; dueAt: number }[] {
+    return this.#transactions.read(() => this.#sql.destinations.all()) as { destination: string; dueAt: number }[];
+  }
+
+  /** The first that are due there, in the order in which they are, without those in `except`. */
+  due(destination: string, query: { now: number; limit: number; except: ReadonlySet<number> }): Waiting[] {
+    const { now, limit, except } = query;
+    return this.#transactions.read(() => {
+      const rows = this.#sql.due.all({ destination, now, limit: limit + except.size }) as DueRow[];
+      return rows
+        .filter(({ id }) => !except.has(id))
+        .slice(0, limit)
+        .map(toWaiting);
+    });
+  }
+
+  /** When the first one that is not in `except` is due there; null: nothing else waits. */
+  nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
+    const rows = this.#transactions.read(() => this.#sql.nextDue.all({ destination, limit: except.size + 1 })) as {
+      id: number;
+      next_at: number;
+    }[];
+    return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
+  }
+
+  /** Keeps what came of attempts, all in one transaction. `disableAfterMs`: of nothing but failures, a webhook is disabled. */
+  settle(settlements: readonly Settlement[], disableAfterMs: number): void {
+    this.#transactions.run(() => {
+      for (const settlement of settlements) this.#settle(settlement, disableAfterMs);
+    });
+  }
+
+  /** Gives up what waits there. */
+  giveUp(destination: string, reason: DeadReason, now: number): void {
+    this.#transactions.run(() => this.#sql.giveUp.run({ destination, reason, now }));
+  }
+
+  get(id: number): { delivery: Delivery; event: EventRecord; attempts: Attempt[] } | undefined {
+    return this.#transactions.read(() => {
+      const row = this.#sql.get.get(id) as (DeliveryRow & EventRow) | undefined;
+      if (!row) return undefined;
+      const attempts = this.#sql.attempts.all(id) as Attempt[];
+      return { delivery: toDelivery(row), event: toEventRecord(row), attempts };
+    });
+  }
+
+  /** Newest first, with the position to go on `before`; null at the end. */
+  list(query: DeliveryQuery): { deliveries: Delivery[]; nextBefore: number | null } {
+    const { limit, before = Number.MAX_SAFE_INTEGER, destination, state, submissionId, eventId } = query;
+    const conditions = [
+      destination !== undefined && 'd.destination BETWEEN @from AND @to',
+      state !== undefined && 'd.state = @state',
+      submissionId !== undefined &&
+        'd.event IN (SELECT seq FROM outbox WHERE submission = (SELECT id FROM submissions WHERE submission_id = @submissionId))',
+      eventId !== undefined && 'd.event = (SELECT seq FROM outbox WHERE id = @eventId)',
+    ].filter((condition) => condition !== false);
+    const range = destination === undefined ? {} : rangeOf(destination);
+    const parameters = { before, limit: limit + 1, ...range, state, submissionId, eventId };
+    const rows = this.#transactions.read(() =>
+      this.#transactions.db.prepare(listSql(conditions)).all(parameters),
+    ) as DeliveryRow[];
+    const page = rows.slice(0, limit);
+    return { deliveries: page.map(toDelivery), nextBefore: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  /** Sends it again from its first attempt on, whatever became of it; what was tried stays. */
+  replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
+    return this.#transactions.run(() => {
+      const row = this.#sql.get.get(id) as DeliveryRow | undefined;
+      if (!row) return 'unknown';
+      if (row.state === DeliveryState.discarded) return 'discarded';
+      if (!this.#fanOut.isEnabled(row.destination)) return 'disabled';
+      this.#sql.replay.run({ id, now });
+      this.#fanOut.touch(row.destination);
+      return 'waiting';
+    });
+  }
+
+  /** Sends again every dead letter of that destination whose event is not older than `since`. Undefined: nothing is sent there. */
+  replayDead(destination: string, since: number, now: number): number | undefined {
+    return this.#transactions.run(() => {
+      if (!this.#fanOut.isEnabled(destination)) return undefined;
+      const replayed = this.#sql.replayDead.all({ ...rangeOf(destination), since, now }) as { destination: string }[];
+      for (const row of replayed) this.#fanOut.touch(row.destination);
+      return replayed.length;
+    });
+  }
+
+  /** Deletes up to `limit` that ended before that time, with their attempts. Gives back how many there were. */
+  prune(endedBefore: number, limit: number): number {
+    return this.#transactions.run(() => this.#sql.prune.run({ endedBefore, limit }).changes);
+  }
+
+  #settle({ deliveryId, destination, attempt, next }: Settlement, disableAfterMs: number): void {
+    const row = this.#sql.state.get(deliveryId) as { state: DeliveryState } | undefined;
+    if (!row) return;
+    this.#sql.addAttempt.run({ deliveryId, ...attempt });
+    const endedAt = attempt.at + attempt.durationMs;
+    // Its webhook was deleted or disabled while it was under way: what was decided then stays, unless it arrived.
+    const isOpen = row.state === DeliveryState.waiting;
+    if (next.kind === 'delivered') this.#end(deliveryId, DeliveryState.delivered, null, endedAt);
+    else if (!isOpen) this.#sql.countAttempt.run({ id: deliveryId });
+    else if (next.kind === 'retry') this.#sql.retry.run({ id: deliveryId, nextAt: next.at });
+    else {
+      const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
+      this.#end(deliveryId, DeliveryState.dead, reason, endedAt);
+    }
+    const parsed = parseDestination(destination);
+    if (parsed.kind !== 'webhook') return;
+    if (next.kind === 'delivered') this.#webhooks.succeeded(parsed.webhookId);
+    else if (next.kind === 'gone') this.#webhooks.disable(parsed.webhookId, 'gone', endedAt);
+    else this.#webhooks.failed(parsed.webhookId, endedAt, disableAfterMs);
+  }
+
+  #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
+    this.#sql.end.run({ id, state, deadReason, endedAt });
+  }
+}
+
+type DueRow = EventRow & { id: number; attempts: number; next_at: number; callback_url: string | null };
+
+type DeliveryRow = {
+  id: number;
+  event_id: string;
+  type: string;
+  submission_id: string | null;
+  destination: string;
+  state: DeliveryState;
+  dead_reason: DeadReason | null;
+  attempts: number;
+  next_at: number | null;
+  created_at: number;
+  ended_at: number | null;
+};
+
+const CALLBACKS = webhookDestination(CALLBACKS_ID);
+
+/** The webhook of the callbacks stands for all of their origins. */
+function rangeOf(destination: string): { from: string; to: string } {
+  if (destination !== CALLBACKS) return { from: destination, to: destination };
+  return { from: 'callback:', to: 'callback:\x7f' };
+}
+
+function toWaiting(row: DueRow): Waiting {
+  const { id, attempts, next_at, callback_url } = row;
+  return { id, attempts, nextAt: next_at, event: toEventRecord(row), callbackUrl: callback_url };
+}
+
+function toDelivery(row: DeliveryRow): Delivery {
+  return {
+    id: row.id,
+    eventId: row.event_id,
+    eventType: row.type,
+    submissionId: row.submission_id,
+    destination: row.destination,
+    state: row.state,
+    deadReason: row.dead_reason,
+    attempts: row.attempts,
+    nextAt: row.next_at,
+    createdAt: row.created_at,
+    endedAt: row.ended_at,
+  };
+}
+
+const DELIVERY_COLUMNS = 'd.id, d.destination, d.state, d.dead_reason, d.attempts, d.next_at, d.created_at, d.ended_at';
+
+function listSql(conditions: readonly string[]): string {
+  return `
+    -- Deliveries that fit, newest first.
+    SELECT ${DELIVERY_COLUMNS}, o.id AS event_id, o.type, s.submission_id
+    FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
+    WHERE ${['d.id < @before', ...conditions].join(' AND ')} ORDER BY d.id DESC LIMIT @limit`;
+}
+
+function prepareStatements(db: Database.Database) {
+  return {
+    destinations: db.prepare(`
+      -- Where something waits, and since when or until when.
+      SELECT destination, min(next_at) AS dueAt FROM deliveries WHERE state = 'waiting' GROUP BY destination`),
+    due: db.prepare(`
+      -- What is due at one destination, with the event that is sent.
+      SELECT d.id, d.attempts, d.next_at, ${EVENT_COLUMNS}
+      FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+      WHERE d.state = 'waiting' AND d.destination = @destination AND d.next_at <= @now
+      ORDER BY d.next_at, d.id LIMIT @limit`),
+    nextDue: db.prepare(`
+      -- When something is due next there.
+      SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = @destination
+      ORDER BY next_at, id LIMIT @limit`),
+    state: db.prepare('SELECT state FROM deliveries WHERE id = ?'),
+    addAttempt: db.prepare(`
+      -- One try.
+      INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
+      VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`),
+    countAttempt: db.prepare('UPDATE deliveries SET attempts = attempts + 1 WHERE id = @id'),
+    retry: db.prepare('UPDATE deliveries SET attempts = attempts + 1, next_at = @nextAt WHERE id = @id'),
+    end: db.prepare(`
+      -- It arrived, or is given up.
+      UPDATE deliveries
+      SET attempts = attempts + 1, state = @state, dead_reason = @deadReason, next_at = NULL, ended_at = @endedAt
+      WHERE id = @id`),
+    giveUp: db.prepare(`
+      -- Everything that waits at one destination becomes a dead letter.
+      UPDATE deliveries SET state = 'dead', dead_reason = @reason, next_at = NULL, ended_at = @now
+      WHERE destination = @destination AND state = 'waiting'`),
+    get: db.prepare(`
+      -- One delivery and its event.
+      SELECT ${DELIVERY_COLUMNS}, ${EVENT_COLUMNS}
+      FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`),
+    attempts: db.prepare(`
+      -- Every try of one delivery, oldest first.
+      SELECT at, duration_ms AS durationMs, http_status AS httpStatus, error, response
+      FROM attempts WHERE delivery = ? ORDER BY id`),
+    replay: db.prepare(`
+      -- One delivery, from the start.
+      UPDATE deliveries SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL
+      WHERE id = @id`),
+    replayDead: db.prepare(`
+      -- The dead letters of one destination, from the start.
+      UPDATE deliveries SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL
+      WHERE destination BETWEEN @from AND @to AND state = 'dead' AND created_at >= @since RETURNING destination`),
+    prune: db.prepare(`
+      -- Retention; attempts go with their delivery.
+      DELETE FROM deliveries WHERE id IN
+        (SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < @endedBefore LIMIT @limit)`),
+  };
+}

@@ -1,0 +1,37 @@
+import type Database from 'better-sqlite3';
+import { guarded } from './errors.ts';
+
+/** Everything that is written goes through here: on the disk when `run` returns, not at all when it throws. */
+export class Transactions {
+  readonly db: Database.Database;
+  readonly file: string;
+  readonly #afterwards: ((committed: boolean) => void)[] = [];
+
+  constructor(db: Database.Database, file: string) {
+    this.db = db;
+    this.file = file;
+  }
+
+  /** Called after each transaction, whether it was committed or rolled back. */
+  onEnd(listener: (committed: boolean) => void): void {
+    this.#afterwards.push(listener);
+  }
+
+  /** Throws LedgerError. Inside of another one it is part of that. */
+  run<T>(work: () => T): T {
+    if (this.db.inTransaction) return work();
+    let committed = false;
+    try {
+      const result = guarded(this.file, () => this.db.transaction(work).immediate());
+      committed = true;
+      return result;
+    } finally {
+      for (const end of this.#afterwards) end(committed);
+    }
+  }
+
+  /** Reads outside of a transaction. Throws LedgerError. */
+  read<T>(work: () => T): T {
+    return guarded(this.file, work);
+  }
+}

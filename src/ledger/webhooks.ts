@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import type Database from 'better-sqlite3';
+import { webhookDestination } from '../monitor/delivery.ts';
+import {
+  CALLBACKS_ID,
+  type DisabledReason,
+  type NewWebhook,
+  type Signature,
+  type Webhook,
+  type WebhookPatch,
+} from '../monitor/webhook.ts';
+import type { FanOut } from './fan-out.ts';
+import type { Transactions } from './transactions.ts';
+
+/** A secret to sign with; `publicKey`: of a v1a one. */
+export type WebhookSecret = { secret: string; publicKey: string | null };
+
+/** Whom events are sent to over HTTP, and the secrets they are signed with. Throws LedgerError. */
+export class Webhooks {
+  readonly #transactions: Transactions;
+  readonly #fanOut: FanOut;
+  readonly #sql: ReturnType<typeof prepareStatements>;
+
+  constructor(transactions: Transactions, fanOut: FanOut) {
+    this.#transactions = transactions;
+    this.#fanOut = fanOut;
+    this.#sql = prepareStatements(transactions.db);
+  }
+
+  create(webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
+    return this.#changing(() => this.#insert(`wh_${randomUUID().replaceAll('-', '')}`, webhook, secret, now));
+  }
+
+  /** Makes the endpoint of the callbacks if there is none yet. */
+  ensureCallbacks(makeSecret: () => WebhookSecret, now: number): void {
+    if (this.get(CALLBACKS_ID, now)) return;
+    const webhook: NewWebhook = {
+      url: null,
+      types: ['submission.*'],
+      metadata: null,
+      description: 'the callback_url of submissions',
+      signature: 'v1',
+      enabled: true,
+    };
+    this.#changing(() => this.#insert(CALLBACKS_ID, webhook, makeSecret(), now));
+  }
+
+  get(id: string, now: number): Webhook | undefined {
+    return this.#transactions.read(() => this.#find(id, now));
+  }
+
+  /** Newest first, with the position to go on `before`; null at the end. */
+  list(query: { limit: number; before?: number | undefined; now: number }): {
+    webhooks: Webhook[];
+    nextBefore: number | null;
+  } {
+    const { limit, before = Number.MAX_SAFE_INTEGER, now } = query;
+    return this.#transactions.read(() => {
+      const rows = this.#sql.list.all({ before, limit: limit + 1 }) as WebhookRow[];
+      const page = rows.slice(0, limit);
+      return {
+        webhooks: page.map((row) => this.#toWebhook(row, now)),
+        nextBefore: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+      };
+    });
+  }
+
+  /** What it is signed with now, the newest first; empty if there is no such webhook. */
+  secrets(id: string, now: number): string[] {
+    const rows = this.#transactions.read(() => this.#sql.secrets.all({ id, now })) as SecretRow[];
+    return rows.map(({ secret }) => secret);
+  }
+
+  /** Undefined: there is none. To enable it makes it good again; to disable it gives up what waits for it. */
+  update(id: string, patch: WebhookPatch, now: number): Webhook | undefined {
+    return this.#changing(() => {
+      const before = this.#find(id, now);
+      if (!before) return undefined;
+      const after = { ...before, ...patch };
+      const { url, types, metadata, description, enabled } = after;
+      const reason = enabled ? null : (before.disabledReason ?? 'operator');
+      // Another address, or a new beginning: what failed before counts no more.
+      const failingSince = patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
+      this.#sql.update.run({
+        id,
+        url,
+        description,
+        reason,
+        failingSince,
+        now,
+        ...written({ types, metadata, enabled }),
+      });
+      if (!enabled && before.enabled) this.#giveUp(id, now);
+      return this.#find(id, now);
+    });
+  }
+
+  /** The old secrets sign too until `oldUntil`. Undefined: there is no such webhook. */
+  rotate(id: string, secret: WebhookSecret, times: { oldUntil: number; now: number }): Webhook | undefined {
+    const { oldUntil, now } = times;
+    return this.#changing(() => {
+      if (!this.#find(id, now)) return undefined;
+      this.#sql.expireSecrets.run({ id, oldUntil });
+      this.#sql.dropExpired.run({ id, now });
+      this.#sql.addSecret.run({ id, ...secret });
+      return this.#find(id, now);
+    });
+  }
+
+  /** False: there is none. What waits for it, and its dead letters, are discarded. */
+  delete(id: string, now: number): boolean {
+    return this.#changing(() => {
+      this.#sql.discard.run({ destination: webhookDestination(id), now });
+      return this.#sql.delete.run(id).changes > 0;
+    });
+  }
+
+  /** Inside a transaction. */
+  succeeded(id: string): void {
+    this.#sql.succeeded.run(id);
+  }
+
+  /** Inside a transaction: an attempt failed. After nothing else for so long it is disabled. */
+  failed(id: string, at: number, disableAfterMs: number): void {
+    const failingSince = this.#sql.failed.pluck().get({ id, at }) as number | undefined;
+    if (failingSince !== undefined && at - failingSince >= disableAfterMs) this.disable(id, 'failing', at);
+  }
+
+  /** Inside a transaction. */
+  disable(id: string, reason: DisabledReason, now: number): void {
+    if (this.#sql.disable.run({ id, reason, now }).changes === 0) return;
+    this.#fanOut.forgetWebhooks();
+    this.#giveUp(id, now);
+  }
+
+  #insert(id: string, webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
+    const { url, description, signature, enabled } = webhook;
+    const reason = enabled ? null : 'operator';
+    this.#sql.insert.run({ id, url, description, signature, reason, now, ...written(webhook) });
+    this.#sql.addSecret.run({ id, ...secret });
+    return this.#find(id, now) as Webhook;
+  }
+
+  #giveUp(id: string, now: number): void {
+    this.#sql.giveUp.run({ destination: webhookDestination(id), now });
+    if (id === CALLBACKS_ID) this.#sql.giveUpCallbacks.run({ now });
+  }
+
+  #changing<T>(work: () => T): T {
+    this.#fanOut.forgetWebhooks();
+    const result = this.#transactions.run(work);
+    this.#fanOut.forgetWebhooks();
+    return result;
+  }
+
+  #find(id: string, now: number): Webhook | undefined {
+    const row = this.#sql.get.get(id) as WebhookRow | undefined;
+    return row && this.#toWebhook(row, now);
+  }
+
+  #toWebhook(row: WebhookRow, now: number): Webhook {
+    const secrets = this.#sql.secrets.all({ id: row.webhook_id, now }) as SecretRow[];
+    return {
+      id: row.webhook_id,
+      url: row.url,
+      types: JSON.parse(row.types),
+      metadata: row.metadata === null ? null : JSON.parse(row.metadata),
+      description: row.description,
+      signature: row.signature,
+      publicKeys: secrets.flatMap(({ public_key }) => public_key ?? []),
+      enabled: row.enabled === 1,
+      disabledReason: row.disabled_reason,
+      failingSince: row.failing_since,
+      createdAt: row.created_at,
+      updatedAt: row.updated_at,
+    };
+  }
+}
+
+type WebhookRow = {
+  id: number;
+  webhook_id: string;
+  url: string | null;
+  types: string;
+  metadata: string | null;
+  description: string;
+  signature: Signature;
+  enabled: number;
+  disabled_reason: DisabledReason | null;
+  failing_since: number | null;
+  created_at: number;
+  updated_at: number;
+};
+
+type SecretRow = { secret: string; public_key: string | null };
+
+/** What has another form in the table. */
+function written(webhook: Pick<NewWebhook, 'types' | 'metadata' | 'enabled'>) {
+  const { types, metadata, enabled } = webhook;
+  return {
+    types: JSON.stringify(types),
+    metadata: metadata === null ? null : JSON.stringify(metadata),
+    enabled: enabled ? 1 : 0,
+  };
+}
+
+const OWN = '(SELECT id FROM webhooks WHERE webhook_id = @id)';
+
+function prepareStatements(db: Database.Database) {
+  return {
+    insert: db.prepare(`
+      -- A new webhook.
+      INSERT INTO webhooks (webhook_id, url, types, metadata, description, signature, enabled, disabled_reason,
+                            created_at, updated_at)
+      VALUES (@id, @url, @types, @metadata, @description, @signature, @enabled, @reason, @now, @now)`),
+    get: db.prepare('SELECT * FROM webhooks WHERE webhook_id = ?'),
+    list: db.prepare('SELECT * FROM webhooks WHERE id < @before ORDER BY id DESC LIMIT @limit'),
+    update: db.prepare(`
+      -- What an operator changes.
+      UPDATE webhooks
+      SET url = @url, types = @types, metadata = @metadata, description = @description, enabled = @enabled,
+          disabled_reason = @reason, failing_since = @failingSince, updated_at = @now
+      WHERE webhook_id = @id`),
+    delete: db.prepare('DELETE FROM webhooks WHERE webhook_id = ?'),
+    succeeded: db.prepare(
+      'UPDATE webhooks SET failing_since = NULL WHERE webhook_id = ? AND failing_since IS NOT NULL',
+    ),
+    failed: db.prepare(`
+      -- Since when it only fails.
+      UPDATE webhooks SET failing_since = coalesce(failing_since, @at) WHERE webhook_id = @id AND enabled = 1
+      RETURNING failing_since`),
+    disable: db.prepare(`
+      -- By what its receiver did.
+      UPDATE webhooks SET enabled = 0, disabled_reason = @reason, updated_at = @now
+      WHERE webhook_id = @id AND enabled = 1`),
+    giveUp: db.prepare(`
+      -- Nothing is sent to a disabled webhook: what waits for it can be replayed later.
+      UPDATE deliveries SET state = 'dead', dead_reason = 'endpoint_disabled', next_at = NULL, ended_at = @now
+      WHERE destination = @destination AND state = 'waiting'`),
+    giveUpCallbacks: db.prepare(`
+      -- The same of everything that has its address from a submission.
+      UPDATE deliveries SET state = 'dead', dead_reason = 'endpoint_disabled', next_at = NULL, ended_at = @now
+      WHERE destination >= 'callback:' AND destination < 'callback;' AND state = 'waiting'`),
+    discard: db.prepare(`
+      -- Nobody is left to tell.
+      UPDATE deliveries
+      SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, @now)
+      WHERE destination = @destination AND state IN ('waiting', 'dead')`),
+    secrets: db.prepare(`
+      -- What a webhook is signed with now.
+      SELECT secret, public_key FROM webhook_secrets
+      WHERE webhook = ${OWN} AND (expires_at IS NULL OR expires_at > @now) ORDER BY id DESC`),
+    addSecret: db.prepare(
+      `INSERT INTO webhook_secrets (webhook, secret, public_key) VALUES (${OWN}, @secret, @publicKey)`,
+    ),
+    expireSecrets: db.prepare(`
+      -- None of them for longer than this; one that ends sooner does.
+      UPDATE webhook_secrets SET expires_at = min(coalesce(expires_at, @oldUntil), @oldUntil) WHERE webhook = ${OWN}`),
+    dropExpired: db.prepare(`DELETE FROM webhook_secrets WHERE webhook = ${OWN} AND expires_at <= @now`),
+  };
+}

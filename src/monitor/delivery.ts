@@ -1,0 +1,60 @@
+/** waiting: for its next attempt. dead: given up, a dead letter that can be replayed. discarded: its webhook was deleted. */
+export const DeliveryState = {
+  waiting: 'waiting',
+  delivered: 'delivered',
+  dead: 'dead',
+  discarded: 'discarded',
+} as const;
+export type DeliveryState = (typeof DeliveryState)[keyof typeof DeliveryState];
+export const DELIVERY_STATES = Object.values(DeliveryState);
+
+/** Why a delivery is dead. */
+export const DEAD_REASONS = ['attempts_used_up', 'endpoint_gone', 'endpoint_disabled', 'not_configured'] as const;
+export type DeadReason = (typeof DEAD_REASONS)[number];
+
+/** One event for one destination. Times are epoch milliseconds. */
+export type Delivery = {
+  id: number;
+  eventId: string;
+  eventType: string;
+  submissionId: string | null;
+  /** `webhook:<id>`, `channel:<name>`, `callback:<origin>`. What shares a destination shares its pace. */
+  destination: string;
+  state: DeliveryState;
+  deadReason: DeadReason | null;
+  attempts: number;
+  /** When it is tried next; null unless it waits. */
+  nextAt: number | null;
+  createdAt: number;
+  endedAt: number | null;
+};
+
+/** One try. */
+export type Attempt = {
+  at: number;
+  durationMs: number;
+  /** null: there was no answer. */
+  httpStatus: number | null;
+  /** null: it worked. */
+  error: string | null;
+  /** The beginning of the answer's body. */
+  response: string | null;
+};
+
+export const webhookDestination = (webhookId: string) => `webhook:${webhookId}`;
+export const channelDestination = (name: string) => `channel:${name}`;
+/** Callbacks to one server share its pace: an origin has one receiver behind it more often than not. */
+export const callbackDestination = (url: string) => `callback:${new URL(url).origin}`;
+
+export type Destination =
+  | { kind: 'webhook'; webhookId: string }
+  | { kind: 'channel'; name: string }
+  | { kind: 'callback'; origin: string };
+
+export function parseDestination(text: string): Destination {
+  const [kind, rest] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
+  if (kind === 'webhook') return { kind, webhookId: rest };
+  if (kind === 'channel') return { kind, name: rest };
+  if (kind === 'callback') return { kind, origin: rest };
+  throw new Error(`${text} is no destination`);
+}

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { Condition } from '../../src/monitor/alert.ts';
+import { context, observation } from '../support/domain.ts';
+import { openLedger, trackRequest } from '../support/ledger-file.ts';
+
+const down: Condition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
+const stuck: Condition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
+const times = (now: number) => ({ now, remindAfterMs: 100 });
+
+describe('what was told', () => {
+  it('a condition is told once when it begins and once when it is over, with what was seen last', () => {
+    const ledger = openLedger();
+    const tell = (conditions: Condition[], now: number) =>
+      ledger.alerts
+        .reconcile(conditions, times(now))
+        .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);
+    expect(tell([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
+    expect(tell([{ ...down, count: 4 }], 20)).toEqual([]);
+    expect(tell([{ ...down, count: 5 }, stuck], 30)).toEqual([['alert.raised', 'stuck', 1, 30]]);
+    expect(tell([stuck], 40)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
+    expect(tell([stuck], 50)).toEqual([]);
+    expect(tell([down, stuck], 60)).toEqual([['alert.raised', 'upstream_down', 3, 60]]);
+    expect(ledger.outbox.after(0, 100).map(({ type }) => type)).toEqual([
+      'alert.raised',
+      'alert.raised',
+      'alert.resolved',
+      'alert.raised',
+    ]);
+  });
+
+  it('one that still holds is told again after the interval, and after it again', () => {
+    const ledger = openLedger();
+    const told = [0, 50, 99, 100, 150, 199, 200].map((now) =>
+      ledger.alerts.reconcile([down], times(now)).map(({ type }) => type),
+    );
+    expect(told).toEqual([['alert.raised'], [], [], ['alert.reminder'], [], [], ['alert.reminder']]);
+  });
+
+  it('a restart tells nothing twice', () => {
+    const first = openLedger();
+    first.alerts.reconcile([down], times(10));
+    first.close();
+    const second = openLedger({ file: first.file });
+    expect(second.alerts.reconcile([down], times(20))).toEqual([]);
+    expect(second.alerts.reconcile([], times(30))).toMatchObject([{ type: 'alert.resolved', alert: { since: 10 } }]);
+  });
+});
+
+describe('the facts', () => {
+  it('count what is watched, stuck and failed per upstream', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track(
+      ['a', 'b', 'c'].map((id) => trackRequest(id, { stuckAt: 15 })),
+      0,
+    );
+    ledger.record(
+      [observation('error', 10, 'a'), observation('error', 12, 'b'), observation('pending', 20, 'c')],
+      context(),
+    );
+    ledger.record([observation('error', 20, 'a'), observation('finalized', 21, 'b')], context());
+    expect(ledger.alerts.facts(0).upstreams).toEqual([
+      { name: 'default', state: 'closed', outSince: null, watched: 2, stuck: 2, failed: 2 },
+      { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failed: 0 },
+    ]);
+    expect(ledger.alerts.facts(11).upstreams[0]?.failed).toBe(1);
+  });
+
+  it('count what waits and what is dead per receiver, callbacks as one, none of what is disabled', () => {
+    const ledger = openLedger();
+    ledger.webhooks.ensureCallbacks(() => ({ secret: 'x', publicKey: null }), 0);
+    const webhook = { url: 'https://a', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+    const on = ledger.webhooks.create({ ...webhook, enabled: true }, { secret: 'x', publicKey: null }, 0).id;
+    const off = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0).id;
+    ledger.track(
+      ['1', '2'].map((id) => trackRequest(id, { callbackUrl: `https://c${id}.example` })),
+      0,
+    );
+    ledger.record([observation('finalized', 10, '1'), observation('finalized', 10, '2')], context());
+    expect(ledger.alerts.facts(0)).toMatchObject({ waiting: 4, dead: [] });
+    for (const destination of [`webhook:${on}`, 'callback:https://c1.example', 'callback:https://c2.example'])
+      ledger.deliveries.giveUp(destination, 'attempts_used_up', 20);
+    expect(ledger.alerts.facts(0)).toMatchObject({
+      waiting: 0,
+      dead: expect.arrayContaining([
+        { receiver: 'webhook:callbacks', count: 2 },
+        { receiver: `webhook:${on}`, count: 2 },
+      ]),
+      disabled: [],
+    });
+    expect(JSON.stringify(ledger.alerts.facts(0).dead)).not.toContain(off);
+  });
+});

@@ -1,0 +1,218 @@
+import { describe, expect, it } from 'vitest';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import type { NewWebhook } from '../../src/monitor/webhook.ts';
+import { context, observation } from '../support/domain.ts';
+import { openLedger, rawConnection, trackRequest } from '../support/ledger-file.ts';
+
+const NEW: NewWebhook = {
+  url: 'https://a.example/hook',
+  types: ['submission.*'],
+  metadata: null,
+  description: 'billing',
+  signature: 'v1',
+  enabled: true,
+};
+const create = (ledger: Ledger, fields: Partial<NewWebhook> = {}, at = 10) =>
+  ledger.webhooks.create({ ...NEW, ...fields }, { secret: 'whsec_first', publicKey: null }, at).id;
+
+/** One event about this submission. */
+function finalize(ledger: Ledger, submissionId: string, at = 20): void {
+  ledger.track([trackRequest(submissionId)], at);
+  ledger.record([observation('finalized', at, submissionId)], context());
+}
+
+const states = (ledger: Ledger) =>
+  ledger.deliveries.list({ limit: 100 }).deliveries.map(({ state, deadReason }) => deadReason ?? state);
+
+describe('webhooks', () => {
+  it('are kept as they were created, newest first, page by page', () => {
+    const ledger = openLedger();
+    const ids = [1, 2, 3].map((index) => create(ledger, { description: String(index), metadata: { index } }));
+    expect(ledger.webhooks.get(ids[0] ?? '', 0)).toEqual({
+      ...NEW,
+      id: ids[0],
+      description: '1',
+      metadata: { index: 1 },
+      publicKeys: [],
+      disabledReason: null,
+      failingSince: null,
+      createdAt: 10,
+      updatedAt: 10,
+    });
+    const first = ledger.webhooks.list({ limit: 2, now: 0 });
+    expect(first.webhooks.map(({ id }) => id)).toEqual([ids[2], ids[1]]);
+    const second = ledger.webhooks.list({ limit: 2, before: first.nextBefore ?? undefined, now: 0 });
+    expect(second.webhooks.map(({ id }) => id)).toEqual([ids[0]]);
+    expect(second.nextBefore).toBeNull();
+  });
+
+  it('a change is seen by the very next event', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { types: ['alert.*'] });
+    finalize(ledger, 's1');
+    expect(states(ledger)).toEqual([]);
+    ledger.webhooks.update(id, { types: ['submission.finalized'], url: 'https://b.example' }, 30);
+    finalize(ledger, 's2');
+    expect(states(ledger)).toEqual(['waiting']);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({
+      url: 'https://b.example',
+      description: 'billing',
+      updatedAt: 30,
+    });
+    expect(ledger.webhooks.update('wh_nobody', { enabled: false }, 30)).toBeUndefined();
+  });
+
+  it('one that is disabled by hand gives up what waits, keeps what it misses, and misses nothing once it is enabled', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    ledger.webhooks.update(id, { enabled: false }, 30);
+    finalize(ledger, 's2');
+    expect(states(ledger)).toEqual(['endpoint_disabled', 'endpoint_disabled']);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'operator' });
+    const [newest] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    expect(ledger.deliveries.replay(newest?.id ?? 0, 40)).toBe('disabled');
+    ledger.webhooks.update(id, { enabled: true }, 40);
+    finalize(ledger, 's3', 41);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(2);
+    expect(states(ledger)).toEqual(['waiting', 'waiting', 'waiting']);
+  });
+
+  it('only what is not older than a time is replayed', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { enabled: false });
+    for (const at of [20, 30, 40]) finalize(ledger, `s${at}`, at);
+    ledger.webhooks.update(id, { enabled: true }, 50);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(2);
+  });
+
+  it('one that is deleted takes its secrets and what waits with it; what was delivered stays', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    finalize(ledger, 's2');
+    const [second, first] = ledger.deliveries.list({ limit: 2 }).deliveries;
+    const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
+    const destination = `webhook:${id}`;
+    ledger.deliveries.settle(
+      [{ deliveryId: first?.id ?? 0, destination, attempt, next: { kind: 'delivered' } }],
+      1_000,
+    );
+    expect(ledger.webhooks.delete(id, 30)).toBe(true);
+    expect(ledger.webhooks.delete(id, 30)).toBe(false);
+    finalize(ledger, 's3');
+    expect(states(ledger)).toEqual(['discarded', 'delivered']);
+    expect(ledger.deliveries.replay(second?.id ?? 0, 40)).toBe('discarded');
+    expect(rawConnection(ledger.file).prepare('SELECT count(*) AS n FROM webhook_secrets').get()).toEqual({ n: 0 });
+  });
+
+  it('a webhook that was deleted while a delivery was under way stays deleted, and the attempt is kept', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    ledger.webhooks.delete(id, 30);
+    const attempt = { at: 25, durationMs: 10, httpStatus: 500, error: 'answered with 500', response: null };
+    const settlement = { deliveryId: delivery?.id ?? 0, destination: `webhook:${id}`, attempt };
+    ledger.deliveries.settle([{ ...settlement, next: { kind: 'retry', at: 99 } }], 1_000);
+    expect(states(ledger)).toEqual(['discarded']);
+    expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
+  });
+});
+
+describe('secrets', () => {
+  it('the old one signs beside the new one until its time is over; a third one shortens nothing', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    ledger.webhooks.rotate(id, { secret: 'whsec_second', publicKey: null }, { oldUntil: 100, now: 20 });
+    expect(ledger.webhooks.secrets(id, 99)).toEqual(['whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.secrets(id, 100)).toEqual(['whsec_second']);
+    ledger.webhooks.rotate(id, { secret: 'whsec_third', publicKey: null }, { oldUntil: 200, now: 30 });
+    expect(ledger.webhooks.secrets(id, 99)).toEqual(['whsec_third', 'whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.secrets(id, 150)).toEqual(['whsec_third', 'whsec_second']);
+    ledger.webhooks.rotate(id, { secret: 'whsec_leaked', publicKey: null }, { oldUntil: 40, now: 40 });
+    expect(ledger.webhooks.secrets(id, 40)).toEqual(['whsec_leaked']);
+    expect(
+      ledger.webhooks.rotate('wh_nobody', { secret: 'x', publicKey: null }, { oldUntil: 0, now: 0 }),
+    ).toBeUndefined();
+  });
+
+  it('the public keys of those that sign now are shown', () => {
+    const ledger = openLedger();
+    const { id } = ledger.webhooks.create({ ...NEW, signature: 'v1a' }, { secret: 'whsk_a', publicKey: 'whpk_a' }, 0);
+    ledger.webhooks.rotate(id, { secret: 'whsk_b', publicKey: 'whpk_b' }, { oldUntil: 100, now: 20 });
+    expect(ledger.webhooks.get(id, 50)?.publicKeys).toEqual(['whpk_b', 'whpk_a']);
+    expect(ledger.webhooks.get(id, 150)?.publicKeys).toEqual(['whpk_b']);
+  });
+
+  it('the callbacks have one endpoint, made once', () => {
+    const ledger = openLedger();
+    let made = 0;
+    const makeSecret = () => ({ secret: `whsec_${++made}`, publicKey: null });
+    ledger.webhooks.ensureCallbacks(makeSecret, 0);
+    ledger.webhooks.ensureCallbacks(makeSecret, 0);
+    expect(ledger.webhooks.secrets('callbacks', 0)).toEqual(['whsec_1']);
+    ledger.track([trackRequest('s1', { callbackUrl: 'https://c.example/x' })], 0);
+    ledger.record([observation('finalized', 10, 's1')], context());
+    expect(ledger.deliveries.list({ limit: 9, destination: 'callback:https://c.example' }).deliveries).toHaveLength(1);
+    ledger.webhooks.update('callbacks', { enabled: false }, 20);
+    expect(states(ledger)).toEqual(['endpoint_disabled']);
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBeUndefined();
+    ledger.webhooks.update('callbacks', { enabled: true }, 30);
+    expect(ledger.deliveries.list({ limit: 9, destination: 'webhook:callbacks' }).deliveries).toHaveLength(1);
+    const touched: string[] = [];
+    ledger.onWaiting((destinations) => touched.push(...destinations));
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
+    expect(touched).toEqual(['callback:https://c.example']);
+  });
+});
+
+describe('deliveries', () => {
+  it('of a channel that is configured no more are not replayed', () => {
+    const ledger = openLedger();
+    ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    finalize(ledger, 's1');
+    ledger.deliveries.giveUp('channel:ops', 'not_configured', 30);
+    ledger.setChannels([]);
+    expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
+    expect(ledger.deliveries.replay(1, 40)).toBe('disabled');
+  });
+
+  it('are found by destination, state, submission and event', () => {
+    const ledger = openLedger();
+    const [a, b] = [create(ledger), create(ledger, { enabled: false })];
+    finalize(ledger, 's1');
+    finalize(ledger, 's2');
+    const find = (query: object) => ledger.deliveries.list({ limit: 100, ...query }).deliveries;
+    expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual(['s2', 's1']);
+    expect(find({ state: 'dead' }).map(({ destination }) => destination)).toEqual([`webhook:${b}`, `webhook:${b}`]);
+    expect(find({ submissionId: 's1' })).toHaveLength(2);
+    expect(find({ submissionId: 'nobody' })).toEqual([]);
+    const [{ eventId } = { eventId: '' }] = find({ submissionId: 's2' });
+    expect(find({ eventId, state: 'waiting' })).toMatchObject([
+      { destination: `webhook:${a}`, eventType: 'submission.finalized' },
+    ]);
+  });
+
+  it('those that ended long enough ago are deleted with their attempts, in slices; those that wait never', () => {
+    const ledger = openLedger();
+    create(ledger, { enabled: false }, 0);
+    for (let index = 0; index < 5; index++) finalize(ledger, `s${index}`, 20 + index);
+    create(ledger);
+    finalize(ledger, 'waits', 21);
+    expect(ledger.deliveries.prune(24, 3)).toBe(3);
+    expect(ledger.deliveries.prune(24, 3)).toBe(2);
+    expect(ledger.deliveries.prune(24, 3)).toBe(0);
+    expect(states(ledger)).toEqual(['waiting', 'endpoint_disabled']);
+  });
+
+  it('an event whose transaction is rolled back has no deliveries', () => {
+    const ledger = openLedger();
+    create(ledger);
+    ledger.track([trackRequest('s1')], 0);
+    const poison = { ...observation('finalized', 10, 's1'), at: 10.5 };
+    expect(() => ledger.record([observation('error', 9, 's1'), poison], context())).toThrow();
+    expect(states(ledger)).toEqual([]);
+    expect(ledger.outbox.newestSeq()).toBe(0);
+  });
+});
