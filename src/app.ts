@@ -1,11 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify';
 import pkg from '../package.json' with { type: 'json' };
-import type { Config, UpstreamConfig } from './config-schema.ts';
+import type { Config } from './config-schema.ts';
 import { credentialsOf, ensureCredential, isOwnToken } from './credentials.ts';
 import { createLocalEngine } from './engines/local.ts';
-import type { Audit, ErrorMeaning, Submissions, Users } from './http/ports.ts';
 import { buildServer } from './http/server.ts';
-import { LedgerError } from './ledger/errors.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { type Log, logMonitor } from './log.ts';
 import { backoffByAge } from './monitor/backoff.ts';
@@ -13,10 +11,10 @@ import { SubmissionLookup } from './monitor/lookup.ts';
 import { Monitor, type MonitorListener } from './monitor/monitor.ts';
 import type { PacerSettings } from './monitor/pacer.ts';
 import type { Clock, Recorded } from './monitor/ports.ts';
-import { toTrackRequests } from './monitor/track-request.ts';
-import { UpstreamClient } from './upstream/client.ts';
-import { UpstreamPool } from './upstream/pool.ts';
-import { UpstreamUsers } from './upstream/users.ts';
+import { StartError } from './start-error.ts';
+import { auditOf, meaningOf, submissionsOf, usersOf } from './wiring/http.ts';
+import { startNotifications } from './wiring/notifications.ts';
+import { clientOf, createClient, createUserPool, type Usable, usableUpstreams } from './wiring/upstreams.ts';
 
 export type App = {
   /** Where it listens. */
@@ -24,11 +22,6 @@ export type App = {
   /** Takes nothing new, lets what is under way end (bounded by server.shutdown_s), and closes everything. Idempotent. */
   close(): Promise<void>;
 };
-
-/** The settings can't be started with. The message says what to do. */
-export class StartError extends Error {
-  override readonly name = 'StartError';
-}
 
 export type AppDeps = {
   config: Config;
@@ -64,6 +57,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     if (first.kind === 'made') deps.onNewKey(first.key);
     const credentials = credentialsOf(auth, ledger.credentials, () => clock.now());
 
+    const notifications = startNotifications({ config, ledger, clock, random, log, version: pkg.version });
+    opened.push(() => notifications.stop(leftMs()));
+
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
     const userPool = createUserPool(config.upstreams.default, clock);
@@ -94,7 +90,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     warnOfOrphans(ledger, monitor, log);
 
     const server = await buildServer({
-      submissions: submissionsOf(config, ledger, monitor, clock),
+      submissions: submissionsOf({ config, ledger, monitor, clock, refusalOf: notifications.refusalOf }),
       submissionInfo: {
         hasUpstream: (name) => monitor.hasUpstream(name),
         lookUp: (id, upstream) => lookup.lookUp(id, upstream),
@@ -103,6 +99,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
       audit: auditOf(ledger, clock),
       isOwnToken,
       events: ledger.outbox,
+      webhooks: notifications.webhooks,
+      deliveries: notifications.deliveries,
       clock,
       health: () => monitor.health(),
       credentials,
@@ -144,51 +142,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-type Usable = UpstreamConfig & { url: string };
-
-function usableUpstreams(config: Config): [string, Usable][] {
-  const usable = Object.entries(config.upstreams).filter(
-    (entry): entry is [string, Usable] => entry[1].url !== undefined,
-  );
-  const unusable = Object.entries(config.upstreams).find(([name, { url }]) => name !== 'default' && url === undefined);
-  if (unusable) throw new StartError(`upstreams.${unusable[0]} has no url`);
-  if (usable.length === 0)
-    throw new StartError(
-      'no upstream is set: give its address as DAWATCH_UPSTREAM_URL and your key as DAWATCH_UPSTREAM_API_KEY, or set\n' +
-        'upstreams.default in config/dawatch.yaml. To try dawatch without one: npx dawatch demo, or npx dawatch sandbox',
-    );
-  return usable;
-}
-
-function createClient(upstream: Usable, clock: Clock): UpstreamClient {
-  return new UpstreamClient({
-    url: upstream.url,
-    apiKey: upstream.api_key,
-    connections: upstream.budget.concurrency,
-    timeoutMs: upstream.timeout_s * 1_000,
-    now: () => clock.now(),
-  });
-}
-
-/** Few, because lookups of users are rare; and their own, so that those that hang hold up no submission. */
-const USER_CONNECTIONS = 8;
-
-function createUserPool({ url, timeout_s }: UpstreamConfig, clock: Clock): UpstreamPool | undefined {
-  if (url === undefined) return undefined;
-  return new UpstreamPool({
-    url,
-    connections: USER_CONNECTIONS,
-    timeoutMs: timeout_s * 1_000,
-    now: () => clock.now(),
-  });
-}
-
-function clientOf(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {
-  const client = clients.get(upstream);
-  if (!client) throw new Error(`no client for the upstream ${upstream}`);
-  return client;
-}
-
 function monitorSettings(config: Config, upstreams: [string, Usable][]) {
   const { pacing, breaker, submissions } = config;
   const pacerOf = ({ budget, timeout_s }: Usable): PacerSettings => ({
@@ -210,70 +163,6 @@ function monitorSettings(config: Config, upstreams: [string, Usable][]) {
     recheck: submissions.recheck_after_s > 0,
   };
 }
-
-function submissionsOf(config: Config, ledger: Ledger, monitor: Monitor, clock: Clock): Submissions {
-  const defaults = {
-    deadlineMs: config.submissions.deadline_s * 1_000,
-    unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
-    stuckAfterMs: config.submissions.stuck_after_s * 1_000,
-  };
-  return {
-    track(body) {
-      const hasUpstream = (name: string) => monitor.hasUpstream(name);
-      const parsed = toTrackRequests(body, { now: clock.now(), defaults, hasUpstream });
-      return parsed.kind === 'invalid' ? parsed : monitor.track(parsed.requests);
-    },
-    get: (id) => ledger.get(id),
-    history: (id) => ledger.history(id),
-    list: (query) => ledger.list(query),
-    cancel: (id) => monitor.cancel(id),
-    waitUntilFinal: (id, timeoutMs, signal) => monitor.waitUntilFinal(() => ledger.get(id), timeoutMs, signal),
-    deadlineAt: (submission) => monitor.deadlineAt(submission),
-  };
-}
-
-/** Callers' own tokens go nowhere but to the upstream `default`. */
-function usersOf(config: Config, pool: UpstreamPool | undefined): Users {
-  const { bearer, users } = config.upstreams.default;
-  if (bearer !== undefined && isOwnToken(bearer))
-    throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: it wants one that the upstream gave');
-  const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
-  const lookups = new UpstreamUsers({
-    pool: pool ?? { get: async () => failure },
-    bearer,
-    getPath: users.get_path,
-    listPath: users.list_path,
-    parameters: users.parameters,
-  });
-  return {
-    forwards: bearer === undefined,
-    maxLimit: config.users.max_limit,
-    getUser: (user, authorization) => lookups.getUser(user, authorization),
-    listUsers: (limit, authorization) => lookups.listUsers(limit, authorization),
-  };
-}
-
-function auditOf({ audit }: Ledger, clock: Clock): Audit {
-  const nobody = { emailHash: null, emailMasked: null };
-  return {
-    add: ({ email, bearer, credentialId = null, ...entry }) =>
-      audit.add({
-        ...entry,
-        credentialId,
-        caller: bearer === undefined ? entry.caller : `${entry.caller}:${audit.shortHash(bearer)}`,
-        ...(email === null ? nobody : audit.emailFields(email)),
-        at: clock.now(),
-      }),
-    list: (query) => audit.list(query),
-  };
-}
-
-const meaningOf: ErrorMeaning = (error) => {
-  if (!(error instanceof LedgerError)) return undefined;
-  if (error.problem === 'full')
-    return { status: 507, detail: 'no room left to keep this: nothing of the request was taken', retryAfterS: 30 };
-  return { status: 503, detail: 'the ledger can not be used: nothing of the request was taken', retryAfterS: 5 };
-};
 
 /** Submissions of an upstream that is no longer configured are kept, but nobody asks about them. */
 function warnOfOrphans(ledger: Ledger, monitor: Monitor, log: Log): void {

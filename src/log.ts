@@ -1,12 +1,14 @@
 import { pino } from 'pino';
 import { build } from 'pino-pretty';
 import type { Config } from './config-schema.ts';
+import type { Alert } from './monitor/alert.ts';
 import { dataOf, upstreamTime } from './monitor/envelope.ts';
-import { UpstreamEventType } from './monitor/events.ts';
+import { AlertEventType, UpstreamEventType } from './monitor/events.ts';
 import type { MonitorListener } from './monitor/monitor.ts';
 import type { Recorded } from './monitor/ports.ts';
 import { printable } from './monitor/printable.ts';
 import { isFinal, Status } from './monitor/submission.ts';
+import type { Attempted } from './notify/pump.ts';
 
 export type Log = pino.Logger;
 
@@ -109,5 +111,36 @@ function describe({ submission, previousStatus }: Recorded): Record<string, unkn
         ? undefined
         : submission.finalizedAt - Math.min(createdAt ?? submission.trackedAt, submission.finalizedAt),
     polls: submission.polls,
+  };
+}
+
+/** One line per attempt to tell somebody something. */
+export function logAttempt(log: Log): (attempted: Attempted) => void {
+  return ({ destination, deliveryIds, eventIds, eventType, attempt, durationMs, result, next }) => {
+    const fields = {
+      destination,
+      delivery_id: deliveryIds[0],
+      event_id: eventIds[0],
+      type: eventType,
+      events: eventIds.length,
+      attempt,
+      duration_ms: durationMs,
+      http_status: result.httpStatus ?? undefined,
+    };
+    if (result.kind === 'delivered') log.info(fields, 'delivery.delivered');
+    else if (next.kind === 'retry')
+      log.warn(
+        { ...fields, error: printable(result.error), next_at: new Date(next.at).toISOString() },
+        'delivery.failed',
+      );
+    else log.error({ ...fields, error: printable(result.error), reason: next.kind }, 'delivery.dead');
+  };
+}
+
+export function logAlert(log: Log): (told: { type: AlertEventType; alert: Alert }) => void {
+  return ({ type, alert }) => {
+    const { since, ...fields } = alert;
+    const level = type === AlertEventType.resolved ? 'info' : 'warn';
+    log[level]({ ...fields, since: new Date(since).toISOString() }, type);
   };
 }

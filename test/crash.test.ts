@@ -1,20 +1,17 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { expect, onTestFinished, test } from 'vitest';
-import { ConnectionError, DawatchClient } from '../src/client/client.ts';
+import { ConnectionError, type DawatchClient } from '../src/client/client.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
 import { auditLedger } from './support/audit.ts';
+import { prepareServer, sleep } from './support/killable-server.ts';
 
 const SUBMISSIONS = 2_000;
 const BATCH = 25;
 const KILLS = 20;
-const API_KEY = 'crash-test-key-0123456789';
 
 test('kill -9 at twenty random moments loses nothing that was acknowledged', { timeout: 150_000 }, async () => {
   const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
@@ -26,8 +23,12 @@ test('kill -9 at twenty random moments loses nothing that was acknowledged', { t
   const limit = { rateLimit: 100, rateLimitPerS: 4 };
   const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1, ...limit } });
   onTestFinished(() => sandbox.close());
-  const server = await prepareServer(folder, sandbox.url);
-  onTestFinished(() => server.kill());
+  const server = await prepareServer(folder, {
+    upstreams: {
+      default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.1, concurrency: 64 } },
+    },
+    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+  });
 
   const acknowledged = new Set<string>();
   const tracking = trackAll(server.client, () => sandbox.model.submit('data', Date.now()), acknowledged);
@@ -59,47 +60,6 @@ function auditedFinalized(file: string, acknowledged: Iterable<string>): number 
   return [...auditLedger(file, acknowledged).values()].filter((status) => status === 'finalized').length;
 }
 
-async function prepareServer(folder: string, upstreamUrl: string) {
-  const port = await freePort();
-  const file = join(folder, 'ledger.db');
-  const config = join(folder, 'dawatch.yaml');
-  const settings = {
-    server: { port },
-    auth: { api_key: API_KEY },
-    database: file,
-    log: { level: 'error' },
-    upstreams: {
-      default: { url: upstreamUrl, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.1, concurrency: 64 } },
-    },
-    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
-  };
-  writeFileSync(config, JSON.stringify(settings));
-  const client = new DawatchClient({ url: `http://127.0.0.1:${port}`, apiKey: API_KEY });
-  let child: ChildProcess | undefined;
-  return {
-    file,
-    client,
-    start(): void {
-      child = spawn(process.execPath, ['src/cli/main.ts', 'serve', '--config', config], { stdio: 'inherit', env: {} });
-    },
-    async listening(): Promise<void> {
-      while (
-        !(await fetch(`http://127.0.0.1:${port}/livez`).then(
-          (response) => response.ok,
-          () => false,
-        ))
-      )
-        await sleep(20);
-    },
-    async kill(): Promise<void> {
-      if (!child || child.exitCode !== null || child.signalCode !== null) return;
-      const exited = once(child, 'exit');
-      child.kill('SIGKILL');
-      await exited;
-    },
-  };
-}
-
 /** What a careful backend does: send until it is acknowledged, then forget. */
 async function trackAll(client: DawatchClient, submit: () => string, acknowledged: Set<string>): Promise<void> {
   while (acknowledged.size < SUBMISSIONS) {
@@ -124,18 +84,4 @@ async function allFinal(client: DawatchClient): Promise<void> {
   for (const status of ['tracking', 'pending', 'failing', 'tracking', 'pending']) {
     while ((await client.list({ status, limit: 1 })).submissions.length > 0) await sleep(100);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (typeof address !== 'object' || address === null) throw new Error('no port');
-  return address.port;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

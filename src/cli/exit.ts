@@ -1,7 +1,7 @@
-import { StartError } from '../app.ts';
 import { ApiError, ConnectionError } from '../client/client.ts';
 import { ConfigError } from '../config.ts';
 import { LedgerError } from '../ledger/errors.ts';
+import { StartError } from '../start-error.ts';
 
 export const ExitCode = {
   ok: 0,

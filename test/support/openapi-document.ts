@@ -24,7 +24,12 @@ const operationSchema = z.object({
   requestBody: z.object({ required: z.literal(true), content }).optional(),
   responses: z.record(
     z.string().regex(/^([2-5]\d\d|default)$/),
-    z.object({ description: z.string().min(5), headers: z.record(z.string(), schema).default({}), content }),
+    z.object({
+      description: z.string().min(5),
+      headers: z.record(z.string(), schema).default({}),
+      // None: the answer has no body.
+      content: content.default({}),
+    }),
   ),
 });
 export type Operation = z.output<typeof operationSchema>;

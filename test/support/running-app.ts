@@ -28,6 +28,13 @@ type AppSetting = {
   /** More about the upstream: its bearer, its paths, its timeout. */
   upstream?: Partial<UpstreamConfig>;
   users?: Config['users'];
+  /** Which receivers there may be: none on this machine, unless it says so. */
+  webhooks?: Partial<Config['webhooks']>;
+  channels?: Config['channels'];
+  routes?: Config['routes'];
+  redisUrl?: string;
+  /** Events by themselves, where an upstream is out: a test that counts events looks at them seldom. */
+  alerts?: Partial<Config['alerts']>;
   logLevel?: string;
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
@@ -55,6 +62,11 @@ export function openApp(setting: AppSetting): Promise<App> {
       limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
       auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
       users: setting.users ?? config.users,
+      webhooks: { ...config.webhooks, ...setting.webhooks },
+      channels: setting.channels ?? {},
+      routes: setting.routes ?? [],
+      redis: { url: setting.redisUrl },
+      alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: NOWHERE } }),
       pacing: { min_interval_s: 0.02, max_interval_s: 0.1 },
       breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
@@ -67,7 +79,7 @@ export function openApp(setting: AppSetting): Promise<App> {
 }
 
 /** One app for a whole test file; its upstream is out, so that nothing changes by itself. */
-export function useApp(setting: { clock?: Clock } = {}): { readonly url: string } {
+export function useApp(setting: Partial<AppSetting> = {}): { readonly url: string } {
   const running = { url: '' };
   let end = async () => {};
   beforeAll(async () => {
@@ -84,7 +96,7 @@ export function useApp(setting: { clock?: Clock } = {}): { readonly url: string 
 }
 
 /** One app and the sandbox it asks, for a whole test file. A submission is final within about a second. */
-export function useAppWithSandbox(setting: { clock?: Clock } = {}): {
+export function useAppWithSandbox(setting: Partial<AppSetting> = {}): {
   readonly url: string;
   readonly database: string;
   readonly sandbox: Sandbox;

@@ -1,0 +1,48 @@
+import type { Alert } from '../monitor/alert.ts';
+import type { AlertEventType } from '../monitor/events.ts';
+import type { Clock } from '../monitor/ports.ts';
+import { type AlertThresholds, conditionsOf } from './alert-rules.ts';
+import type { AlertStore } from './ports.ts';
+
+type AlertWatchDeps = {
+  store: AlertStore;
+  clock: Clock;
+  thresholds: AlertThresholds;
+  checkMs: number;
+  remindAfterMs: number;
+  onTold: (told: { type: AlertEventType; alert: Alert }) => void;
+  onFailed: (error: unknown) => void;
+};
+
+/** Looks again and again at what alerts are about. What was told is in the ledger, so a restart tells nothing twice. */
+export class AlertWatch {
+  readonly #deps: AlertWatchDeps;
+  #cancel: (() => void) | undefined;
+
+  constructor(deps: AlertWatchDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    const { clock, checkMs } = this.#deps;
+    this.#cancel = clock.after(checkMs, () => {
+      this.#check();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#cancel?.();
+  }
+
+  #check(): void {
+    const { store, clock, thresholds, remindAfterMs, onTold, onFailed } = this.#deps;
+    const now = clock.now();
+    try {
+      const facts = store.facts(now - thresholds.failuresWindowMs);
+      for (const told of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs })) onTold(told);
+    } catch (error) {
+      onFailed(error);
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import { setMaxListeners } from 'node:events';
+import { Agent, type Dispatcher, errors } from 'undici';
+import { retryAfterMs } from '../monitor/retry-after.ts';
+import { type AddressGuard, guardedConnector, type LookupAll, RefusedAddressError } from './address-guard.ts';
+import type { SendResult } from './channel.ts';
+
+export type HttpPostOptions = {
+  guard: AddressGuard;
+  /** Of dawatch, for `user-agent`. */
+  version: string;
+  /** Epoch milliseconds, to read a Retry-After date by where the answer has no date. */
+  now: () => number;
+  /** For one whole POST, from connecting to the last byte. */
+  timeoutMs?: number;
+  /** The most of it that the answer's body gets once the headers are there. */
+  bodyTimeoutMs?: number;
+  lookup?: LookupAll;
+};
+
+type Post = {
+  url: string;
+  body: string;
+  headers?: Record<string, string>;
+  signal: AbortSignal;
+};
+
+export type PostOutcome =
+  | { kind: 'answer'; httpStatus: number; retryAfterMs: number | null; response: string | null }
+  /** `error`: one sentence without the URL, an address or anything that was sent. */
+  | { kind: 'no_answer'; error: string };
+
+export type HttpPost = {
+  /** Never rejects; ends soon after the signal aborts. Redirects are not followed. */
+  post(request: Post): Promise<PostOutcome>;
+  /** Ends all that is under way. Idempotent. */
+  close(): Promise<void>;
+};
+
+const TIMEOUT_MS = 15_000;
+const BODY_TIMEOUT_MS = 2_000;
+const MAX_RESPONSE_BYTES = 4_096;
+const MAX_HEADER_BYTES = 16_384;
+/** Many receivers close after 5 s without saying so. */
+const KEEP_ALIVE_MS = 4_000;
+
+/** POSTs JSON to hosts that are nobody's we trust: nothing they answer may hold or fill this process. */
+export function createHttpPost(options: HttpPostOptions): HttpPost {
+  const { guard, version, now, timeoutMs = TIMEOUT_MS, bodyTimeoutMs = BODY_TIMEOUT_MS, lookup } = options;
+  const closing = new AbortController();
+  // Every open connection listens to it.
+  setMaxListeners(0, closing.signal);
+  const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, ...(lookup && { lookup }) });
+  // One deadline covers the whole call. HTTP/2 is off: there, giving up a body leaves the connection open, and undici
+  // would hold back further requests until the first connection has shown which version it speaks.
+  const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
+  const kept = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
+  const fresh = new Agent({ ...common, pipelining: 0 });
+
+  /**
+   * A kept connection that its receiver closes just as we write says nothing about the receiver, so such a POST is made
+   * again at once on a connection of its own. It may arrive twice that way, under the same id.
+   */
+  async function ask(request: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData> {
+    const mayBeStale = ((kept.stats[String(request.origin)] as { free?: number } | undefined)?.free ?? 0) > 0;
+    try {
+      return await kept.request(request);
+    } catch (error) {
+      if (!mayBeStale || !isReset(error)) throw error;
+      return await fresh.request(request);
+    }
+  }
+
+  return {
+    async post({ url, body, headers = {}, signal }) {
+      const target = URL.parse(url);
+      if (!target) return { kind: 'no_answer', error: 'its address is no URL' };
+      const deadline = new AbortController();
+      const timer = setTimeout(() => deadline.abort(), timeoutMs);
+      const over = AbortSignal.any([signal, closing.signal, deadline.signal]);
+      try {
+        over.throwIfAborted();
+        const answer = await unless(
+          over,
+          ask({
+            method: 'POST',
+            origin: target.origin,
+            path: `${target.pathname}${target.search}`,
+            headers: {
+              'user-agent': `dawatch/${version}`,
+              'content-type': 'application/json',
+              // What is kept of an answer is for people to read, and what is not decoded can't blow up.
+              'accept-encoding': 'identity',
+              ...headers,
+            },
+            body,
+            signal: over,
+          }),
+        );
+        const head = answer.headers;
+        return {
+          kind: 'answer',
+          httpStatus: answer.statusCode,
+          retryAfterMs: retryAfterMs({
+            retryAfter: first(head['retry-after']),
+            date: first(head.date) ?? new Date(now()).toUTCString(),
+          }),
+          response: await beginningOf(answer.body, bodyTimeoutMs),
+        };
+      } catch (error) {
+        if (signal.aborted || closing.signal.aborted) return { kind: 'no_answer', error: 'the attempt was stopped' };
+        if (deadline.signal.aborted) return { kind: 'no_answer', error: `no answer within ${timeoutMs / 1_000} s` };
+        return { kind: 'no_answer', error: sentenceOf(error) };
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async close() {
+      closing.abort();
+      await Promise.all([kept.destroy(), fresh.destroy()]);
+    },
+  };
+}
+
+/** undici only looks at a signal once it is connected. */
+function unless(over: AbortSignal, asked: Promise<Dispatcher.ResponseData>): Promise<Dispatcher.ResponseData> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(over.reason);
+    over.addEventListener('abort', stop, { once: true });
+    if (over.aborted) stop();
+    asked.then(resolve, reject).finally(() => over.removeEventListener('abort', stop));
+  });
+}
+
+/**
+ * The status is the answer: a body that drips, breaks off or never ends changes nothing. What is not read to its end takes
+ * its connection with it.
+ */
+async function beginningOf(body: Dispatcher.ResponseData['body'], timeoutMs: number): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // Destroying is how reading ends, and an error to the stream.
+  body.on('error', () => undefined);
+  const timer = setTimeout(() => body.destroy(), timeoutMs);
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      // Leaving the loop destroys the body.
+      if (bytes > MAX_RESPONSE_BYTES) break;
+    }
+  } catch {
+    // Cut off: what came is kept.
+  } finally {
+    clearTimeout(timer);
+  }
+  // As a stream it leaves out a character that was cut in two.
+  const text = new TextDecoder().decode(Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES), { stream: true });
+  return text === '' ? null : text;
+}
+
+function first(value: string | string[] | undefined): string | null {
+  return (Array.isArray(value) ? value[0] : value) ?? null;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+function isReset(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(codeOf(error));
+}
+
+const NOT_HTTP = 'the answer is not HTTP';
+const CAUSES: readonly [codes: RegExp, sentence: string][] = [
+  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'the connection was closed before an answer'],
+  [/^ECONNREFUSED$/, 'the connection was refused'],
+  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'no connection in time'],
+  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'the host is not reachable'],
+  [/^(?:ENOTFOUND|ENODATA)$/, 'the host name does not resolve'],
+  [/^(?:EAI_|ESERVFAIL|EREFUSED)/, 'the host name could not be looked up'],
+  [
+    /^(?:ERR_TLS_|ERR_SSL_|CERT_|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/,
+    'TLS failed',
+  ],
+  [/^UND_ERR_HEADERS_OVERFLOW$/, "the answer's headers are too large"],
+  [/^UND_ERR_RES_/, NOT_HTTP],
+];
+
+/** By its code only: messages name addresses. */
+function sentenceOf(error: unknown): string {
+  if (error instanceof RefusedAddressError) return error.message;
+  // It has no code in undici 8.
+  if (error instanceof errors.HTTPParserError) return NOT_HTTP;
+  const code = codeOf(error);
+  const sentence = CAUSES.find(([codes]) => codes.test(code))?.[1];
+  if (sentence === 'TLS failed') return `${sentence} (${code})`;
+  return sentence ?? (/^[A-Z_]+$/.test(code) ? `the request failed (${code})` : 'the request failed');
+}
+
+/** These ask for less, with Retry-After or without. */
+const SLOW_DOWN = [429, 502, 503, 504];
+
+/** What an answer means, for everything that is sent by POST. */
+export function toSendResult(outcome: PostOutcome): SendResult {
+  if (outcome.kind === 'no_answer') return { kind: 'failed', httpStatus: null, error: outcome.error, response: null };
+  const { httpStatus, response } = outcome;
+  if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };
+  const isRedirect = httpStatus >= 300 && httpStatus < 400;
+  return {
+    kind: 'failed',
+    httpStatus,
+    error: isRedirect ? 'a redirect, which is not followed' : `answered with ${httpStatus}`,
+    response,
+    ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: outcome.retryAfterMs } }),
+    ...(httpStatus === 410 && { gone: true }),
+  };
+}

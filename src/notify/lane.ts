@@ -1,0 +1,75 @@
+import type { Due } from '../monitor/due-queue.ts';
+
+const MAX_WINDOW = 8;
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
+
+/**
+ * How fast one destination is sent to; what is waiting for it is in the ledger.
+ *
+ * It begins with one attempt at a time. Each that arrives doubles that, up to 8; each that fails sets it back to one. A
+ * destination that asks for less (429, 502, 503, 504) is left alone for as long as it says, else for 1, 2, 4 … 60 s.
+ */
+export class Lane implements Due {
+  readonly destination: string;
+  /** Of the queue that it waits in for its time; it is in there only while `isQueued`. */
+  dueAt = 0;
+  place = 0;
+  isQueued = false;
+  /** Numbers of the deliveries that are under way, or whose result is not on the disk yet. */
+  readonly busy = new Set<number>();
+  #attempts = 0;
+  #window = 1;
+  #slowDowns = 0;
+  #pausedUntil = Number.NEGATIVE_INFINITY;
+  #isProven = false;
+
+  constructor(destination: string) {
+    this.destination = destination;
+  }
+
+  /** Whether its newest attempt arrived: then it is not held up by those that fail. */
+  get isProven(): boolean {
+    return this.#isProven;
+  }
+
+  get pausedUntil(): number {
+    return this.#pausedUntil;
+  }
+
+  get hasRoom(): boolean {
+    return this.#attempts < this.#window;
+  }
+
+  get isIdle(): boolean {
+    return this.busy.size === 0 && !this.isQueued;
+  }
+
+  begin(deliveryIds: readonly number[]): void {
+    this.#attempts += 1;
+    for (const id of deliveryIds) this.busy.add(id);
+  }
+
+  succeeded(): void {
+    this.#attempts -= 1;
+    this.#window = Math.min(this.#window * 2, MAX_WINDOW);
+    this.#slowDowns = 0;
+    this.#isProven = true;
+  }
+
+  /** `slowDown`: it asked for less, maybe for so long. */
+  failed(now: number, slowDown: { retryAfterMs: number | null } | undefined): void {
+    this.#attempts -= 1;
+    this.#window = 1;
+    this.#isProven = false;
+    if (!slowDown) return;
+    const pauseMs = slowDown.retryAfterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** this.#slowDowns, MAX_PAUSE_MS);
+    this.#slowDowns += 1;
+    this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
+  }
+
+  /** An attempt that was called off says nothing. */
+  calledOff(): void {
+    this.#attempts -= 1;
+  }
+}

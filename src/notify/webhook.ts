@@ -1,0 +1,57 @@
+import type { Channel, SendResult } from './channel.ts';
+import { type HttpPost, toSendResult } from './http-post.ts';
+import { retryDelayMs } from './schedule.ts';
+import { signatureHeaders } from './signing.ts';
+
+export type WebhookChannelOptions = {
+  /** Shared by all webhooks, and closed by who made it. */
+  post: HttpPost['post'];
+  /** Asked at each attempt: it may have been moved or its secret rotated since the last one. */
+  endpoint: () => WebhookEndpoint;
+  /** Why nothing is sent to that address; undefined: it may be. What may be can change after an address was kept. */
+  refusalOf: (url: string) => string | undefined;
+  /** Epoch milliseconds. */
+  now: () => number;
+};
+
+export type WebhookEndpoint = {
+  /** null: of the callbacks, whose addresses come with what is sent. */
+  url: string | null;
+  /** The newest first; during a rotation those before it too. */
+  secrets: readonly string[];
+};
+
+/** One event per request, signed as Standard Webhooks 1.0 says. */
+export function createWebhookChannel({ post, endpoint, refusalOf, now }: WebhookChannelOptions): Channel {
+  return {
+    maxBatch: 1,
+    retryDelayMs,
+    async send([outgoing], signal) {
+      if (!outgoing) return failed('there is nothing to send');
+      const { url: ownUrl, secrets } = endpoint();
+      const url = ownUrl ?? outgoing.callbackUrl;
+      if (url === null) return failed('there is no address to send to');
+      const refusal = refusalOf(url);
+      if (refusal !== undefined) return failed(refusal);
+      const { event, json: body } = outgoing;
+      const headers = headersOf({ id: event.id, timestampS: Math.floor(now() / 1_000), body, secrets });
+      if (!headers) return failed('its secret can not sign');
+      return toSendResult(await post({ url, body, headers, signal }));
+    },
+    async close() {},
+  };
+}
+
+/** Undefined: there is no secret, or one that is none. Unsigned nothing is sent. */
+function headersOf(attempt: Parameters<typeof signatureHeaders>[0]): Record<string, string> | undefined {
+  try {
+    return signatureHeaders(attempt);
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+function failed(error: string): SendResult {
+  return { kind: 'failed', httpStatus: null, error, response: null };
+}

@@ -1,0 +1,83 @@
+import type { Config } from '../config-schema.ts';
+import { isOwnToken } from '../credentials.ts';
+import type { Audit, ErrorMeaning, Submissions, Users } from '../http/ports.ts';
+import { LedgerError } from '../ledger/errors.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Monitor } from '../monitor/monitor.ts';
+import type { Clock } from '../monitor/ports.ts';
+import { toTrackRequests } from '../monitor/track-request.ts';
+import { StartError } from '../start-error.ts';
+import type { UpstreamPool } from '../upstream/pool.ts';
+import { UpstreamUsers } from '../upstream/users.ts';
+
+export function submissionsOf(deps: {
+  config: Config;
+  ledger: Ledger;
+  monitor: Monitor;
+  clock: Clock;
+  /** Why nothing is ever sent to that address; undefined: it may be. */
+  refusalOf: (url: string) => string | undefined;
+}): Submissions {
+  const { config, ledger, monitor, clock, refusalOf } = deps;
+  const defaults = {
+    deadlineMs: config.submissions.deadline_s * 1_000,
+    unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
+    stuckAfterMs: config.submissions.stuck_after_s * 1_000,
+  };
+  return {
+    track(body) {
+      const hasUpstream = (name: string) => monitor.hasUpstream(name);
+      const parsed = toTrackRequests(body, { now: clock.now(), defaults, hasUpstream, refusalOf });
+      return parsed.kind === 'invalid' ? parsed : monitor.track(parsed.requests);
+    },
+    get: (id) => ledger.get(id),
+    history: (id) => ledger.history(id),
+    list: (query) => ledger.list(query),
+    cancel: (id) => monitor.cancel(id),
+    waitUntilFinal: (id, timeoutMs, signal) => monitor.waitUntilFinal(() => ledger.get(id), timeoutMs, signal),
+    deadlineAt: (submission) => monitor.deadlineAt(submission),
+  };
+}
+
+/** Callers' own tokens go nowhere but to the upstream `default`. */
+export function usersOf(config: Config, pool: UpstreamPool | undefined): Users {
+  const { bearer, users } = config.upstreams.default;
+  if (bearer !== undefined && isOwnToken(bearer))
+    throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: it wants one that the upstream gave');
+  const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
+  const lookups = new UpstreamUsers({
+    pool: pool ?? { get: async () => failure },
+    bearer,
+    getPath: users.get_path,
+    listPath: users.list_path,
+    parameters: users.parameters,
+  });
+  return {
+    forwards: bearer === undefined,
+    maxLimit: config.users.max_limit,
+    getUser: (user, authorization) => lookups.getUser(user, authorization),
+    listUsers: (limit, authorization) => lookups.listUsers(limit, authorization),
+  };
+}
+
+export function auditOf({ audit }: Ledger, clock: Clock): Audit {
+  const nobody = { emailHash: null, emailMasked: null };
+  return {
+    add: ({ email, bearer, credentialId = null, ...entry }) =>
+      audit.add({
+        ...entry,
+        credentialId,
+        caller: bearer === undefined ? entry.caller : `${entry.caller}:${audit.shortHash(bearer)}`,
+        ...(email === null ? nobody : audit.emailFields(email)),
+        at: clock.now(),
+      }),
+    list: (query) => audit.list(query),
+  };
+}
+
+export const meaningOf: ErrorMeaning = (error) => {
+  if (!(error instanceof LedgerError)) return undefined;
+  if (error.problem === 'full')
+    return { status: 507, detail: 'no room left to keep this: nothing of the request was taken', retryAfterS: 30 };
+  return { status: 503, detail: 'the ledger can not be used: nothing of the request was taken', retryAfterS: 5 };
+};

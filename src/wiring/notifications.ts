@@ -1,0 +1,162 @@
+import type { Config } from '../config-schema.ts';
+import type { Deliveries, Webhooks } from '../http/ports.ts';
+import type { ChannelRoute } from '../ledger/fan-out.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { WebhookSecret } from '../ledger/webhooks.ts';
+import { type Log, logAlert, logAttempt } from '../log.ts';
+import { parseDestination } from '../monitor/delivery.ts';
+import type { Clock } from '../monitor/ports.ts';
+import { CALLBACKS_ID, type Signature } from '../monitor/webhook.ts';
+import { createAddressGuard } from '../notify/address-guard.ts';
+import { AlertWatch } from '../notify/alert-watch.ts';
+import type { Channel } from '../notify/channel.ts';
+import { createHttpPost } from '../notify/http-post.ts';
+import type { DeliveryStore } from '../notify/ports.ts';
+import { Pump } from '../notify/pump.ts';
+import { Retention } from '../notify/retention.ts';
+import { checkSecret, makeSecret, publicKeyOf } from '../notify/signing.ts';
+import { createWebhookChannel } from '../notify/webhook.ts';
+import { checkWebhookUrl } from '../notify/webhook-url.ts';
+import { createChannels } from './channels.ts';
+
+export type Notifications = {
+  webhooks: Webhooks;
+  deliveries: Deliveries;
+  /** Why nothing is ever sent to that address; undefined: it may be. */
+  refusalOf: (url: string) => string | undefined;
+  /** Sends nothing more, and waits up to so long for what is under way. */
+  stop(limitMs: number): Promise<void>;
+};
+
+/** Everything that tells others: what waits in the ledger goes out, alerts are watched. */
+export function startNotifications(deps: {
+  config: Config;
+  ledger: Ledger;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  version: string;
+}): Notifications {
+  const { config, ledger, clock, random, log, version } = deps;
+  const { webhooks, deliveries } = ledger;
+  const now = () => clock.now();
+  const onFailed = (error: unknown) => log.error({ err: error }, 'notify.failed');
+
+  const guard = createAddressGuard({ allow: config.webhooks.allow });
+  const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
+  const http = createHttpPost({ guard, version, now });
+  const { channels, close: closeChannels } = createChannels({ config, version, now });
+  ledger.setChannels(routesOf(config, [...channels.keys()]));
+  webhooks.ensureCallbacks(() => newSecret('v1'), now());
+
+  const channelOf = (destination: string): Channel | undefined => {
+    const parsed = parseDestination(destination);
+    if (parsed.kind === 'channel') return channels.get(parsed.name);
+    const id = parsed.kind === 'webhook' ? parsed.webhookId : CALLBACKS_ID;
+    const webhook = webhooks.get(id, now());
+    if (!webhook?.enabled) return undefined;
+    const endpoint = () => ({ url: webhook.url, secrets: webhooks.secrets(id, now()) });
+    return createWebhookChannel({ post: http.post, endpoint, refusalOf, now });
+  };
+
+  const store = storeOf(ledger);
+  const pump = new Pump({
+    store,
+    channelOf,
+    clock,
+    random,
+    disableAfterMs: config.webhooks.disable_after_s * 1_000,
+    onAttempted: logAttempt(log),
+    onFailed,
+  });
+  const { check_s, remind_after_s, failures, failures_window_s, backlog } = config.alerts;
+  const watch = new AlertWatch({
+    store: ledger.alerts,
+    clock,
+    thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog },
+    checkMs: check_s * 1_000,
+    remindAfterMs: remind_after_s * 1_000,
+    onTold: logAlert(log),
+    onFailed,
+  });
+  const retention = new Retention({ store, clock, keepMs: config.deliveries.keep_s * 1_000, onFailed });
+  pump.start();
+  watch.start();
+  retention.start();
+
+  return {
+    webhooks: webhooksOf(ledger, now, refusalOf),
+    deliveries: {
+      get: (id) => deliveries.get(id),
+      list: (query) => deliveries.list(query),
+      replay: (id) => deliveries.replay(id, now()),
+      replayDead: (destination, since) => deliveries.replayDead(destination, since, now()),
+    },
+    refusalOf,
+    async stop(limitMs) {
+      watch.stop();
+      retention.stop();
+      await pump.stop(limitMs);
+      await Promise.all([http.close(), closeChannels()]);
+    },
+  };
+}
+
+function storeOf(ledger: Ledger): DeliveryStore {
+  const { deliveries } = ledger;
+  return {
+    destinations: () => deliveries.destinations(),
+    due: (destination, query) => deliveries.due(destination, query),
+    nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
+    settle: (settlements, disableAfterMs) => deliveries.settle(settlements, disableAfterMs),
+    giveUp: (destination, reason, now) => deliveries.giveUp(destination, reason, now),
+    prune: (endedBefore, limit) => deliveries.prune(endedBefore, limit),
+    onWaiting: (listener) => ledger.onWaiting(listener),
+  };
+}
+
+/** The queue gets everything; what people read only what is routed to them. */
+function routesOf({ routes, channels }: Config, names: readonly string[]): ChannelRoute[] {
+  return names.map((name) => {
+    const own = routes.filter((route) => route.channels.includes(name));
+    const everything = [{ types: ['*'], metadata: null }];
+    const channel = channels[name];
+    return {
+      name,
+      subscriptions: channel ? own.map(({ types, metadata = null }) => ({ types, metadata })) : everything,
+      gatherMs: (channel?.gather_s ?? 0) * 1_000,
+    };
+  });
+}
+
+function webhooksOf(ledger: Ledger, now: () => number, refusalOf: (url: string) => string | undefined): Webhooks {
+  const { webhooks } = ledger;
+  return {
+    refusalOf,
+    refusalOfSecret(secret, signature) {
+      const isOther = signature === 'v1' ? secret.startsWith('whsk_') : secret.startsWith('whsec_');
+      return isOther ? `this is no secret of a ${signature} signature` : checkSecret(secret);
+    },
+    create(webhook, secret) {
+      const written = newSecret(webhook.signature, secret);
+      return { webhook: webhooks.create(webhook, written, now()), secret: written.secret };
+    },
+    get: (id) => webhooks.get(id, now()),
+    list: (query) => webhooks.list({ ...query, now: now() }),
+    update: (id, patch) => webhooks.update(id, patch, now()),
+    rotate(id, { keepOldMs, secret }) {
+      const known = webhooks.get(id, now());
+      if (!known) return undefined;
+      const written = newSecret(known.signature, secret);
+      const webhook = webhooks.rotate(id, written, { oldUntil: now() + keepOldMs, now: now() });
+      return webhook && { webhook, secret: written.secret };
+    },
+    delete: (id) => webhooks.delete(id, now()),
+    test: (id) => ledger.test(id, now()),
+  };
+}
+
+function newSecret(signature: Signature, own?: string): WebhookSecret {
+  const secret = own ?? makeSecret(signature);
+  return { secret, publicKey: signature === 'v1a' ? publicKeyOf(secret) : null };
+}

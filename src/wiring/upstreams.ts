@@ -1,0 +1,50 @@
+import type { Config, UpstreamConfig } from '../config-schema.ts';
+import type { Clock } from '../monitor/ports.ts';
+import { StartError } from '../start-error.ts';
+import { UpstreamClient } from '../upstream/client.ts';
+import { UpstreamPool } from '../upstream/pool.ts';
+
+export type Usable = UpstreamConfig & { url: string };
+
+export function usableUpstreams(config: Config): [string, Usable][] {
+  const usable = Object.entries(config.upstreams).filter(
+    (entry): entry is [string, Usable] => entry[1].url !== undefined,
+  );
+  const unusable = Object.entries(config.upstreams).find(([name, { url }]) => name !== 'default' && url === undefined);
+  if (unusable) throw new StartError(`upstreams.${unusable[0]} has no url`);
+  if (usable.length === 0)
+    throw new StartError(
+      'no upstream is set: give its address as DAWATCH_UPSTREAM_URL and your key as DAWATCH_UPSTREAM_API_KEY, or set\n' +
+        'upstreams.default in config/dawatch.yaml. To try dawatch without one: npx dawatch demo, or npx dawatch sandbox',
+    );
+  return usable;
+}
+
+export function createClient(upstream: Usable, clock: Clock): UpstreamClient {
+  return new UpstreamClient({
+    url: upstream.url,
+    apiKey: upstream.api_key,
+    connections: upstream.budget.concurrency,
+    timeoutMs: upstream.timeout_s * 1_000,
+    now: () => clock.now(),
+  });
+}
+
+/** Few, because lookups of users are rare; and their own, so that those that hang hold up no submission. */
+const USER_CONNECTIONS = 8;
+
+export function createUserPool({ url, timeout_s }: UpstreamConfig, clock: Clock): UpstreamPool | undefined {
+  if (url === undefined) return undefined;
+  return new UpstreamPool({
+    url,
+    connections: USER_CONNECTIONS,
+    timeoutMs: timeout_s * 1_000,
+    now: () => clock.now(),
+  });
+}
+
+export function clientOf(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {
+  const client = clients.get(upstream);
+  if (!client) throw new Error(`no client for the upstream ${upstream}`);
+  return client;
+}

@@ -1,0 +1,58 @@
+import { expect, vi } from 'vitest';
+import type { z } from 'zod';
+import { deliveryDetailsSchema, deliveryListSchema, deliverySchema } from '../../src/http/delivery-body.ts';
+import { webhookListSchema, webhookSchema, webhookWithSecretSchema } from '../../src/http/webhook-body.ts';
+import { type Answer, call, pathOf, post } from './http-calls.ts';
+import { ADMIN_TOKEN } from './lookups.ts';
+import { useApp } from './running-app.ts';
+
+/** One app for a whole test file whose webhooks may be on this machine, and what its administrator does. */
+export function useNotifyingApp() {
+  const app = useApp({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
+  const admin = (method: string, path: string, body?: unknown): Promise<Answer> =>
+    call(app.url, path, {
+      method,
+      headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+      ...(body !== undefined && { body }),
+    });
+  const create = async (fields: object) => createdOf(await admin('POST', '/v1/webhooks', fields));
+  const details = async (id: number) => deliveryOf(await admin('GET', `/v1/deliveries/${id}`));
+  return {
+    get url() {
+      return app.url;
+    },
+    admin,
+    create,
+    details,
+    deliveries: async (query: string) => deliveriesOf(await admin('GET', `/v1/deliveries?${query}`)).deliveries,
+    /** An event about each: it is cancelled. */
+    async cancelled(ids: string[], fields: object = {}): Promise<void> {
+      await post(app.url, { submission_ids: ids, ...fields });
+      for (const id of ids) await call(app.url, pathOf(id), { method: 'DELETE' });
+    },
+    /** The delivery, once it was tried or will be no more. */
+    tried: (id: number) =>
+      vi.waitFor(
+        async () => {
+          const delivery = await details(id);
+          expect(delivery.attempts.length > 0 || delivery.state !== 'waiting').toBe(true);
+          return delivery;
+        },
+        { timeout: 15_000, interval: 5 },
+      ),
+  };
+}
+
+/** The answers of the routes. Each must have the documented status and shape, and nothing beyond. */
+export const createdOf = (answer: Answer) => parse(answer, 201, webhookWithSecretSchema.strict());
+export const rotatedOf = (answer: Answer) => parse(answer, 200, webhookWithSecretSchema.strict());
+export const webhookOf = (answer: Answer) => parse(answer, 200, webhookSchema.strict());
+export const webhooksOf = (answer: Answer) => parse(answer, 200, webhookListSchema.strict());
+export const acceptedOf = (answer: Answer) => parse(answer, 202, deliverySchema.strict());
+const deliveryOf = (answer: Answer) => parse(answer, 200, deliveryDetailsSchema.strict());
+export const deliveriesOf = (answer: Answer) => parse(answer, 200, deliveryListSchema.strict());
+
+function parse<S extends z.ZodType>(answer: Answer, status: number, schema: S): z.output<S> {
+  expect(answer, answer.text.slice(0, 500)).toMatchObject({ status });
+  return schema.parse(JSON.parse(answer.text));
+}

@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+
+export type RedisServer = {
+  url: string;
+  port: number;
+  /** It holds its connections open and says nothing, until it resumes. */
+  pause(): void;
+  resume(): void;
+  /** As a crash: nothing is kept. */
+  kill(): Promise<void>;
+  /** On the same port, and empty. */
+  restart(): Promise<void>;
+  /** Idempotent. */
+  close(): Promise<void>;
+};
+
+const TRIES = 5;
+const START_TIMEOUT_MS = 10_000;
+
+/**
+ * For `describe.skipIf`: without redis-server what needs it is skipped on a developer's machine. In CI nothing is skipped,
+ * so there it fails at `startRedis`.
+ */
+export function isRedisMissing(): boolean {
+  if (process.env.CI || spawnSync('redis-server', ['--version']).status === 0) return false;
+  console.warn('SKIPPED: redis-server is not on the PATH; install it to run the tests that need Redis.');
+  return true;
+}
+
+/** A redis-server of this test's own, gone when the test ends. */
+export async function redisForTest(options: { password?: string } = {}): Promise<RedisServer> {
+  const server = await startRedis(options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+/** A redis-server on a free port that keeps nothing on disk. Who starts it closes it. */
+async function startRedis({ password }: { password?: string } = {}): Promise<RedisServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-redis-'));
+  let port = 0;
+  let child: ChildProcess | undefined;
+  // Between asking for a free port and using it somebody else may take it.
+  for (let tried = 1; child === undefined; tried += 1) {
+    port = await freePort();
+    child = await run(port, folder, password).catch((error: unknown) => {
+      if (tried < TRIES && error instanceof PortTakenError) return undefined;
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    });
+  }
+  let running: ChildProcess = child;
+  const kill = () => killed(running);
+  return {
+    url: `redis://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}127.0.0.1:${port}`,
+    port,
+    pause: () => void running.kill('SIGSTOP'),
+    resume: () => void running.kill('SIGCONT'),
+    kill,
+    async restart() {
+      await kill();
+      running = await run(port, folder, password);
+    },
+    async close() {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+class PortTakenError extends Error {
+  override readonly name = 'PortTakenError';
+}
+
+/** Resolves once it answers. */
+async function run(port: number, folder: string, password: string | undefined): Promise<ChildProcess> {
+  const settings = { port, bind: '127.0.0.1', save: '', appendonly: 'no', dir: folder, ...secured(password) };
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (said += text));
+  // A test run that is cut off leaves no server behind.
+  const killAtExit = () => child.kill('SIGKILL');
+  process.once('exit', killAtExit);
+  child.once('close', () => process.off('exit', killAtExit));
+  const failure = new Promise<never>((_resolve, reject) => {
+    child.once('error', (cause) => reject(new Error('redis-server can not be started; is it installed?', { cause })));
+    child.once('close', () =>
+      reject(
+        said.includes('Address already in use') ? new PortTakenError(said) : new Error(`redis-server ended: ${said}`),
+      ),
+    );
+  });
+  try {
+    await Promise.race([failure, answers(port)]);
+  } catch (error) {
+    await killed(child);
+    throw error;
+  }
+  // From here on its end is what a test wants.
+  failure.catch(() => undefined);
+  return child;
+}
+
+function secured(password: string | undefined): Record<string, string> {
+  return password === undefined ? {} : { requirepass: password };
+}
+
+/** SIGKILL also ends one that is paused. */
+async function killed(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const closed = once(child, 'close');
+  child.kill('SIGKILL');
+  await closed;
+}
+
+/** One that wants a password answers PING too: that it wants one. */
+async function answers(port: number): Promise<void> {
+  const until = performance.now() + START_TIMEOUT_MS;
+  while (!/^(?:\+PONG|-NOAUTH)/.test(await ping(port))) {
+    if (performance.now() > until) throw new Error('redis-server does not answer');
+    await sleep(10);
+  }
+}
+
+function ping(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
+    socket
+      .setTimeout(1_000, () => socket.destroy())
+      .once('data', (bytes) => {
+        resolve(bytes.toString());
+        socket.destroy();
+      })
+      .once('error', () => socket.destroy())
+      .once('close', () => resolve(''));
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

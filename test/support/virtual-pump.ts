@@ -1,0 +1,113 @@
+import { onTestFinished } from 'vitest';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import type { Channel, Outgoing, SendResult } from '../../src/notify/channel.ts';
+import type { DeliveryStore } from '../../src/notify/ports.ts';
+import { type Attempted, Pump } from '../../src/notify/pump.ts';
+import { retryDelayMs } from '../../src/notify/schedule.ts';
+import { context, observation } from './domain.ts';
+import { openLedger, trackRequest } from './ledger-file.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+const PUMP_START_MS = 1_760_000_000_000;
+export const DAY_MS = 86_400_000;
+
+export const delivered: SendResult = { kind: 'delivered', httpStatus: 204, response: null };
+export const failed = (more: Partial<Extract<SendResult, { kind: 'failed' }>> = {}): SendResult => ({
+  kind: 'failed',
+  httpStatus: 500,
+  error: 'answered with 500',
+  response: null,
+  ...more,
+});
+
+type Sent = { destination: string; at: number; events: string[]; ids: string[]; types: string[] };
+
+type World = {
+  /** What the receiver of this destination does with that; a promise for one that hangs. */
+  receive: (destination: string, batch: readonly Outgoing[], signal: AbortSignal) => SendResult | Promise<SendResult>;
+  maxBatch?: number;
+  store?: (store: DeliveryStore) => DeliveryStore;
+  random?: () => number;
+};
+
+/** The real pump over a real ledger, in virtual time; the test speaks for the receivers. */
+export function openPump(world: World) {
+  const clock = createVirtualClock(PUMP_START_MS);
+  const ledger = openLedger();
+  const sent: Sent[] = [];
+  const attempted: Attempted[] = [];
+  const errors: unknown[] = [];
+  const channelOf = (destination: string): Channel => ({
+    maxBatch: world.maxBatch ?? 1,
+    retryDelayMs,
+    async send(batch, signal) {
+      sent.push({
+        destination,
+        at: clock.now() - PUMP_START_MS,
+        events: batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : event.type)),
+        ids: batch.map(({ event }) => event.id),
+        types: batch.map(({ event }) => event.type),
+      });
+      return world.receive(destination, batch, signal);
+    },
+    async close() {},
+  });
+  const start = () => {
+    const store: DeliveryStore = storeOf(ledger);
+    const pump = new Pump({
+      store: world.store?.(store) ?? store,
+      channelOf,
+      clock,
+      random: world.random ?? (() => 0.5),
+      disableAfterMs: 5 * DAY_MS,
+      onAttempted: (entry) => attempted.push(entry),
+      onFailed: (error) => errors.push(error),
+    });
+    pump.start();
+    return pump;
+  };
+  let pump = start();
+  onTestFinished(() => pump.stop(0));
+  return {
+    clock,
+    ledger,
+    sent,
+    attempted,
+    errors,
+    get pump() {
+      return pump;
+    },
+    restart() {
+      pump = start();
+    },
+    webhook(url: string, fields: { types?: string[]; metadata?: Record<string, unknown> | null } = {}): string {
+      const { types = ['*'], metadata = null } = fields;
+      const webhook = { url, types, metadata, description: '', signature: 'v1' as const, enabled: true };
+      return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now()).id;
+    },
+    /** One submission that becomes final now: one event. */
+    finalize(submissionId: string, fields: { metadata?: Record<string, unknown>; callbackUrl?: string } = {}): void {
+      const far = clock.now() + 1_000 * DAY_MS;
+      ledger.track(
+        [trackRequest(submissionId, { ...fields, deadlineAt: far, graceEndsAt: far, stuckAt: far })],
+        clock.now(),
+      );
+      ledger.record([observation('finalized', clock.now(), submissionId)], context({ now: clock.now() }));
+    },
+    deliveries: (query: Partial<Parameters<Ledger['deliveries']['list']>[0]> = {}) =>
+      ledger.deliveries.list({ limit: 1_000, ...query }).deliveries.toReversed(),
+  };
+}
+
+function storeOf(ledger: Ledger): DeliveryStore {
+  const { deliveries } = ledger;
+  return {
+    destinations: () => deliveries.destinations(),
+    due: (destination, query) => deliveries.due(destination, query),
+    nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
+    settle: (settlements, disableAfterMs) => deliveries.settle(settlements, disableAfterMs),
+    giveUp: (destination, reason, now) => deliveries.giveUp(destination, reason, now),
+    prune: (endedBefore, limit) => deliveries.prune(endedBefore, limit),
+    onWaiting: (listener) => ledger.onWaiting(listener),
+  };
+}
