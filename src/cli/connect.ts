@@ -4,6 +4,8 @@ import { loadConfig } from '../config.ts';
 import type { Config } from '../config-schema.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
+const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
+
 export type ConnectOptions = { url?: string };
 
 /** The option of every command that talks to a server. */
@@ -19,6 +21,15 @@ export function withAddress(command: Command): Command {
     '--url <url>',
     'address of the server [DAWATCH_URL] (default: where the settings of this folder let it listen)',
   );
+}
+
+/** The option of a command that needs the role admin. */
+export function withAdmin(command: Command): Command {
+  return withAddress(command).addHelpText('after', `\nThe token is taken from ${ADMIN_VARIABLE}.`);
+}
+
+export function askAsAdmin<T>(options: ConnectOptions, ask: (client: DawatchClient) => Promise<T>): Promise<T> {
+  return askWithToken(options, [ADMIN_VARIABLE], ask);
 }
 
 export function connect(options: ConnectOptions): DawatchClient {

@@ -1,6 +1,8 @@
 import { pause, retryDelayMs } from './backoff.ts';
+import { DeliveryRequests } from './deliveries.ts';
 import { ConnectionError, errorOf, isPassing, notDawatch } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
+import { type Ask, queryOf } from './request.ts';
 import {
   type AuditEntry,
   isFinal,
@@ -11,6 +13,7 @@ import {
   type TrackOptions,
   type User,
 } from './shapes.ts';
+import { WebhookRequests } from './webhooks.ts';
 
 export { ApiError, ConnectionError } from './errors.ts';
 export type { AuditEntry, Submission, SubmissionWithHistory, TrackOptions, User } from './shapes.ts';
@@ -20,7 +23,7 @@ export type DawatchClientOptions = {
   url: string;
   /** Goes with what is about submissions and events; needs the role service, or admin. */
   apiKey?: string;
-  /** Goes as a bearer with what is about users. Default: the same as `apiKey`. */
+  /** Goes as a bearer with what is about users, webhooks and deliveries. Default: the same as `apiKey`. */
   token?: string;
 };
 
@@ -39,6 +42,10 @@ export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
   readonly #token: string | undefined;
+  /** Whom events are sent to. Needs the role admin. */
+  readonly webhooks: WebhookRequests;
+  /** Which event was sent where, and what came of it. Needs the role admin. */
+  readonly deliveries: DeliveryRequests;
 
   constructor(options: DawatchClientOptions) {
     this.#url = options.url.replace(/\/+$/, '');
@@ -47,6 +54,9 @@ export class DawatchClient {
       accept: 'application/json',
     };
     this.#token = options.token ?? options.apiKey;
+    const ask: Ask = (method, path, body) => this.#requestWithToken(method, path, body);
+    this.webhooks = new WebhookRequests(ask);
+    this.deliveries = new DeliveryRequests(ask);
   }
 
   /** Up to 10,000 ids, taken whole or not at all. Once it resolves they are on the server's disk. */
@@ -63,9 +73,7 @@ export class DawatchClient {
 
   /** Newest first, up to `limit` (1 to 1,000, default 100); `cursor` is the `next_cursor` of the page before. */
   list(query: { status?: string | undefined; limit?: number; cursor?: string } = {}): Promise<SubmissionPage> {
-    const parameters = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
-    return this.#request('GET', `/v1/submissions?${parameters}`);
+    return this.#request('GET', `/v1/submissions${queryOf(query)}`);
   }
 
   /** Resolves once it is final, or after `timeoutS` (0 to 240) with the submission as it is then. */
@@ -112,13 +120,12 @@ export class DawatchClient {
    * server. Ends when the signal aborts. Throws ApiError for what another try wouldn't mend: a refused key or filter.
    */
   events(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
-    const parameters = new URLSearchParams();
-    if (options.types) parameters.set('type', options.types.join(','));
-    if (options.submissionId !== undefined) parameters.set('submission_id', options.submissionId);
+    const { types, submissionId: submission_id, metadata } = options;
+    const filter = queryOf({ type: types?.join(','), submission_id, metadata: metadata && JSON.stringify(metadata) });
     return readEvents(async (after, signal) => {
       const resumed = after === undefined ? {} : { 'last-event-id': after };
       const headers = { ...this.#headers, accept: 'text/event-stream', ...resumed };
-      const response = await this.#fetch('GET', `/v1/events?${parameters}`, { headers, signal });
+      const response = await this.#fetch('GET', `/v1/events${filter}`, { headers, signal });
       if (!response.ok) throw await errorOf(response, this.#url);
       if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw notDawatch(response, this.#url);
       return response;
@@ -132,12 +139,12 @@ export class DawatchClient {
 
   /** The user of this name and address, at the upstream. Needs the role user or admin. */
   getUser(user: { name: string; email: string }): Promise<User> {
-    return this.#requestAsUser<User>(`/users/get_user?${new URLSearchParams(user)}`);
+    return this.#requestWithToken<User>('GET', `/users/get_user?${new URLSearchParams(user)}`);
   }
 
   /** At most `limit` users, from 1 to what the server's setting `users.max_limit` allows. Needs the role admin. */
   listUsers(limit: number): Promise<User[]> {
-    return this.#requestAsUser<User[]>(`/admin/get_all_users?limit=${limit}`);
+    return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
   }
 
   /** Who looked up which users, newest first. Needs the role admin. */
@@ -145,17 +152,15 @@ export class DawatchClient {
     entries: AuditEntry[];
     next_cursor: string | null;
   }> {
-    const parameters = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
-    return this.#requestAsUser(`/v1/audit?${parameters}`);
+    return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
   }
 
-  #requestAsUser<T>(path: string): Promise<T> {
+  #requestWithToken<T>(method: string, path: string, body?: unknown): Promise<T> {
     const credential = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
-    return this.#request<T>('GET', path, { headers: { accept: 'application/json', ...credential } });
+    return this.#request<T>(method, path, { body, headers: { accept: 'application/json', ...credential } });
   }
 
-  /** `headers`: instead of those with the api key. */
+  /** `headers`: instead of those with the api key. An answer without a body is undefined. */
   async #request<T>(
     method: string,
     path: string,
@@ -173,6 +178,7 @@ export class DawatchClient {
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     });
     if (!response.ok) throw await errorOf(response, this.#url);
+    if (response.status === 204) return undefined as T;
     const answer: unknown = await response.json().catch(() => undefined);
     signal?.throwIfAborted();
     if (typeof answer !== 'object' || answer === null) throw notDawatch(response, this.#url);

@@ -2,6 +2,7 @@ import { pause, retryDelayMs } from './backoff.ts';
 import { ConnectionError, isPassing } from './errors.ts';
 import type { DawatchEvent } from './shapes.ts';
 import { parseSse } from './sse.ts';
+import type { MetadataFilter } from './webhooks.ts';
 
 /** An event with its sequence number: give that as `after` to go on behind it. */
 export type FeedEvent = DawatchEvent & { seq: number };
@@ -9,10 +10,12 @@ export type FeedEvent = DawatchEvent & { seq: number };
 export type EventOptions = {
   /** Begin behind the event with this sequence number; 0: from the very first one. Absent: with what happens from now on. */
   after?: number;
-  /** Only these types: exact ones, "submission.*" or "upstream.*". */
+  /** Only these types: exact ones, or wildcards like "submission.*". */
   types?: readonly string[];
   /** Only events about this submission. */
   submissionId?: string;
+  /** Only events about submissions whose metadata has each of these, with exactly this value. */
+  metadata?: MetadataFilter;
   /** Ends the reading: the loop over the events is left as if there were no more. */
   signal?: AbortSignal;
   /** Hears of every connection that failed or ended, and in how many milliseconds there is another one. */

@@ -1,8 +1,10 @@
 /** What services import as `dawatch/client`. Needs Node 20 or newer, and nothing else. */
 export { DawatchClient, type DawatchClientOptions } from './client.ts';
+export type { Delivery, DeliveryAttempt, DeliveryDetails, DeliveryPage, DeliveryQuery } from './deliveries.ts';
 export { ApiError, ConnectionError } from './errors.ts';
 export type { EventOptions, FeedEvent } from './events.ts';
 export {
+  type AlertEvent,
   type AuditEntry,
   type DawatchEvent,
   type EventSubmission,
@@ -13,9 +15,11 @@ export {
   type SubmissionPage,
   type SubmissionStatus,
   type SubmissionWithHistory,
+  type TestEvent,
   type Tracked,
   type TrackOptions,
   type UpstreamEvent,
   type User,
 } from './shapes.ts';
 export { verifyWebhook, type WebhookProblem, type WebhookRequest, WebhookVerificationError } from './webhook.ts';
+export type { MetadataFilter, NewWebhook, Webhook, WebhookPage, WebhookPatch, WebhookWithSecret } from './webhooks.ts';

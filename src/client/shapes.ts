@@ -66,6 +66,8 @@ export type TrackOptions = {
   deadline?: string;
   /** Anything you want back with it, up to 4 KiB of JSON. */
   metadata?: Record<string, unknown>;
+  /** Where the events of these submissions are sent, signed with the secret of the webhook `callbacks`. */
+  callback_url?: string;
 };
 
 /** A user as the upstream has it, whatever its fields. */
@@ -96,7 +98,19 @@ export type SubmissionEvent = {
   id: string;
   type: `submission.${'finalized' | 'failing' | 'recovered' | 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled' | 'stuck' | 'corrected'}`;
   timestamp: string;
-  data: { submission: EventSubmission; previous_status: SubmissionStatus };
+  data: {
+    /** Counts over all events: of two about one submission the larger is the newer. */
+    sequence: number;
+    submission: EventSubmission;
+    previous_status: SubmissionStatus;
+    previous_upstream_state: string | null;
+    previous_error: string | null;
+    previous_data: Record<string, unknown> | null;
+    /** True: what the upstream said is left out or shortened, because the event would be too long; it stands at `href`. */
+    cut: boolean;
+    /** Path of the submission on the dawatch server. */
+    href: string;
+  };
 };
 
 /** What happened to an upstream. */
@@ -104,8 +118,40 @@ export type UpstreamEvent = {
   id: string;
   type: `upstream.${'down' | 'up' | 'unauthorized'}`;
   timestamp: string;
-  data: { upstream: string };
+  data: { sequence: number; upstream: string };
+};
+
+/** A condition that those who run dawatch should know of: it begins, still holds, is over. */
+export type AlertEvent = {
+  id: string;
+  type: `alert.${'raised' | 'reminder' | 'resolved'}`;
+  timestamp: string;
+  data: {
+    sequence: number;
+    alert: {
+      rule:
+        | 'stuck'
+        | 'failures'
+        | 'upstream_down'
+        | 'credentials_refused'
+        | 'backlog'
+        | 'dead_letters'
+        | 'webhook_disabled';
+      subject: string;
+      summary: string;
+      count: number | null;
+      since: string;
+    };
+  };
+};
+
+/** A test of one webhook. */
+export type TestEvent = {
+  id: string;
+  type: 'webhook.test';
+  timestamp: string;
+  data: { sequence: number; webhook_id: string };
 };
 
 /** What webhooks and the live feed tell. A newer server may send types that are not listed here: pass those over. */
-export type DawatchEvent = SubmissionEvent | UpstreamEvent;
+export type DawatchEvent = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent;

@@ -1,39 +1,55 @@
 import { z } from 'zod';
-import { EVENT_TYPES, type EventRecord } from '../monitor/event-body.ts';
+import type { EventRecord } from '../monitor/event-body.ts';
+import { createMatcher, eventTypeSchema, metadataFilterSchema } from '../monitor/subscription.ts';
 
 export type EventFilter = (event: EventRecord) => boolean;
-
-const WILDCARDS = ['submission.*', 'upstream.*'];
-const known: ReadonlySet<string> = new Set([...EVENT_TYPES, ...WILDCARDS]);
 
 /** `type` of a query: once or repeated, each a list with commas. */
 export const typesSchema = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [value].flat().flatMap((text) => text.split(',')))
   .superRefine((types, context) => {
-    for (const type of types)
-      if (!known.has(type))
-        context.addIssue({
-          code: 'custom',
-          message: `${JSON.stringify(type.slice(0, 60))} is no event type; there are ${WILDCARDS.join(', ')} and the types under them`,
-        });
+    for (const type of types) tell(context, eventTypeSchema.safeParse(type));
   })
-  .describe('Only events of these types: exact ones or submission.* or upstream.*; comma-separated or repeated');
+  .describe('Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated');
 
-/** Events of one of the types, if any are given, about the submission, if one is given. */
+/** `metadata` of a query: the filter as JSON, the same object that a webhook takes. */
+export const metadataQuerySchema = z
+  .string()
+  .transform((text, context) => {
+    const filter = metadataFilterSchema.safeParse(parseFilter(text));
+    tell(context, filter);
+    return filter.data ?? z.NEVER;
+  })
+  .describe('Only events about submissions with such metadata, as JSON: {"team":"billing"}');
+
+/** Events of one of the types, if any are given, about the submission and with the metadata, if those are given. */
 export function filterOf(query: {
   types: readonly string[] | undefined;
   submissionId: string | undefined;
+  metadata: Record<string, unknown> | undefined;
 }): EventFilter {
-  const { types, submissionId } = query;
-  const wanted =
-    types && new Set(types.flatMap((type) => EVENT_TYPES.filter((name) => name === type || isUnder(name, type))));
+  const { types = ['*'], submissionId, metadata = null } = query;
+  const matches = createMatcher({ types, metadata });
   return (event) => {
-    if (wanted && !wanted.has(event.type)) return false;
-    return submissionId === undefined || ('submission' in event && event.submission.submissionId === submissionId);
+    const submission = 'submission' in event ? event.submission : undefined;
+    if (submissionId !== undefined && submission?.submissionId !== submissionId) return false;
+    return matches({ type: event.type, metadata: submission?.metadata ?? null });
   };
 }
 
-function isUnder(name: string, wildcard: string): boolean {
-  return wildcard.endsWith('.*') && name.startsWith(wildcard.slice(0, -1));
+/** What is wrong, said of the parameter as a whole: nobody finds a place within it. */
+function tell(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResult<unknown>): void {
+  for (const { path, message } of error?.issues ?? [])
+    context.addIssue({ code: 'custom', message: [...path, message].join(': ') });
+}
+
+/** Undefined: it is no JSON, or has a name that would be passed over. Numbers are read as those of bodies are. */
+function parseFilter(text: string): unknown {
+  try {
+    const filter: unknown = JSON.parse(text);
+    return filter !== null && typeof filter === 'object' && Object.hasOwn(filter, '__proto__') ? undefined : filter;
+  } catch {
+    return undefined;
+  }
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '../monitor/ports.ts';
 import { submissionIdSchema } from '../monitor/track-request.ts';
 import { EventFeed } from './event-feed.ts';
-import { filterOf, typesSchema } from './event-filter.ts';
+import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
 import type { Credentials, EventLog } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
 
@@ -60,12 +60,13 @@ export function registerEvents(
           after: seqSchema.optional().describe('The same for a first request; 0: from the very first event'),
           type: typesSchema.optional(),
           submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
+          metadata: metadataQuerySchema.optional(),
         }),
         response: { 200: streamAnswer, 400: problemAnswer, 401: problemAnswer, 403: problemAnswer, 503: problemAnswer },
       },
     },
     (request, reply) => {
-      const { after, type, submission_id } = request.query;
+      const { after, type, submission_id, metadata } = request.query;
       const lastEventId = request.headers['last-event-id'];
       const newest = events.newestSeq();
       const position = Number(lastEventId ?? after ?? newest);
@@ -80,7 +81,7 @@ export function registerEvents(
         });
         return;
       }
-      const filter = filterOf({ types: type, submissionId: submission_id });
+      const filter = filterOf({ types: type, submissionId: submission_id, metadata });
       reply.headers({
         'content-type': 'text/event-stream',
         'cache-control': 'no-store',

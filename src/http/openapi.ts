@@ -1,8 +1,9 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
-import { jsonSchemaTransform } from 'fastify-type-provider-zod';
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { completeOperation, PROBLEM_COMPONENTS, RATE_LIMIT_HEADERS } from './openapi-answers.ts';
+import { EVENT_WEBHOOKS, eventSchemas } from './openapi-webhooks.ts';
 
 const DESCRIPTION = `Watches data-availability submissions until they are final.
 
@@ -12,6 +13,7 @@ looking up one user, **admin** for everything. Every error is a problem document
 const TAGS = [
   { name: 'submissions', description: 'Track submissions, look at them, wait for them, stop them' },
   { name: 'events', description: 'What happens, as it happens' },
+  { name: 'notifications', description: 'Who is told of events, and what came of it' },
   { name: 'users', description: "The upstream's users; every lookup is audited" },
   { name: 'operations', description: 'For whoever runs dawatch' },
 ];
@@ -44,14 +46,17 @@ export async function addOpenapi(app: FastifyInstance, version: string): Promise
       security: [{ apiKey: [] }, { bearer: [] }],
     },
     transform: jsonSchemaTransform,
-    transformObject: (document) => ('openapiObject' in document ? complete(document.openapiObject) : {}),
+    transformObject: (document) =>
+      'openapiObject' in document ? complete(jsonSchemaTransformObject(document) as typeof document.openapiObject) : {},
   });
 }
 
 type Operations = Record<string, Parameters<typeof completeOperation>[1] & { tags?: string[] }>;
 
 /** What every route may answer stands here once, not in each of them. */
-function complete<D extends { tags?: { name: string }[]; components?: object; paths?: object }>(document: D): D {
+function complete<D extends { tags?: { name: string }[]; components?: { schemas?: object }; paths?: object }>(
+  document: D,
+): D {
   const used = new Set<string>();
   for (const [path, operations] of Object.entries((document.paths ?? {}) as unknown as Record<string, Operations>))
     for (const operation of Object.values(operations)) {
@@ -61,7 +66,13 @@ function complete<D extends { tags?: { name: string }[]; components?: object; pa
   return {
     ...document,
     tags: (document.tags ?? []).filter(({ name }) => used.has(name)),
-    components: { ...document.components, ...PROBLEM_COMPONENTS, headers: RATE_LIMIT_HEADERS },
+    webhooks: EVENT_WEBHOOKS,
+    components: {
+      ...document.components,
+      ...PROBLEM_COMPONENTS,
+      schemas: { ...eventSchemas(document.components?.schemas), ...PROBLEM_COMPONENTS.schemas },
+      headers: RATE_LIMIT_HEADERS,
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { eventJsonSchema } from './event-schema.ts';
 import type { Health } from './ports.ts';
 
 const readinessSchema = z
@@ -27,6 +28,11 @@ const openapiSchema = z
   .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.record(z.string(), z.looseObject({})) })
   .describe('An OpenAPI 3.1 document')
   .meta({ examples: [{ openapi: '3.1.0', info: { title: 'dawatch', version: '0.1.0' }, paths: {} }] });
+
+const schemaSchema = z
+  .looseObject({ title: z.string(), anyOf: z.array(z.looseObject({})) })
+  .describe('A JSON Schema (2020-12)')
+  .meta({ examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
 
 export function registerOperations(instance: FastifyInstance, deps: { health: () => Health }): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
@@ -89,5 +95,20 @@ export function registerOperations(instance: FastifyInstance, deps: { health: ()
       },
     },
     async (_request, reply) => reply.send(instance.swagger() as z.output<typeof openapiSchema>),
+  );
+
+  const eventSchema = eventJsonSchema() as z.output<typeof schemaSchema>;
+  app.get(
+    '/events.schema.json',
+    {
+      schema: {
+        operationId: 'getEventSchema',
+        summary: 'What events look like, as a JSON Schema',
+        tags: ['operations'],
+        security: [],
+        response: { 200: schemaSchema },
+      },
+    },
+    async (_request, reply) => reply.send(eventSchema),
   );
 }

@@ -1,9 +1,11 @@
+import type { Attempt, Delivery, DeliveryState } from '../monitor/delivery.ts';
 import type { EventRecord } from '../monitor/event-body.ts';
 import type { LookupAnswer } from '../monitor/lookup.ts';
 import type { UpstreamHealth } from '../monitor/monitor.ts';
 import type { TrackResult } from '../monitor/ports.ts';
 import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts';
 import type { TrackBody } from '../monitor/track-request.ts';
+import type { NewWebhook, Webhook, WebhookPatch } from '../monitor/webhook.ts';
 
 /** What the routes do with submissions. */
 export type Submissions = {
@@ -33,6 +35,45 @@ export type EventLog = {
   after(seq: number, limit: number): EventRecord[];
   /** Calls `listener` after every commit that added events, until the function it gives back is called. */
   onAppended(listener: () => void): () => void;
+};
+
+/** Whom events are sent to over HTTP. */
+export type Webhooks = {
+  /** Why nothing is ever sent to that address; undefined: it may be. */
+  refusalOf(url: string): string | undefined;
+  /** Why that can't be a secret of this kind; undefined: it can. */
+  refusalOfSecret(secret: string, signature: Webhook['signature']): string | undefined;
+  /** `secret` undefined: one is made. The secret is given back this once. */
+  create(webhook: NewWebhook, secret?: string): { webhook: Webhook; secret: string };
+  get(id: string): Webhook | undefined;
+  /** Newest first. */
+  list(query: { limit: number; before?: number | undefined }): { webhooks: Webhook[]; nextBefore: number | null };
+  update(id: string, patch: WebhookPatch): Webhook | undefined;
+  /** The old secret signs too for `keepOldMs`. Undefined: there is no such webhook. */
+  rotate(
+    id: string,
+    options: { keepOldMs: number; secret?: string | undefined },
+  ): { webhook: Webhook; secret: string } | undefined;
+  delete(id: string): boolean;
+  /** Sends an event to it alone. Gives back the number of the delivery. */
+  test(id: string): number | undefined;
+};
+
+/** Which event was sent where, and what came of it. */
+export type Deliveries = {
+  get(id: number): { delivery: Delivery; event: EventRecord; attempts: Attempt[] } | undefined;
+  /** Newest first. */
+  list(query: {
+    destination?: string | undefined;
+    state?: DeliveryState | undefined;
+    submissionId?: string | undefined;
+    eventId?: string | undefined;
+    limit: number;
+    before?: number | undefined;
+  }): { deliveries: Delivery[]; nextBefore: number | null };
+  replay(id: number): 'waiting' | 'unknown' | 'disabled' | 'discarded';
+  /** Every dead letter of the destination whose event is from then on or later. Undefined: nothing is sent there. */
+  replayDead(destination: string, since: number): number | undefined;
 };
 
 /** service: submissions. user: looking up one user. admin: everything. */

@@ -6,6 +6,7 @@ import type { Clock } from '../monitor/ports.ts';
 import { requireRole } from './access.ts';
 import { registerAudit } from './audit.ts';
 import { addCors } from './cors.ts';
+import { registerDeliveries } from './deliveries.ts';
 import { registerEvents } from './events.ts';
 import { addLimits, type LimitSettings } from './limits.ts';
 import { addOpenapi, registerDocs } from './openapi.ts';
@@ -13,18 +14,21 @@ import { registerOperations } from './operations.ts';
 import type {
   Audit,
   Credentials,
+  Deliveries,
   ErrorMeaning,
   EventLog,
   Health,
   SubmissionInfo,
   Submissions,
   Users,
+  Webhooks,
 } from './ports.ts';
 import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
 import { addSecurityHeaders, SECURITY_HEADERS } from './security-headers.ts';
 import { registerSubmissionInfo } from './submission-info.ts';
 import { registerSubmissions } from './submissions.ts';
 import { registerUsers } from './users.ts';
+import { registerWebhooks } from './webhooks.ts';
 
 export type HttpDeps = {
   submissions: Submissions;
@@ -33,6 +37,8 @@ export type HttpDeps = {
   clock: Clock;
   users: Users;
   audit: Audit;
+  webhooks: Webhooks;
+  deliveries: Deliveries;
   isOwnToken: (secret: string) => boolean;
   health: () => Health;
   credentials: Credentials;
@@ -93,6 +99,8 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireRole(deps.credentials, ['admin']));
     registerAudit(guarded, deps);
+    registerWebhooks(guarded, deps);
+    registerDeliveries(guarded, deps);
   });
   return app;
 }

@@ -12,13 +12,20 @@ const COMMANDS = [
   'status',
   'wait',
   'cancel',
+  'tail',
+  'webhooks',
+  'deliveries',
   'users',
   'audit',
   'token',
   'config',
   'backup',
 ];
-const NESTED = ['users get', 'users list', 'token create', 'token list', 'token revoke'];
+const NESTED = [
+  ...['create', 'list', 'show', 'update', 'rotate', 'test', 'replay', 'delete'].map((name) => `webhooks ${name}`),
+  ...['list', 'show', 'replay'].map((name) => `deliveries ${name}`),
+  ...['users get', 'users list', 'token create', 'token list', 'token revoke'],
+];
 
 describe.concurrent('--help', () => {
   it('shows every command, where to begin, and what exit codes mean', async () => {

@@ -8,7 +8,7 @@ import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { serve } from '../support/upstream-server.ts';
 
-const app = useAppWithSandbox();
+const app = useAppWithSandbox({ alerts: { check_s: 3_600 } });
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
 const count = (to: number) => Array.from({ length: to }, (_, index) => index + 1);
 

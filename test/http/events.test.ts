@@ -11,7 +11,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const HEARTBEAT_MS = 15_000;
 const clock = new HeldClock(HEARTBEAT_MS);
-const app = useAppWithSandbox({ clock });
+const app = useAppWithSandbox({ clock, alerts: { check_s: 3_600 } });
 
 const track = (submission_ids: string[], fields = {}) => post(app.url, { submission_ids, ...fields });
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
@@ -100,15 +100,29 @@ describe('filters', () => {
       '?type=upstream.up&type=submission.stuck,submission.*',
       ['cancelled x', 'cancelled y'],
     ],
+    ['every type there is', '?type=*', ['cancelled x', 'cancelled y']],
     ['events of upstreams', '?type=upstream.*', []],
+    ['metadata', '?metadata={"at":"=y"}', ['cancelled y']],
+    ['metadata of which one is another', '?metadata={"at":"=y","team":"other"}', []],
+    ['several of the metadata', '?metadata={"at":"=y","team":"billing","n":5,"ok":true,"no":null}', ['cancelled y']],
+    ['metadata of another kind', '?metadata={"n":"5"}', []],
+    ['metadata that is not there', '?metadata={"never":null}', []],
+    ['metadata and a type', '?metadata={"team":"billing"}&type=submission.failed', []],
+    [
+      'metadata that a number is too long for',
+      '?metadata={"long":12345678901234567890}',
+      ['cancelled x', 'cancelled y'],
+    ],
     ['one submission', '?submission_id=y', ['cancelled y']],
     ['one submission and a type', '?submission_id=y&type=submission.failed', []],
     ['a submission that is not known', '?submission_id=never', []],
   ])('by %s', async (name, query, expected) => {
     const [x, y] = [`${name}-x`.replaceAll(' ', '-'), `${name}-y`.replaceAll(' ', '-')];
     const begin = await newest();
-    await open(x, y);
-    const path = query.replace('=y', `=${y}`);
+    const common = `"team":"billing","n":5,"ok":true,"no":null,"long":12345678901234567890`;
+    for (const id of [x, y])
+      await post(app.url, `{"submission_id":"${id}","upstream":"other","metadata":{"at":"${id}",${common}}}`);
+    const path = encodeURI(query.replace('"=y"', `"${y}"`).replace('=y', `=${y}`));
     const live = await readEvents(app.url, path);
     await cancel(x);
     await cancel(y);
@@ -166,11 +180,29 @@ describe('refuses with a 400 that says what is wrong:', () => {
     ['an unknown type', '?type=submission.done', {}, 'type', '"submission.done" is no event type'],
     ['a type that every object has', '?type=constructor', {}, 'type', '"constructor" is no event type'],
     ['an unknown type among others', '?type=upstream.up,,', {}, 'type', '"" is no event type'],
-    ['a wildcard that is none', '?type=*', {}, 'type', '"*" is no event type'],
+    ['a wildcard that is none', '?type=sub*', {}, 'type', '"sub*" is no event type'],
+    ['metadata that is no JSON', '?metadata=team', {}, 'metadata', 'an object of names'],
+    ['half of an object', '?metadata={"a":1', {}, 'metadata', 'an object of names'],
+    ['an empty filter', '?metadata=', {}, 'metadata', 'an object of names'],
+    ['a filter without a name', '?metadata={}', {}, 'metadata', 'at least one name'],
+    ['a list of metadata', '?metadata=[1]', {}, 'metadata', 'an object of names'],
+    ['null for metadata', '?metadata=null', {}, 'metadata', 'an object of names'],
+    ['metadata within metadata', '?metadata={"team":{"name":"a"}}', {}, 'metadata', 'team: '],
+    ['metadata that would be passed over', '?metadata={"__proto__":1,"a":2}', {}, 'metadata', 'an object of names'],
+    ['a number beyond numbers', '?metadata={"a":1e999}', {}, 'metadata', 'a: '],
+    ['two filters', '?metadata={"a":1}&metadata={"b":1}', {}, 'metadata', 'expected string'],
+    [
+      'a filter of 17 names',
+      `?metadata=${JSON.stringify(Object.fromEntries(count(1, 17).map((name) => [name, 1])))}`,
+      {},
+      'metadata',
+      'at most 16 names',
+    ],
+    ['a filter that is too long', `?metadata={"a":"${'x'.repeat(2_048)}"}`, {}, 'metadata', '2048 bytes'],
     ['an id with spaces', '?submission_id=a%20b', {}, 'submission_id', 'a submission id is'],
     ['an unknown parameter', '?since=1', {}, '', 'since'],
   ])('%s', async (_, query, headers, pointer, detail) => {
-    const answer = await call(app.url, `/v1/events${query}`, { headers });
+    const answer = await call(app.url, `/v1/events${encodeURI(query).replaceAll('%25', '%')}`, { headers });
     expect(answer.status).toBe(400);
     const problem = problemOf(answer);
     expect(problem.errors?.[0]?.pointer).toBe(pointer);

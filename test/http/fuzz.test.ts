@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { call, listOf, problemOf, sendRaw } from '../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
 import { API_KEY, useApp } from '../support/running-app.ts';
 
-const app = useApp();
+const app = useApp({ adminToken: ADMIN_TOKEN });
 
 const ascii = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
 const segment = fc.oneof(
@@ -80,6 +81,50 @@ it('never fails on anything that looks like a request to track', async () => {
   listOf(await call(app.url, '/v1/submissions?limit=1000'));
 });
 
+/** None of them is sent to: some of these addresses may be somebody's. */
+it('never fails on anything that looks like a webhook, a replay or a filter', async () => {
+  const headers = { 'x-api-key': ADMIN_TOKEN };
+  const url = fc.oneof(
+    json,
+    fc.webUrl({ withQueryParameters: true }),
+    ascii.map((text) => `https://${text}`),
+  );
+  const types = fc.oneof(json, fc.array(fc.oneof(fc.constantFrom('*', 'submission.*', 'alert.raised'), json)));
+  const metadata = fc.oneof(json, fc.dictionary(fc.string(), json));
+  const secret = fc.oneof(
+    json,
+    ascii.map((text) => `whsec_${text}`),
+    fc.base64String().map((text) => `whsk_${text}`),
+  );
+  const webhook = fc.record(
+    { url, types, metadata, secret, description: json, signature: fc.oneof(json, fc.constant('v1a')) },
+    { requiredKeys: ['url'] },
+  );
+  const destination = fc.oneof(
+    json,
+    ascii,
+    ascii.map((text) => `callback:https://${text}`),
+  );
+  const replay = fc.record({ destination, since: fc.oneof(json, date) });
+  await fc.assert(
+    fc.asyncProperty(webhook, replay, metadata, async (hook, dead, filter) => {
+      const made = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { ...hook, enabled: false } });
+      expect([201, 400]).toContain(made.status);
+      const replayed = await call(app.url, '/v1/deliveries/replay', { method: 'POST', headers, body: dead });
+      expect([202, 400, 404, 409]).toContain(replayed.status);
+      const query = `after=x&metadata=${encodeURIComponent(JSON.stringify(filter).toWellFormed())}`;
+      const fed = await call(app.url, `/v1/events?${query}`, { headers });
+      expect(fed.status).toBe(400);
+      const listed = `/v1/deliveries?destination=${encodeURIComponent(String(dead.destination).toWellFormed())}`;
+      for (const answer of [made, replayed, fed, await call(app.url, listed, { headers })])
+        if (answer.status >= 300) problemOf(answer);
+    }),
+    { numRuns: 300 },
+  );
+  // Whatever was taken can be shown.
+  expect((await call(app.url, '/v1/webhooks?limit=1000', { headers })).status).toBe(200);
+});
+
 it('lets nobody in by any spelling of a credential that is not one', async () => {
   const printed = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
   const near = fc.constantFrom(
@@ -96,7 +141,14 @@ it('lets nobody in by any spelling of a credential that is not one', async () =>
     { 'x-api-key': fc.array(secret, { maxLength: 3 }), authorization, cookie: printed, 'x-forwarded-for': printed },
     { requiredKeys: ['x-api-key'] },
   );
-  const path = fc.constantFrom('/v1/submissions', '/v1/audit', '/v1/get_submission_info?submission_id=a', '/v1/events');
+  const path = fc.constantFrom(
+    '/v1/submissions',
+    '/v1/audit',
+    '/v1/webhooks',
+    '/v1/deliveries',
+    '/v1/get_submission_info?submission_id=a',
+    '/v1/events',
+  );
   await fc.assert(
     fc.asyncProperty(credentials, path, async (headers, target) => {
       const answer = await call(app.url, target, { headers });

@@ -47,8 +47,12 @@ function send(
 
 /** Must be what the document says of this status, and nothing else. */
 function expectDocumented(route: string, status: number, answer: Answer): void {
-  expect(answer.status).toBe(status);
+  expect(answer.status, answer.text).toBe(status);
   const documented = spec.operations.get(route)?.responses[status] ?? expect.fail(`${route} has no ${status}`);
+  if (status === 204) {
+    expect([documented.content, answer.text]).toEqual([{}, '']);
+    return;
+  }
   const type = String(answer.headers['content-type']).split(';')[0] ?? '';
   const { schema } = documented.content[type] ?? expect.fail(`${route} has no ${status} as ${type}`);
   z.fromJSONSchema(schema as z.core.JSONSchema.BaseSchema).parse(JSON.parse(answer.text));
@@ -113,18 +117,73 @@ const CASES: [string, number, () => Promise<Answer>][] = [
   ]),
 ];
 
+const HOOK = 'GET /v1/webhooks/{id}';
+const HOOK_PATCH = { enabled: false };
+let hook = '';
+let delivery = 0;
+const on = (route: string, body?: unknown, id = hook) =>
+  admin(route, { path: route.slice(route.indexOf(' ') + 1).replace('{id}', id), body });
+const replayAll = (destination: string) =>
+  admin('POST /v1/deliveries/replay', { body: { destination, since: '2026-01-02T03:04:05Z' } });
+const NOTIFICATIONS: typeof CASES = [
+  [
+    'POST /v1/webhooks',
+    201,
+    async () => {
+      const answer = await admin('POST /v1/webhooks', { body: { url: 'https://example.com/', signature: 'v1a' } });
+      hook = JSON.parse(answer.text).id;
+      return answer;
+    },
+  ],
+  [HOOK, 200, () => on(HOOK)],
+  [HOOK, 404, () => on(HOOK, undefined, 'never')],
+  ['PATCH /v1/webhooks/{id}', 200, () => on('PATCH /v1/webhooks/{id}', { metadata: { team: 'billing' } })],
+  ['PATCH /v1/webhooks/{id}', 404, () => on('PATCH /v1/webhooks/{id}', HOOK_PATCH, 'never')],
+  ['POST /v1/webhooks/{id}/rotate', 200, () => on('POST /v1/webhooks/{id}/rotate', {})],
+  ['POST /v1/webhooks/{id}/rotate', 404, () => on('POST /v1/webhooks/{id}/rotate', {}, 'never')],
+  [
+    'POST /v1/webhooks/{id}/test',
+    202,
+    async () => {
+      const answer = await on('POST /v1/webhooks/{id}/test');
+      delivery = JSON.parse(answer.text).id;
+      return answer;
+    },
+  ],
+  ['POST /v1/webhooks/{id}/test', 404, () => on('POST /v1/webhooks/{id}/test', undefined, 'never')],
+  ['POST /v1/webhooks/{id}/test', 409, () => on('POST /v1/webhooks/{id}/test', undefined, 'callbacks')],
+  ['GET /v1/deliveries/{id}', 200, () => on('GET /v1/deliveries/{id}', undefined, `${delivery}`)],
+  ['GET /v1/deliveries/{id}', 404, () => on('GET /v1/deliveries/{id}', undefined, '999')],
+  ['POST /v1/deliveries/{id}/replay', 202, () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`)],
+  ['POST /v1/deliveries/{id}/replay', 404, () => on('POST /v1/deliveries/{id}/replay', undefined, '999')],
+  ['POST /v1/deliveries/replay', 202, () => replayAll(`webhook:${hook}`)],
+  ['POST /v1/deliveries/replay', 404, () => replayAll('webhook:never')],
+  [
+    'POST /v1/deliveries/replay',
+    409,
+    async () => {
+      await on('PATCH /v1/webhooks/{id}', HOOK_PATCH);
+      return replayAll(`webhook:${hook}`);
+    },
+  ],
+  ['POST /v1/deliveries/{id}/replay', 409, () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`)],
+  ['DELETE /v1/webhooks/{id}', 204, () => on('DELETE /v1/webhooks/{id}')],
+  ['DELETE /v1/webhooks/{id}', 404, () => on('DELETE /v1/webhooks/{id}')],
+  ['DELETE /v1/webhooks/{id}', 409, () => on('DELETE /v1/webhooks/{id}', undefined, 'callbacks')],
+];
+
 beforeAll(async () => {
   spec = await fetchDocument(lookups().url);
 });
 
 describe('a real answer is as documented:', () => {
-  it.each(CASES)('%s with %i', async (route, status, provoke) => {
+  it.each([...CASES, ...NOTIFICATIONS])('%s with %i', async (route, status, provoke) => {
     expectDocumented(route, status, await provoke());
   });
 });
 
 describe('on every route', () => {
-  const shown = new Set(CASES.map(([route, status]) => `${route} ${status}`));
+  const shown = new Set([...CASES, ...NOTIFICATIONS].map(([route, status]) => `${route} ${status}`));
   const routes = (status: number) =>
     [...spec.operations].filter(([route, { responses }]) => {
       const isNew = responses[status] !== undefined && !shown.has(`${route} ${status}`);

@@ -7,7 +7,7 @@ import { useApp } from '../support/running-app.ts';
 
 /** What is there for people, not for clients. */
 const HIDDEN = /^GET \/docs(\/|$)/;
-const OPEN = ['GET /livez', 'GET /readyz', 'GET /openapi.json'];
+const OPEN = ['GET /livez', 'GET /readyz', 'GET /openapi.json', 'GET /events.schema.json'];
 
 /** Every route of the app, as it was registered: fastify tells of itself before its first one. */
 const registered = new Set<string>();
@@ -81,6 +81,15 @@ it('says what every parameter is, with an example where one is needed', () => {
     }
 });
 
+it('tells receivers what they are sent, as the four kinds of events', () => {
+  const { webhooks, components } = JSON.parse(spec.text);
+  const { schema } = webhooks.event.post.requestBody.content['application/json'];
+  const names = schema.anyOf.map(({ $ref }: { $ref: string }) => $ref.replace('#/components/schemas/', ''));
+  expect(names).toEqual(['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent']);
+  for (const name of names) expect(components.schemas[name].properties.data.required).toContain('sequence');
+  expect(Object.keys(components.schemas).toSorted()).toEqual([...names, 'Problem'].toSorted());
+});
+
 it.each([
   ['GET /v1/submissions', ['cursor', 'limit', 'status']],
   ['GET /v1/submissions/{id}', ['id']],
@@ -90,6 +99,10 @@ it.each([
   ['GET /users/get_user', ['email', 'name']],
   ['GET /user/get_user', ['email', 'name']],
   ['GET /admin/get_all_users', ['limit']],
+  ['GET /v1/events', ['after', 'last-event-id', 'metadata', 'submission_id', 'type']],
+  ['GET /v1/webhooks', ['cursor', 'limit']],
+  ['PATCH /v1/webhooks/{id}', ['id']],
+  ['GET /v1/deliveries', ['cursor', 'destination', 'event_id', 'limit', 'state', 'submission_id', 'webhook_id']],
 ])('%s has the parameters %j', (route, names) => {
   const parameters = spec.operations.get(route)?.parameters ?? [];
   expect(parameters.map(({ name }) => name).toSorted()).toEqual(names);

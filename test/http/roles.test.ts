@@ -12,6 +12,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /livez': { access: 'open' },
   'GET /readyz': { access: 'open' },
   'GET /openapi.json': { access: 'open' },
+  'GET /events.schema.json': { access: 'open' },
   'POST /v1/submissions': { access: SUBMISSIONS, body: { submission_id: 'of-the-matrix' } },
   'GET /v1/submissions': { access: SUBMISSIONS },
   'GET /v1/submissions/{id}': { access: SUBMISSIONS },
@@ -24,6 +25,20 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /admin/get_all_users': { access: ['admin'], query: '?limit=1' },
   'GET /v1/audit': { access: ['admin'] },
+  'POST /v1/webhooks': { access: ['admin'], body: { url: 'https://example.com/' } },
+  'GET /v1/webhooks': { access: ['admin'] },
+  'GET /v1/webhooks/{id}': { access: ['admin'] },
+  'PATCH /v1/webhooks/{id}': { access: ['admin'], body: { enabled: false } },
+  'DELETE /v1/webhooks/{id}': { access: ['admin'] },
+  'POST /v1/webhooks/{id}/rotate': { access: ['admin'], body: {} },
+  'POST /v1/webhooks/{id}/test': { access: ['admin'] },
+  'GET /v1/deliveries': { access: ['admin'] },
+  'GET /v1/deliveries/{id}': { access: ['admin'] },
+  'POST /v1/deliveries/{id}/replay': { access: ['admin'] },
+  'POST /v1/deliveries/replay': {
+    access: ['admin'],
+    body: { destination: 'webhook:callbacks', since: '2026-01-02T03:04:05Z' },
+  },
 };
 const ROLES: readonly Role[] = ['service', 'user', 'admin'];
 

@@ -10,8 +10,9 @@ import { serve } from '../support/upstream-server.ts';
 
 const HEARTBEAT_MS = 15_000;
 /** More than what the system keeps for two sockets. */
-const EVENTS = 220;
-const EVENT_BYTES = 60_000;
+const EVENTS = 740;
+/** Below what an event is cut at. */
+const EVENT_BYTES = 18_000;
 
 /** An app whose every submission is finalized with as much data. */
 async function openVerboseApp(clock: HeldClock) {
