@@ -1,11 +1,22 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** The longest first: otherwise the last one to begin is waited for alone. */
+class CrashTestsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isCrashTest = ({ moduleId }: TestSpecification) => /crash\.test\.ts$/.test(moduleId);
+    return [...sorted.filter(isCrashTest), ...sorted.filter((file) => !isCrashTest(file))];
+  }
+}
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Many tests wait for processes and timers: even two cores have room for two files.
     maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: CrashTestsFirst },
     testTimeout: 20_000,
     hookTimeout: 20_000,
   },
