@@ -34,6 +34,7 @@ const log = createLog({ level: 'silent', format: 'json' }, process.stderr);
 const notifications = startNotifications({
   config,
   ledger,
+  upstreams: ['default'],
   log,
   clock: systemClock,
   random: Math.random,

@@ -57,7 +57,15 @@ export async function startApp(deps: AppDeps): Promise<App> {
     if (first.kind === 'made') deps.onNewKey(first.key);
     const credentials = credentialsOf(auth, ledger.credentials, () => clock.now());
 
-    const notifications = startNotifications({ config, ledger, clock, random, log, version: pkg.version });
+    const notifications = startNotifications({
+      config,
+      ledger,
+      upstreams: upstreams.map(([name]) => name),
+      clock,
+      random,
+      log,
+      version: pkg.version,
+    });
     opened.push(() => notifications.stop(leftMs()));
 
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));

@@ -6,7 +6,7 @@ import { CommandError, ExitCode } from './exit.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 
-export type ConnectOptions = { url?: string };
+export type ConnectOptions = { server?: string };
 
 /** The option of every command that talks to a server. */
 export function withServer(command: Command): Command {
@@ -18,7 +18,7 @@ export function withServer(command: Command): Command {
 
 export function withAddress(command: Command): Command {
   return command.option(
-    '--url <url>',
+    '--server <url>',
     'address of the server [DAWATCH_URL] (default: where the settings of this folder let it listen)',
   );
 }
@@ -67,7 +67,7 @@ export async function askWithToken<T>(
 function addressOf(options: ConnectOptions, config: Config): string {
   const { host, port } = config.server;
   const listening = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
-  const url = options.url ?? process.env.DAWATCH_URL ?? listening;
+  const url = options.server ?? process.env.DAWATCH_URL ?? listening;
   // "localhost:8080" parses as well, with localhost as the scheme.
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw new CommandError(`${JSON.stringify(url)} is no http:// or https:// address`, ExitCode.usage);

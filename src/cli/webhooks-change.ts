@@ -55,17 +55,17 @@ export function addUpdate(webhooks: Command): void {
   withFilters(withAdmin(webhooks.command('update')))
     .description('Change a webhook, disable it, enable it again. What is not given stays.')
     .argument('<id>', ID)
-    .option('--to <url>', 'where events are sent from now on')
+    .option('--url <url>', 'where events are sent from now on')
     .option('--no-metadata', 'take the filter on metadata away')
     .option('--enable', 'send again; what became a dead letter meanwhile: `dawatch webhooks replay`')
     .option('--disable', 'send nothing; what waits becomes a dead letter')
     .option('--json', 'print JSON, as the HTTP interface answers')
     .addHelpText('after', FILTERS)
-    .action(async (id: string, options: Options & { to?: string; enable?: boolean; disable?: boolean }) => {
-      const { to, enable = false, disable = false } = options;
+    .action(async (id: string, options: Options & { url?: string; enable?: boolean; disable?: boolean }) => {
+      const { url, enable = false, disable = false } = options;
       if (enable && disable) throw new CommandError('--enable and --disable contradict each other', ExitCode.usage);
       const patch: WebhookPatch = {
-        ...(to !== undefined && { url: to }),
+        ...(url !== undefined && { url }),
         ...filtersOf(options),
         ...((enable || disable) && { enabled: enable }),
       };
@@ -80,12 +80,15 @@ export function addRotate(webhooks: Command): void {
   withAdmin(webhooks.command('rotate'))
     .description('Give a webhook another secret and print it, this once. For a while the old one signs too.')
     .argument('<id>', ID)
-    .option('--keep-old <duration>', 'for so long both sign: 0s to 7d', parseDuration, 86_400_000)
+    .option('--keep-old <duration>', 'for so long both sign: 0s to 7d (default: 1d)', parseDuration)
     .option('--secret-file <file>', SECRET_FILE)
     .option('--json', 'print JSON, as the HTTP interface answers, with the secret')
     .addHelpText('after', '\nExample:\n  SECRET=$(dawatch webhooks rotate callbacks --keep-old 1h)')
-    .action(async (id: string, options: ConnectOptions & { keepOld: number; secretFile?: string; json?: boolean }) => {
-      const rotation = { keep_old_s: Math.ceil(options.keepOld / 1_000), ...(await readSecret(options.secretFile)) };
+    .action(async (id: string, options: ConnectOptions & { keepOld?: number; secretFile?: string; json?: boolean }) => {
+      const rotation = {
+        keep_old_s: Math.ceil((options.keepOld ?? 86_400_000) / 1_000),
+        ...(await readSecret(options.secretFile)),
+      };
       printSecret(options, await askAsAdmin(options, (client) => client.webhooks.rotate(id, rotation)));
     });
 }
@@ -94,7 +97,7 @@ function withFilters(command: Command): Command {
   return command
     .option(
       '--type <types>',
-      'which events: submission.failed, submission.*, *; with commas, or repeated',
+      'which events: submission.failed, submission.*, alert.*, *; with commas, or repeated (a new webhook: submission.*)',
       collectTypes,
     )
     .option('--metadata <name=value>', 'only about submissions with this metadata; repeated: with all', collectMetadata)

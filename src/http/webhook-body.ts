@@ -12,7 +12,7 @@ const MAX_KEEP_OLD_S = 7 * DAY_S;
 
 export const webhookIdSchema = z
   .string()
-  .regex(/^[\w-]{1,64}$/, 'the id of a webhook, as a list of them shows it')
+  .regex(/^(?:wh_[0-9a-f]{32}|callbacks)$/, 'the id of a webhook, as a list of them shows it: wh_…')
   .describe(`The id of a webhook; \`${CALLBACKS_ID}\`: what sends to the callback_url of submissions`)
   .meta({ examples: [CALLBACKS_ID] });
 

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import type { Alert, AlertFacts, AlertRule, Condition } from '../monitor/alert.ts';
+import type { Alert, AlertFacts, AlertQuery, AlertRule, Condition } from '../monitor/alert.ts';
 import { AlertEventType } from '../monitor/events.ts';
 import type { Outbox } from './outbox.ts';
 import type { Transactions } from './transactions.ts';
@@ -16,13 +16,13 @@ export class Alerts {
     this.#sql = prepareStatements(transactions.db);
   }
 
-  /** `failuresSince`: submissions that failed from then on count. */
-  facts(failuresSince: number): AlertFacts {
+  facts({ upstreams, ...times }: AlertQuery): AlertFacts {
     return this.#transactions.read(() => ({
-      upstreams: this.#sql.upstreams.all({ failuresSince }) as AlertFacts['upstreams'],
-      waiting: this.#sql.waiting.pluck().get() as number,
-      dead: this.#sql.dead.all() as AlertFacts['dead'],
+      upstreams: this.#sql.upstreams.all({ ...times, names: JSON.stringify(upstreams) }) as AlertFacts['upstreams'],
+      waiting: this.#sql.waiting.get(times) as number,
+      dead: this.#sql.dead.all(times) as AlertFacts['dead'],
       disabled: this.#sql.disabled.all() as AlertFacts['disabled'],
+      open: this.#open().map(({ rule, subject }) => ({ rule, subject })),
     }));
   }
 
@@ -33,36 +33,32 @@ export class Alerts {
   ): { type: AlertEventType; alert: Alert }[] {
     const { now, remindAfterMs } = times;
     return this.#transactions.run(() => {
-      const open = new Map((this.#sql.open.all() as AlertRow[]).map((row) => [nameOf(row), row]));
+      const open = new Map(this.#open().map((row) => [nameOf(row), row]));
       const told: { type: AlertEventType; alert: Alert }[] = [];
       const tell = (type: AlertEventType, alert: Alert) => {
         this.#outbox.addAlertEvent(type, alert, now);
         told.push({ type, alert });
       };
       for (const condition of conditions) {
-        const { rule, subject } = condition;
         const row = open.get(nameOf(condition));
         open.delete(nameOf(condition));
-        const alert = { ...condition, since: row?.since ?? now };
-        if (!row) tell(AlertEventType.raised, alert);
-        else if (now - row.told_at >= remindAfterMs) tell(AlertEventType.reminder, alert);
-        const toldAt = told.at(-1)?.alert === alert ? now : (row?.told_at ?? now);
-        this.#sql.keep.run({
-          rule,
-          subject,
-          summary: condition.summary,
-          count: condition.count,
-          since: alert.since,
-          toldAt,
-        });
+        const { rule, subject, summary, count } = condition;
+        const alert = { rule, subject, summary, count, since: row?.since ?? condition.since ?? now };
+        const isDue = !row || now - row.told_at >= remindAfterMs;
+        if (isDue) tell(row ? AlertEventType.reminder : AlertEventType.raised, alert);
+        const toldAt = isDue ? now : row.told_at;
+        if (isDue || row.summary !== summary || row.count !== count) this.#sql.keep.run({ ...alert, toldAt });
       }
-      for (const row of open.values()) {
-        const { rule, subject, summary, count, since } = row;
-        tell(AlertEventType.resolved, { rule, subject, summary, count, since });
-        this.#sql.forget.run({ rule, subject });
+      for (const { told_at: _, ...alert } of open.values()) {
+        tell(AlertEventType.resolved, alert);
+        this.#sql.forget.run({ rule: alert.rule, subject: alert.subject });
       }
       return told;
     });
+  }
+
+  #open(): AlertRow[] {
+    return this.#sql.open.all() as AlertRow[];
   }
 }
 
@@ -84,23 +80,30 @@ function prepareStatements(db: Database.Database) {
     upstreams: db.prepare(`
       -- How each upstream and its submissions are.
       SELECT u.name, u.state, u.out_since AS outSince,
-             (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1) AS watched,
+             -- Only told of an upstream that is out: there may be a million.
+             iif(u.state = 'closed', 0,
+                 (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1)) AS watched,
              (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1 AND s.stuck = 1
                 AND s.status IN ('tracking', 'pending', 'failing')) AS stuck,
              (SELECT count(DISTINCT o.submission) FROM outbox o WHERE o.upstream = u.name AND o.at >= @failuresSince
                 AND o.type IN ('submission.failing', 'submission.failed')) AS failed
-      FROM upstreams u ORDER BY u.name`),
-    waiting: db.prepare("SELECT count(*) FROM deliveries WHERE state = 'waiting'"),
+      FROM upstreams u WHERE u.name IN (SELECT value FROM json_each(@names)) ORDER BY u.name`),
+    waiting: db
+      .prepare("SELECT count(*) FROM deliveries WHERE state = 'waiting' AND created_at < @waitingBefore")
+      .pluck(),
     dead: db.prepare(`
-      -- Dead letters of destinations that could be sent to.
-      -- Callbacks count as one, however many receivers they have.
-      SELECT CASE WHEN destination LIKE 'callback:%' THEN 'webhook:callbacks' ELSE destination END AS receiver,
+      -- What was given up lately, of destinations that could be sent to. Callbacks count as one, however many receivers they
+      -- have. An alert that could not be told is no reason for another one.
+      SELECT CASE WHEN d.destination LIKE 'callback:%' THEN 'webhook:callbacks' ELSE d.destination END AS receiver,
              count(*) AS count
-      FROM deliveries WHERE state = 'dead' GROUP BY receiver
+      FROM deliveries d JOIN outbox o ON o.seq = d.event
+      WHERE d.state = 'dead' AND d.ended_at >= @deadSince AND d.dead_reason <> 'endpoint_disabled'
+        AND o.type NOT LIKE 'alert.%'
+      GROUP BY receiver
       HAVING receiver NOT IN (SELECT 'webhook:' || webhook_id FROM webhooks WHERE enabled = 0)`),
     disabled: db.prepare(`
       -- Webhooks that nobody disabled by hand.
-      SELECT webhook_id AS id, disabled_reason AS reason, url, updated_at AS since
+      SELECT webhook_id AS id, disabled_reason AS reason, updated_at AS since
       FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`),
     open: db.prepare('SELECT rule, subject, summary, count, since, told_at FROM alerts'),
     keep: db.prepare(`

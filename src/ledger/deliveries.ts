@@ -5,6 +5,8 @@ import {
   type Delivery,
   DeliveryState,
   parseDestination,
+  type Settlement,
+  type Waiting,
   webhookDestination,
 } from '../monitor/delivery.ts';
 import type { EventRecord } from '../monitor/event-body.ts';
@@ -13,18 +15,6 @@ import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './even
 import type { FanOut } from './fan-out.ts';
 import type { Transactions } from './transactions.ts';
 import type { Webhooks } from './webhooks.ts';
-
-/** One delivery with what is sent. */
-export type Waiting = { id: number; attempts: number; nextAt: number; event: EventRecord; callbackUrl: string | null };
-
-/** What came of one attempt. */
-export type Settlement = {
-  deliveryId: number;
-  destination: string;
-  attempt: Attempt;
-  /** retry: at that time. gone: the receiver wants nothing any more, which disables its webhook. */
-  next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };
-};
 
 export type DeliveryQuery = {
   destination?: string | undefined;
@@ -35,6 +25,9 @@ export type DeliveryQuery = {
   /** Only those with a smaller number. */
   before?: number | undefined;
 };
+
+/** What is read at once ends early once it holds this much of what the upstream said: an answer may be a megabyte. */
+const MAX_PAGE_CHARS = 256 * 1024;
 
 /** Who is told what, and what came of it. What waits stays until it is delivered or given up. Throws LedgerError. */
 export class Deliveries {
@@ -55,15 +48,21 @@ export class Deliveries {
     return this.#transactions.read(() => this.#sql.destinations.all()) as { destination: string; dueAt: number }[];
   }
 
-  /** The first that are due there, in the order in which they are, without those in `except`. */
+  /** The first that are due there, in the order in which they are, without those in `except`; one at least if there is any. */
   due(destination: string, query: { now: number; limit: number; except: ReadonlySet<number> }): Waiting[] {
     const { now, limit, except } = query;
     return this.#transactions.read(() => {
-      const rows = this.#sql.due.all({ destination, now, limit: limit + except.size }) as DueRow[];
-      return rows
-        .filter(({ id }) => !except.has(id))
-        .slice(0, limit)
-        .map(toWaiting);
+      const ids = this.#sql.due.all({ destination, now, limit: limit + except.size }) as { id: number }[];
+      const waiting: Waiting[] = [];
+      let chars = 0;
+      for (const { id } of ids) {
+        if (except.has(id)) continue;
+        const row = this.#sql.waiting.get(id) as DueRow;
+        waiting.push(toWaiting(row));
+        chars += row.answer?.length ?? 0;
+        if (waiting.length === limit || chars > MAX_PAGE_CHARS) break;
+      }
+      return waiting;
     });
   }
 
@@ -83,9 +82,14 @@ export class Deliveries {
     });
   }
 
-  /** Gives up what waits there. */
-  giveUp(destination: string, reason: DeadReason, now: number): void {
-    this.#transactions.run(() => this.#sql.giveUp.run({ destination, reason, now }));
+  /** What has waited there since before that time becomes a dead letter. */
+  giveUp(destination: string, createdBefore: number, now: number): void {
+    this.#transactions.run(() => this.#sql.giveUp.run({ destination, createdBefore, now }));
+  }
+
+  /** Brings times back that a clock which was ahead has written. */
+  correctTimes(now: number, { first, retry }: { first: number; retry: number }): void {
+    this.#transactions.run(() => this.#sql.correctTimes.run({ now, first: now + first, retry: now + retry }));
   }
 
   get(id: number): { delivery: Delivery; event: EventRecord; attempts: Attempt[] } | undefined {
@@ -101,14 +105,13 @@ export class Deliveries {
   list(query: DeliveryQuery): { deliveries: Delivery[]; nextBefore: number | null } {
     const { limit, before = Number.MAX_SAFE_INTEGER, destination, state, submissionId, eventId } = query;
     const conditions = [
-      destination !== undefined && 'd.destination BETWEEN @from AND @to',
+      destination !== undefined && `d.${isAt(destination)}`,
       state !== undefined && 'd.state = @state',
       submissionId !== undefined &&
         'd.event IN (SELECT seq FROM outbox WHERE submission = (SELECT id FROM submissions WHERE submission_id = @submissionId))',
       eventId !== undefined && 'd.event = (SELECT seq FROM outbox WHERE id = @eventId)',
     ].filter((condition) => condition !== false);
-    const range = destination === undefined ? {} : rangeOf(destination);
-    const parameters = { before, limit: limit + 1, ...range, state, submissionId, eventId };
+    const parameters = { before, limit: limit + 1, destination, state, submissionId, eventId };
     const rows = this.#transactions.read(() =>
       this.#transactions.db.prepare(listSql(conditions)).all(parameters),
     ) as DeliveryRow[];
@@ -133,7 +136,8 @@ export class Deliveries {
   replayDead(destination: string, since: number, now: number): number | undefined {
     return this.#transactions.run(() => {
       if (!this.#fanOut.isEnabled(destination)) return undefined;
-      const replayed = this.#sql.replayDead.all({ ...rangeOf(destination), since, now }) as { destination: string }[];
+      const statement = destination === CALLBACKS ? this.#sql.replayDeadCallbacks : this.#sql.replayDead;
+      const replayed = statement.all({ destination, since, now }) as { destination: string }[];
       for (const row of replayed) this.#fanOut.touch(row.destination);
       return replayed.length;
     });
@@ -144,25 +148,26 @@ export class Deliveries {
     return this.#transactions.run(() => this.#sql.prune.run({ endedBefore, limit }).changes);
   }
 
-  #settle({ deliveryId, destination, attempt, next }: Settlement, disableAfterMs: number): void {
-    const row = this.#sql.state.get(deliveryId) as { state: DeliveryState } | undefined;
+  #settle({ deliveryId, destination, attempts, attempt, next }: Settlement, disableAfterMs: number): void {
+    const row = this.#sql.state.get(deliveryId) as Pick<DeliveryRow, 'state' | 'attempts'> | undefined;
     if (!row) return;
     this.#sql.addAttempt.run({ deliveryId, ...attempt });
     const endedAt = attempt.at + attempt.durationMs;
-    // Its webhook was deleted or disabled while it was under way: what was decided then stays, unless it arrived.
-    const isOpen = row.state === DeliveryState.waiting;
-    if (next.kind === 'delivered') this.#end(deliveryId, DeliveryState.delivered, null, endedAt);
-    else if (!isOpen) this.#sql.countAttempt.run({ id: deliveryId });
-    else if (next.kind === 'retry') this.#sql.retry.run({ id: deliveryId, nextAt: next.at });
-    else {
-      const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
-      this.#end(deliveryId, DeliveryState.dead, reason, endedAt);
-    }
     const parsed = parseDestination(destination);
-    if (parsed.kind !== 'webhook') return;
-    if (next.kind === 'delivered') this.#webhooks.succeeded(parsed.webhookId);
-    else if (next.kind === 'gone') this.#webhooks.disable(parsed.webhookId, 'gone', endedAt);
-    else this.#webhooks.failed(parsed.webhookId, endedAt, disableAfterMs);
+    const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
+    // Sent elsewhere than it would be now: what that receiver did says nothing about the webhook.
+    const isMoved = webhookId !== undefined && this.#webhooks.changedSince(webhookId, attempt.at);
+    // Deleted, disabled or replayed while it was under way: what was decided then stays, unless it arrived.
+    const isCurrent = row.state === DeliveryState.waiting && row.attempts === attempts;
+    if (next.kind === 'delivered') this.#end(deliveryId, DeliveryState.delivered, null, endedAt);
+    else if (!isCurrent) this.#sql.countAttempt.run({ id: deliveryId });
+    else if (next.kind === 'retry') this.#sql.retry.run({ id: deliveryId, nextAt: next.at });
+    else if (isMoved) this.#sql.retry.run({ id: deliveryId, nextAt: endedAt });
+    else this.#end(deliveryId, DeliveryState.dead, next.kind === 'gone' ? 'endpoint_gone' : next.reason, endedAt);
+    if (webhookId === undefined || isMoved) return;
+    if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
+    else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
+    else this.#webhooks.failed(webhookId, endedAt, disableAfterMs);
   }
 
   #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
@@ -170,7 +175,7 @@ export class Deliveries {
   }
 }
 
-type DueRow = EventRow & { id: number; attempts: number; next_at: number; callback_url: string | null };
+type DueRow = EventRow & { id: number; attempts: number; callback_url: string | null };
 
 type DeliveryRow = {
   id: number;
@@ -189,14 +194,15 @@ type DeliveryRow = {
 const CALLBACKS = webhookDestination(CALLBACKS_ID);
 
 /** The webhook of the callbacks stands for all of their origins. */
-function rangeOf(destination: string): { from: string; to: string } {
-  if (destination !== CALLBACKS) return { from: destination, to: destination };
-  return { from: 'callback:', to: 'callback:\x7f' };
+function isAt(destination: string): string {
+  return destination === CALLBACKS
+    ? "destination BETWEEN 'callback:' AND 'callback:\x7f'"
+    : 'destination = @destination';
 }
 
 function toWaiting(row: DueRow): Waiting {
-  const { id, attempts, next_at, callback_url } = row;
-  return { id, attempts, nextAt: next_at, event: toEventRecord(row), callbackUrl: callback_url };
+  const { id, attempts, callback_url } = row;
+  return { id, attempts, event: toEventRecord(row), callbackUrl: callback_url };
 }
 
 function toDelivery(row: DeliveryRow): Delivery {
@@ -225,22 +231,31 @@ function listSql(conditions: readonly string[]): string {
     WHERE ${['d.id < @before', ...conditions].join(' AND ')} ORDER BY d.id DESC LIMIT @limit`;
 }
 
+function replayDeadSql(destination: string): string {
+  return `
+    -- The dead letters of one destination, from the start.
+    UPDATE deliveries SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL
+    WHERE ${isAt(destination)} AND state = 'dead' AND created_at >= @since RETURNING destination`;
+}
+
 function prepareStatements(db: Database.Database) {
   return {
     destinations: db.prepare(`
       -- Where something waits, and since when or until when.
       SELECT destination, min(next_at) AS dueAt FROM deliveries WHERE state = 'waiting' GROUP BY destination`),
     due: db.prepare(`
-      -- What is due at one destination, with the event that is sent.
-      SELECT d.id, d.attempts, d.next_at, ${EVENT_COLUMNS}
-      FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
-      WHERE d.state = 'waiting' AND d.destination = @destination AND d.next_at <= @now
-      ORDER BY d.next_at, d.id LIMIT @limit`),
+      -- What is due at one destination; from the index alone.
+      SELECT id FROM deliveries WHERE state = 'waiting' AND destination = @destination AND next_at <= @now
+      ORDER BY next_at, id LIMIT @limit`),
+    waiting: db.prepare(`
+      -- One of them, with the event that is sent.
+      SELECT d.id, d.attempts, ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+      WHERE d.id = ?`),
     nextDue: db.prepare(`
       -- When something is due next there.
       SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = @destination
       ORDER BY next_at, id LIMIT @limit`),
-    state: db.prepare('SELECT state FROM deliveries WHERE id = ?'),
+    state: db.prepare('SELECT state, attempts FROM deliveries WHERE id = ?'),
     addAttempt: db.prepare(`
       -- One try.
       INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
@@ -253,9 +268,13 @@ function prepareStatements(db: Database.Database) {
       SET attempts = attempts + 1, state = @state, dead_reason = @deadReason, next_at = NULL, ended_at = @endedAt
       WHERE id = @id`),
     giveUp: db.prepare(`
-      -- Everything that waits at one destination becomes a dead letter.
-      UPDATE deliveries SET state = 'dead', dead_reason = @reason, next_at = NULL, ended_at = @now
-      WHERE destination = @destination AND state = 'waiting'`),
+      -- What waits for somebody who is not there any more becomes a dead letter.
+      UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = @now
+      WHERE destination = @destination AND state = 'waiting' AND created_at < @createdBefore`),
+    correctTimes: db.prepare(`
+      -- Times that a clock which was ahead has written.
+      UPDATE deliveries SET next_at = @now
+      WHERE state = 'waiting' AND next_at > iif(attempts = 0, @first, @retry)`),
     get: db.prepare(`
       -- One delivery and its event.
       SELECT ${DELIVERY_COLUMNS}, ${EVENT_COLUMNS}
@@ -268,10 +287,8 @@ function prepareStatements(db: Database.Database) {
       -- One delivery, from the start.
       UPDATE deliveries SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL
       WHERE id = @id`),
-    replayDead: db.prepare(`
-      -- The dead letters of one destination, from the start.
-      UPDATE deliveries SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL
-      WHERE destination BETWEEN @from AND @to AND state = 'dead' AND created_at >= @since RETURNING destination`),
+    replayDead: db.prepare(replayDeadSql('')),
+    replayDeadCallbacks: db.prepare(replayDeadSql(CALLBACKS)),
     prune: db.prepare(`
       -- Retention; attempts go with their delivery.
       DELETE FROM deliveries WHERE id IN

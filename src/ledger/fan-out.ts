@@ -22,6 +22,8 @@ type Route = {
   destination: string;
   enabled: boolean;
   gatherMs: number;
+  /** When the message goes out that is being gathered, if one is. */
+  gathersUntil: number;
   wants: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
 };
 
@@ -41,12 +43,18 @@ export class FanOut {
     transactions.onEnd((committed) => this.#announce(committed));
   }
 
-  /** From now on; what waits for a channel that is gone stays until somebody gives it up. */
+  /** From now on. What waits for a channel that is gone stays. */
   setChannels(channels: readonly ChannelRoute[]): void {
     this.#channels = channels.map(({ name, subscriptions, gatherMs }) => {
       const matchers = subscriptions.map(createMatcher);
       const wants: Route['wants'] = (event) => matchers.some((matches) => matches(event));
-      return { destination: channelDestination(name), enabled: true, gatherMs, wants };
+      return {
+        destination: channelDestination(name),
+        enabled: true,
+        gatherMs,
+        gathersUntil: Number.NEGATIVE_INFINITY,
+        wants,
+      };
     });
   }
 
@@ -70,7 +78,10 @@ export class FanOut {
       if (route.destination === CALLBACKS) {
         if (callbackUrl !== null && route.wants(subject))
           this.#insert(event, { ...route, destination: callbackDestination(callbackUrl) });
-      } else if (route.wants(subject)) this.#insert(event, route, at + route.gatherMs);
+      } else if (route.wants(subject)) {
+        if (at >= route.gathersUntil) route.gathersUntil = at + route.gatherMs;
+        this.#insert(event, route, route.gathersUntil);
+      }
     }
   }
 
@@ -120,6 +131,7 @@ export class FanOut {
       destination: webhookDestination(row.webhook_id),
       enabled: row.enabled === 1,
       gatherMs: 0,
+      gathersUntil: Number.NEGATIVE_INFINITY,
       wants: createMatcher({
         types: JSON.parse(row.types),
         metadata: row.metadata === null ? null : JSON.parse(row.metadata),

@@ -74,10 +74,10 @@ export class Ledger implements MonitorLedger {
     return this.#fanOut.onWaiting(listener);
   }
 
-  /** An event for one webhook only. Gives back the number of its delivery; undefined: there is no such webhook. */
+  /** An event for one webhook only. Gives back the number of its delivery; undefined: there is no webhook with an address of its own by that id. */
   test(webhookId: string, now: number): number | undefined {
     return this.#transactions.run(() => {
-      if (!this.webhooks.get(webhookId, now)) return undefined;
+      if (!this.webhooks.get(webhookId, now)?.url) return undefined;
       return this.outbox.addTestEvent(webhookId, now);
     });
   }

@@ -1,5 +1,4 @@
 import type Database from 'better-sqlite3';
-import { DELIVERY_STATES } from '../monitor/delivery.ts';
 import { FINAL_STATUSES, STATUSES } from '../monitor/submission.ts';
 import { LedgerError } from './errors.ts';
 
@@ -143,6 +142,7 @@ const MIGRATIONS: readonly string[] = [
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
     disabled_reason TEXT,
     failing_since INTEGER,
+    failed_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
@@ -163,7 +163,7 @@ const MIGRATIONS: readonly string[] = [
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event INTEGER NOT NULL REFERENCES outbox (seq),
     destination TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN (${list(DELIVERY_STATES)})),
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'dead', 'discarded')),
     dead_reason TEXT,
     attempts INTEGER NOT NULL DEFAULT 0,
     next_at INTEGER,
@@ -174,7 +174,8 @@ const MIGRATIONS: readonly string[] = [
     CHECK ((state = 'dead') = (dead_reason IS NOT NULL))
   ) STRICT;
   CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
-  CREATE INDEX deliveries_dead ON deliveries (destination, ended_at) WHERE state = 'dead';
+  CREATE INDEX deliveries_waiting_since ON deliveries (created_at) WHERE state = 'waiting';
+  CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
   CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
   CREATE INDEX deliveries_by_event ON deliveries (event);
   CREATE INDEX deliveries_by_destination ON deliveries (destination, id);

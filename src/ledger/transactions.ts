@@ -26,12 +26,23 @@ export class Transactions {
       committed = true;
       return result;
     } finally {
-      for (const end of this.#afterwards) end(committed);
+      for (const end of this.#afterwards) apart(() => end(committed));
     }
   }
 
   /** Reads outside of a transaction. Throws LedgerError. */
   read<T>(work: () => T): T {
     return guarded(this.file, work);
+  }
+}
+
+/** What fails afterwards must not look as if the transaction had: it is a fault of ours, and ends the process as one. */
+function apart(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
   }
 }

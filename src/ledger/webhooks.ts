@@ -12,6 +12,11 @@ import {
 import type { FanOut } from './fan-out.ts';
 import type { Transactions } from './transactions.ts';
 
+/** Above the longest time between two attempts at one delivery. */
+const MAX_GAP_MS = 30 * 3_600_000;
+/** During rotations so many sign at once, at most: each is a signature in every request. */
+const MAX_SECRETS = 5;
+
 /** A secret to sign with; `publicKey`: of a v1a one. */
 export type WebhookSecret = { secret: string; publicKey: string | null };
 
@@ -78,7 +83,8 @@ export class Webhooks {
       if (!before) return undefined;
       const after = { ...before, ...patch };
       const { url, types, metadata, description, enabled } = after;
-      const reason = enabled ? null : (before.disabledReason ?? 'operator');
+      // Whoever disables it by hand has taken note of why it was disabled before.
+      const reason = enabled ? null : patch.enabled === false ? 'operator' : before.disabledReason;
       // Another address, or a new beginning: what failed before counts no more.
       const failingSince = patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
       this.#sql.update.run({
@@ -95,7 +101,7 @@ export class Webhooks {
     });
   }
 
-  /** The old secrets sign too until `oldUntil`. Undefined: there is no such webhook. */
+  /** The old secrets, the newest four, sign too until `oldUntil`. Undefined: there is no such webhook. */
   rotate(id: string, secret: WebhookSecret, times: { oldUntil: number; now: number }): Webhook | undefined {
     const { oldUntil, now } = times;
     return this.#changing(() => {
@@ -103,6 +109,7 @@ export class Webhooks {
       this.#sql.expireSecrets.run({ id, oldUntil });
       this.#sql.dropExpired.run({ id, now });
       this.#sql.addSecret.run({ id, ...secret });
+      this.#sql.dropOldest.run({ id, keep: MAX_SECRETS });
       return this.#find(id, now);
     });
   }
@@ -122,8 +129,13 @@ export class Webhooks {
 
   /** Inside a transaction: an attempt failed. After nothing else for so long it is disabled. */
   failed(id: string, at: number, disableAfterMs: number): void {
-    const failingSince = this.#sql.failed.pluck().get({ id, at }) as number | undefined;
+    const failingSince = this.#sql.failed.get({ id, at, recent: at - MAX_GAP_MS }) as number | undefined;
     if (failingSince !== undefined && at - failingSince >= disableAfterMs) this.disable(id, 'failing', at);
+  }
+
+  /** Inside a transaction: whether an operator has changed it since then. */
+  changedSince(id: string, at: number): boolean {
+    return this.#sql.changedSince.get({ id, at }) === 1;
   }
 
   /** Inside a transaction. */
@@ -223,12 +235,15 @@ function prepareStatements(db: Database.Database) {
       WHERE webhook_id = @id`),
     delete: db.prepare('DELETE FROM webhooks WHERE webhook_id = ?'),
     succeeded: db.prepare(
-      'UPDATE webhooks SET failing_since = NULL WHERE webhook_id = ? AND failing_since IS NOT NULL',
+      'UPDATE webhooks SET failing_since = NULL, failed_at = NULL WHERE webhook_id = ? AND failing_since IS NOT NULL',
     ),
-    failed: db.prepare(`
-      -- Since when it only fails.
-      UPDATE webhooks SET failing_since = coalesce(failing_since, @at) WHERE webhook_id = @id AND enabled = 1
-      RETURNING failing_since`),
+    failed: db
+      .prepare(`
+        -- Since when it only fails. A failure long after the one before it is a new story.
+        UPDATE webhooks SET failing_since = iif(failed_at >= @recent, coalesce(failing_since, @at), @at), failed_at = @at
+        WHERE webhook_id = @id AND enabled = 1 RETURNING failing_since`)
+      .pluck(),
+    changedSince: db.prepare('SELECT updated_at > @at FROM webhooks WHERE webhook_id = @id').pluck(),
     disable: db.prepare(`
       -- By what its receiver did.
       UPDATE webhooks SET enabled = 0, disabled_reason = @reason, updated_at = @now
@@ -257,5 +272,9 @@ function prepareStatements(db: Database.Database) {
       -- None of them for longer than this; one that ends sooner does.
       UPDATE webhook_secrets SET expires_at = min(coalesce(expires_at, @oldUntil), @oldUntil) WHERE webhook = ${OWN}`),
     dropExpired: db.prepare(`DELETE FROM webhook_secrets WHERE webhook = ${OWN} AND expires_at <= @now`),
+    dropOldest: db.prepare(`
+      -- All but the newest.
+      DELETE FROM webhook_secrets WHERE webhook = ${OWN} AND id NOT IN
+        (SELECT id FROM webhook_secrets WHERE webhook = ${OWN} ORDER BY id DESC LIMIT @keep)`),
   };
 }

@@ -31,13 +31,28 @@ export type Condition = {
   summary: string;
   /** How many submissions or deliveries it is about. */
   count: number | null;
+  /** Since when it has held, where that is known; else it is the moment at which it was found. */
+  since?: number | null;
 };
 
 /** A condition with the time since when it has held, in epoch milliseconds. */
-export type Alert = Condition & { since: number };
+export type Alert = Omit<Condition, 'since'> & { since: number };
+
+/** Times are epoch milliseconds. */
+export type AlertQuery = {
+  /** The configured ones. */
+  upstreams: readonly string[];
+  /** Failures from then on count. */
+  failuresSince: number;
+  /** What was given up from then on counts. */
+  deadSince: number;
+  /** What has waited since before that counts. */
+  waitingBefore: number;
+};
 
 /** What alerts are judged by, as it is now. */
 export type AlertFacts = {
+  /** `watched`: counted only while it is out. */
   upstreams: {
     name: string;
     state: BreakerState;
@@ -47,7 +62,9 @@ export type AlertFacts = {
     failed: number;
   }[];
   waiting: number;
-  /** Of destinations that are not disabled. */
+  /** Of destinations that are not disabled; alerts that could not be told don't count. */
   dead: { receiver: string; count: number }[];
-  disabled: { id: string; reason: DisabledReason; url: string | null; since: number }[];
+  disabled: { id: string; reason: DisabledReason; since: number }[];
+  /** What was told and is not over. */
+  open: { rule: AlertRule; subject: string }[];
 };

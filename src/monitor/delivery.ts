@@ -1,3 +1,5 @@
+import type { EventRecord } from './event-body.ts';
+
 /** waiting: for its next attempt. dead: given up, a dead letter that can be replayed. discarded: its webhook was deleted. */
 export const DeliveryState = {
   waiting: 'waiting',
@@ -8,7 +10,7 @@ export const DeliveryState = {
 export type DeliveryState = (typeof DeliveryState)[keyof typeof DeliveryState];
 export const DELIVERY_STATES = Object.values(DeliveryState);
 
-/** Why a delivery is dead. */
+/** Why a delivery is dead. not_configured: its channel has not been in the settings for longer than attempts take. */
 export const DEAD_REASONS = ['attempts_used_up', 'endpoint_gone', 'endpoint_disabled', 'not_configured'] as const;
 export type DeadReason = (typeof DEAD_REASONS)[number];
 
@@ -41,9 +43,23 @@ export type Attempt = {
   response: string | null;
 };
 
+/** A delivery that is due, with what is sent. `attempts`: how many there were. */
+export type Waiting = { id: number; attempts: number; event: EventRecord; callbackUrl: string | null };
+
+/** What came of one attempt at one delivery. */
+export type Settlement = {
+  deliveryId: number;
+  destination: string;
+  /** How many there were before: a replay in between makes it another story. */
+  attempts: number;
+  attempt: Attempt;
+  /** retry: at that time. gone: the receiver wants nothing any more, which disables its webhook. */
+  next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };
+};
+
 export const webhookDestination = (webhookId: string) => `webhook:${webhookId}`;
 export const channelDestination = (name: string) => `channel:${name}`;
-/** Callbacks to one server share its pace: an origin has one receiver behind it more often than not. */
+/** Callbacks to one server share its pace, whosever they are: an origin has one receiver behind it more often than not. */
 export const callbackDestination = (url: string) => `callback:${new URL(url).origin}`;
 
 export type Destination =

@@ -42,7 +42,9 @@ export const trackBodySchema = z
       .string()
       .max(MAX_CALLBACK_URL_CHARS)
       .optional()
-      .describe('Where the events of these submissions are sent, signed with the secret of the webhook `callbacks`'),
+      .describe(
+        'Where the events of these submissions are sent, signed with the secret of the webhook `callbacks`. What is tracked already keeps the one it has',
+      ),
   })
   .refine((body) => (body.submission_id === undefined) !== (body.submission_ids === undefined), {
     error: 'exactly one of submission_id and submission_ids is needed',

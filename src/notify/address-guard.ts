@@ -1,4 +1,4 @@
-import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
+import type { LookupAddress, LookupAllOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
@@ -41,7 +41,7 @@ const CLOUD_METADATA = ipaddr.parseCIDR('168.63.129.16/32');
 
 export function isCidr(text: string): boolean {
   // The looser test for v4 reads 10.1/8 and 010.0.0.0/8, each of which somebody else reads otherwise.
-  return ipaddr.IPv6.isValidCIDR(text) || ipaddr.IPv4.isValidCIDRFourPartDecimal(text);
+  return (ipaddr.IPv6.isValidCIDR(text) && !text.includes('%')) || ipaddr.IPv4.isValidCIDRFourPartDecimal(text);
 }
 
 /** Only public unicast addresses pass, and those in `allow`, CIDRs of which each must be one by isCidr. */
@@ -109,7 +109,7 @@ export type GuardedConnectorOptions = {
   timeoutMs: number;
   /** Ends every connection, those under way too. */
   signal?: AbortSignal;
-  lookup?: LookupAll;
+  lookup: LookupAll;
 };
 
 /**
@@ -117,7 +117,7 @@ export type GuardedConnectorOptions = {
  * a name that was public when it was checked and private a moment later gains nothing.
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
-  const { guard, timeoutMs, signal, lookup = dnsLookup } = options;
+  const { guard, timeoutMs, signal, lookup } = options;
   const connect = buildConnector({
     timeout: timeoutMs,
     allowH2: false,

@@ -1,54 +1,80 @@
 import { type AlertFacts, AlertRule, type Condition } from '../monitor/alert.ts';
 import { BreakerState } from '../monitor/breaker.ts';
+import { durationText } from './duration-text.ts';
 
 export type AlertThresholds = {
   /** So many submissions that failed at one upstream within the window. */
   failures: number;
   failuresWindowMs: number;
-  /** So many deliveries that wait. */
+  /** So many deliveries that wait for longer than a minute. */
   backlog: number;
 };
 
-/** Which conditions hold now: a pure function of the facts. */
+/** Which conditions hold now: a pure function of the facts. What is counted is over at half of where it begins. */
 export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Condition[] {
-  const found: Condition[] = [];
-  for (const { name, state, watched, stuck, failed } of facts.upstreams) {
-    const about = (rule: AlertRule, count: number, summary: string) =>
-      found.push({ rule, subject: name, summary, count });
-    if (state === BreakerState.down)
-      about(
-        AlertRule.upstreamDown,
-        watched,
-        `The upstream ${name} does not answer; ${submissions(watched)} wait for it`,
-      );
-    if (state === BreakerState.unauthorized)
-      about(
-        AlertRule.credentialsRefused,
-        watched,
-        `The upstream ${name} refuses our key; ${submissions(watched)} wait for it`,
-      );
-    if (stuck > 0) about(AlertRule.stuck, stuck, `${submissions(stuck)} of the upstream ${name} are open for too long`);
-    const minutes = Math.round(thresholds.failuresWindowMs / 60_000);
-    if (failed >= thresholds.failures)
-      about(AlertRule.failures, failed, `${submissions(failed)} of the upstream ${name} failed within ${minutes} min`);
-  }
-  const { waiting } = facts;
-  if (waiting >= thresholds.backlog)
-    found.push({ rule: AlertRule.backlog, subject: 'all', summary: `${waiting} deliveries wait`, count: waiting });
-  for (const { receiver, count } of facts.dead) {
-    const summary = `${count} ${count === 1 ? 'delivery' : 'deliveries'} to ${receiver} could not be made: replay them, or wait until they are no longer kept`;
-    found.push({ rule: AlertRule.deadLetters, subject: receiver, summary, count });
-  }
-  for (const { id, reason } of facts.disabled) {
-    const why = reason === 'gone' ? 'its receiver answered 410 Gone' : 'nothing but failures for too long';
-    found.push({
-      rule: AlertRule.webhookDisabled,
-      subject: `webhook:${id}`,
-      summary: `The webhook ${id} was disabled: ${why}`,
-      count: null,
-    });
-  }
-  return found;
+  const reached = (count: number, threshold: number, rule: AlertRule, subject: string) => {
+    const isOpen = facts.open.some((alert) => alert.rule === rule && alert.subject === subject);
+    return count >= (isOpen ? threshold / 2 : threshold);
+  };
+  return [
+    ...facts.upstreams.flatMap((upstream) => ofUpstream(upstream, thresholds, reached)),
+    ...ofBacklog(facts.waiting, thresholds, reached),
+    ...facts.dead.map(ofDeadLetters),
+    ...facts.disabled.map(ofDisabled),
+  ];
+}
+
+type Reached = (count: number, threshold: number, rule: AlertRule, subject: string) => boolean;
+
+function ofUpstream(
+  { name, state, outSince, watched, stuck, failed }: AlertFacts['upstreams'][number],
+  { failures, failuresWindowMs }: AlertThresholds,
+  reached: Reached,
+): Condition[] {
+  const about = (holds: boolean, condition: Omit<Condition, 'subject'>) =>
+    holds ? [{ subject: name, ...condition }] : [];
+  return [
+    ...about(state === BreakerState.down, {
+      rule: AlertRule.upstreamDown,
+      count: watched,
+      since: outSince,
+      summary: `The upstream ${name} does not answer; ${submissions(watched)} wait for it`,
+    }),
+    ...about(state === BreakerState.unauthorized, {
+      rule: AlertRule.credentialsRefused,
+      count: watched,
+      since: outSince,
+      summary: `The upstream ${name} refuses our key; ${submissions(watched)} wait for it`,
+    }),
+    ...about(stuck > 0, {
+      rule: AlertRule.stuck,
+      count: stuck,
+      summary: `${submissions(stuck)} of the upstream ${name} are open for too long`,
+    }),
+    ...about(reached(failed, failures, AlertRule.failures, name), {
+      rule: AlertRule.failures,
+      count: failed,
+      summary: `${submissions(failed)} of the upstream ${name} failed within ${durationText(failuresWindowMs)}`,
+    }),
+  ];
+}
+
+function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reached): Condition[] {
+  const [rule, subject] = [AlertRule.backlog, 'all'];
+  if (!reached(waiting, backlog, rule, subject)) return [];
+  return [{ rule, subject, summary: `${waiting} deliveries wait for longer than a minute`, count: waiting }];
+}
+
+function ofDeadLetters({ receiver, count }: AlertFacts['dead'][number]): Condition {
+  const deliveries = count === 1 ? '1 delivery' : `${count} deliveries`;
+  const summary = `${deliveries} to ${receiver} could not be made: they can be replayed`;
+  return { rule: AlertRule.deadLetters, subject: receiver, summary, count };
+}
+
+function ofDisabled({ id, reason, since }: AlertFacts['disabled'][number]): Condition {
+  const why = reason === 'gone' ? 'its receiver answered 410 Gone' : 'nothing but failures for too long';
+  const summary = `The webhook ${id} was disabled: ${why}`;
+  return { rule: AlertRule.webhookDisabled, subject: `webhook:${id}`, summary, count: null, since };
 }
 
 function submissions(count: number): string {

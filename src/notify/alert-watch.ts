@@ -4,9 +4,16 @@ import type { Clock } from '../monitor/ports.ts';
 import { type AlertThresholds, conditionsOf } from './alert-rules.ts';
 import type { AlertStore } from './ports.ts';
 
+/** So long a dead letter is news. */
+const DEAD_WINDOW_MS = 86_400_000;
+/** What waits for less is on its way: a cohort of thousands takes its time. */
+const WAITING_MS = 60_000;
+
 type AlertWatchDeps = {
   store: AlertStore;
   clock: Clock;
+  /** The configured ones. */
+  upstreams: readonly string[];
   thresholds: AlertThresholds;
   checkMs: number;
   remindAfterMs: number;
@@ -36,10 +43,15 @@ export class AlertWatch {
   }
 
   #check(): void {
-    const { store, clock, thresholds, remindAfterMs, onTold, onFailed } = this.#deps;
+    const { store, clock, upstreams, thresholds, remindAfterMs, onTold, onFailed } = this.#deps;
     const now = clock.now();
     try {
-      const facts = store.facts(now - thresholds.failuresWindowMs);
+      const facts = store.facts({
+        upstreams,
+        failuresSince: now - thresholds.failuresWindowMs,
+        deadSince: now - DEAD_WINDOW_MS,
+        waitingBefore: now - WAITING_MS,
+      });
       for (const told of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs })) onTold(told);
     } catch (error) {
       onFailed(error);

@@ -3,7 +3,7 @@ import type { EventRecord } from '../monitor/event-body.ts';
 /** One event on its way to one destination. */
 export type Outgoing = {
   event: EventRecord;
-  /** The event's body, made once for all destinations. */
+  /** The event's body: the same at every attempt. */
   json: string;
   /** Of a callback: where the submission wants it. */
   callbackUrl: string | null;

@@ -13,7 +13,8 @@ export type EmailOptions = {
 };
 
 const CONNECT_TIMEOUT_MS = 10_000;
-const SILENCE_TIMEOUT_MS = 20_000;
+/** After the mail's text a server may take its time: given up too soon, the mail comes twice. */
+const SILENCE_TIMEOUT_MS = 120_000;
 
 /**
  * Mail over SMTP, one for all recipients. As soon as one of them is taken it is delivered: another attempt would reach

@@ -3,6 +3,7 @@ import { Agent, type Dispatcher, errors } from 'undici';
 import { retryAfterMs } from '../monitor/retry-after.ts';
 import { type AddressGuard, guardedConnector, type LookupAll, RefusedAddressError } from './address-guard.ts';
 import type { SendResult } from './channel.ts';
+import { createLookup } from './dns.ts';
 
 export type HttpPostOptions = {
   guard: AddressGuard;
@@ -14,6 +15,7 @@ export type HttpPostOptions = {
   timeoutMs?: number;
   /** The most of it that the answer's body gets once the headers are there. */
   bodyTimeoutMs?: number;
+  /** Default: the hosts file and DNS. */
   lookup?: LookupAll;
 };
 
@@ -45,25 +47,36 @@ const KEEP_ALIVE_MS = 4_000;
 
 /** POSTs JSON to hosts that are nobody's we trust: nothing they answer may hold or fill this process. */
 export function createHttpPost(options: HttpPostOptions): HttpPost {
-  const { guard, version, now, timeoutMs = TIMEOUT_MS, bodyTimeoutMs = BODY_TIMEOUT_MS, lookup } = options;
+  const {
+    guard,
+    version,
+    now,
+    timeoutMs = TIMEOUT_MS,
+    bodyTimeoutMs = BODY_TIMEOUT_MS,
+    lookup = createLookup(),
+  } = options;
   const closing = new AbortController();
   // Every open connection listens to it.
   setMaxListeners(0, closing.signal);
-  const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, ...(lookup && { lookup }) });
+  const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, lookup });
   // One deadline covers the whole call. HTTP/2 is off: there, giving up a body leaves the connection open, and undici
   // would hold back further requests until the first connection has shown which version it speaks.
   const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
   const kept = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
   const fresh = new Agent({ ...common, pipelining: 0 });
+  const answered = createRecently(KEEP_ALIVE_MS);
 
   /**
    * A kept connection that its receiver closes just as we write says nothing about the receiver, so such a POST is made
    * again at once on a connection of its own. It may arrive twice that way, under the same id.
    */
   async function ask(request: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData> {
-    const mayBeStale = ((kept.stats[String(request.origin)] as { free?: number } | undefined)?.free ?? 0) > 0;
+    const origin = String(request.origin);
+    const mayBeStale = answered.wasRecently(origin);
     try {
-      return await kept.request(request);
+      const answer = await kept.request(request);
+      answered.now(origin);
+      return answer;
     } catch (error) {
       if (!mayBeStale || !isReset(error)) throw error;
       return await fresh.request(request);
@@ -118,6 +131,22 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
       closing.abort();
       await Promise.all([kept.destroy(), fresh.destroy()]);
     },
+  };
+}
+
+/** Whether something was so within the last `ms`; what is older is forgotten. */
+function createRecently(ms: number) {
+  const times = new Map<string, number>();
+  return {
+    now(name: string): void {
+      times.delete(name);
+      times.set(name, performance.now());
+      for (const [oldest, at] of times) {
+        if (performance.now() - at < ms) break;
+        times.delete(oldest);
+      }
+    },
+    wasRecently: (name: string) => performance.now() - (times.get(name) ?? Number.NEGATIVE_INFINITY) < ms,
   };
 }
 
@@ -177,7 +206,7 @@ const CAUSES: readonly [codes: RegExp, sentence: string][] = [
   [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'no connection in time'],
   [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'the host is not reachable'],
   [/^(?:ENOTFOUND|ENODATA)$/, 'the host name does not resolve'],
-  [/^(?:EAI_|ESERVFAIL|EREFUSED)/, 'the host name could not be looked up'],
+  [/^(?:EAI_|ESERVFAIL|EREFUSED|ETIMEOUT)/, 'the host name could not be looked up'],
   [
     /^(?:ERR_TLS_|ERR_SSL_|CERT_|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/,
     'TLS failed',

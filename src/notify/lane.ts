@@ -1,5 +1,11 @@
 import type { Due } from '../monitor/due-queue.ts';
 
+/**
+ * proven: its newest attempt arrived. unproven: it failed, or there was none yet. callback: the same, of an address that any
+ * client may bring, and any number of them.
+ */
+export type LaneKind = 'proven' | 'unproven' | 'callback';
+
 const MAX_WINDOW = 8;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
@@ -16,6 +22,8 @@ export class Lane implements Due {
   dueAt = 0;
   place = 0;
   isQueued = false;
+  /** Where it waits for its turn; null: it does not. */
+  readyAs: LaneKind | null = null;
   /** Numbers of the deliveries that are under way, or whose result is not on the disk yet. */
   readonly busy = new Set<number>();
   #attempts = 0;
@@ -28,9 +36,9 @@ export class Lane implements Due {
     this.destination = destination;
   }
 
-  /** Whether its newest attempt arrived: then it is not held up by those that fail. */
-  get isProven(): boolean {
-    return this.#isProven;
+  get kind(): LaneKind {
+    if (this.#isProven) return 'proven';
+    return this.destination.startsWith('callback:') ? 'callback' : 'unproven';
   }
 
   get pausedUntil(): number {
@@ -42,7 +50,7 @@ export class Lane implements Due {
   }
 
   get isIdle(): boolean {
-    return this.busy.size === 0 && !this.isQueued;
+    return this.busy.size === 0 && !this.isQueued && this.readyAs === null;
   }
 
   begin(deliveryIds: readonly number[]): void {

@@ -1,19 +1,6 @@
-import type { Alert, AlertFacts, Condition } from '../monitor/alert.ts';
-import type { Attempt, DeadReason } from '../monitor/delivery.ts';
-import type { EventRecord } from '../monitor/event-body.ts';
+import type { Alert, AlertFacts, AlertQuery, Condition } from '../monitor/alert.ts';
+import type { Settlement, Waiting } from '../monitor/delivery.ts';
 import type { AlertEventType } from '../monitor/events.ts';
-
-/** A delivery that is due, with what is sent. */
-export type Waiting = { id: number; attempts: number; event: EventRecord; callbackUrl: string | null };
-
-/** What came of one attempt at one delivery. */
-export type Settlement = {
-  deliveryId: number;
-  destination: string;
-  attempt: Attempt;
-  /** retry: at that time. gone: the receiver wants nothing any more, which disables its webhook. */
-  next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };
-};
 
 /** What must still be delivered, on the disk. Every method is one transaction; throws LedgerUnavailableError. */
 export type DeliveryStore = {
@@ -25,8 +12,10 @@ export type DeliveryStore = {
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   /** `disableAfterMs`: of nothing but failures, a webhook is disabled. */
   settle(settlements: readonly Settlement[], disableAfterMs: number): void;
-  /** Everything that waits there becomes a dead letter. */
-  giveUp(destination: string, reason: DeadReason, now: number): void;
+  /** What has waited there since before that time becomes a dead letter: nobody is left who could send it. */
+  giveUp(destination: string, createdBefore: number, now: number): void;
+  /** Brings times back that a clock which was ahead has written: nothing waits for longer than `maxWaitMs`. */
+  correctTimes(now: number, maxWaitMs: { first: number; retry: number }): void;
   /** Calls `listener` after every commit that made deliveries wait, until the function it gives back is called. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void;
   /** Deletes up to `limit` that ended before that time. Gives back how many there were. */
@@ -35,7 +24,8 @@ export type DeliveryStore = {
 
 /** Which conditions were told, on the disk. */
 export type AlertStore = {
-  facts(failuresSince: number): AlertFacts;
+  /** Of these upstreams; failures, dead letters and what waits are counted by their times. */
+  facts(query: AlertQuery): AlertFacts;
   /** Tells what is new, what is over, and what still holds although it was told so long ago. Gives back what was told. */
   reconcile(
     conditions: readonly Condition[],

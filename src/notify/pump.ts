@@ -1,10 +1,12 @@
+import type { Settlement, Waiting } from '../monitor/delivery.ts';
 import { DueQueue } from '../monitor/due-queue.ts';
-import { toEventJson } from '../monitor/event-body.ts';
 import type { Clock } from '../monitor/ports.ts';
+import { nextOf, ofOneType, send } from './attempt.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { Lane } from './lane.ts';
-import type { DeliveryStore, Settlement, Waiting } from './ports.ts';
-import { jittered } from './schedule.ts';
+import { Places } from './places.ts';
+import type { DeliveryStore } from './ports.ts';
+import { ReadyQueue } from './ready-queue.ts';
 
 /** What came of one attempt, committed. */
 export type Attempted = {
@@ -31,16 +33,16 @@ export type PumpDeps = {
   onFailed: (error: unknown) => void;
 };
 
-/**
- * Attempts under way at once, to destinations whose newest attempt arrived and to all others. Apart, so that receivers
- * that hang never take a place from those that work.
- */
-const MAX_PROVEN = 256;
-const MAX_UNPROVEN = 512;
-/** Every channel has shorter limits of its own; this is for one that breaks its word. */
-const SEND_LIMIT_MS = 30_000;
 const RETRY_MS = 1_000;
+/** So many lanes that could not be served mean that none can. */
+const MAX_FAULTS = 3;
+/** A channel that is not in the settings may be so by mistake: as long as attempts take, what waits for it waits. */
+const UNCONFIGURED_MS = 4 * 86_400_000;
+/** What a clock that was ahead has written may lie at most so far ahead: the longest gathering, the longest retry. */
+const MAX_WAIT_MS = { first: 3_600_000, retry: 30 * 3_600_000 };
 const MAX_LANES = 10_000;
+/** In this order: what works goes first. */
+const KINDS = ['proven', 'unproven', 'callback'] as const;
 
 /**
  * Sends what the ledger says must be sent: ledger → channel → ledger.
@@ -54,8 +56,8 @@ export class Pump {
   readonly #deps: PumpDeps;
   readonly #lanes = new Map<string, Lane>();
   readonly #queue = new DueQueue<Lane>();
-  readonly #ready = { proven: new Set<Lane>(), unproven: new Set<Lane>() };
-  #underWay = { proven: 0, unproven: 0 };
+  readonly #ready = KINDS.map((kind) => ({ kind, lanes: new ReadyQueue(kind) }));
+  readonly #places: Places;
   #settled: { lane: Lane; settlements: Settlement[]; attempted: Attempted }[] = [];
   #cancelTurn: (() => void) | undefined;
   #cancelFlush: (() => void) | undefined;
@@ -68,11 +70,13 @@ export class Pump {
 
   constructor(deps: PumpDeps) {
     this.#deps = deps;
+    this.#places = new Places(deps.clock);
   }
 
   /** Goes on with everything that waits. */
   start(): void {
-    const { store } = this.#deps;
+    const { store, clock } = this.#deps;
+    store.correctTimes(clock.now(), MAX_WAIT_MS);
     this.#isRunning = true;
     this.#unlisten = store.onWaiting((destinations) => {
       for (const destination of destinations) this.#makeReady(this.#laneOf(destination));
@@ -111,20 +115,27 @@ export class Pump {
 
   /** There may be something to send; when its pause is over, if it has one. */
   #makeReady(lane: Lane): void {
-    this.#ready.proven.delete(lane);
-    this.#ready.unproven.delete(lane);
     this.#dequeue(lane);
     if (lane.pausedUntil > this.#deps.clock.now()) {
       this.#enqueue(lane, lane.pausedUntil);
       this.#setTimer();
       return;
     }
-    this.#ready[classOf(lane)].add(lane);
-    this.#cancelTurn ??= this.#deps.clock.after(0, () => this.#turn());
+    this.#addReady(lane);
+    this.#wakeUp();
+  }
+
+  #addReady(lane: Lane): void {
+    this.#ready.find(({ kind }) => kind === lane.kind)?.lanes.add(lane);
+  }
+
+  #wakeUp(): void {
+    if (this.#isRunning) this.#cancelTurn ??= this.#deps.clock.after(0, () => this.#turn());
   }
 
   #enqueue(lane: Lane, dueAt: number): void {
     this.#dequeue(lane);
+    lane.readyAs = null;
     lane.dueAt = Math.max(dueAt, lane.pausedUntil);
     lane.isQueued = true;
     this.#queue.add(lane);
@@ -153,21 +164,26 @@ export class Pump {
   #turn(): void {
     this.#cancelTurn = undefined;
     if (!this.#isRunning) return;
-    try {
-      for (let lane = this.#takeReady(); lane; lane = this.#takeReady()) this.#serve(lane);
-    } catch (error) {
-      this.#deps.onFailed(error);
-      this.#cancelTurn ??= this.#deps.clock.after(RETRY_MS, () => this.#turn());
+    let faults = 0;
+    for (let lane = this.#takeReady(); lane; lane = this.#takeReady()) {
+      try {
+        this.#serve(lane);
+      } catch (error) {
+        this.#deps.onFailed(error);
+        this.#enqueue(lane, this.#deps.clock.now() + RETRY_MS);
+        if (++faults < MAX_FAULTS) continue;
+        this.#cancelTurn = this.#deps.clock.after(RETRY_MS, () => this.#turn());
+        break;
+      }
     }
     this.#setTimer();
   }
 
   /** The lane that has waited the longest for its turn, where there is a place for its attempt. */
   #takeReady(): Lane | undefined {
-    const isFree = { proven: this.#underWay.proven < MAX_PROVEN, unproven: this.#underWay.unproven < MAX_UNPROVEN };
-    for (const kind of ['proven', 'unproven'] as const) {
-      const [lane] = isFree[kind] ? this.#ready[kind] : [];
-      if (lane && this.#ready[kind].delete(lane)) return lane;
+    for (const { kind, lanes } of this.#ready) {
+      const lane = this.#places.isFree(kind) ? lanes.take() : undefined;
+      if (lane) return lane;
     }
     return undefined;
   }
@@ -182,60 +198,44 @@ export class Pump {
       this.#enqueue(lane, lane.pausedUntil);
       return;
     }
-    try {
-      const channel = channelOf(destination);
-      if (!channel) store.giveUp(destination, 'not_configured', now);
-      const query = { now, limit: channel?.maxBatch ?? 0, except: lane.busy };
-      const waiting = channel ? ofOneType(store.due(destination, query)) : [];
-      if (channel && waiting.length > 0) {
-        this.#attempts.add(this.#attempt(lane, channel, waiting));
-        this.#ready[classOf(lane)].add(lane);
-      } else this.#rest(lane, store.nextDueAt(destination, lane.busy));
-    } catch (error) {
-      this.#ready[classOf(lane)].add(lane);
-      throw error;
+    const channel = channelOf(destination);
+    if (!channel) {
+      store.giveUp(destination, now - UNCONFIGURED_MS, now);
+      if (store.nextDueAt(destination, lane.busy) !== null) this.#enqueue(lane, now + UNCONFIGURED_MS);
+      return;
     }
+    const waiting = ofOneType(store.due(destination, { now, limit: channel.maxBatch, except: lane.busy }));
+    if (waiting.length === 0) {
+      this.#rest(lane, store.nextDueAt(destination, lane.busy));
+      return;
+    }
+    this.#attempts.add(this.#attempt(lane, channel, waiting));
+    this.#addReady(lane);
   }
 
   /** Nothing is due there: until the next one is, or something new comes. */
   #rest(lane: Lane, dueAt: number | null): void {
     if (dueAt !== null) this.#enqueue(lane, dueAt);
-    else if (lane.isIdle && (!lane.isProven || this.#lanes.size > MAX_LANES)) this.#lanes.delete(lane.destination);
+    else if (lane.isIdle && (lane.kind !== 'proven' || this.#lanes.size > MAX_LANES))
+      this.#lanes.delete(lane.destination);
   }
 
   #attempt(lane: Lane, channel: Channel, waiting: readonly Waiting[]): Promise<void> {
-    const kind = classOf(lane);
-    this.#underWay[kind] += 1;
+    const leave = this.#places.take(lane.kind, () => this.#wakeUp());
     lane.begin(waiting.map(({ id }) => id));
-    const attempt = this.#send(channel, waiting)
+    const attempt = send(channel, waiting, {
+      clock: this.#deps.clock,
+      stop: this.#calledOff.signal,
+      onFailed: this.#deps.onFailed,
+    })
       .then(({ result, at }) => this.#ended(lane, { channel, waiting, result, at }))
       .catch((error) => this.#deps.onFailed(error))
       .finally(() => {
-        this.#underWay[kind] -= 1;
+        leave();
         this.#attempts.delete(attempt);
-        if (this.#isRunning) this.#cancelTurn ??= this.#deps.clock.after(0, () => this.#turn());
+        this.#wakeUp();
       });
     return attempt;
-  }
-
-  async #send(channel: Channel, waiting: readonly Waiting[]): Promise<{ result: SendResult; at: number }> {
-    const { clock, onFailed } = this.#deps;
-    const at = clock.now();
-    const limit = new AbortController();
-    const cancelLimit = clock.after(SEND_LIMIT_MS, () => limit.abort());
-    try {
-      const batch = waiting.map(({ event, callbackUrl }) => ({ event, json: toEventJson(event), callbackUrl }));
-      const signal = AbortSignal.any([limit.signal, this.#calledOff.signal]);
-      return { result: await Promise.race([channel.send(batch, signal), endOf(signal)]), at };
-    } catch (error) {
-      onFailed(error);
-      return {
-        result: { kind: 'failed', httpStatus: null, error: 'a fault of dawatch: see its log', response: null },
-        at,
-      };
-    } finally {
-      cancelLimit();
-    }
   }
 
   #ended(lane: Lane, attempt: { channel: Channel; waiting: readonly Waiting[]; result: SendResult; at: number }): void {
@@ -250,36 +250,33 @@ export class Pump {
     } else lane.failed(now, result.slowDown);
     const [first] = waiting;
     if (!first) return;
-    const tried = Math.max(...waiting.map(({ attempts }) => attempts)) + 1;
-    const next = this.#nextOf(result, channel, tried, now);
+    // The same for all: what was sent as one message comes back as one.
+    const random = this.#deps.random();
+    const next = waiting.map(({ attempts }) => nextOf(result, { channel, tried: attempts + 1, now, random }));
     const durationMs = now - at;
     const failure = result.kind === 'failed' ? result.error : null;
     const kept = { at, durationMs, httpStatus: result.httpStatus, error: failure, response: result.response };
     this.#settled.push({
       lane,
-      settlements: waiting.map(({ id }) => ({ deliveryId: id, destination: lane.destination, attempt: kept, next })),
+      settlements: waiting.map(({ id, attempts }, index) => ({
+        deliveryId: id,
+        destination: lane.destination,
+        attempts,
+        attempt: kept,
+        next: next[index] ?? { kind: 'delivered' },
+      })),
       attempted: {
         destination: lane.destination,
         deliveryIds: waiting.map(({ id }) => id),
         eventIds: waiting.map(({ event }) => event.id),
         eventType: first.event.type,
-        attempt: tried,
+        attempt: first.attempts + 1,
         durationMs,
         result,
-        next,
+        next: next[0] ?? { kind: 'delivered' },
       },
     });
     this.#cancelFlush ??= clock.after(0, () => this.#flush());
-  }
-
-  /** What was sent as one message stays one: it is tried again together. */
-  #nextOf(result: SendResult, channel: Channel, tried: number, now: number): Settlement['next'] {
-    if (result.kind === 'delivered') return { kind: 'delivered' };
-    if (result.gone) return { kind: 'gone' };
-    const delayMs = channel.retryDelayMs(tried);
-    if (delayMs === null) return { kind: 'dead', reason: 'attempts_used_up' };
-    const wishedMs = result.slowDown?.retryAfterMs ?? 0;
-    return { kind: 'retry', at: now + Math.max(jittered(delayMs, this.#deps.random()), wishedMs) };
   }
 
   /** Results that arrived together are committed together; until they are, their deliveries count as under way. */
@@ -303,18 +300,4 @@ export class Pump {
       if (this.#isRunning) this.#makeReady(lane);
     }
   }
-}
-
-/** What counts where a channel does not end when it is told to. */
-function endOf(signal: AbortSignal): Promise<SendResult> {
-  const result: SendResult = { kind: 'failed', httpStatus: null, error: 'it took too long', response: null };
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(result), { once: true }));
-}
-
-function classOf(lane: Lane): 'proven' | 'unproven' {
-  return lane.isProven ? 'proven' : 'unproven';
-}
-
-function ofOneType(waiting: readonly Waiting[]): Waiting[] {
-  return waiting.filter(({ event }) => event.type === waiting[0]?.event.type);
 }

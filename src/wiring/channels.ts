@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns';
 import type { ChannelConfig, Config } from '../config-schema.ts';
 import { createAddressGuard } from '../notify/address-guard.ts';
 import { createAppriseChannel } from '../notify/apprise.ts';
@@ -18,7 +19,9 @@ export function createChannels(deps: { config: Config; version: string; now: () 
   close: () => Promise<void>;
 } {
   const { config, version, now } = deps;
-  const http = createHttpPost({ guard: createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] }), version, now });
+  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
+  // Their names are the operator's own too, so the system looks them up, search domains included.
+  const http = createHttpPost({ guard, version, now, lookup });
   const channels = new Map(
     Object.entries(config.channels).map(([name, channel]) => [name, createChannel(channel, http.post)]),
   );

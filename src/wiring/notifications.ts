@@ -32,6 +32,8 @@ export type Notifications = {
 export function startNotifications(deps: {
   config: Config;
   ledger: Ledger;
+  /** Names of the configured ones. */
+  upstreams: readonly string[];
   clock: Clock;
   random: () => number;
   log: Log;
@@ -42,12 +44,12 @@ export function startNotifications(deps: {
   const now = () => clock.now();
   const onFailed = (error: unknown) => log.error({ err: error }, 'notify.failed');
 
+  webhooks.ensureCallbacks(() => newSecret('v1'), now());
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
   const { channels, close: closeChannels } = createChannels({ config, version, now });
   ledger.setChannels(routesOf(config, [...channels.keys()]));
-  webhooks.ensureCallbacks(() => newSecret('v1'), now());
 
   const channelOf = (destination: string): Channel | undefined => {
     const parsed = parseDestination(destination);
@@ -56,7 +58,8 @@ export function startNotifications(deps: {
     const webhook = webhooks.get(id, now());
     if (!webhook?.enabled) return undefined;
     const endpoint = () => ({ url: webhook.url, secrets: webhooks.secrets(id, now()) });
-    return createWebhookChannel({ post: http.post, endpoint, refusalOf, now });
+    // Receivers compare the time of a request with theirs, so a step of this machine's clock counts.
+    return createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
   const store = storeOf(ledger);
@@ -72,6 +75,7 @@ export function startNotifications(deps: {
   const { check_s, remind_after_s, failures, failures_window_s, backlog } = config.alerts;
   const watch = new AlertWatch({
     store: ledger.alerts,
+    upstreams: deps.upstreams,
     clock,
     thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog },
     checkMs: check_s * 1_000,
@@ -109,7 +113,8 @@ function storeOf(ledger: Ledger): DeliveryStore {
     due: (destination, query) => deliveries.due(destination, query),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
     settle: (settlements, disableAfterMs) => deliveries.settle(settlements, disableAfterMs),
-    giveUp: (destination, reason, now) => deliveries.giveUp(destination, reason, now),
+    giveUp: (destination, createdBefore, now) => deliveries.giveUp(destination, createdBefore, now),
+    correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     prune: (endedBefore, limit) => deliveries.prune(endedBefore, limit),
     onWaiting: (listener) => ledger.onWaiting(listener),
   };

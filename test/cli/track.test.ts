@@ -21,7 +21,7 @@ it('tracks ids given as arguments, each once, with what is to be kept of them', 
 it('tracks ids of a file, by lines, and says in JSON how many', async () => {
   const file = join(tempFolder(), 'ids.txt');
   writeFileSync(file, '\ufefff-1\r\n\r\n  f-2  \nf-3');
-  const { code, stdout } = await cli(['track', '--file', file, '--url', app.url, '--json']);
+  const { code, stdout } = await cli(['track', '--file', file, '--server', app.url, '--json']);
   expect([code, JSON.parse(stdout)]).toEqual([0, { accepted: 3, already_tracked: 0 }]);
   for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
 });
@@ -92,7 +92,7 @@ describe.concurrent('says what to do, with exit code', () => {
     [2, 'there is no key', '', { DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY to the service key'],
     [2, 'the address has no scheme', 'localhost:8080', {}, '"localhost:8080" is no http:// or https:// address'],
   ])('%i, where %s', async (expected, _, url, env, message) => {
-    const { code, stdout, stderr } = await cli(['track', 'good-1', '--url', url || app.url], { env });
+    const { code, stdout, stderr } = await cli(['track', 'good-1', '--server', url || app.url], { env });
     expect([code, stdout]).toEqual([expected, '']);
     expect(stderr).toContain(message);
   });

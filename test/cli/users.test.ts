@@ -34,7 +34,7 @@ describe('users get', () => {
   it('lets no field pose as another on the terminal', async () => {
     const evil = { id: '\u001b[31mred\u001b[0m', name: 'a\nemail  forged@example.com', '\u009b2Jx': 'y', none: null };
     const { url } = await serve((_request, response) => response.end(JSON.stringify(evil)));
-    const { stdout } = await cli([...GET, '--url', url], { env: { DAWATCH_TOKEN: 'x' } });
+    const { stdout } = await cli([...GET, '--server', url], { env: { DAWATCH_TOKEN: 'x' } });
     expect(stdout.split('\n')).toHaveLength(5);
     for (const control of ['\u001b', '\u009b']) expect(stdout).not.toContain(control);
     expect(stdout).toMatch(/^none +-$/m);
@@ -88,8 +88,8 @@ describe('the token', () => {
       response.end(url?.startsWith('/v1/audit') ? '{"entries":[],"next_cursor":null}' : '[]');
     });
     const both = { DAWATCH_TOKEN: 'the-first', DAWATCH_ADMIN_TOKEN: 'the-second-one-of-them' };
-    await cli(['users', 'list', '--limit', '1', '--url', url], { env: both });
-    await cli(['audit', '--url', url], { env: both });
+    await cli(['users', 'list', '--limit', '1', '--server', url], { env: both });
+    await cli(['audit', '--server', url], { env: both });
     expect(sent).toEqual([
       ['Bearer the-first', undefined],
       ['Bearer the-second-one-of-them', undefined],

@@ -117,7 +117,7 @@ describe('update', () => {
     const { code, stdout } = await run([
       'update',
       id,
-      '--to',
+      '--url',
       'https://new.example.com/',
       '--no-metadata',
       '--disable',
@@ -184,7 +184,7 @@ describe('exits with 2 for', () => {
     ['a secret that is none', ['create', URL, '--secret-file', '/dev/null'], 'there is no secret in /dev/null'],
     ['nothing to change', ['update', 'callbacks'], 'nothing to change was given'],
     ['both ways at once', ['update', 'callbacks', '--enable', '--disable'], 'contradict each other'],
-    ['an address for the callbacks', ['update', 'callbacks', '--to', URL], 'no address of their own'],
+    ['an address for the callbacks', ['update', 'callbacks', '--url', URL], 'no address of their own'],
     ['the end of the callbacks', ['delete', 'callbacks'], 'only disabled'],
     ['a test of the callbacks', ['test', 'callbacks'], 'no address of its own'],
     ['no id', ['show'], "missing required argument 'id'"],

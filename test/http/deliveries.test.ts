@@ -143,7 +143,12 @@ describe('the list', () => {
       ['waiting', 'delivered', 'dead', 'discarded'].map((state) => ids(`webhook_id=${webhook}&state=${state}`)),
     );
     expect(states.map(({ length }) => length)).toEqual([1, 1, 0, 0]);
-    for (const query of ['webhook_id=never', 'submission_id=never', 'event_id=evt_never', 'destination=channel:never'])
+    for (const query of [
+      `webhook_id=wh_${'0'.repeat(32)}`,
+      'submission_id=never',
+      'event_id=evt_never',
+      'destination=channel:never',
+    ])
       expect(await ids(query)).toEqual([]);
   });
 
@@ -172,7 +177,7 @@ describe('refuses', () => {
     '?state=dead&state=waiting',
     '?webhook_id=',
     '?webhook_id=a.b',
-    '?webhook_id=a&destination=channel:ops',
+    '?webhook_id=callbacks&destination=channel:ops',
     '?destination=',
     '?destination=ops',
     '?destination=webhook:',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Condition } from '../../src/monitor/alert.ts';
 import { context, observation } from '../support/domain.ts';
 import { openLedger, trackRequest } from '../support/ledger-file.ts';
@@ -46,7 +47,32 @@ describe('what was told', () => {
   });
 });
 
+const facts = (ledger: Ledger, failuresSince: number) =>
+  ledger.alerts.facts({ upstreams: ['default', 'other'], failuresSince, deadSince: 0, waitingBefore: 1_000 });
+
 describe('the facts', () => {
+  it('are of configured upstreams only, and name what was told and is not over', () => {
+    const ledger = openLedger();
+    ledger.upstream('forgotten');
+    ledger.alerts.reconcile([down], times(10));
+    const { upstreams, open } = facts(ledger, 0);
+    expect(upstreams.map(({ name }) => name)).toEqual(['default']);
+    expect(open).toEqual([{ rule: 'upstream_down', subject: 'default' }]);
+  });
+
+  it('leave out what waits for less, what was given up long ago, and alerts that could not be told', () => {
+    const ledger = openLedger();
+    ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.track([trackRequest('s')], 0);
+    ledger.record([observation('finalized', 10, 's')], context());
+    ledger.alerts.reconcile([down], times(20));
+    const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15 };
+    expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
+    ledger.deliveries.giveUp('channel:ops', 1_000, 30);
+    expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 0, dead: [{ receiver: 'channel:ops', count: 1 }] });
+    expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
+  });
+
   it('count what is watched, stuck and failed per upstream', () => {
     const ledger = openLedger();
     ledger.upstream('other');
@@ -59,11 +85,14 @@ describe('the facts', () => {
       context(),
     );
     ledger.record([observation('error', 20, 'a'), observation('finalized', 21, 'b')], context());
-    expect(ledger.alerts.facts(0).upstreams).toEqual([
-      { name: 'default', state: 'closed', outSince: null, watched: 2, stuck: 2, failed: 2 },
+    expect(facts(ledger, 0).upstreams).toEqual([
+      { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 2, failed: 2 },
       { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failed: 0 },
     ]);
-    expect(ledger.alerts.facts(11).upstreams[0]?.failed).toBe(1);
+    expect(facts(ledger, 11).upstreams[0]?.failed).toBe(1);
+    const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 30, event: 'upstream.down', record });
+    expect(facts(ledger, 0).upstreams[0]).toMatchObject({ state: 'down', outSince: 30, watched: 2 });
   });
 
   it('count what waits and what is dead per receiver, callbacks as one, none of what is disabled', () => {
@@ -77,10 +106,10 @@ describe('the facts', () => {
       0,
     );
     ledger.record([observation('finalized', 10, '1'), observation('finalized', 10, '2')], context());
-    expect(ledger.alerts.facts(0)).toMatchObject({ waiting: 4, dead: [] });
+    expect(facts(ledger, 0)).toMatchObject({ waiting: 4, dead: [] });
     for (const destination of [`webhook:${on}`, 'callback:https://c1.example', 'callback:https://c2.example'])
-      ledger.deliveries.giveUp(destination, 'attempts_used_up', 20);
-    expect(ledger.alerts.facts(0)).toMatchObject({
+      ledger.deliveries.giveUp(destination, 1_000, 20);
+    expect(facts(ledger, 0)).toMatchObject({
       waiting: 0,
       dead: expect.arrayContaining([
         { receiver: 'webhook:callbacks', count: 2 },
@@ -88,6 +117,6 @@ describe('the facts', () => {
       ]),
       disabled: [],
     });
-    expect(JSON.stringify(ledger.alerts.facts(0).dead)).not.toContain(off);
+    expect(JSON.stringify(facts(ledger, 0).dead)).not.toContain(off);
   });
 });

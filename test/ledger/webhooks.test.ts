@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
+import type { Settlement } from '../../src/monitor/delivery.ts';
 import type { NewWebhook } from '../../src/monitor/webhook.ts';
 import { context, observation } from '../support/domain.ts';
 import { openLedger, rawConnection, trackRequest } from '../support/ledger-file.ts';
 
+const DAY_MS = 86_400_000;
 const NEW: NewWebhook = {
   url: 'https://a.example/hook',
   types: ['submission.*'],
@@ -17,7 +19,7 @@ const create = (ledger: Ledger, fields: Partial<NewWebhook> = {}, at = 10) =>
 
 /** One event about this submission. */
 function finalize(ledger: Ledger, submissionId: string, at = 20): void {
-  ledger.track([trackRequest(submissionId)], at);
+  ledger.track([trackRequest(submissionId, { deadlineAt: at + DAY_MS })], at);
   ledger.record([observation('finalized', at, submissionId)], context());
 }
 
@@ -95,7 +97,7 @@ describe('webhooks', () => {
     const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
     const destination = `webhook:${id}`;
     ledger.deliveries.settle(
-      [{ deliveryId: first?.id ?? 0, destination, attempt, next: { kind: 'delivered' } }],
+      [{ deliveryId: first?.id ?? 0, destination, attempts: 0, attempt, next: { kind: 'delivered' } }],
       1_000,
     );
     expect(ledger.webhooks.delete(id, 30)).toBe(true);
@@ -113,14 +115,71 @@ describe('webhooks', () => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     ledger.webhooks.delete(id, 30);
     const attempt = { at: 25, durationMs: 10, httpStatus: 500, error: 'answered with 500', response: null };
-    const settlement = { deliveryId: delivery?.id ?? 0, destination: `webhook:${id}`, attempt };
+    const settlement = { deliveryId: delivery?.id ?? 0, destination: `webhook:${id}`, attempts: 0, attempt };
     ledger.deliveries.settle([{ ...settlement, next: { kind: 'retry', at: 99 } }], 1_000);
     expect(states(ledger)).toEqual(['discarded']);
     expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
   });
 });
 
+describe('what a receiver did', () => {
+  const settle = (ledger: Ledger, id: string, at: number, fields: Partial<Settlement> = {}) => {
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
+    const settlement = { deliveryId: delivery?.id ?? 0, destination: `webhook:${id}`, attempts: 0, attempt };
+    const next = { kind: 'retry', at: at + 10 } as const;
+    ledger.deliveries.settle([{ ...settlement, next, ...fields }], 5 * DAY_MS);
+  };
+
+  it('before its webhook was given another address disables nothing: it is sent to the new one', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    ledger.webhooks.update(id, { url: 'https://new.example' }, 100);
+    settle(ledger, id, 90, { next: { kind: 'gone' } });
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: true, failingSince: null });
+    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([
+      { state: 'waiting', attempts: 1, nextAt: 91 },
+    ]);
+  });
+
+  it('long ago does not count: only failures that follow each other disable a webhook', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    for (const day of [1, 100, 101, 102, 103, 104, 104.9]) {
+      finalize(ledger, `s${day}`, day * DAY_MS);
+      settle(ledger, id, day * DAY_MS);
+      expect(ledger.webhooks.get(id, 0)?.enabled, `day ${day}`).toBe(true);
+    }
+    finalize(ledger, 's105', 105 * DAY_MS);
+    settle(ledger, id, 105 * DAY_MS);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'failing' });
+    ledger.webhooks.update(id, { enabled: false }, 106 * DAY_MS);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ disabledReason: 'operator' });
+  });
+
+  it('in the attempt before a replay does not end the replay', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    settle(ledger, id, 20);
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    ledger.deliveries.replay(delivery?.id ?? 0, 30);
+    settle(ledger, id, 25, { attempts: 9, next: { kind: 'dead', reason: 'attempts_used_up' } });
+    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([{ state: 'waiting', nextAt: 30 }]);
+    expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(2);
+  });
+});
+
 describe('secrets', () => {
+  it('five sign at once at most, the newest', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    for (let index = 0; index < 9; index++)
+      ledger.webhooks.rotate(id, { secret: `whsec_${index}`, publicKey: null }, { oldUntil: 1_000, now: 20 });
+    expect(ledger.webhooks.secrets(id, 30)).toEqual([8, 7, 6, 5, 4].map((index) => `whsec_${index}`));
+  });
+
   it('the old one signs beside the new one until its time is over; a third one shortens nothing', () => {
     const ledger = openLedger();
     const id = create(ledger);
@@ -172,7 +231,7 @@ describe('deliveries', () => {
     const ledger = openLedger();
     ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     finalize(ledger, 's1');
-    ledger.deliveries.giveUp('channel:ops', 'not_configured', 30);
+    ledger.deliveries.giveUp('channel:ops', 1_000, 30);
     ledger.setChannels([]);
     expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
     expect(ledger.deliveries.replay(1, 40)).toBe('disabled');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import type { SendResult } from '../../src/notify/channel.ts';
-import { DAY_MS, delivered, failed, openPump } from '../support/virtual-pump.ts';
+import { DAY_MS, delivered, failed, openPump, PUMP_START_MS } from '../support/virtual-pump.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -86,6 +86,36 @@ describe('a receiver that fails', () => {
     const got = world.sent.filter(({ destination }) => destination.includes(good));
     expect(got).toHaveLength(50);
     expect(got.every(({ at }) => at <= 1)).toBe(true);
+  });
+
+  it.each<[string, number, string]>([
+    ['forty that worked until now', 40, 'webhook'],
+    ['two thousand callbacks to as many servers', 2_000, 'callback'],
+  ])('delays others by seconds at most, even %s', { timeout: 60_000 }, async (_name, count, kind) => {
+    let hangs = false;
+    const world = openPump({
+      receive: (destination, _batch, signal) =>
+        destination.includes(good) || !hangs
+          ? delivered
+          : new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
+    });
+    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    const good = world.webhook('https://good.example', { metadata: { good: true } });
+    if (kind === 'webhook') for (let index = 0; index < count; index++) world.webhook(`https://hangs-${index}.example`);
+    for (let round = 0; round < 5; round++) {
+      world.finalize(`works-${round}`, { metadata: { good: true } });
+      await world.clock.advance(100);
+    }
+    hangs = true;
+    const callbacks = kind === 'callback' ? count : 8;
+    for (let index = 0; index < callbacks; index++)
+      world.finalize(`h${index}`, kind === 'callback' ? { callbackUrl: `https://c${index}.example` } : {});
+    await world.clock.advance(10);
+    const from = world.clock.now() - PUMP_START_MS;
+    world.finalize('later', { metadata: { good: true } });
+    await world.clock.advance(3_000);
+    const got = world.sent.find(({ destination, events }) => destination.includes(good) && events.includes('later'));
+    expect(got?.at).toBeLessThanOrEqual(from + 2_000);
   });
 
   it('is sent one at a time; one that works is sent up to eight', async () => {
@@ -269,11 +299,11 @@ describe('nothing is lost, nothing is skipped', () => {
     const throws = world.webhook('https://throws.example');
     world.webhook('https://hangs.example');
     world.finalize('s1');
-    await world.clock.advance(31 * SECOND);
+    await world.clock.advance(151 * SECOND);
     expect(world.deliveries().map(({ attempts }) => attempts > 0)).toEqual([true, true]);
   });
 
-  it('what waits for a channel that is configured no more becomes a dead letter that can be replayed', async () => {
+  it('what waits for a webhook that is deleted is discarded', async () => {
     const world = openPump({ receive: () => delivered });
     const id = world.webhook('https://a.example');
     world.finalize('s1');
@@ -282,9 +312,87 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.sent).toEqual([]);
     expect(world.deliveries()).toMatchObject([{ state: 'discarded' }]);
   });
+
+  it('what waits for a channel that is not in the settings waits for it for days, then is a dead letter', async () => {
+    const world = openPump({ receive: () => delivered });
+    const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
+    world.ledger.setChannels([route]);
+    world.configured.ops = false;
+    world.finalize('s1');
+    await world.clock.advance(3 * DAY_MS);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
+    await world.pump.stop(0);
+    world.configured.ops = true;
+    world.restart();
+    await world.clock.advance(1);
+    expect(world.sent).toHaveLength(1);
+    world.configured.ops = false;
+    world.finalize('s2');
+    await world.clock.advance(9 * DAY_MS);
+    expect(world.deliveries().map(({ deadReason }) => deadReason)).toEqual([null, 'not_configured']);
+  });
+
+  it('times that a clock which was ahead has written are brought back at the start', async () => {
+    const world = openPump({ receive: () => delivered });
+    await world.pump.stop(0);
+    world.webhook('https://a.example');
+    await world.clock.advance(40 * DAY_MS);
+    world.finalize('s1');
+    await world.clock.advance(-40 * DAY_MS);
+    world.restart();
+    await world.clock.advance(1);
+    expect(world.sent).toHaveLength(1);
+  });
+
+  it('a destination that can not be read delays no other one', async () => {
+    const world = openPump({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        due(destination, query) {
+          if (destination.includes(broken)) throw new LedgerError('corrupt', 'broken');
+          return store.due(destination, query);
+        },
+      }),
+    });
+    const broken = world.webhook('https://broken.example');
+    world.webhook('https://good.example');
+    for (let index = 0; index < 30; index++) world.finalize(`s${index}`);
+    await world.clock.advance(100);
+    expect(world.sent).toHaveLength(30);
+  });
 });
 
 describe('a channel that takes many at once', () => {
+  it('gets what happened within some seconds as one message', async () => {
+    const world = openPump({ receive: () => delivered, maxBatch: 100 });
+    const subscriptions = [{ types: ['*'], metadata: null }];
+    world.ledger.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
+    for (let index = 0; index < 12; index++) {
+      world.finalize(`s${index}`);
+      await world.clock.advance(SECOND / 2);
+    }
+    await world.clock.advance(MINUTE);
+    expect(world.sent.map(({ at, events }) => [at, events.length])).toEqual([
+      [5 * SECOND, 10],
+      [10 * SECOND, 2],
+    ]);
+  });
+
+  it('gives up only those whose attempts are used up', async () => {
+    const world = openPump({ receive: () => failed(), maxBatch: 100 });
+    world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.finalize('old');
+    for (let hour = 0; hour < 90; hour++) {
+      await world.clock.advance(HOUR);
+      world.finalize(`new-${hour}`);
+    }
+    await world.clock.advance(SECOND);
+    const dead = world.deliveries().filter(({ state }) => state === 'dead');
+    expect(dead.length).toBeGreaterThan(0);
+    expect(dead.every(({ attempts }) => attempts === 10)).toBe(true);
+  });
+
   it('gets what gathered as one message per type, and tries it again as one', async () => {
     let answer: SendResult = failed();
     const world = openPump({ receive: () => answer, maxBatch: 100 });

@@ -59,7 +59,7 @@ describe('events may not be sent to', () => {
     ['https://user:pass@example.com/', /user name or a password/],
     ['https://:pass@example.com/', /user name or a password/],
     ['https://@example.com/', /user name or a password/],
-    ['https:\\\\@example.com/', /user name or a password/],
+    ['https:\\\\@example.com/', /must have \/\//],
     ['https://example.com/#part', /fragment/],
     ['https://example.com/#', /fragment/],
     ['https://example.com:0/', /port/],

@@ -8,7 +8,7 @@ import { context, observation } from './domain.ts';
 import { openLedger, trackRequest } from './ledger-file.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
-const PUMP_START_MS = 1_760_000_000_000;
+export const PUMP_START_MS = 1_760_000_000_000;
 export const DAY_MS = 86_400_000;
 
 export const delivered: SendResult = { kind: 'delivered', httpStatus: 204, response: null };
@@ -37,7 +37,11 @@ export function openPump(world: World) {
   const sent: Sent[] = [];
   const attempted: Attempted[] = [];
   const errors: unknown[] = [];
-  const channelOf = (destination: string): Channel => ({
+  const configured: Record<string, boolean> = {};
+  const channelOf = (destination: string): Channel | undefined => {
+    return configured[destination.replace('channel:', '')] === false ? undefined : channelTo(destination);
+  };
+  const channelTo = (destination: string): Channel => ({
     maxBatch: world.maxBatch ?? 1,
     retryDelayMs,
     async send(batch, signal) {
@@ -74,6 +78,8 @@ export function openPump(world: World) {
     sent,
     attempted,
     errors,
+    /** By name; false: such a channel is not in the settings. */
+    configured,
     get pump() {
       return pump;
     },
@@ -106,7 +112,8 @@ function storeOf(ledger: Ledger): DeliveryStore {
     due: (destination, query) => deliveries.due(destination, query),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
     settle: (settlements, disableAfterMs) => deliveries.settle(settlements, disableAfterMs),
-    giveUp: (destination, reason, now) => deliveries.giveUp(destination, reason, now),
+    giveUp: (destination, createdBefore, now) => deliveries.giveUp(destination, createdBefore, now),
+    correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     prune: (endedBefore, limit) => deliveries.prune(endedBefore, limit),
     onWaiting: (listener) => ledger.onWaiting(listener),
   };

@@ -1,0 +1,62 @@
+import type { Settlement, Waiting } from '../monitor/delivery.ts';
+import { toEventJson } from '../monitor/event-body.ts';
+import type { Clock } from '../monitor/ports.ts';
+import type { Channel, SendResult } from './channel.ts';
+import { jittered } from './schedule.ts';
+
+/** Every channel has shorter limits of its own; this is for one that breaks its word. */
+const SEND_LIMIT_MS = 150_000;
+
+/** One attempt; `at`: when it began. Ends soon after `stop` aborts. Never rejects. */
+export async function send(
+  channel: Channel,
+  waiting: readonly Waiting[],
+  deps: { clock: Clock; stop: AbortSignal; onFailed: (error: unknown) => void },
+): Promise<{ result: SendResult; at: number }> {
+  const { clock, stop, onFailed } = deps;
+  const at = clock.now();
+  const limit = new AbortController();
+  const end = () => limit.abort();
+  const cancelLimit = clock.after(SEND_LIMIT_MS, end);
+  // Not AbortSignal.any: what listens to such a signal is kept for as long as the longest-lived of its parts.
+  stop.addEventListener('abort', end);
+  if (stop.aborted) end();
+  try {
+    const batch = waiting.map(({ event, callbackUrl }) => ({ event, json: toEventJson(event), callbackUrl }));
+    return { result: await Promise.race([channel.send(batch, limit.signal), endOf(limit.signal)]), at };
+  } catch (error) {
+    onFailed(error);
+    return {
+      result: { kind: 'failed', httpStatus: null, error: 'a fault of dawatch: see its log', response: null },
+      at,
+    };
+  } finally {
+    cancelLimit();
+    stop.removeEventListener('abort', end);
+  }
+}
+
+/** What becomes of a delivery after its `tried`-th attempt. */
+export function nextOf(
+  result: SendResult,
+  attempt: { channel: Channel; tried: number; now: number; random: number },
+): Settlement['next'] {
+  const { channel, tried, now, random } = attempt;
+  if (result.kind === 'delivered') return { kind: 'delivered' };
+  if (result.gone) return { kind: 'gone' };
+  const delayMs = channel.retryDelayMs(tried);
+  if (delayMs === null) return { kind: 'dead', reason: 'attempts_used_up' };
+  const wishedMs = result.slowDown?.retryAfterMs ?? 0;
+  return { kind: 'retry', at: now + Math.max(jittered(delayMs, random), wishedMs) };
+}
+
+/** What counts where a channel does not end when it is told to. */
+function endOf(signal: AbortSignal): Promise<SendResult> {
+  const result: SendResult = { kind: 'failed', httpStatus: null, error: 'it took too long', response: null };
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(result), { once: true }));
+}
+
+/** What comes first, and what is told together with it. */
+export function ofOneType(waiting: readonly Waiting[]): Waiting[] {
+  return waiting.filter(({ event }) => event.type === waiting[0]?.event.type);
+}
