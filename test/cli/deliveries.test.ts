@@ -109,7 +109,11 @@ describe('exits with 2 for', () => {
     ['what is not there', ['show', '999999'], 'there is no delivery 999999'],
     ['a state that is none', ['list', '--state', 'failed'], 'Allowed choices are waiting, delivered, dead, discarded'],
     ['a limit of none', ['list', '--limit', '0'], 'from 1 to 1000'],
-    ['two destinations', ['list', '--webhook', 'a', '--destination', 'channel:b'], 'either webhook_id or destination'],
+    [
+      'two destinations',
+      ['list', '--webhook', 'callbacks', '--destination', 'channel:b'],
+      'either webhook_id or destination',
+    ],
     ['an event that is none', ['list', '--event', '7'], 'the id of an event'],
   ])('%s', async (_, args, message) => {
     const { code, stdout, stderr } = await run(args);

@@ -118,6 +118,7 @@ const CASES: [string, number, () => Promise<Answer>][] = [
 ];
 
 const HOOK = 'GET /v1/webhooks/{id}';
+const NO_WEBHOOK = `wh_${'0'.repeat(32)}`;
 const HOOK_PATCH = { enabled: false };
 let hook = '';
 let delivery = 0;
@@ -136,11 +137,11 @@ const NOTIFICATIONS: typeof CASES = [
     },
   ],
   [HOOK, 200, () => on(HOOK)],
-  [HOOK, 404, () => on(HOOK, undefined, 'never')],
+  [HOOK, 404, () => on(HOOK, undefined, NO_WEBHOOK)],
   ['PATCH /v1/webhooks/{id}', 200, () => on('PATCH /v1/webhooks/{id}', { metadata: { team: 'billing' } })],
-  ['PATCH /v1/webhooks/{id}', 404, () => on('PATCH /v1/webhooks/{id}', HOOK_PATCH, 'never')],
+  ['PATCH /v1/webhooks/{id}', 404, () => on('PATCH /v1/webhooks/{id}', HOOK_PATCH, NO_WEBHOOK)],
   ['POST /v1/webhooks/{id}/rotate', 200, () => on('POST /v1/webhooks/{id}/rotate', {})],
-  ['POST /v1/webhooks/{id}/rotate', 404, () => on('POST /v1/webhooks/{id}/rotate', {}, 'never')],
+  ['POST /v1/webhooks/{id}/rotate', 404, () => on('POST /v1/webhooks/{id}/rotate', {}, NO_WEBHOOK)],
   [
     'POST /v1/webhooks/{id}/test',
     202,
@@ -150,7 +151,7 @@ const NOTIFICATIONS: typeof CASES = [
       return answer;
     },
   ],
-  ['POST /v1/webhooks/{id}/test', 404, () => on('POST /v1/webhooks/{id}/test', undefined, 'never')],
+  ['POST /v1/webhooks/{id}/test', 404, () => on('POST /v1/webhooks/{id}/test', undefined, NO_WEBHOOK)],
   ['POST /v1/webhooks/{id}/test', 409, () => on('POST /v1/webhooks/{id}/test', undefined, 'callbacks')],
   ['GET /v1/deliveries/{id}', 200, () => on('GET /v1/deliveries/{id}', undefined, `${delivery}`)],
   ['GET /v1/deliveries/{id}', 404, () => on('GET /v1/deliveries/{id}', undefined, '999')],
