@@ -29,6 +29,9 @@ export type DeliveryQuery = {
 /** What is read at once ends early once it holds this much of what the upstream said: an answer may be a megabyte. */
 const MAX_PAGE_CHARS = 256 * 1024;
 
+/** Until it is sent to the new address. */
+const MOVED_RETRY_MS = 5_000;
+
 /** Who is told what, and what came of it. What waits stays until it is delivered or given up. Throws LedgerError. */
 export class Deliveries {
   readonly #transactions: Transactions;
@@ -148,7 +151,7 @@ export class Deliveries {
     return this.#transactions.run(() => this.#sql.prune.run({ endedBefore, limit }).changes);
   }
 
-  #settle({ deliveryId, destination, attempts, attempt, next }: Settlement, disableAfterMs: number): void {
+  #settle({ deliveryId, destination, attempts, revision, attempt, next }: Settlement, disableAfterMs: number): void {
     const row = this.#sql.state.get(deliveryId) as Pick<DeliveryRow, 'state' | 'attempts'> | undefined;
     if (!row) return;
     this.#sql.addAttempt.run({ deliveryId, ...attempt });
@@ -156,13 +159,14 @@ export class Deliveries {
     const parsed = parseDestination(destination);
     const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
     // Sent elsewhere than it would be now: what that receiver did says nothing about the webhook.
-    const isMoved = webhookId !== undefined && this.#webhooks.changedSince(webhookId, attempt.at);
-    // Deleted, disabled or replayed while it was under way: what was decided then stays, unless it arrived.
-    const isCurrent = row.state === DeliveryState.waiting && row.attempts === attempts;
+    const isMoved = webhookId !== undefined && this.#webhooks.revisionOf(webhookId) !== revision;
+    // Deleted or disabled while it was under way: what was decided then stays, unless it arrived.
     if (next.kind === 'delivered') this.#end(deliveryId, DeliveryState.delivered, null, endedAt);
-    else if (!isCurrent) this.#sql.countAttempt.run({ id: deliveryId });
+    else if (row.state !== DeliveryState.waiting) this.#sql.countAttempt.run({ id: deliveryId });
+    // Replayed meanwhile: it begins anew, whatever this attempt was.
+    else if (row.attempts !== attempts) return;
     else if (next.kind === 'retry') this.#sql.retry.run({ id: deliveryId, nextAt: next.at });
-    else if (isMoved) this.#sql.retry.run({ id: deliveryId, nextAt: endedAt });
+    else if (isMoved) this.#sql.retry.run({ id: deliveryId, nextAt: endedAt + MOVED_RETRY_MS });
     else this.#end(deliveryId, DeliveryState.dead, next.kind === 'gone' ? 'endpoint_gone' : next.reason, endedAt);
     if (webhookId === undefined || isMoved) return;
     if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
@@ -175,7 +179,7 @@ export class Deliveries {
   }
 }
 
-type DueRow = EventRow & { id: number; attempts: number; callback_url: string | null };
+type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callback_url: string | null };
 
 type DeliveryRow = {
   id: number;
@@ -201,8 +205,8 @@ function isAt(destination: string): string {
 }
 
 function toWaiting(row: DueRow): Waiting {
-  const { id, attempts, callback_url } = row;
-  return { id, attempts, event: toEventRecord(row), callbackUrl: callback_url };
+  const { id, attempts, revision, callback_url } = row;
+  return { id, attempts, revision, event: toEventRecord(row), callbackUrl: callback_url };
 }
 
 function toDelivery(row: DeliveryRow): Delivery {
@@ -249,7 +253,9 @@ function prepareStatements(db: Database.Database) {
       ORDER BY next_at, id LIMIT @limit`),
     waiting: db.prepare(`
       -- One of them, with the event that is sent.
-      SELECT d.id, d.attempts, ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+      SELECT d.id, d.attempts, w.revision, ${EVENT_COLUMNS}
+      FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+      LEFT JOIN webhooks w ON w.webhook_id = substr(d.destination, 9) AND d.destination LIKE 'webhook:%'
       WHERE d.id = ?`),
     nextDue: db.prepare(`
       -- When something is due next there.

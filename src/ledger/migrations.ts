@@ -140,6 +140,8 @@ const MIGRATIONS: readonly string[] = [
     description TEXT NOT NULL,
     signature TEXT NOT NULL,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    -- Another address, enabled, disabled: what was under way belongs to the revision before.
+    revision INTEGER NOT NULL DEFAULT 0,
     disabled_reason TEXT,
     failing_since INTEGER,
     failed_at INTEGER,

@@ -133,9 +133,9 @@ export class Webhooks {
     if (failingSince !== undefined && at - failingSince >= disableAfterMs) this.disable(id, 'failing', at);
   }
 
-  /** Inside a transaction: whether an operator has changed it since then. */
-  changedSince(id: string, at: number): boolean {
-    return this.#sql.changedSince.get({ id, at }) === 1;
+  /** Inside a transaction. Undefined: there is no such webhook. */
+  revisionOf(id: string): number | undefined {
+    return this.#sql.revision.get(id) as number | undefined;
   }
 
   /** Inside a transaction. */
@@ -230,7 +230,7 @@ function prepareStatements(db: Database.Database) {
     update: db.prepare(`
       -- What an operator changes.
       UPDATE webhooks
-      SET url = @url, types = @types, metadata = @metadata, description = @description, enabled = @enabled,
+      SET revision = revision + (url IS NOT @url OR enabled <> @enabled), url = @url, types = @types, metadata = @metadata, description = @description, enabled = @enabled,
           disabled_reason = @reason, failing_since = @failingSince, updated_at = @now
       WHERE webhook_id = @id`),
     delete: db.prepare('DELETE FROM webhooks WHERE webhook_id = ?'),
@@ -243,10 +243,10 @@ function prepareStatements(db: Database.Database) {
         UPDATE webhooks SET failing_since = iif(failed_at >= @recent, coalesce(failing_since, @at), @at), failed_at = @at
         WHERE webhook_id = @id AND enabled = 1 RETURNING failing_since`)
       .pluck(),
-    changedSince: db.prepare('SELECT updated_at > @at FROM webhooks WHERE webhook_id = @id').pluck(),
+    revision: db.prepare('SELECT revision FROM webhooks WHERE webhook_id = ?').pluck(),
     disable: db.prepare(`
       -- By what its receiver did.
-      UPDATE webhooks SET enabled = 0, disabled_reason = @reason, updated_at = @now
+      UPDATE webhooks SET enabled = 0, disabled_reason = @reason, revision = revision + 1, updated_at = @now
       WHERE webhook_id = @id AND enabled = 1`),
     giveUp: db.prepare(`
       -- Nothing is sent to a disabled webhook: what waits for it can be replayed later.

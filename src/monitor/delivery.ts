@@ -43,8 +43,16 @@ export type Attempt = {
   response: string | null;
 };
 
-/** A delivery that is due, with what is sent. `attempts`: how many there were. */
-export type Waiting = { id: number; attempts: number; event: EventRecord; callbackUrl: string | null };
+/** A delivery that is due, with what is sent. */
+export type Waiting = {
+  id: number;
+  /** How many there were. */
+  attempts: number;
+  /** Of its webhook: who it was sent to, should that change meanwhile; null: it has none. */
+  revision: number | null;
+  event: EventRecord;
+  callbackUrl: string | null;
+};
 
 /** What came of one attempt at one delivery. */
 export type Settlement = {
@@ -52,6 +60,8 @@ export type Settlement = {
   destination: string;
   /** How many there were before: a replay in between makes it another story. */
   attempts: number;
+  /** Of its webhook, when the attempt began. */
+  revision: number | null;
   attempt: Attempt;
   /** retry: at that time. gone: the receiver wants nothing any more, which disables its webhook. */
   next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };

@@ -6,6 +6,9 @@ import type { LookupAll } from './address-guard.ts';
 const HOSTS_FILE = '/etc/hosts';
 /** Per try of one nameserver; there are two. */
 const TIMEOUT_MS = 2_500;
+const RENEW_MS = 30_000;
+/** Once one family has addresses, the other one is waited for no longer than this. */
+const OTHER_FAMILY_MS = 300;
 
 /**
  * Looks names up in the hosts file, then in DNS as they are written, without search domains. Not through the system's own
@@ -18,14 +21,22 @@ export function createLookup({
   servers?: string[];
   hostsFile?: string;
 } = {}): LookupAll {
-  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
-  if (servers) resolver.setServers(servers);
-  const resolve = (method: 'resolve4' | 'resolve6', hostname: string): Promise<string[] | NodeJS.ErrnoException> =>
-    new Promise((done) => resolver[method](hostname, (error, addresses) => done(error ?? addresses)));
+  let resolver: Resolver | undefined;
+  let madeAt = 0;
+  /** A resolver knows the nameservers of the moment at which it was made; what it is asking already it goes on asking. */
+  const current = () => {
+    if (resolver && performance.now() - madeAt < RENEW_MS) return resolver;
+    resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
+    if (servers) resolver.setServers(servers);
+    madeAt = performance.now();
+    return resolver;
+  };
+  const resolve = (method: 'resolve4' | 'resolve6', hostname: string): Promise<Answer> =>
+    new Promise((done) => current()[method](hostname, (error, addresses) => done(error ?? addresses)));
   return (hostname, _options, callback) => {
     const known = addressesOf(hostname, hostsFile);
     if (known.length > 0) return process.nextTick(callback, null, known.map(toLookupAddress));
-    void Promise.all([resolve('resolve4', hostname), resolve('resolve6', hostname)]).then((answers) => {
+    void bothOrSoon(resolve('resolve4', hostname), resolve('resolve6', hostname)).then((answers) => {
       const found = answers.flatMap((answer) => (Array.isArray(answer) ? answer : []));
       const errors = answers.flatMap((answer) => (Array.isArray(answer) ? [] : [answer]));
       const error = errors.find(({ code }) => code !== NODATA && code !== NOTFOUND) ?? errors[0];
@@ -33,6 +44,21 @@ export function createLookup({
       else callback(null, found.map(toLookupAddress));
     });
   };
+}
+
+type Answer = string[] | NodeJS.ErrnoException;
+
+/** Both answers; of one whose nameserver is silent nothing, once the other has addresses. */
+async function bothOrSoon(a: Promise<Answer>, b: Promise<Answer>): Promise<Answer[]> {
+  const first = await Promise.race([a, b]);
+  if (!Array.isArray(first)) return Promise.all([a, b]);
+  let timer: NodeJS.Timeout | undefined;
+  const soon = new Promise<Answer[]>((done) => {
+    timer = setTimeout(() => done([first]), OTHER_FAMILY_MS);
+  });
+  const answers = await Promise.race([Promise.all([a, b]), soon]);
+  clearTimeout(timer);
+  return answers;
 }
 
 function toLookupAddress(address: string): LookupAddress {

@@ -64,7 +64,7 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
   const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
   const kept = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
   const fresh = new Agent({ ...common, pipelining: 0 });
-  const answered = createRecently(KEEP_ALIVE_MS);
+  const answered = createRecently(KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
 
   /**
    * A kept connection that its receiver closes just as we write says nothing about the receiver, so such a POST is made

@@ -1,10 +1,10 @@
 import type { Due } from '../monitor/due-queue.ts';
 
 /**
- * proven: its newest attempt arrived. unproven: it failed, or there was none yet. callback: the same, of an address that any
- * client may bring, and any number of them.
+ * proven: its newest attempt arrived. unproven: it failed, or there was none yet. Callbacks are apart: any client may bring
+ * their addresses, and any number of them.
  */
-export type LaneKind = 'proven' | 'unproven' | 'callback';
+export type LaneKind = 'proven' | 'unproven' | 'proven_callback' | 'callback';
 
 const MAX_WINDOW = 8;
 const FIRST_PAUSE_MS = 1_000;
@@ -37,8 +37,12 @@ export class Lane implements Due {
   }
 
   get kind(): LaneKind {
-    if (this.#isProven) return 'proven';
-    return this.destination.startsWith('callback:') ? 'callback' : 'unproven';
+    if (this.destination.startsWith('callback:')) return this.#isProven ? 'proven_callback' : 'callback';
+    return this.#isProven ? 'proven' : 'unproven';
+  }
+
+  get isProven(): boolean {
+    return this.#isProven;
   }
 
   get pausedUntil(): number {

@@ -3,8 +3,8 @@ import type { LaneKind } from './lane.ts';
 
 /** After this an attempt gives its place to others: whoever answers does so sooner as a rule. */
 const YOUNG_MS = 1_000;
-const MAX_YOUNG: Record<LaneKind, number> = { proven: 256, unproven: 256, callback: 256 };
-/** Callbacks under way to servers that did not prove themselves, of whatever age: anybody may name thousands that hang. */
+const MAX_YOUNG: Record<LaneKind, number> = { proven: 256, unproven: 256, proven_callback: 256, callback: 256 };
+/** Callbacks under way, of whatever age: anybody may name thousands that hang. */
 const MAX_CALLBACKS = 2_048;
 
 /**
@@ -13,7 +13,7 @@ const MAX_CALLBACKS = 2_048;
  */
 export class Places {
   readonly #clock: Clock;
-  readonly #young: Record<LaneKind, number> = { proven: 0, unproven: 0, callback: 0 };
+  readonly #young: Record<LaneKind, number> = { proven: 0, unproven: 0, proven_callback: 0, callback: 0 };
   #callbacks = 0;
 
   constructor(clock: Clock) {
@@ -21,13 +21,13 @@ export class Places {
   }
 
   isFree(kind: LaneKind): boolean {
-    return this.#young[kind] < MAX_YOUNG[kind] && (kind !== 'callback' || this.#callbacks < MAX_CALLBACKS);
+    return this.#young[kind] < MAX_YOUNG[kind] && (!isCallback(kind) || this.#callbacks < MAX_CALLBACKS);
   }
 
   /** An attempt begins; `onFree` is called when its place is free although it has not ended. Call what is given back at its end. */
   take(kind: LaneKind, onFree: () => void): () => void {
     this.#young[kind] += 1;
-    if (kind === 'callback') this.#callbacks += 1;
+    if (isCallback(kind)) this.#callbacks += 1;
     let isYoung = true;
     const age = () => {
       if (isYoung) this.#young[kind] -= 1;
@@ -40,7 +40,11 @@ export class Places {
     return () => {
       cancel();
       age();
-      if (kind === 'callback') this.#callbacks -= 1;
+      if (isCallback(kind)) this.#callbacks -= 1;
     };
   }
+}
+
+function isCallback(kind: LaneKind): boolean {
+  return kind === 'callback' || kind === 'proven_callback';
 }

@@ -38,11 +38,12 @@ const RETRY_MS = 1_000;
 const MAX_FAULTS = 3;
 /** A channel that is not in the settings may be so by mistake: as long as attempts take, what waits for it waits. */
 const UNCONFIGURED_MS = 4 * 86_400_000;
+const UNCONFIGURED_LOOK_MS = 3_600_000;
 /** What a clock that was ahead has written may lie at most so far ahead: the longest gathering, the longest retry. */
 const MAX_WAIT_MS = { first: 3_600_000, retry: 30 * 3_600_000 };
 const MAX_LANES = 10_000;
 /** In this order: what works goes first. */
-const KINDS = ['proven', 'unproven', 'callback'] as const;
+const KINDS = ['proven', 'unproven', 'proven_callback', 'callback'] as const;
 
 /**
  * Sends what the ledger says must be sent: ledger → channel → ledger.
@@ -201,7 +202,7 @@ export class Pump {
     const channel = channelOf(destination);
     if (!channel) {
       store.giveUp(destination, now - UNCONFIGURED_MS, now);
-      if (store.nextDueAt(destination, lane.busy) !== null) this.#enqueue(lane, now + UNCONFIGURED_MS);
+      this.#rest(lane, store.nextDueAt(destination, lane.busy) === null ? null : now + UNCONFIGURED_LOOK_MS);
       return;
     }
     const waiting = ofOneType(store.due(destination, { now, limit: channel.maxBatch, except: lane.busy }));
@@ -216,8 +217,7 @@ export class Pump {
   /** Nothing is due there: until the next one is, or something new comes. */
   #rest(lane: Lane, dueAt: number | null): void {
     if (dueAt !== null) this.#enqueue(lane, dueAt);
-    else if (lane.isIdle && (lane.kind !== 'proven' || this.#lanes.size > MAX_LANES))
-      this.#lanes.delete(lane.destination);
+    else if (lane.isIdle && (!lane.isProven || this.#lanes.size > MAX_LANES)) this.#lanes.delete(lane.destination);
   }
 
   #attempt(lane: Lane, channel: Channel, waiting: readonly Waiting[]): Promise<void> {
@@ -258,10 +258,11 @@ export class Pump {
     const kept = { at, durationMs, httpStatus: result.httpStatus, error: failure, response: result.response };
     this.#settled.push({
       lane,
-      settlements: waiting.map(({ id, attempts }, index) => ({
+      settlements: waiting.map(({ id, attempts, revision }, index) => ({
         deliveryId: id,
         destination: lane.destination,
         attempts,
+        revision,
         attempt: kept,
         next: next[index] ?? { kind: 'delivered' },
       })),

@@ -97,7 +97,7 @@ describe('webhooks', () => {
     const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
     const destination = `webhook:${id}`;
     ledger.deliveries.settle(
-      [{ deliveryId: first?.id ?? 0, destination, attempts: 0, attempt, next: { kind: 'delivered' } }],
+      [{ deliveryId: first?.id ?? 0, destination, attempts: 0, revision: 0, attempt, next: { kind: 'delivered' } }],
       1_000,
     );
     expect(ledger.webhooks.delete(id, 30)).toBe(true);
@@ -115,7 +115,13 @@ describe('webhooks', () => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     ledger.webhooks.delete(id, 30);
     const attempt = { at: 25, durationMs: 10, httpStatus: 500, error: 'answered with 500', response: null };
-    const settlement = { deliveryId: delivery?.id ?? 0, destination: `webhook:${id}`, attempts: 0, attempt };
+    const settlement = {
+      deliveryId: delivery?.id ?? 0,
+      destination: `webhook:${id}`,
+      attempts: 0,
+      revision: 0,
+      attempt,
+    };
     ledger.deliveries.settle([{ ...settlement, next: { kind: 'retry', at: 99 } }], 1_000);
     expect(states(ledger)).toEqual(['discarded']);
     expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
@@ -126,7 +132,13 @@ describe('what a receiver did', () => {
   const settle = (ledger: Ledger, id: string, at: number, fields: Partial<Settlement> = {}) => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
-    const settlement = { deliveryId: delivery?.id ?? 0, destination: `webhook:${id}`, attempts: 0, attempt };
+    const settlement = {
+      deliveryId: delivery?.id ?? 0,
+      destination: `webhook:${id}`,
+      attempts: 0,
+      revision: 0,
+      attempt,
+    };
     const next = { kind: 'retry', at: at + 10 } as const;
     ledger.deliveries.settle([{ ...settlement, next, ...fields }], 5 * DAY_MS);
   };
@@ -139,7 +151,7 @@ describe('what a receiver did', () => {
     settle(ledger, id, 90, { next: { kind: 'gone' } });
     expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: true, failingSince: null });
     expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([
-      { state: 'waiting', attempts: 1, nextAt: 91 },
+      { state: 'waiting', attempts: 1, nextAt: 5_091 },
     ]);
   });
 

@@ -91,6 +91,7 @@ describe('a receiver that fails', () => {
   it.each<[string, number, string]>([
     ['forty that worked until now', 40, 'webhook'],
     ['two thousand callbacks to as many servers', 2_000, 'callback'],
+    ['two thousand callbacks to servers that worked until now', 2_000, 'proven callback'],
   ])('delays others by seconds at most, even %s', { timeout: 60_000 }, async (_name, count, kind) => {
     let hangs = false;
     const world = openPump({
@@ -106,10 +107,14 @@ describe('a receiver that fails', () => {
       world.finalize(`works-${round}`, { metadata: { good: true } });
       await world.clock.advance(100);
     }
+    if (kind === 'proven callback')
+      for (let index = 0; index < count; index++)
+        world.finalize(`w${index}`, { callbackUrl: `https://c${index}.example` });
+    await world.clock.advance(20_000);
     hangs = true;
-    const callbacks = kind === 'callback' ? count : 8;
+    const callbacks = kind === 'webhook' ? 8 : count;
     for (let index = 0; index < callbacks; index++)
-      world.finalize(`h${index}`, kind === 'callback' ? { callbackUrl: `https://c${index}.example` } : {});
+      world.finalize(`h${index}`, kind !== 'webhook' ? { callbackUrl: `https://c${index}.example` } : {});
     await world.clock.advance(10);
     const from = world.clock.now() - PUMP_START_MS;
     world.finalize('later', { metadata: { good: true } });
