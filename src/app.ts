@@ -14,7 +14,8 @@ import type { Clock, Recorded } from './monitor/ports.ts';
 import { StartError } from './start-error.ts';
 import { auditOf, meaningOf, submissionsOf, usersOf } from './wiring/http.ts';
 import { startNotifications } from './wiring/notifications.ts';
-import { clientOf, createClient, createUserPool, type Usable, usableUpstreams } from './wiring/upstreams.ts';
+import { startScaling } from './wiring/scaling.ts';
+import { clientOf, createClient, createUserPool, leaseMsOf, type Usable, usableUpstreams } from './wiring/upstreams.ts';
 
 export type App = {
   /** Where it listens. */
@@ -72,10 +73,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
     const userPool = createUserPool(config.upstreams.default, clock);
     opened.push(() => userPool?.close());
-    const engine = createLocalEngine({
+    const local = createLocalEngine({
       clock,
       ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
     });
+    const scaling = startScaling({ config, upstreams, ledger, local, clock, log });
+    opened.push(() => scaling?.close());
 
     const lookup: SubmissionLookup = new SubmissionLookup({
       get: (id) => ledger.get(id),
@@ -88,17 +91,26 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const monitor = new Monitor({
       settings: monitorSettings(config, upstreams),
       ledger,
-      engine,
+      engine: scaling?.engine ?? local,
       clock,
       random,
       listener,
     });
-    monitor.start();
-    opened.push(() => monitor.stop(leftMs()));
+    let isStopping = false;
+    if (scaling) void scaling.alone.then(() => isStopping || monitor.start());
+    else monitor.start();
+    opened.push(() => {
+      isStopping = true;
+      return monitor.stop(leftMs());
+    });
     warnOfOrphans(ledger, monitor, log);
 
+    const submissions = submissionsOf({ config, ledger, monitor, clock, refusalOf: notifications.refusalOf });
+    const intake = scaling?.startIntake((body) => submissions.track(body));
+    opened.push(() => intake?.close(leftMs()));
+
     const server = await buildServer({
-      submissions: submissionsOf({ config, ledger, monitor, clock, refusalOf: notifications.refusalOf }),
+      submissions,
       submissionInfo: {
         hasUpstream: (name) => monitor.hasUpstream(name),
         lookUp: (id, upstream) => lookup.lookUp(id, upstream),
@@ -110,7 +122,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
       webhooks: notifications.webhooks,
       deliveries: notifications.deliveries,
       clock,
-      health: () => monitor.health(),
+      health: () => ({ ...monitor.health(), redis: scaling?.health() }),
+      queues: scaling?.queues,
       credentials,
       meaningOf,
       log: log as FastifyBaseLogger,
@@ -152,14 +165,18 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
 function monitorSettings(config: Config, upstreams: [string, Usable][]) {
   const { pacing, breaker, submissions } = config;
-  const pacerOf = ({ budget, timeout_s }: Usable): PacerSettings => ({
-    budget: { requests: budget.requests, perMs: budget.per_s * 1_000, concurrency: budget.concurrency },
+  const pacerOf = (upstream: Usable): PacerSettings => ({
+    budget: {
+      requests: upstream.budget.requests,
+      perMs: upstream.budget.per_s * 1_000,
+      concurrency: upstream.budget.concurrency,
+    },
     breaker: {
       failures: breaker.failures,
       probeMs: breaker.probe_after_s * 1_000,
       maxProbeMs: breaker.max_probe_s * 1_000,
     },
-    leaseMs: timeout_s * 1_000 * 2 + 10_000,
+    leaseMs: leaseMsOf(upstream),
     recheckMs: submissions.recheck_after_s * 1_000,
   });
   return {

@@ -166,9 +166,27 @@ const settingsSchema = z.strictObject({
       url: z
         .url({ protocol: /^rediss?$/, error: 'a redis:// or rediss:// address' })
         .optional()
-        .describe('A Redis; every event then becomes a job of its BullMQ queue dawatch-events'),
+        .describe(
+          'A Redis, for BullMQ: workers ask the upstream, dawatch-submissions takes submissions, and every event becomes a job of dawatch-events',
+        ),
+      prefix: z
+        .string()
+        .regex(/^[\w.{}-]{1,64}$/, 'letters, digits and _ . - { }, at most 64 of them')
+        .default('bull')
+        .describe('How the keys of those queues begin; producers, consumers and workers set the same'),
     })
     .prefault({}),
+  worker: z
+    .strictObject({
+      name: z
+        .string()
+        .regex(/^[\w.-]{1,100}$/, 'letters, digits and _ . -, at most 100 of them')
+        .optional()
+        .describe('How it is shown, unlike any other; without one, made of its host and process'),
+      concurrency: z.number().int().min(1).max(1_000).default(100).describe('At most so many batches at once'),
+    })
+    .prefault({})
+    .describe('Of `dawatch worker`'),
   webhooks: z
     .strictObject({
       allow: z

@@ -16,6 +16,7 @@ import { addTrack } from './track.ts';
 import { addUsers } from './users.ts';
 import { addWait } from './wait.ts';
 import { addWebhooks } from './webhooks.ts';
+import { addWorker } from './worker.ts';
 
 const program = new Command('dawatch')
   .description('Watches data-availability submissions until they are final, keeps their history, and tells you.')
@@ -30,6 +31,7 @@ const program = new Command('dawatch')
 for (const add of [
   addDemo,
   addServe,
+  addWorker,
   addSandbox,
   addTrack,
   addStatus,

@@ -13,6 +13,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route whose credential is the bearer, for the upstream to judge. */
     forwardsBearer?: boolean;
+    /** A route that browsers open: the secret may also come as the password of HTTP Basic. */
+    acceptsBasic?: boolean;
   }
 }
 
@@ -28,10 +30,18 @@ export function identify(request: FastifyRequest, credentials: Credentials): Ide
 
 /** The same of its bearer, whatever else it shows. */
 export function identifyBearer(request: FastifyRequest, credentials: Credentials): Identity | undefined {
-  const secret = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  const authorization = request.headers.authorization ?? '';
+  const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1] ?? passwordOf(request, authorization);
   if (secret === undefined) return undefined;
   request.bearer ??= identityOf(secret, credentials);
   return request.bearer;
+}
+
+function passwordOf(request: FastifyRequest, authorization: string): string | undefined {
+  if (request.routeOptions.config?.acceptsBasic !== true) return undefined;
+  const encoded = /^Basic +(\S+) *$/i.exec(authorization)?.[1];
+  const pair = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString();
+  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : undefined;
 }
 
 function identityOf(secret: string, credentials: Credentials): Identity {
@@ -41,12 +51,13 @@ function identityOf(secret: string, credentials: Credentials): Identity {
 
 /**
  * A request hook: lets pass who shows a known secret, as `x-api-key` or bearer, of one of these roles. Nobody learns from
- * the answer whether a secret was ever known.
+ * the answer whether a secret was ever known. `challenge`: how it is to be shown, where that is not as a bearer.
  */
-export function requireRole(credentials: Credentials, roles: readonly Role[]) {
+export function requireRole(credentials: Credentials, roles: readonly Role[], challenge?: string) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const caller = identify(request, credentials)?.caller;
-    if (!caller) return sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer');
+    if (!caller)
+      return sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
     if (!roles.includes(caller.role))
       return sendProblem(reply, {
         status: 403,
@@ -57,8 +68,12 @@ export function requireRole(credentials: Credentials, roles: readonly Role[]) {
   };
 }
 
-export function sendUnauthenticated(reply: FastifyReply, detail: string): FastifyReply {
-  reply.header('www-authenticate', 'Bearer realm="dawatch"');
+export function sendUnauthenticated(
+  reply: FastifyReply,
+  detail: string,
+  challenge = 'Bearer realm="dawatch"',
+): FastifyReply {
+  reply.header('www-authenticate', challenge);
   return sendProblem(reply, { status: 401, detail });
 }
 

@@ -8,7 +8,7 @@ const readinessSchema = z
   .object({
     status: z
       .enum(['ok', 'degraded', 'unavailable'])
-      .describe('degraded: submissions are taken, but an upstream does not answer'),
+      .describe('degraded: submissions are taken, but an upstream or Redis does not answer'),
     ledger: z.enum(['ok', 'not_writable']),
     upstreams: z.record(
       z.string(),
@@ -18,6 +18,26 @@ const readinessSchema = z
         in_flight: z.int().describe('Requests under way'),
       }),
     ),
+    redis: z
+      .object({
+        state: z.enum(['up', 'away']).describe('away: this server asks alone, and events and queued submissions wait'),
+        reason: z
+          .enum(['unreachable', 'not_answering', 'refused'])
+          .nullable()
+          .describe('Why it is away; refused: the password, or a write'),
+        workers: z
+          .array(
+            z.object({
+              name: z.string(),
+              version: z.string(),
+              in_flight: z.int().describe('Requests under way'),
+              concurrency: z.int().describe('Batches that it takes at once'),
+            }),
+          )
+          .describe('Those that are alive; without any, this server asks'),
+      })
+      .optional()
+      .describe('Only where there is a Redis'),
   })
   .describe('Whether submissions can be taken, and what stands in the way')
   .meta({
@@ -68,8 +88,8 @@ export function registerOperations(instance: FastifyInstance, deps: { health: ()
       },
     },
     async (_request, reply) => {
-      const { ledgerWritable, upstreams } = deps.health();
-      const allUp = upstreams.every(({ state }) => state === 'closed');
+      const { ledgerWritable, upstreams, redis } = deps.health();
+      const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'away';
       return reply.code(ledgerWritable ? 200 : 503).send({
         status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
         ledger: ledgerWritable ? 'ok' : 'not_writable',
@@ -79,6 +99,7 @@ export function registerOperations(instance: FastifyInstance, deps: { health: ()
             { state, tracked, in_flight: inFlight },
           ]),
         ),
+        ...(redis && { redis: { ...redis, workers: [...redis.workers] } }),
       });
     },
   );

@@ -91,7 +91,18 @@ export type Caller = {
 /** Whose secret this is, by its SHA-256; undefined: nobody's, or revoked. */
 export type Credentials = (hash: Buffer) => Caller | undefined;
 
-export type Health = { ledgerWritable: boolean; upstreams: UpstreamHealth[] };
+export type Health = {
+  ledgerWritable: boolean;
+  upstreams: UpstreamHealth[];
+  /** Undefined: there is none. */
+  redis?:
+    | {
+        state: 'up' | 'away';
+        reason: 'unreachable' | 'not_answering' | 'refused' | null;
+        workers: readonly { name: string; version: string; in_flight: number; concurrency: number }[];
+      }
+    | undefined;
+};
 
 /** What an error of the house means to a client; undefined: nothing it should know. */
 export type ErrorMeaning = (error: unknown) => { status: 503 | 507; detail: string; retryAfterS: number } | undefined;

@@ -24,6 +24,7 @@ import type {
   Webhooks,
 } from './ports.ts';
 import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
+import type { Queues } from './queues.ts';
 import { addSecurityHeaders, SECURITY_HEADERS } from './security-headers.ts';
 import { registerSubmissionInfo } from './submission-info.ts';
 import { registerSubmissions } from './submissions.ts';
@@ -41,6 +42,8 @@ export type HttpDeps = {
   deliveries: Deliveries;
   isOwnToken: (secret: string) => boolean;
   health: () => Health;
+  /** Undefined: there are none. */
+  queues?: Queues | undefined;
   credentials: Credentials;
   meaningOf: ErrorMeaning;
   log: FastifyBaseLogger;
@@ -102,6 +105,12 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
   });
+  const { queues } = deps;
+  if (queues) {
+    // What the board brings along would make every start slower, also where there is no Redis.
+    const { registerQueues } = await import('./queues.ts');
+    await app.register(async (board) => registerQueues(board, { ...deps, queues }));
+  }
   return app;
 }
 

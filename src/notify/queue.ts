@@ -7,7 +7,11 @@ import { failed } from './chat.ts';
 
 export const EVENTS_QUEUE = 'dawatch-events';
 
-export type QueueOptions = { redisUrl: string };
+export type QueueOptions = {
+  redisUrl: string;
+  /** Of every key of the queue; BullMQ's own if absent. */
+  prefix?: string;
+};
 
 /** More jobs than this waiting: nobody takes them, and Redis keeps them in memory. */
 const MAX_WAITING = 100_000;
@@ -23,7 +27,7 @@ const RETENTION = {
 };
 
 /** Jobs of a BullMQ queue: the name is the event's type, the data its body, the id its id. */
-export function createQueueChannel({ redisUrl }: QueueOptions): Channel {
+export function createQueueChannel({ redisUrl, prefix = 'bull' }: QueueOptions): Channel {
   const redis = new Redis(redisUrl, {
     // What can't be sent at once fails: the ledger keeps it, and a second queue in memory would be without end.
     enableOfflineQueue: false,
@@ -36,7 +40,7 @@ export function createQueueChannel({ redisUrl }: QueueOptions): Channel {
   // What is wrong shows at the next attempt; without listeners both would write it to the console.
   redis.on('error', () => undefined);
   // With the version check, Redis going away while it runs would leave a queue that never works again.
-  const queue = new Queue<EventBody>(EVENTS_QUEUE, { connection: redis, skipVersionCheck: true });
+  const queue = new Queue<EventBody>(EVENTS_QUEUE, { connection: redis, prefix, skipVersionCheck: true });
   queue.on('error', () => undefined);
 
   let closing: Promise<void> | undefined;

@@ -25,8 +25,8 @@ export function createChannels(deps: { config: Config; version: string; now: () 
   const channels = new Map(
     Object.entries(config.channels).map(([name, channel]) => [name, createChannel(channel, http.post)]),
   );
-  const { url } = config.redis;
-  if (url !== undefined) channels.set(QUEUE_CHANNEL, createQueueChannel({ redisUrl: url }));
+  const { url, prefix } = config.redis;
+  if (url !== undefined) channels.set(QUEUE_CHANNEL, createQueueChannel({ redisUrl: url, prefix }));
   const close = async () => {
     await Promise.all([http.close(), ...[...channels.values()].map((channel) => channel.close())]);
   };

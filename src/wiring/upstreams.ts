@@ -20,12 +20,21 @@ export function usableUpstreams(config: Config): [string, Usable][] {
   return usable;
 }
 
+export function timeoutMsOf({ timeout_s }: Usable): number {
+  return timeout_s * 1_000;
+}
+
+/** How long an answer is waited for, wherever it comes from: a request, what it waits before, and its way back. */
+export function leaseMsOf(upstream: Usable): number {
+  return timeoutMsOf(upstream) * 2 + 10_000;
+}
+
 export function createClient(upstream: Usable, clock: Clock): UpstreamClient {
   return new UpstreamClient({
     url: upstream.url,
     apiKey: upstream.api_key,
     connections: upstream.budget.concurrency,
-    timeoutMs: upstream.timeout_s * 1_000,
+    timeoutMs: timeoutMsOf(upstream),
     now: () => clock.now(),
   });
 }

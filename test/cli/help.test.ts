@@ -7,6 +7,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 const COMMANDS = [
   'demo',
   'serve',
+  'worker',
   'sandbox',
   'track',
   'status',

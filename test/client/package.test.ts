@@ -19,6 +19,10 @@ import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const EXAMPLES = join(ROOT, 'docs/examples');
+/** Those of the client package. */
+const NAMES = readdirSync(EXAMPLES).filter((name) =>
+  readFileSync(join(EXAMPLES, name), 'utf8').includes("'dawatch/client'"),
+);
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 
 /** A folder of somebody who installed dawatch, and copied the examples. */
@@ -31,7 +35,7 @@ beforeAll(() => {
   mkdirSync(installed, { recursive: true });
   execFileSync(TSC, ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(installed, 'dist/client')]);
   copyFileSync(join(ROOT, 'package.json'), join(installed, 'package.json'));
-  for (const name of readdirSync(EXAMPLES)) copyFileSync(join(EXAMPLES, name), join(folder, name));
+  for (const name of NAMES) copyFileSync(join(EXAMPLES, name), join(folder, name));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -49,7 +53,7 @@ function start(example: string, args: string[], env: Record<string, string>) {
   return child;
 }
 
-it.each(readdirSync(EXAMPLES))('docs/client.md shows %s as it is', (name) => {
+it.each(NAMES)('docs/client.md shows %s as it is', (name) => {
   const code = readFileSync(join(EXAMPLES, name), 'utf8').split('\n').slice(1).join('\n');
   expect(readFileSync(join(ROOT, 'docs/client.md'), 'utf8')).toContain(`\`\`\`js\n${code}\`\`\``);
 });

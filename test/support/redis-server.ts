@@ -13,12 +13,20 @@ export type RedisServer = {
   /** It holds its connections open and says nothing, until it resumes. */
   pause(): void;
   resume(): void;
-  /** As a crash: nothing is kept. */
+  /** As a crash. */
   kill(): Promise<void>;
-  /** On the same port, and empty. */
+  /** On the same port; empty, unless it keeps an append-only file. */
   restart(): Promise<void>;
   /** Idempotent. */
   close(): Promise<void>;
+};
+
+type RedisOptions = {
+  password?: string;
+  /** Whether it writes an append-only file, and so keeps its data through a crash. */
+  keeps?: boolean;
+  /** Beside its own, as on its command line. */
+  settings?: Record<string, string>;
 };
 
 const TRIES = 5;
@@ -35,21 +43,22 @@ export function isRedisMissing(): boolean {
 }
 
 /** A redis-server of this test's own, gone when the test ends. */
-export async function redisForTest(options: { password?: string } = {}): Promise<RedisServer> {
+export async function redisForTest(options: RedisOptions = {}): Promise<RedisServer> {
   const server = await startRedis(options);
   onTestFinished(() => server.close());
   return server;
 }
 
-/** A redis-server on a free port that keeps nothing on disk. Who starts it closes it. */
-async function startRedis({ password }: { password?: string } = {}): Promise<RedisServer> {
+/** A redis-server on a free port. Who starts it closes it. */
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const { password } = options;
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-redis-'));
   let port = 0;
   let child: ChildProcess | undefined;
   // Between asking for a free port and using it somebody else may take it.
   for (let tried = 1; child === undefined; tried += 1) {
     port = await freePort();
-    child = await run(port, folder, password).catch((error: unknown) => {
+    child = await run(port, folder, options).catch((error: unknown) => {
       if (tried < TRIES && error instanceof PortTakenError) return undefined;
       rmSync(folder, { recursive: true, force: true });
       throw error;
@@ -65,7 +74,7 @@ async function startRedis({ password }: { password?: string } = {}): Promise<Red
     kill,
     async restart() {
       await kill();
-      running = await run(port, folder, password);
+      running = await run(port, folder, options);
     },
     async close() {
       await kill();
@@ -79,8 +88,10 @@ class PortTakenError extends Error {
 }
 
 /** Resolves once it answers. */
-async function run(port: number, folder: string, password: string | undefined): Promise<ChildProcess> {
-  const settings = { port, bind: '127.0.0.1', save: '', appendonly: 'no', dir: folder, ...secured(password) };
+async function run(port: number, folder: string, options: RedisOptions): Promise<ChildProcess> {
+  const { password, keeps = false, settings: more = {} } = options;
+  const kept = { save: '', appendonly: keeps ? 'yes' : 'no', dir: folder };
+  const settings = { port, bind: '127.0.0.1', ...kept, ...secured(password), ...more };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let said = '';

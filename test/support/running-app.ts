@@ -65,7 +65,7 @@ export function openApp(setting: AppSetting): Promise<App> {
       webhooks: { ...config.webhooks, ...setting.webhooks },
       channels: setting.channels ?? {},
       routes: setting.routes ?? [],
-      redis: { url: setting.redisUrl },
+      redis: { ...config.redis, url: setting.redisUrl },
       alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: NOWHERE } }),
       pacing: { min_interval_s: 0.02, max_interval_s: 0.1 },

@@ -1,0 +1,91 @@
+import { Queue } from 'bullmq';
+import type { Config } from '../config-schema.ts';
+import { untilAlone } from '../engines/alone.ts';
+import { BullmqEngine } from '../engines/bullmq.ts';
+import { Intake, SUBMISSIONS_QUEUE } from '../engines/intake.ts';
+import { type RedisHealth, RedisLink } from '../engines/redis-link.ts';
+import type { Submissions } from '../http/ports.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Log } from '../log.ts';
+import type { Clock, PollEngine } from '../monitor/ports.ts';
+import { EVENTS_QUEUE } from '../notify/queue.ts';
+import { logIntake, logPolls, logRedis } from '../redis-log.ts';
+import { leaseMsOf, timeoutMsOf, type Usable } from './upstreams.ts';
+
+/** What a server with a Redis has besides. */
+export type Scaling = {
+  engine: PollEngine;
+  /**
+   * Until then the engine must not be asked: workers may still do what an earlier life of this server handed out. Resolves
+   * when this is closed, too.
+   */
+  alone: Promise<void>;
+  health(): RedisHealth;
+  /** For whoever looks into them. */
+  queues: { polls: Queue; others: Queue[] };
+  startIntake(track: Submissions['track']): { close(limitMs: number): Promise<void> };
+  close(): Promise<void>;
+};
+
+/** Undefined: there is no Redis, and this process does everything itself. */
+export function startScaling(deps: {
+  config: Config;
+  upstreams: readonly [string, Usable][];
+  ledger: Ledger;
+  local: PollEngine;
+  clock: Clock;
+  log: Log;
+}): Scaling | undefined {
+  const { config, upstreams, ledger, local, clock, log } = deps;
+  const { url, prefix } = config.redis;
+  if (url === undefined) return undefined;
+  const redis = { url, prefix };
+  const link = new RedisLink({ redis, clock, onEvent: logRedis(log) });
+  const usable = new Map(upstreams);
+  const of = (name: string, measure: (upstream: Usable) => number) => {
+    const upstream = usable.get(name);
+    if (!upstream) throw new Error(`no upstream is named ${name}`);
+    return measure(upstream);
+  };
+  const engine = new BullmqEngine({
+    redis,
+    link,
+    local,
+    clock,
+    leaseMsOf: (name) => of(name, leaseMsOf),
+    timeoutMsOf: (name) => of(name, timeoutMsOf),
+    onEvent: logPolls(log),
+  });
+  const now = clock.now();
+  const leasesLastMs = upstreams.map(([name, upstream]) => {
+    const { askedUntil } = ledger.upstream(name);
+    return askedUntil === null ? 0 : Math.min(askedUntil, now) + leaseMsOf(upstream) - now;
+  });
+  const longestMs = Math.max(0, ...leasesLastMs);
+  if (longestMs > 0) log.info({ at_most_ms: longestMs }, 'polls.held');
+  const closing = new AbortController();
+  const open = (name: string) => {
+    const queue = new Queue(name, { prefix, connection: link.redis, skipVersionCheck: true, skipMetasUpdate: true });
+    return queue.on('error', () => undefined);
+  };
+  const others = [open(SUBMISSIONS_QUEUE), open(EVENTS_QUEUE)];
+  return {
+    engine,
+    alone: untilAlone({
+      queue: engine.queue,
+      link,
+      clock,
+      leasesLastMs: longestMs,
+      timeoutMs: Math.max(...upstreams.map(([, upstream]) => timeoutMsOf(upstream))),
+      signal: closing.signal,
+    }),
+    health: () => link.health,
+    queues: { polls: engine.queue, others },
+    startIntake: (track) => new Intake({ redis, track, ...logIntake(log) }),
+    async close() {
+      closing.abort();
+      await engine.close();
+      await link.close();
+    },
+  };
+}

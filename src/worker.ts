@@ -1,0 +1,53 @@
+import type { Config } from './config-schema.ts';
+import { PollWorker } from './engines/poll-worker.ts';
+import type { Log } from './log.ts';
+import type { Clock } from './monitor/ports.ts';
+import { logWorker } from './redis-log.ts';
+import { StartError } from './start-error.ts';
+import { clientOf, createClient, timeoutMsOf, usableUpstreams } from './wiring/upstreams.ts';
+
+/** The wiring of `dawatch worker`: a pair of hands for the server at the same Redis. Throws StartError. */
+export function startWorker(deps: {
+  config: Config;
+  log: Log;
+  clock: Clock;
+  version: string;
+  /** Where the settings have none. */
+  name: string;
+}): { close(): Promise<void> } {
+  const { config, log, clock, version } = deps;
+  const { url, prefix } = config.redis;
+  if (url === undefined)
+    throw new StartError(
+      'a worker needs the Redis of its server: give its address as DAWATCH_REDIS_URL, or as redis.url',
+    );
+  const upstreams = new Map(usableUpstreams(config));
+  const clients = new Map([...upstreams].map(([name, upstream]) => [name, createClient(upstream, clock)]));
+  const name = config.worker.name ?? deps.name;
+  const worker = new PollWorker({
+    redis: { url, prefix },
+    name,
+    version,
+    concurrency: config.worker.concurrency,
+    clock,
+    ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
+    timeoutMsOf: (upstreamName) => {
+      const upstream = upstreams.get(upstreamName);
+      return upstream && timeoutMsOf(upstream);
+    },
+    onEvent: logWorker(log),
+  });
+  log.info({ worker: name, upstreams: [...upstreams.keys()], version }, 'worker.started');
+  let closing: Promise<void> | undefined;
+  async function close(): Promise<void> {
+    await worker.close(config.server.shutdown_s * 1_000);
+    await Promise.all([...clients.values()].map((client) => client.close()));
+    log.info('worker.stopped');
+  }
+  return {
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}

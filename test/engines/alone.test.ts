@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { Worker } from 'bullmq';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { untilAlone } from '../../src/engines/alone.ts';
+import { Epoch } from '../../src/engines/epoch.ts';
+import { POLLS_QUEUE } from '../../src/engines/poll-job.ts';
+import { lookInto, openEngine, openQueue } from '../support/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis-server.ts';
+
+const LONG = 60_000;
+
+/** A server that starts; it says when it is alone. */
+function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG } = {}) {
+  const { engine, link, isUp } = openEngine(redis);
+  const state = { isAlone: false };
+  const closing = new AbortController();
+  onTestFinished(() => closing.abort());
+  const { signal } = closing;
+  const alone = untilAlone({ queue: engine.queue, link, clock: systemClock, leasesLastMs, timeoutMs, signal });
+  void alone.then(() => {
+    state.isAlone = true;
+  });
+  return { state, alone, isUp };
+}
+
+/** As the server before it did. */
+async function beginEpoch(redis: RedisServer): Promise<void> {
+  const epochs = new Epoch(lookInto(redis), { prefix: 'bull' });
+  await epochs.begin((await epochs.look()).runId);
+}
+
+/** What the server before it handed out, one job waiting and one in the hands of a worker. */
+async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
+  const queue = openQueue(redis);
+  await beginEpoch(redis);
+  const [seconds] = await lookInto(redis).time();
+  const data = {
+    upstream: 'default',
+    submission_ids: ['a'],
+    epoch: 'an earlier one',
+    expires_at: Number(seconds) * 1_000 + expiresInMs,
+    timeout_ms: 1_000,
+  };
+  const hands = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
+  hands.on('error', () => undefined);
+  onTestFinished(() => hands.close());
+  await queue.add('poll', data, { jobId: `j-${randomUUID()}` });
+  const job = await hands.getNextJob('token');
+  await queue.add('poll', data, { jobId: `j-${randomUUID()}` });
+  return { queue, end: () => job?.moveToCompleted({ answers: [] }, 'token', false) };
+}
+
+describe.skipIf(isRedisMissing())('a server that starts, with Redis', () => {
+  it('waits for what an earlier life handed out and workers still do; what waits is taken away', async () => {
+    const redis = await redisForTest();
+    const { queue, end } = await leaveBehind(redis);
+    const { state, alone, isUp } = start(redis);
+    await isUp();
+    await vi.waitFor(async () => expect(await queue.getWaitingCount()).toBe(0), 5_000);
+    expect(state.isAlone).toBe(false);
+    await end();
+    await alone;
+  });
+
+  it('waits no longer than a request can take', async () => {
+    const redis = await redisForTest();
+    await leaveBehind(redis);
+    await start(redis, { timeoutMs: 200 }).alone;
+  });
+
+  it('does not wait for what is expired', async () => {
+    const redis = await redisForTest();
+    await leaveBehind(redis, -1_000);
+    await start(redis).alone;
+  });
+
+  it('is alone at once if nothing is under way', async () => {
+    const redis = await redisForTest();
+    await beginEpoch(redis);
+    await start(redis).alone;
+  });
+
+  it.each(['was emptied', 'was restarted'])(
+    'a Redis that %s does not know what is under way: it waits for as long as a request can take',
+    async (how) => {
+      const redis = await redisForTest({ keeps: true });
+      await beginEpoch(redis);
+      if (how === 'was emptied') await lookInto(redis).flushall();
+      else await redis.restart();
+      const { state, alone, isUp } = start(redis, { timeoutMs: 1_000 });
+      await isUp();
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      expect(state.isAlone).toBe(false);
+      await alone;
+    },
+  );
+
+  it('waits for Redis while it is away', async () => {
+    const redis = await redisForTest();
+    await redis.kill();
+    const { state, alone } = start(redis, { timeoutMs: 100 });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(state.isAlone).toBe(false);
+    await redis.restart();
+    await alone;
+  });
+});
+
+it('without Redis it waits for the end of the leases that an earlier life may have given', async () => {
+  await start({ url: 'redis://127.0.0.1:1' }, { leasesLastMs: 300 }).alone;
+});
+
+it('a server without an earlier life waits for nothing', async () => {
+  await start({ url: 'redis://127.0.0.1:1' }, { leasesLastMs: 0 }).alone;
+});

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { type Job, Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { BullmqEngine, type EngineEvent } from '../../src/engines/bullmq.ts';
+import { type AskUpstream, createLocalEngine } from '../../src/engines/local.ts';
+import { POLLS_QUEUE } from '../../src/engines/poll-job.ts';
+import { PollWorker, type PollWorkerEvent } from '../../src/engines/poll-worker.ts';
+import { type LinkEvent, RedisLink } from '../../src/engines/redis-link.ts';
+import { WorkerRegister } from '../../src/engines/worker-register.ts';
+import type { Answer } from '../../src/monitor/classify.ts';
+import type { PollEngine } from '../../src/monitor/ports.ts';
+import type { RedisServer } from './redis-server.ts';
+
+export const PENDING: Answer = {
+  kind: 'response',
+  httpStatus: 200,
+  retryAfter: null,
+  date: null,
+  body: '{"state":"Pending","error":null,"data":null}',
+};
+
+/** A server's half, gone when the test ends. */
+export function openEngine(
+  redis: Pick<RedisServer, 'url'>,
+  setting: { local?: PollEngine | AskUpstream; leaseMs?: number; timeoutMs?: number; prefix?: string } = {},
+) {
+  const { local = async () => PENDING, leaseMs = 5_000, timeoutMs = 1_000, prefix = 'bull' } = setting;
+  const events: (LinkEvent | EngineEvent)[] = [];
+  const settings = { url: redis.url, prefix };
+  const onEvent = (event: LinkEvent | EngineEvent) => void events.push(event);
+  const link = new RedisLink({ redis: settings, clock: systemClock, onEvent });
+  const engine = new BullmqEngine({
+    redis: settings,
+    link,
+    local: typeof local === 'function' ? createLocalEngine({ ask: local, clock: systemClock }) : local,
+    clock: systemClock,
+    leaseMsOf: () => leaseMs,
+    timeoutMsOf: () => timeoutMs,
+    onEvent,
+  });
+  const close = async () => {
+    await engine.close();
+    await link.close();
+  };
+  onTestFinished(close);
+  return {
+    engine,
+    link,
+    events,
+    close,
+    /** So many workers are alive and will get the next batch. */
+    sees: (workers: number) =>
+      vi.waitFor(() => {
+        if (link.usable?.workers.length !== workers || !engine.isReading) throw new Error('not yet');
+      }, 10_000),
+    isUp: () => vi.waitUntil(() => link.health.state === 'up', 15_000),
+    isAway: () => vi.waitUntil(() => link.health.state === 'away', 15_000),
+  };
+}
+
+/** A worker's half, in this process. */
+export function openWorker(
+  redis: Pick<RedisServer, 'url'>,
+  setting: { ask?: AskUpstream; name?: string; timeoutMs?: number; upstreams?: string[]; prefix?: string } = {},
+) {
+  const { ask = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'], prefix = 'bull' } = setting;
+  const asked: string[] = [];
+  const events: PollWorkerEvent[] = [];
+  const worker = new PollWorker({
+    redis: { url: redis.url, prefix },
+    name: setting.name ?? `worker-${randomUUID()}`,
+    version: '0.0.0-test',
+    concurrency: 16,
+    clock: systemClock,
+    ask: (upstream, submissionId) => {
+      asked.push(submissionId);
+      return ask(upstream, submissionId);
+    },
+    timeoutMsOf: (upstream) => (upstreams.includes(upstream) ? timeoutMs : undefined),
+    onEvent: (event) => events.push(event),
+  });
+  const close = (limitMs = 2_000) => worker.close(limitMs);
+  onTestFinished(() => close());
+  return { worker, asked, events, close };
+}
+
+/** A worker that does as it likes with a job; announced as one for as long as a test takes. */
+export async function openOddWorker(
+  redis: Pick<RedisServer, 'url'>,
+  process: (job: Job) => Promise<unknown>,
+  name = 'odd',
+) {
+  const { url } = redis;
+  const register = new WorkerRegister(lookInto(redis), { prefix: 'bull' });
+  const announce = () => register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 });
+  await announce();
+  const timer = setInterval(() => void announce().catch(() => undefined), 1_000);
+  const worker = new Worker(POLLS_QUEUE, process, { connection: { url }, maxStalledCount: 0, concurrency: 10 });
+  worker.on('error', () => undefined);
+  onTestFinished(async () => {
+    clearInterval(timer);
+    await worker.close(true);
+  });
+  return worker;
+}
+
+/** Beside all of them, to look at Redis and to meddle with it. */
+export function lookInto({ url }: Pick<RedisServer, 'url'>): Redis {
+  const redis = new Redis(url);
+  redis.on('error', () => undefined);
+  onTestFinished(() => redis.disconnect());
+  return redis;
+}
+
+export function openQueue({ url }: Pick<RedisServer, 'url'>, name = POLLS_QUEUE): Queue {
+  const queue = new Queue(name, { connection: { url } });
+  queue.on('error', () => undefined);
+  onTestFinished(() => queue.close());
+  return queue;
+}

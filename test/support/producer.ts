@@ -1,0 +1,49 @@
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { onTestFinished } from 'vitest';
+import { sleep } from './killable-server.ts';
+
+const LOOK_MS = 200;
+
+/**
+ * A careful backend with nothing but BullMQ: enqueues, looks until the job is done, and enqueues again what is gone from
+ * Redis or could not be sent. Who is told "done" may forget the ids.
+ */
+export function openProducer({ url }: { url: string }) {
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: 2_000,
+    retryStrategy: () => 200,
+  });
+  redis.on('error', () => undefined);
+  const queue = new Queue('dawatch-submissions', { connection: redis, skipVersionCheck: true });
+  queue.on('error', () => undefined);
+  onTestFinished(async () => {
+    await queue.close();
+    redis.disconnect();
+  });
+  return {
+    async enqueue(
+      submissionIds: string[],
+      signal: AbortSignal,
+    ): Promise<{ accepted: number; already_tracked: number }> {
+      let jobId: string | undefined;
+      for (;;) {
+        signal.throwIfAborted();
+        try {
+          jobId ??= (await queue.add('track', { submission_ids: submissionIds })).id;
+          const job = await queue.getJob(jobId ?? '');
+          if (!job) jobId = undefined;
+          else if (job.failedReason) throw new RefusedError(job.failedReason);
+          else if (job.returnvalue) return job.returnvalue;
+        } catch (error) {
+          if (error instanceof RefusedError) throw error;
+        }
+        await sleep(LOOK_MS);
+      }
+    },
+  };
+}
+
+class RefusedError extends Error {}
