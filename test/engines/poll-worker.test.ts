@@ -154,7 +154,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(await server.look.smembers('bull:dawatch-workers:names')).toEqual([]);
   });
 
-  it('ends what it began when it is stopped, and leaves the rest to others', async () => {
+  it('ends what it began when it is stopped, and begins nothing more', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const { ask, begun, answer } = holding();
@@ -167,8 +167,11 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await closing;
     expect((await server.ended(under)).returnvalue.answers).toHaveLength(1);
     const second = openWorker(redis);
-    expect((await server.ended(next)).returnvalue.answers).toHaveLength(1);
-    expect([first.asked, second.asked]).toEqual([['a'], ['b']]);
+    // The one that stops may have been given it already: then it gives it back unasked.
+    const { answers, not_asked } = (await server.ended(next)).returnvalue;
+    if (answers.length === 0) expect(not_asked).toBe('drained');
+    expect(first.asked).toEqual(['a']);
+    expect(second.asked).toEqual(answers.length === 1 ? ['b'] : []);
   });
 
   it('is stopped within its time, though a request hangs', async () => {
