@@ -5,12 +5,12 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../src/sandbox/server.ts';
 import { isRedisMissing, redisForTest } from './support/redis-server.ts';
-import { openApp } from './support/running-app.ts';
+import { API_KEY, openApp } from './support/running-app.ts';
 import { tempFolder } from './support/temp-folder.ts';
 
 const DOCS = join(import.meta.dirname, '../docs');
 
-it.each(['enqueue.mjs', 'enqueue.py'])('docs/queues.md shows %s as it is', (name) => {
+it.each(['enqueue.mjs', 'consume.mjs', 'enqueue.py'])('docs/queues.md shows %s as it is', (name) => {
   const code = readFileSync(join(DOCS, 'examples', name), 'utf8')
     .split('\n')
     .slice(1)
@@ -18,9 +18,9 @@ it.each(['enqueue.mjs', 'enqueue.py'])('docs/queues.md shows %s as it is', (name
   expect(readFileSync(join(DOCS, 'queues.md'), 'utf8')).toContain(`\n${code}\`\`\``);
 });
 
-async function enqueue(url: string, ids: string[]) {
+async function enqueue(url: string, ids: string[], server = '') {
   const child = spawn(process.execPath, [join(DOCS, 'examples/enqueue.mjs'), ...ids], {
-    env: { DAWATCH_REDIS_URL: url },
+    env: { DAWATCH_REDIS_URL: url, DAWATCH_URL: server, DAWATCH_API_KEY: API_KEY },
   });
   onTestFinished(() => void child.kill('SIGKILL'));
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
@@ -36,17 +36,27 @@ describe.skipIf(isRedisMissing())('with Redis, the example of a producer', () =>
     const database = join(tempFolder(), 'ledger.db');
     const app = await openApp({ database, upstreamUrl: sandbox.url, redisUrl: redis.url });
     onTestFinished(() => app.close());
-    return { redis, submit: () => sandbox.model.submit('data', Date.now()) };
+    return { redis, url: app.url, submit: () => sandbox.model.submit('data', Date.now()) };
   }
 
   it('hands over, and waits until all of it is final', async () => {
-    const { redis, submit } = await openWorld();
+    const { redis, url, submit } = await openWorld();
     const ids = [submit(), submit(), submit()];
-    const { stdout, stderr, code } = await enqueue(redis.url, ids);
+    const { stdout, stderr, code } = await enqueue(redis.url, ids, url);
     expect(stderr).toBe('');
     expect(stdout).toContain('tracked { accepted: 3, already_tracked: 0 }');
-    for (const id of ids) expect(stdout).toMatch(new RegExp(`submission.finalized ${id} \\d+`));
+    for (const id of ids) expect(stdout).toMatch(new RegExp(`finalized ${id} \\d+`));
     expect(code).toBe(0);
+  });
+
+  it('waits beside others, and for what is final already', async () => {
+    const { redis, url, submit } = await openWorld();
+    const [a, b] = [submit(), submit()];
+    const both = await Promise.all([enqueue(redis.url, [a], url), enqueue(redis.url, [b], url)]);
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    const again = await enqueue(redis.url, [a], url);
+    expect(again.stdout).toContain('tracked { accepted: 0, already_tracked: 1 }');
+    expect(again.stdout).toContain(`finalized ${a}`);
   });
 
   it('says why it was refused', async () => {

@@ -1,8 +1,10 @@
-// Hands submissions over through Redis and waits until each is final: node enqueue.mjs <submission id> …
-import { Queue, QueueEvents, Worker } from 'bullmq';
+// node enqueue.mjs ID…: hands submissions over through the queue, and waits until all of them are final.
+import { randomUUID } from 'node:crypto';
+import { Queue, QueueEvents } from 'bullmq';
 
 const url = process.env.DAWATCH_REDIS_URL ?? 'redis://127.0.0.1:6379';
-const open = new Set(process.argv.slice(2));
+const server = process.env.DAWATCH_URL ?? 'http://127.0.0.1:8080';
+const ids = process.argv.slice(2);
 
 // While Redis is away, adding fails after one more try: this process must not keep the job in its memory for ever.
 const queue = new Queue('dawatch-submissions', {
@@ -11,38 +13,37 @@ const queue = new Queue('dawatch-submissions', {
 });
 queue.on('error', () => undefined);
 
+// An id of your own: BullMQ's are counted in Redis, and begin anew when it was emptied, with somebody else's job.
+const jobId = `track-${randomUUID()}`;
 let job;
 try {
-  job = await queue.add('track', { submission_ids: [...open], metadata: { example: true } });
+  job = await queue.add('track', { submission_ids: ids, metadata: { example: true } }, { jobId });
 } catch (error) {
   console.error('not enqueued:', error.message);
   process.exit(1);
 }
 
 // Done once it is on the server's disk; rejected with the reason if the data is no good. A server that is away takes it later.
+// Not done within the time, or gone from Redis: enqueue it again, what is tracked already stays as it is.
 const jobs = new QueueEvents('dawatch-submissions', { connection: { url } });
 try {
-  console.log('tracked', await job.waitUntilFinished(jobs));
+  console.log('tracked', await job.waitUntilFinished(jobs, 60_000));
 } catch (error) {
   console.error('refused:', error.message);
   process.exit(1);
 }
+await Promise.all([jobs.close(), queue.close()]);
 
-// Every event is a job, for one of the workers on this queue. It may come twice, with the same id.
-const events = new Worker(
-  'dawatch-events',
-  async ({ data: event }) => {
-    const { submission } = event.data;
-    if (!open.has(submission?.submission_id)) return;
-    console.log(event.type, submission.submission_id, submission.data?.block_number ?? '');
-    if (['tracking', 'pending', 'failing'].includes(submission.status)) return;
-    open.delete(submission.submission_id);
-    if (open.size === 0) done();
-  },
-  { connection: { url } },
-);
-events.on('error', (error) => console.error(error.message));
-
-async function done() {
-  await Promise.all([events.close(), jobs.close(), queue.close()]);
+// Any number of producers may wait so; dawatch-events has one consumer.
+for (const id of ids) {
+  for (;;) {
+    const response = await fetch(`${server}/v1/submissions/${encodeURIComponent(id)}/wait?timeout_s=60`, {
+      headers: { 'x-api-key': process.env.DAWATCH_API_KEY ?? '' },
+    });
+    if (!response.ok) throw new Error(`HTTP ${response.status} from ${server}`);
+    const submission = await response.json();
+    if (['tracking', 'pending', 'failing'].includes(submission.status)) continue;
+    console.log(submission.status, id, submission.data?.block_number ?? '');
+    break;
+  }
 }

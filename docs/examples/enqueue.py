@@ -1,41 +1,37 @@
-# Hands submissions over through Redis and waits until each is final: python enqueue.py <submission id> …
+# python enqueue.py ID…: hands submissions over through the queue. Needs: pip install bullmq
 import asyncio
 import os
 import sys
+import uuid
 
-from bullmq import Queue, Worker
+from bullmq import Queue
 from bullmq.job import Job
 
 URL = os.environ.get("DAWATCH_REDIS_URL", "redis://127.0.0.1:6379")
 
 
-async def main():
-    still_open = set(sys.argv[1:])
-    done = asyncio.Event()
-
-    queue = Queue("dawatch-submissions", {"connection": URL})
-    job_id = (await queue.add("track", {"submission_ids": list(still_open)})).id
+async def track(queue, ids):
+    # An id of your own: BullMQ's are counted in Redis, and begin anew when it was emptied, with somebody else's job.
+    job_id = f"track-{uuid.uuid4()}"
+    await queue.add("track", {"submission_ids": ids}, {"jobId": job_id})
     # Done once it is on the server's disk; failed with the reason if the data is no good.
-    while not (job := await Job.fromId(queue, job_id)) or not job.finishedOn:
+    while True:
+        job = await Job.fromId(queue, job_id)
+        if job is None:
+            return None  # gone from Redis
+        if job.finishedOn:
+            if job.failedReason:
+                sys.exit(f"refused: {job.failedReason}")
+            return job.returnvalue
         await asyncio.sleep(0.5)
-    if job.failedReason:
-        sys.exit(f"refused: {job.failedReason}")
-    print("tracked", job.returnvalue)
 
-    # Every event is a job, for one of the workers on this queue. It may come twice, with the same id.
-    async def take(event_job, _token):
-        submission = event_job.data["data"].get("submission") or {}
-        if submission.get("submission_id") not in still_open:
-            return
-        print(event_job.data["type"], submission["submission_id"])
-        if submission["status"] not in ("tracking", "pending", "failing"):
-            still_open.discard(submission["submission_id"])
-        if not still_open:
-            done.set()
 
-    worker = Worker("dawatch-events", take, {"connection": URL})
-    await done.wait()
-    await worker.close()
+async def main():
+    queue = Queue("dawatch-submissions", {"connection": URL})
+    result = None
+    while result is None:  # what is tracked already stays as it is
+        result = await track(queue, sys.argv[1:])
+    print("tracked", result)
     await queue.close()
 
 

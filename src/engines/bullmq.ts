@@ -37,7 +37,7 @@ const LEASE_MARGIN_MS = 100;
 const DISTRUST_MS = 30_000;
 const CLOSE_WITHIN_MS = 1_000;
 /** Of the stream that answers come back in: Redis keeps it in memory. */
-const MAX_EVENTS = 10_000;
+const MAX_EVENTS = 2_000;
 /** For whoever looks into the queue; nothing is read from a job that is done. */
 const RETENTION = { removeOnComplete: { age: 600, count: 100 }, removeOnFail: { age: 86_400, count: 1_000 } };
 

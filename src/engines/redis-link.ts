@@ -145,6 +145,7 @@ export class RedisLink {
     this.#redisMs = redisMs;
     if (this.#state !== 'up') this.#onEvent({ kind: 'up', workers: workers.length });
     this.#state = 'up';
+    this.#detail = null;
     if (!isOurs) {
       const begun = { sinceMs, goesOn: epoch !== undefined && isOfRedis(epoch, runId) };
       for (const listener of this.#epochListeners) listener(begun);
@@ -178,14 +179,20 @@ export class RedisLink {
     for (const worker of this.#workers) if (!seen.has(worker.name)) this.#onEvent({ kind: 'worker_gone', worker });
   }
 
-  #away(reason: AwayReason): void {
+  #away(found: AwayReason): void {
     if (this.#isClosed) return;
+    // With a wrong password it ends the connection itself.
+    const isRefusal = found === 'unreachable' && REFUSALS.test(this.#detail ?? '');
+    const reason = isRefusal ? 'refused' : found;
     const isNews = this.#state !== 'away' || this.#reason !== reason;
     this.#state = 'away';
     this.#reason = reason;
     if (isNews) this.#onEvent({ kind: 'away', reason, detail: this.#detail });
   }
 }
+
+/** How Redis begins an error that is about our credentials. */
+const REFUSALS = /^(?:WRONGPASS|NOAUTH|NOPERM)\b/;
 
 export function isOlder(version: string, than: string): boolean {
   const [a, b] = [version, than].map((text) => text.split('.').map(Number));

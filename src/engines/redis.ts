@@ -11,6 +11,11 @@ const CONNECT_TIMEOUT_MS = 3_000;
 /** A connection that waits for jobs says nothing by itself; one that is gone must be noticed. */
 const KEEP_ALIVE_MS = 10_000;
 const COMMAND_TIMEOUT_MS = 5_000;
+/**
+ * A command without a byte in answer for so long means that the connection is dead, whatever the system says: a host that lost
+ * its power says nothing, and a new connection may reach its successor. Above the 10 s that BullMQ lets a read wait.
+ */
+const SILENCE_MS = { commands: 8_000, loops: 25_000 };
 const MAX_RECONNECT_DELAY_MS = 5_000;
 
 const COMMON = {
@@ -20,6 +25,8 @@ const COMMON = {
   // What was the primary until a failover refuses to write: the name leads to another one by now.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   keepAlive: KEEP_ALIVE_MS,
+  // Until what is left of an ended connection is given up: nothing waits for it.
+  disconnectTimeout: 100,
 } satisfies RedisOptions;
 
 /** For commands: what can't be sent now fails now, and no answer within 5 s is none. */
@@ -30,6 +37,7 @@ export function openRedis(url: string): Redis {
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SILENCE_MS.commands,
   });
   // What is wrong shows at the next command; without a listener it would go to the console.
   redis.on('error', () => undefined);
@@ -52,7 +60,7 @@ export function openLoopConnection(url: string): LoopConnection {
     opened.push(redis);
     return redis;
   };
-  const redis = keep(new Redis(url, { ...COMMON, maxRetriesPerRequest: null }));
+  const redis = keep(new Redis(url, { ...COMMON, maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops }));
   return {
     redis,
     disconnect() {

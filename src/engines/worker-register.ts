@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { RedisSettings } from './redis.ts';
+import { becomesReady, end, openRedis, type RedisSettings } from './redis.ts';
 
 const workerSchema = z.object({
   name: z.string().min(1).max(200),
@@ -14,6 +14,7 @@ export type WorkerSeen = z.output<typeof workerSchema>;
 /** Announced so often, and forgotten after so long without. */
 export const ANNOUNCE_MS = 1_000;
 const FORGOTTEN_AFTER_MS = 5_000;
+const LOOK_WITHIN_MS = 2_000;
 
 /** Which workers are alive: a key of each, which goes by itself, and a set of their names. */
 export class WorkerRegister {
@@ -50,6 +51,19 @@ export class WorkerRegister {
 
   #keyOf(name: string): string {
     return `${this.#names}:${name}`;
+  }
+}
+
+/** Who is alive, for one look; undefined: Redis does not tell. */
+export async function workersSeen(settings: RedisSettings): Promise<WorkerSeen[] | undefined> {
+  const redis = openRedis(settings.url);
+  try {
+    await becomesReady(redis, LOOK_WITHIN_MS);
+    return await new WorkerRegister(redis, settings).list();
+  } catch {
+    return undefined;
+  } finally {
+    end(redis);
   }
 }
 

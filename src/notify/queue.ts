@@ -17,6 +17,7 @@ export type QueueOptions = {
 const MAX_WAITING = 100_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const COMMAND_TIMEOUT_MS = 5_000;
+const SILENCE_MS = 8_000;
 const DAY_S = 86_400;
 const AWAY = 'Redis is not reachable';
 
@@ -34,6 +35,9 @@ export function createQueueChannel({ redisUrl, prefix = 'bull' }: QueueOptions):
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
+    // Without a byte for so long the connection is dead, whatever the system says: a new one may reach another host.
+    socketTimeout: SILENCE_MS,
+    disconnectTimeout: 100,
     commandTimeout: COMMAND_TIMEOUT_MS,
     retryStrategy: (times) => Math.min(times * 100, 2_000),
   });

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { isOlder } from '../../src/engines/redis-link.ts';
 import type { Observation } from '../../src/monitor/classify.ts';
 import { lookInto, openEngine, openWorker, PENDING } from '../support/bullmq-rig.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { deadAddress } from '../support/upstream-server.ts';
 
@@ -121,11 +122,22 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.events.filter(({ kind }) => kind === 'epoch_lost')).toEqual([]);
   });
 
+  it('a connection that dies without a word is given up, for one that works', async () => {
+    const redis = await redisForTest();
+    const proxy = await startCuttingProxy(redis.url);
+    const server = openEngine({ url: proxy.url.replace('http:', 'redis:') });
+    await server.isUp();
+    proxy.silence();
+    await server.isAway();
+    await server.isUp();
+    expect(server.link.usable).toBeDefined();
+  });
+
   it('a wrong password: away, saying so without it', async () => {
     const redis = await redisForTest({ password: 'right-one' });
     const server = openServer({ url: redis.url.replace('right-one', 'wrong-one') });
     await vi.waitFor(() => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/), 10_000);
-    expect(server.link.health.state).toBe('away');
+    await vi.waitFor(() => expect(server.link.health).toMatchObject({ state: 'away', reason: 'refused' }), 10_000);
     expect(JSON.stringify(server.events)).not.toContain('wrong-one');
     expect(await server.poll('a')).toEqual(['a']);
   });

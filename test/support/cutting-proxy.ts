@@ -31,5 +31,17 @@ export async function startCuttingProxy(target: string) {
     server.close();
     await once(server, 'close');
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cut, connections: () => connections };
+  /** As when a host loses its power: what is open carries nothing any more, and nobody says so. New ones work. */
+  const silence = () => {
+    for (const socket of sockets) {
+      socket.unpipe();
+      socket.resume();
+    }
+  };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut,
+    silence,
+    connections: () => connections,
+  };
 }

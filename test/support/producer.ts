@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
@@ -32,8 +33,13 @@ export function openProducer({ url }: { url: string }) {
       for (;;) {
         signal.throwIfAborted();
         try {
-          jobId ??= (await queue.add('track', { submission_ids: submissionIds })).id;
-          const job = await queue.getJob(jobId ?? '');
+          if (jobId === undefined) {
+            // Of our own: BullMQ's ids are counted in Redis, and begin anew when it was emptied.
+            const own = `track-${randomUUID()}`;
+            await queue.add('track', { submission_ids: submissionIds }, { jobId: own });
+            jobId = own;
+          }
+          const job = await queue.getJob(jobId);
           if (!job) jobId = undefined;
           else if (job.failedReason) throw new RefusedError(job.failedReason);
           else if (job.returnvalue) return job.returnvalue;
