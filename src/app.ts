@@ -6,7 +6,7 @@ import { createLocalEngine } from './engines/local.ts';
 import { buildServer } from './http/server.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { type Log, logMonitor } from './log.ts';
-import { backoffByAge } from './monitor/backoff.ts';
+import { cohortPacing } from './monitor/cohort-policy.ts';
 import { SubmissionLookup } from './monitor/lookup.ts';
 import { Monitor, type MonitorListener } from './monitor/monitor.ts';
 import type { PacerSettings } from './monitor/pacer.ts';
@@ -181,7 +181,7 @@ function monitorSettings(config: Config, upstreams: [string, Usable][]) {
   });
   return {
     pacers: new Map(upstreams.map(([name, upstream]) => [name, pacerOf(upstream)])),
-    policy: backoffByAge({
+    policy: cohortPacing({
       minIntervalMs: pacing.min_interval_s * 1_000,
       maxIntervalMs: pacing.max_interval_s * 1_000,
     }),

@@ -242,9 +242,11 @@ const settingsSchema = z.strictObject({
     .prefault({}),
   pacing: z
     .strictObject({
-      min_interval_s: seconds(2, 0.01).describe('Least seconds between two requests about one submission'),
+      min_interval_s: seconds(1, 0.01).describe(
+        'Least seconds between two requests about one submission, while nothing is learned',
+      ),
       max_interval_s: seconds(60, 0.01).describe(
-        'Most seconds between them in the first hour; later up to five times that',
+        'Most seconds between them while it is young; later as long as it has lived, up to five times this',
       ),
     })
     .prefault({})

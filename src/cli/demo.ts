@@ -81,7 +81,7 @@ async function watchStream(demo: {
     },
   });
   // The demo's upstream is faster than life, and so is the asking.
-  const pacing = { min_interval_s: 2 / SPEED, max_interval_s: 60 / SPEED };
+  const pacing = { min_interval_s: 1 / SPEED, max_interval_s: 60 / SPEED };
   const log = createLog({ level: 'silent', format: 'json' }, process.stderr);
   const app = await startApp({
     config: { ...config, pacing },

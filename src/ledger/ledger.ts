@@ -149,7 +149,13 @@ export class Ledger implements MonitorLedger {
     return this.#transactions.run(() => {
       this.#sql.addUpstream.run(name);
       const row = this.#sql.upstream.get(name) as UpstreamRow;
-      return { state: row.state, outSince: row.out_since, outageMs: row.outage_ms, askedUntil: row.asked_until };
+      return {
+        state: row.state,
+        outSince: row.out_since,
+        outageMs: row.outage_ms,
+        askedUntil: row.asked_until,
+        learned: (this.#sql.learned.pluck().get(`pacing:${name}`) as string | undefined) ?? null,
+      };
     });
   }
 
@@ -171,8 +177,11 @@ export class Ledger implements MonitorLedger {
     this.#transactions.run(() => probe(this.#db, now));
   }
 
-  recordAsking(upstream: string, until: number): void {
-    this.#transactions.run(() => this.#sql.asking.run({ upstream, until }));
+  recordAsking(upstream: string, until: number, learned: string | null): void {
+    this.#transactions.run(() => {
+      this.#sql.asking.run({ upstream, until });
+      if (learned !== null) this.#sql.setLearned.run({ key: `pacing:${upstream}`, learned });
+    });
   }
 
   get(submissionId: string): Submission | undefined {
@@ -259,5 +268,10 @@ function prepareStatements(db: Database.Database) {
       'UPDATE upstreams SET state = @state, out_since = @outSince, outage_ms = @outageMs WHERE name = @name',
     ),
     asking: db.prepare('UPDATE upstreams SET asked_until = @until WHERE name = @upstream'),
+    learned: db.prepare('SELECT value FROM meta WHERE key = ?'),
+    setLearned: db.prepare(
+      `-- what the pacer knows about an upstream, to go on with after a restart
+      INSERT INTO meta (key, value) VALUES (@key, @learned) ON CONFLICT DO UPDATE SET value = excluded.value`,
+    ),
   };
 }

@@ -89,6 +89,7 @@ export class Lane {
     this.#outageMs = record.outageMs;
     if (record.outSince !== null) pacer.restoreOutage(record.state, Math.min(record.outSince, now), now);
     if (record.askedUntil !== null) pacer.resumeBudget(record.askedUntil, now);
+    if (record.learned !== null) pacer.recall(record.learned);
     for (const item of ledger.watched(upstream)) pacer.resume(item, now);
     this.#running = true;
     this.wake();
@@ -138,9 +139,9 @@ export class Lane {
   }
 
   #endAsking(): void {
-    const { ledger, upstream, clock, onWriteFailed } = this.#deps;
+    const { ledger, pacer, upstream, clock, onWriteFailed } = this.#deps;
     try {
-      ledger.recordAsking(upstream, clock.now());
+      ledger.recordAsking(upstream, clock.now(), pacer.learned());
     } catch (error) {
       onWriteFailed(error);
     }
@@ -164,7 +165,7 @@ export class Lane {
 
   /**
    * The ledger knows until when this process may be asking, so that the next one knows what of the budget may be spent. It
-   * is written ahead, and again after a write failed: what could not be kept is not asked.
+   * is written ahead, with what the pacer has learned, and again after a write failed: what could not be kept is not asked.
    */
   #mayAsk(now: number): boolean {
     if (now < this.#askedUntil && !this.#writeFailed) return true;
@@ -172,7 +173,7 @@ export class Lane {
     if (pacer.wakeAt() > now && this.#questions.waiting.size === 0) return false;
     try {
       this.#askedUntil = now + ASK_AHEAD_MS;
-      ledger.recordAsking(upstream, this.#askedUntil);
+      ledger.recordAsking(upstream, this.#askedUntil, pacer.learned());
       this.#writeFailed = false;
       return true;
     } catch (error) {

@@ -1,7 +1,7 @@
-import type { PacingPolicy } from './backoff.ts';
 import type { BreakerState } from './breaker.ts';
 import { Lane } from './lane.ts';
 import { Pacer, type PacerSettings } from './pacer.ts';
+import type { PacingDescription, PolicyFactory } from './policy.ts';
 import {
   type Clock,
   LedgerUnavailableError,
@@ -17,7 +17,7 @@ import { isFinal, type Submission, type TrackRequest } from './submission.ts';
 export type MonitorSettings = {
   /** By upstream. */
   pacers: ReadonlyMap<string, PacerSettings>;
-  policy: PacingPolicy;
+  policy: PolicyFactory;
   /** Whether a finalized submission is asked about once more, after the pacer's recheckMs. */
   recheck: boolean;
 };
@@ -88,7 +88,7 @@ export class Monitor {
     for (const { submission, isNew } of result.submissions) {
       const lane = this.#lanes.get(submission.upstream);
       if (!isNew || !lane) continue;
-      lane.pacer.add({ submissionId: submission.submissionId, trackedAt: now, seen: false, dueAt: now });
+      lane.pacer.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
       touched.add(lane);
     }
     for (const lane of touched) lane.wake();
@@ -100,7 +100,7 @@ export class Monitor {
     const cancelled = this.#writing(() => this.#ledger.cancel(submissionId, this.#clock.now()));
     if (!cancelled) return undefined;
     const { submission } = cancelled;
-    this.#lanes.get(submission.upstream)?.pacer.remove(submissionId);
+    this.#lanes.get(submission.upstream)?.pacer.remove(submissionId, this.#clock.now());
     this.#tell(submissionId);
     return submission;
   }
@@ -152,6 +152,12 @@ export class Monitor {
         inFlight: pacer.inFlight,
       })),
     };
+  }
+
+  /** Why the next question of each upstream goes where it goes. */
+  pacing(): { upstream: string; description: PacingDescription | null }[] {
+    const now = this.#clock.now();
+    return [...this.#lanes].map(([upstream, { pacer }]) => ({ upstream, description: pacer.describe(now) }));
   }
 
   /** Remembers whether the ledger could be written. */

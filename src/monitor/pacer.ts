@@ -1,9 +1,10 @@
-import type { PacingPolicy } from './backoff.ts';
 import { Breaker, type BreakerSettings, type BreakerState } from './breaker.ts';
 import { Budget, type BudgetSettings } from './budget.ts';
 import type { Observation } from './classify.ts';
 import { type Due, DueQueue } from './due-queue.ts';
 import { healthOf, isSeen } from './health.ts';
+import { Pause } from './pause.ts';
+import { type Candidate, NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory } from './policy.ts';
 
 export type PacerSettings = {
   budget: BudgetSettings;
@@ -15,7 +16,7 @@ export type PacerSettings = {
 };
 
 /** A submission the pacer is to ask about. `seen`: the upstream has shown it before. */
-export type Paced = { submissionId: string; trackedAt: number; seen: boolean; dueAt: number };
+export type Paced = { submissionId: string; trackedAt: number; seen: boolean };
 
 /** A submission to go on with after a restart, as the ledger knows it. */
 export type Watched = {
@@ -26,14 +27,31 @@ export type Watched = {
   finalizedAt: number | null;
 };
 
-/**
- * In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`.
- * `passing`: in flight, and forgotten with its answer, because it was removed or is asked about only this once.
- */
-type Entry = Paced & Due & { inFlight: boolean; passing: boolean };
+/** In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`. */
+class Entry implements Paced, Due, Candidate {
+  readonly submissionId: string;
+  readonly trackedAt: number;
+  seen: boolean;
+  dueAt: number;
+  place = 0;
+  inFlight = false;
+  /** In flight, and forgotten with its answer, because it was removed or is asked about only this once. */
+  passing = false;
+  /** The policy decides about it; not so for a finalized one that waits for its recheck. */
+  enrolled = false;
+  before: Candidate | null = null;
+  after: Candidate | null = null;
+  order = 0;
+  openAt = NEVER;
 
-/** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
-const MAX_PAUSE_MS = 60_000;
+  constructor({ submissionId, trackedAt, seen }: Paced) {
+    this.submissionId = submissionId;
+    this.trackedAt = trackedAt;
+    this.seen = seen;
+    this.dueAt = trackedAt;
+  }
+}
+
 const MAX_WITNESSES = 100;
 
 /**
@@ -43,24 +61,21 @@ const MAX_WITNESSES = 100;
 export class Pacer {
   readonly #settings: PacerSettings;
   readonly #policy: PacingPolicy;
-  readonly #random: () => number;
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new DueQueue<Entry>();
   readonly #leased = new DueQueue<Entry>();
   /** Submissions that the upstream has shown lately: what an outage is probed with. */
   readonly #witnesses = new Set<Entry>();
   readonly #budget: Budget;
+  readonly #pause = new Pause();
   readonly #breaker: Breaker;
   /** How many of them the upstream has shown before, and how many are only passing. */
   #seen = 0;
   #passing = 0;
-  #pausedUntil = Number.NEGATIVE_INFINITY;
-  #throttledInARow = 0;
 
-  constructor(deps: { settings: PacerSettings; policy: PacingPolicy; random: () => number }) {
+  constructor(deps: { settings: PacerSettings; policy: PolicyFactory; random: () => number }) {
     this.#settings = deps.settings;
-    this.#policy = deps.policy;
-    this.#random = deps.random;
+    this.#policy = deps.policy({ move: (item, dueAt) => this.#move(item as Entry, dueAt), random: deps.random });
     this.#budget = new Budget(deps.settings.budget);
     this.#breaker = new Breaker(deps.settings.breaker, deps.random);
   }
@@ -78,6 +93,20 @@ export class Pacer {
     return this.#settings.leaseMs;
   }
 
+  /** What the policy has learned, as the ledger keeps it. */
+  learned(): string | null {
+    return this.#policy.learned();
+  }
+
+  /** Goes on with what a process before this one learned; before anything is added. */
+  recall(learned: string): void {
+    this.#policy.recall(learned);
+  }
+
+  describe(now: number): PacingDescription | null {
+    return this.#policy.describe(now);
+  }
+
   get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {
     return this.#breaker;
   }
@@ -93,30 +122,31 @@ export class Pacer {
     if (now - askedUntil < budget.perMs + leaseMs) this.#budget.exhaust(now);
   }
 
-  add(item: Paced): void {
+  add(item: Paced, now: number): void {
     const known = this.#entries.get(item.submissionId);
-    if (known) {
-      // Its answer is on the way: from then on it waits like the others.
-      if (known.passing) this.#passing--;
-      known.passing = false;
-      return;
-    }
-    this.#waiting.add(this.#enter(item));
+    if (known) this.#keep(known, now);
+    else this.#enrol(this.#enter(item), null, now);
   }
 
   /** Goes on with a submission where a process before this one stopped. */
   resume(item: Watched, now: number): void {
-    const { submissionId, trackedAt, seen } = item;
+    const known = this.#entries.get(item.submissionId);
+    if (known) {
+      this.#keep(known, now);
+      return;
+    }
     // A clock that was ahead left times that are still to come.
     const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
-    const dueAt = polledAt === null ? Math.min(trackedAt, now) : polledAt + this.#delayMs(item, polledAt);
-    this.add({ submissionId, trackedAt, seen, dueAt });
+    const entry = this.#enter({ ...item, trackedAt: Math.min(item.trackedAt, now) });
+    if (item.finalizedAt === null) this.#enrol(entry, polledAt, now);
+    else this.#wait(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
   }
 
   /** Asks no more about it. One in flight keeps its place in the concurrency until its answer comes. */
-  remove(submissionId: string): void {
+  remove(submissionId: string, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
+    this.#dismiss(entry, now);
     if (entry.inFlight) {
       this.#pass(entry);
     } else {
@@ -134,7 +164,7 @@ export class Pacer {
     const known = this.#entries.get(submissionId);
     if (known?.inFlight) return 'under_way';
     if (this.#allowance(now) === 0) return 'wait';
-    const entry = known ?? this.#enter({ submissionId, trackedAt: now, seen: false, dueAt: now });
+    const entry = known ?? this.#enter({ submissionId, trackedAt: now, seen: false });
     if (known) this.#waiting.remove(known);
     else this.#pass(entry);
     this.#send(entry, now);
@@ -144,7 +174,7 @@ export class Pacer {
   /** The earliest moment at which there can be a place for a question out of turn; Infinity if that takes an answer. */
   askAt(): number {
     const probeAt = this.#breaker.isOpen ? this.#breaker.probeAt : Number.NEGATIVE_INFINITY;
-    return Math.max(this.#pausedUntil, probeAt, this.#budget.availableAt());
+    return Math.max(this.#pause.until, probeAt, this.#budget.availableAt());
   }
 
   /** The ids to ask about now, `most` at most. They take places in the budget and are in flight until observed, or lost after the lease. */
@@ -168,7 +198,7 @@ export class Pacer {
     const waiting = this.#waiting.earliest;
     if (!waiting) return leaseEnds;
     const dueAt = this.#breaker.isOpen ? this.#breaker.probeAt : waiting.dueAt;
-    return Math.min(leaseEnds, Math.max(dueAt, this.#pausedUntil, this.#budget.availableAt()));
+    return Math.min(leaseEnds, Math.max(dueAt, this.#pause.until, this.#budget.availableAt()));
   }
 
   /**
@@ -176,19 +206,20 @@ export class Pacer {
    * Returns the breaker's new state if the answer changed it.
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
-    this.#pause(observation, now);
+    this.#pause.observe(observation, now);
     const entry = this.#entries.get(observation.submissionId);
     const seenBefore = entry?.seen ?? false;
     const changed = this.#breaker.observe(healthOf(observation, { seenBefore, seenAny: this.#seen > 0 }), now);
     if (!entry) return changed;
     this.#land(entry, now);
+    const dueAt = entry.enrolled ? this.#policy.learn(entry, observation, now) : now + this.#settings.recheckMs;
+    if (observation.kind === 'finalized' || !watched) this.#dismiss(entry, now);
     if (!watched || entry.passing) {
       this.#forget(entry);
       return changed;
     }
     if (isSeen(observation)) this.#witness(entry);
-    const finalizedAt = observation.kind === 'finalized' ? now : null;
-    this.#wait(entry, now + this.#delayMs({ trackedAt: entry.trackedAt, finalizedAt }, now));
+    this.#wait(entry, observation.kind === 'finalized' ? now + this.#settings.recheckMs : dueAt);
     return changed;
   }
 
@@ -201,14 +232,38 @@ export class Pacer {
     else this.#wait(entry, dueAt);
   }
 
-  #delayMs(item: { trackedAt: number; finalizedAt: number | null }, now: number): number {
-    if (item.finalizedAt !== null)
-      return Math.min(this.#settings.recheckMs, Math.max(0, item.finalizedAt + this.#settings.recheckMs - now));
-    return this.#policy({ ageMs: now - item.trackedAt, random: this.#random });
+  /** Its answer may be on the way to somebody else: from then on it waits like the others. */
+  #keep(known: Entry, now: number): void {
+    if (!known.passing) return;
+    this.#passing--;
+    known.passing = false;
+    known.enrolled = true;
+    this.#policy.enrol(known, { polledAt: null }, now);
+  }
+
+  #enrol(entry: Entry, polledAt: number | null, now: number): void {
+    entry.enrolled = true;
+    this.#wait(entry, this.#policy.enrol(entry, { polledAt }, now));
+  }
+
+  #dismiss(entry: Entry, now: number): void {
+    if (entry.enrolled) this.#policy.leave(entry, now);
+    entry.enrolled = false;
+  }
+
+  /** What is in flight comes back by itself. */
+  #move(entry: Entry, dueAt: number): void {
+    if (entry.inFlight) return;
+    this.#waiting.remove(entry);
+    this.#wait(entry, dueAt);
+  }
+
+  #recheckAt(finalizedAt: number, now: number): number {
+    return now + Math.min(this.#settings.recheckMs, Math.max(0, finalizedAt + this.#settings.recheckMs - now));
   }
 
   #allowance(now: number): number {
-    if (now < this.#pausedUntil) return 0;
+    if (now < this.#pause.until) return 0;
     if (!this.#breaker.isOpen) return this.#budget.available(now);
     return now < this.#breaker.probeAt ? 0 : Math.min(1, this.#budget.available(now));
   }
@@ -231,10 +286,10 @@ export class Pacer {
     }
   }
 
-  #enter({ submissionId, trackedAt, seen, dueAt }: Paced): Entry {
-    const entry = { submissionId, trackedAt, seen, dueAt, place: 0, inFlight: false, passing: false };
-    this.#entries.set(submissionId, entry);
-    if (seen) this.#seen++;
+  #enter(item: Paced): Entry {
+    const entry = new Entry(item);
+    this.#entries.set(item.submissionId, entry);
+    if (item.seen) this.#seen++;
     return entry;
   }
 
@@ -282,23 +337,5 @@ export class Pacer {
     this.#witnesses.delete(entry);
     if (entry.seen) this.#seen--;
     if (entry.passing) this.#passing--;
-  }
-
-  #pause(observation: Observation, now: number): void {
-    if (observation.kind === 'throttled') {
-      if (observation.retryAfterMs !== null) this.#pauseUntil(now + observation.retryAfterMs);
-      // Answers to requests sent before the pause tell nothing new: without a time of their own they don't make it longer.
-      if (now < this.#pausedUntil) return;
-      this.#pauseUntil(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
-      this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);
-    } else if (observation.kind === 'unavailable' && observation.retryAfterMs !== null) {
-      this.#pauseUntil(now + observation.retryAfterMs);
-    } else if (now >= this.#pausedUntil) {
-      this.#throttledInARow = 0;
-    }
-  }
-
-  #pauseUntil(until: number): void {
-    this.#pausedUntil = Math.max(this.#pausedUntil, until);
   }
 }

@@ -49,6 +49,8 @@ export type UpstreamRecord = {
   outageMs: number;
   /** Until when a process may have been asking. */
   askedUntil: number | null;
+  /** What the pacer had learned about it, in the pacer's own words. */
+  learned: string | null;
 };
 
 /** The ledger can't be written now, whatever is written: the disk is full, say. It is tried again. */
@@ -65,8 +67,8 @@ export type MonitorLedger = {
   watched(upstream: string): Iterable<Watched>;
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
-  /** Keeps until when this process may be asking that upstream. */
-  recordAsking(upstream: string, until: number): void;
+  /** Keeps until when this process may be asking that upstream, and what its pacer has learned; null: nothing. */
+  recordAsking(upstream: string, until: number, learned: string | null): void;
   /** Writes something that nobody reads: throws if the ledger can't be written. */
   probe(now: number): void;
 };
@@ -75,5 +77,5 @@ export type UpstreamChange = {
   upstream: string;
   at: number;
   event: UpstreamEventType;
-  record: Omit<UpstreamRecord, 'askedUntil'>;
+  record: Omit<UpstreamRecord, 'askedUntil' | 'learned'>;
 };

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { seededRandom } from '../../bench/random.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { startChild } from '../support/child-process.ts';
 import { integrityOf, isUnbroken, openLedger, outboxOf } from '../support/ledger-file.ts';
-import { seededRandom } from '../support/pacing.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROUNDS = 10;

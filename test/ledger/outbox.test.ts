@@ -89,7 +89,7 @@ describe('one event per thing that is told', () => {
     const down = { state: 'down', outSince: 50, outageMs: 0 } as const;
     const up = { state: 'closed', outSince: null, outageMs: 30 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record: down });
-    expect(ledger.upstream('default')).toEqual({ ...down, askedUntil: null });
+    expect(ledger.upstream('default')).toEqual({ ...down, askedUntil: null, learned: null });
     ledger.recordUpstream({ upstream: 'default', at: 80, event: 'upstream.up', record: up });
     expect(outboxOf(ledger.file)).toMatchObject([
       { type: 'upstream.down', at: 50, upstream: 'default', submission_id: null, version: null },

@@ -37,14 +37,15 @@ describe('after a restart', () => {
     expect(ledger.track([trackRequest('more')], 1).kind).toBe('tracked');
   });
 
-  it('an upstream is where it was, and until when it may have been asked', () => {
+  it('an upstream is where it was, until when it may have been asked, and what was learned about it', () => {
     const ledger = openLedger();
-    expect(ledger.upstream('default')).toEqual({ state: 'closed', outSince: null, outageMs: 0, askedUntil: null });
-    ledger.recordAsking('default', 90);
+    const fresh = { state: 'closed', outSince: null, outageMs: 0, askedUntil: null, learned: null };
+    expect(ledger.upstream('default')).toEqual(fresh);
+    ledger.recordAsking('default', 90, '{}');
     const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
     ledger.close();
-    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({ ...record, askedUntil: 90 });
+    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({ ...record, askedUntil: 90, learned: '{}' });
   });
 
   it('outages until tracking began, a running one included, do not count for a submission', () => {

@@ -45,7 +45,7 @@ test('the first request goes out at once, the next ones at growing distance', as
   expect(times[0]).toBe(0);
   expect(gaps[0]).toBe(2_000);
   expect(gaps).toEqual(gaps.toSorted((a, b) => a - b));
-  expect(gaps.at(-1)).toBe(MINUTE_MS);
+  expect(gaps.at(-1)).toBe(MINUTE_MS / 2);
 });
 
 test('after a restart everything open goes on from the ledger', async () => {
@@ -58,6 +58,26 @@ test('after a restart everything open goes on from the ledger', async () => {
   answer = finalized;
   await world.clock.advance(5 * MINUTE_MS);
   expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
+});
+
+test('a new process goes on with what the pacer of the one before had learned', async () => {
+  const finalAt = new Map<string, number>();
+  const world = openMonitor({
+    answer: (id): Answer => {
+      const at = finalAt.get(id) ?? Number.POSITIVE_INFINITY;
+      if (at > world.clock.now()) return pending;
+      return response(200, { state: 'Finalized', error: null, data: { ...data, block_number: at / 20_000 } });
+    },
+  });
+  for (let index = 0; index < 120; index++) {
+    finalAt.set(`id-${index}`, Math.ceil(world.clock.now() / 20_000) * 20_000 + 40_000);
+    world.track([`id-${index}`]);
+    await world.clock.advance(4_000);
+  }
+  expect(world.monitor.pacing()[0]?.description?.mode).toBe('cohorts');
+  world.restart();
+  expect(world.monitor.pacing()[0]?.description).toMatchObject({ mode: 'cohorts' });
+  expect(world.asked.length).toBeLessThan(3 * 120);
 });
 
 test('a restart does not spend the budget of the process before it again', async () => {

@@ -45,9 +45,9 @@ describe('a pause', () => {
       now = Math.max(now, pacer.wakeAt()) + DELAY_MS;
       const [id = ''] = pacer.next(now);
       pacer.observe(observation(name, now, id), true, now);
-      pacer.add(paced('due', { dueAt: now }));
+      pacer.add(paced('due', { dueAt: now }), 0);
       const pauseMs = pacer.wakeAt() - now;
-      pacer.remove('due');
+      pacer.remove('due', 0);
       return pauseMs;
     };
     const pauses = Array.from({ length: 8 }, () => pauseAfter('throttled'));
@@ -143,7 +143,7 @@ describe('what an answer says of the upstream', () => {
   /** Three answers of this kind, the breaker opening at three. */
   function stateAfter(name: VerdictName, seen: boolean): string {
     const pacer = pacerOf([]);
-    for (const id of ids(3)) pacer.add(paced(id, { seen }));
+    for (const id of ids(3)) pacer.add(paced(id, { seen }), 0);
     for (const id of pacer.next(0)) pacer.observe(observation(name, 0, id), true, 0);
     return pacer.breaker.state;
   }
@@ -188,7 +188,7 @@ describe('a 500 "Record not found"', () => {
     const pacer = pacerOf(ids(3));
     for (const id of drain(pacer, 0)) pacer.observe(observation('pending', 0, id), true, 0);
     const turns: (string | null)[] = [];
-    pacer.add(paced('new', { dueAt: 0 }));
+    pacer.add(paced('new', { dueAt: 0 }), 0);
     for (let now = 0; now < 120_000; now += 500)
       for (const id of pacer.next(now)) turns.push(pacer.observe(observation('not_found_500', now, id), true, now));
     expect(turns.filter((turn) => turn !== null)).toEqual(['down']);

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../../bench/random.ts';
 import type { Verdict } from '../../src/monitor/classify.ts';
 import type { Pacer } from '../../src/monitor/pacer.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
-import { createPacer, drain, LEASE_MS, paced, seededRandom } from '../support/pacing.ts';
+import { createPacer, drain, LEASE_MS, paced } from '../support/pacing.ts';
 
 const NAMES = Object.keys(VERDICTS) as VerdictName[];
 
@@ -36,7 +37,7 @@ class Simulation {
     this.#random = seededRandom(settings.seed);
     this.pacer = createPacer({ ...settings, maxProbeMs: 4_000, random: this.#random });
     for (let i = 0; i < settings.submissions; i++)
-      this.pacer.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }));
+      this.pacer.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
   }
 
   /** Goes on to the next event; checks on the way that nothing would have come before the moment the pacer named. */

@@ -6,7 +6,7 @@ describe('whom to ask next', () => {
   it('gives what is due, the longest overdue first, and nothing that is not', () => {
     const pacer = createPacer();
     for (const [id, dueAt] of Object.entries({ late: 30, now: 50, soon: 51, first: 10 }))
-      pacer.add(paced(id, { dueAt }));
+      pacer.add(paced(id, { dueAt }), 0);
     expect(pacer.next(50)).toEqual(['first', 'late', 'now']);
     expect(pacer.wakeAt()).toBe(51);
     expect(pacer.next(51)).toEqual(['soon']);
@@ -30,7 +30,7 @@ describe('whom to ask next', () => {
   it('knows a submission once, however often it is added, even while it is in flight', () => {
     const pacer = pacerOf(['a', 'a']);
     expect(drain(pacer, 0)).toEqual(['a']);
-    pacer.add(paced('a'));
+    pacer.add(paced('a'), 0);
     expect(pacer).toMatchObject({ size: 1, inFlight: 1 });
     expect(drain(pacer, 0)).toEqual([]);
   });
@@ -81,7 +81,7 @@ describe('after a restart', () => {
     pacer.resume({ ...watched, polledAt: 9_000, finalizedAt: 8_000 }, 600_000);
     expect(pacer.wakeAt()).toBe(8_000 + RECHECK_MS);
     pacer.resume({ ...watched, submissionId: 'b', polledAt: 500_000, finalizedAt: 8_000 }, 600_000);
-    pacer.remove('a');
+    pacer.remove('a', 0);
     expect(pacer.wakeAt()).toBe(500_000);
   });
 
@@ -118,7 +118,7 @@ describe('the budget', () => {
     const pacer = pacerOf(ids(4), { requests: 2 });
     for (const id of pacer.next(0)) pacer.observe(observation('pending', 1, id), false, 1);
     expect(pacer.next(1)).toEqual([]);
-    pacer.remove('s2');
+    pacer.remove('s2', 0);
     expect(pacer.next(1)).toEqual([]);
   });
 
@@ -167,16 +167,16 @@ describe('the concurrency', () => {
 describe('a removal', () => {
   it('takes a waiting submission out', () => {
     const pacer = pacerOf(['a', 'b']);
-    pacer.remove('a');
-    pacer.remove('a');
-    pacer.remove('nobody');
+    pacer.remove('a', 0);
+    pacer.remove('a', 0);
+    pacer.remove('nobody', 0);
     expect(drain(pacer, 0)).toEqual(['b']);
   });
 
   it('while in flight makes room only when its answer comes, which brings nobody back', () => {
     const pacer = pacerOf(['a', 'b'], { concurrency: 1 });
     expect(pacer.next(0)).toEqual(['a']);
-    pacer.remove('a');
+    pacer.remove('a', 0);
     expect(pacer.inFlight).toBe(1);
     expect(pacer.next(0)).toEqual([]);
     pacer.observe(observation('pending', 1, 'a'), true, 1);

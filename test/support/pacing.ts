@@ -1,6 +1,7 @@
 import type { BreakerSettings } from '../../src/monitor/breaker.ts';
 import type { BudgetSettings } from '../../src/monitor/budget.ts';
 import { type Paced, Pacer } from '../../src/monitor/pacer.ts';
+import type { PacingPolicy } from '../../src/monitor/policy.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;
@@ -21,19 +22,32 @@ export function createPacer(pacing: Pacing = {}): Pacer {
       leaseMs: LEASE_MS,
       recheckMs: RECHECK_MS,
     },
-    policy: () => DELAY_MS * (0.8 + 0.4 * random()),
+    policy: () => steady(() => DELAY_MS * (0.8 + 0.4 * random())),
     random,
   });
 }
 
-export function paced(submissionId: string, fields: Partial<Paced> = {}): Paced {
-  return { submissionId, trackedAt: 0, seen: false, dueAt: 0, ...fields };
+/** Asks when it was tracked, and after each answer with a delay. */
+function steady(delayMs: () => number): PacingPolicy {
+  return {
+    enrol: (item, { polledAt }) => (polledAt === null ? item.trackedAt : polledAt + delayMs()),
+    learn: (_item, _observation, now) => now + delayMs(),
+    leave: () => {},
+    learned: () => null,
+    recall: () => {},
+    describe: () => null,
+  };
+}
+
+/** Due when it is tracked. */
+export function paced(submissionId: string, fields: { dueAt?: number; seen?: boolean } = {}): Paced {
+  return { submissionId, trackedAt: fields.dueAt ?? 0, seen: fields.seen ?? false };
 }
 
 /** A pacer with these submissions, all due by 0, in the order given. */
 export function pacerOf(submissionIds: readonly string[], pacing: Pacing = {}): Pacer {
   const pacer = createPacer(pacing);
-  for (const [index, id] of submissionIds.entries()) pacer.add(paced(id, { dueAt: index - submissionIds.length }));
+  for (const [index, id] of submissionIds.entries()) pacer.add(paced(id, { dueAt: index - submissionIds.length }), 0);
   return pacer;
 }
 
@@ -46,15 +60,4 @@ export function drain(pacer: Pacer, now: number): string[] {
   const all: string[] = [];
   for (let batch = pacer.next(now); batch.length > 0; batch = pacer.next(now)) all.push(...batch);
   return all;
-}
-
-/** Numbers in [0, 1) that a seed decides (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createLocalEngine } from '../../src/engines/local.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import { backoffByAge } from '../../src/monitor/backoff.ts';
 import type { Answer } from '../../src/monitor/classify.ts';
+import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
 import { Monitor, type MonitorListener, type MonitorSettings } from '../../src/monitor/monitor.ts';
 import type { PacerSettings } from '../../src/monitor/pacer.ts';
 import type { TrackResult, UpstreamChange } from '../../src/monitor/ports.ts';
@@ -45,7 +45,7 @@ export function openMonitor(world: World) {
   });
   const settings: MonitorSettings = {
     pacers: new Map([['default', { ...PACER, ...world.pacer }]]),
-    policy: backoffByAge({ minIntervalMs: 2_000, maxIntervalMs: MINUTE_MS }),
+    policy: cohortPacing({ minIntervalMs: 2_000, maxIntervalMs: MINUTE_MS }),
     recheck: world.recheck ?? false,
   };
   const listener = { upstream: (change: UpstreamChange) => turns.push(change), ...world.listener };

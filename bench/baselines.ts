@@ -1,0 +1,44 @@
+import type { Candidate, PolicyFactory } from '../src/monitor/policy.ts';
+
+/** A rule that every submission follows by itself: the delay after its n-th answer, n from 1. */
+type Rule = (answers: number, random: () => number) => number;
+
+const fixed =
+  (everyMs: number): Rule =>
+  () =>
+    everyMs;
+
+/** 1 s, 1.5 s, 2.25 s … 30 s. */
+const exponential: Rule = (answers) => Math.min(30_000, 1_000 * 1.5 ** (answers - 1));
+
+/** The waiters of the AWS SDKs: anything between the least delay and one that doubles. */
+const waiter: Rule = (answers, random) => {
+  const [leastMs, mostMs] = [2_000, 120_000];
+  return leastMs + random() * (Math.min(mostMs, leastMs * 2 ** Math.min(answers - 1, 20)) - leastMs);
+};
+
+/** Asks at once, and then after each answer as the rule says. */
+function alone(rule: Rule): PolicyFactory {
+  return ({ random }) => {
+    const answers = new WeakMap<Candidate, number>();
+    return {
+      enrol: (_item, _known, now) => now,
+      learn(item, _observation, now) {
+        const count = (answers.get(item) ?? 0) + 1;
+        answers.set(item, count);
+        return now + rule(count, random);
+      },
+      leave: () => {},
+      learned: () => null,
+      recall: () => {},
+      describe: () => null,
+    };
+  };
+}
+
+export const BASELINES: Record<string, PolicyFactory> = {
+  'fixed 5 s': alone(fixed(5_000)),
+  'fixed 1 s': alone(fixed(1_000)),
+  exponential: alone(exponential),
+  'AWS waiter': alone(waiter),
+};

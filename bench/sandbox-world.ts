@@ -1,0 +1,30 @@
+import type { Verdict } from '../src/monitor/classify.ts';
+import { createModel } from '../src/sandbox/model.ts';
+import { type SandboxOptionsInput, sandboxOptionsSchema } from '../src/sandbox/options.ts';
+import { createRateLimit } from '../src/sandbox/rate-limit.ts';
+import type { Row } from '../src/sandbox/row.ts';
+import type { World } from './simulate.ts';
+
+/** The sandbox's model of an upstream and its rate limit, without the HTTP in between. */
+export function sandboxWorld(given: SandboxOptionsInput): World {
+  const options = sandboxOptionsSchema.parse(given);
+  const model = createModel(options);
+  const limit = createRateLimit(options);
+  return {
+    submit: (now) => model.submit('data', now),
+    answer(submissionId, now) {
+      const admission = limit.admit('key', now);
+      if (admission && !admission.admitted)
+        return { kind: 'throttled', error: 'HTTP 429', retryAfterMs: admission.retryAfterMs };
+      return verdictOf(model.read(submissionId, now));
+    },
+    finalizedAt: (submissionId, now) => model.finalizedAt(submissionId, now),
+  };
+}
+
+function verdictOf(row: Row | undefined): Verdict {
+  if (!row) return { kind: 'not_found', error: 'Record not found', ambiguous: true };
+  if (row.state === 'Error') return { kind: 'error', state: row.state, error: row.error ?? '', answer: '' };
+  const kind = row.state === 'Finalized' ? 'finalized' : 'pending';
+  return { kind, state: row.state, error: null, answer: '', blockNumber: row.block?.number ?? null };
+}

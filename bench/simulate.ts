@@ -1,0 +1,120 @@
+import type { BudgetSettings } from '../src/monitor/budget.ts';
+import type { Observation, Verdict } from '../src/monitor/classify.ts';
+import { Pacer } from '../src/monitor/pacer.ts';
+import type { PolicyFactory } from '../src/monitor/policy.ts';
+import { Mail } from './mail.ts';
+import { seededRandom } from './random.ts';
+
+/** An upstream in virtual time; `now` never goes back. */
+export type World = {
+  submit(now: number): string;
+  answer(submissionId: string, now: number): Verdict;
+  /** When a lookup first answered Finalized. */
+  finalizedAt(submissionId: string, now: number): number | undefined;
+};
+
+/** What became of one submission, milliseconds after the start. */
+export type Life = {
+  submissionId: string;
+  trackedAt: number;
+  askedAt: number[];
+  finalAt: number;
+  detectedAt: number;
+};
+
+export type Run = {
+  lives: Life[];
+  requests: number;
+  throttled: number;
+  /** The most requests in one window of the budget. */
+  mostPerWindow: number;
+  /** When everybody had been asked at least once. */
+  allAskedAt: number;
+};
+
+export const START_MS = 1_760_000_003_217;
+export const LATENCY_MS = { least: 30, jitter: 40 };
+
+type Simulation = {
+  world: World;
+  /** When submissions are made and tracked, milliseconds after the start, in order. */
+  arrivals: Iterable<number>;
+  budget: BudgetSettings;
+  policy: PolicyFactory;
+  seed: number;
+  /** The end, milliseconds after the start, even if somebody is still open. */
+  endMs?: number;
+};
+
+/** One world with one policy in virtual time: the real pacer and nothing in between. */
+export function simulate({ world, budget, policy, seed, endMs = Number.POSITIVE_INFINITY, ...rest }: Simulation): Run {
+  const random = seededRandom(seed);
+  const pacer = new Pacer({
+    settings: {
+      budget,
+      breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
+      leaseMs: 30_000,
+      recheckMs: 0,
+    },
+    policy,
+    random,
+  });
+  const arrivals = rest.arrivals[Symbol.iterator]();
+  const lives = new Map<string, Life>();
+  const answers = new Mail<{ submissionId: string; sentAt: number }>();
+  const run: Run = { lives: [], requests: 0, throttled: 0, mostPerWindow: 0, allAskedAt: 0 };
+  const sent: number[] = [];
+  let oldestSent = 0;
+  let arrival = arrivals.next();
+  let now = START_MS;
+  let open = 0;
+
+  const track = () => {
+    const submissionId = world.submit(now);
+    lives.set(submissionId, {
+      submissionId,
+      trackedAt: now - START_MS,
+      askedAt: [],
+      finalAt: 0,
+      detectedAt: Number.POSITIVE_INFINITY,
+    });
+    pacer.add({ submissionId, trackedAt: now, seen: false }, now);
+    open++;
+    arrival = arrivals.next();
+  };
+  const send = (submissionId: string) => {
+    run.requests++;
+    const life = lives.get(submissionId);
+    if (life && life.askedAt.length === 0) run.allAskedAt = now - START_MS;
+    life?.askedAt.push(now - START_MS);
+    sent.push(now);
+    while ((sent[oldestSent] ?? now) <= now - budget.perMs) oldestSent++;
+    run.mostPerWindow = Math.max(run.mostPerWindow, sent.length - oldestSent);
+    answers.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, { submissionId, sentAt: now });
+  };
+  const answer = ({ submissionId, sentAt }: { submissionId: string; sentAt: number }) => {
+    // The upstream looks into its database half way.
+    const verdict = world.answer(submissionId, (sentAt + now) / 2);
+    if (verdict.kind === 'throttled') run.throttled++;
+    const observation: Observation = { submissionId, at: now, durationMs: now - sentAt, ...verdict };
+    const life = lives.get(submissionId);
+    if (life && verdict.kind === 'finalized' && life.detectedAt === Number.POSITIVE_INFINITY) {
+      life.detectedAt = now - START_MS;
+      life.finalAt = (world.finalizedAt(submissionId, now) ?? now) - START_MS;
+      open--;
+    }
+    pacer.observe(observation, verdict.kind !== 'finalized', now);
+  };
+
+  while ((open > 0 || !arrival.done) && now < START_MS + endMs) {
+    const arrivalAt = arrival.done ? Number.POSITIVE_INFINITY : START_MS + arrival.value;
+    const answerAt = answers.nextAt;
+    const wakeAt = Math.max(now, pacer.wakeAt());
+    now = Math.max(now, Math.min(arrivalAt, answerAt, wakeAt));
+    if (arrivalAt <= now) track();
+    else if (answerAt <= now) answer(answers.take());
+    for (let batch = pacer.next(now); batch.length > 0; batch = pacer.next(now)) for (const id of batch) send(id);
+  }
+  run.lives = [...lives.values()];
+  return run;
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import type { Groups } from './cohort-sweep.ts';
+import type { Tick } from './finality-clock.ts';
+
+/** What is learned about an upstream, to go on with after a restart. */
+export type Learned = { ticks: readonly Tick[]; groups: Groups; disorder: number };
+
+const VERSION = 1;
+
+// JSON knows no infinity: a block that nobody asked about before it was final has null.
+const learnedSchema = z.object({
+  version: z.literal(VERSION),
+  ticks: z.array(z.tuple([z.int(), z.number().nullable(), z.number()])),
+  groups: z.object({
+    meanSize: z.number().nonnegative(),
+    youngestMs: z.array(z.number()),
+    distances: z.array(z.number().positive()),
+  }),
+  disorder: z.number().min(0).max(1),
+});
+
+export function writeLearned({ ticks, groups, disorder }: Learned): string {
+  const rows = ticks.map(({ block, after, by }) => [block, Number.isFinite(after) ? after : null, by]);
+  return JSON.stringify({ version: VERSION, ticks: rows, groups, disorder });
+}
+
+/** Undefined for what another version wrote: then it is learned anew, which takes minutes. */
+export function readLearned(text: string): Learned | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const parsed = learnedSchema.safeParse(value);
+  if (!parsed.success) return undefined;
+  const { ticks, groups, disorder } = parsed.data;
+  const read = ticks.map(([block, after, by]) => ({ block, after: after ?? Number.NEGATIVE_INFINITY, by }));
+  return { ticks: read, groups, disorder };
+}

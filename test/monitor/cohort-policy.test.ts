@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import { arrivalsOf } from '../../bench/arrivals.ts';
+import { BASELINES } from '../../bench/baselines.ts';
+import { seededRandom } from '../../bench/random.ts';
+import { sandboxWorld } from '../../bench/sandbox-world.ts';
+import { type Life, type Run, START_MS, simulate, type World } from '../../bench/simulate.ts';
+import { summarize } from '../../bench/summary.ts';
+import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
+import type { PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
+import { type Nature, randomWorld } from '../support/random-world.ts';
+
+const settings = { minIntervalMs: 1_000, maxIntervalMs: 60_000 };
+const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
+
+function run(world: World, options: { perS: number; submissions: number; policy?: PolicyFactory }): Run {
+  const { perS, submissions, policy = cohortPacing(settings) } = options;
+  const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(1));
+  return simulate({ world, arrivals, budget: AMPLE, policy, seed: 1 });
+}
+
+/** A policy with what another one has learned, and the last one made: to look into it. */
+function watched(learned?: string): { factory: PolicyFactory; last: () => PacingPolicy } {
+  let policy: PacingPolicy | undefined;
+  return {
+    factory: (deps) => {
+      policy = cohortPacing(settings)(deps);
+      if (learned) policy.recall(learned);
+      return policy;
+    },
+    last: () => {
+      if (!policy) throw new Error('no policy was made');
+      return policy;
+    },
+  };
+}
+
+function partOf(all: Run, from: (life: Life) => boolean): Run {
+  const lives = all.lives.filter(from);
+  return { ...all, lives, requests: lives.reduce((sum, { askedAt }) => sum + askedAt.length, 0) };
+}
+
+describe('submissions that become final in groups', () => {
+  it('are asked about hardly more than once each, and known at once', () => {
+    const { requests, meanS, p99S } = summarize(run(sandboxWorld({}), { perS: 2, submissions: 3_000 }));
+    expect(requests).toBeLessThan(1.7);
+    expect(meanS).toBeLessThan(1);
+    expect(p99S).toBeLessThan(10);
+  });
+
+  it('need no group to be known in time: the clock is enough', () => {
+    const { requests, meanS } = summarize(run(sandboxWorld({}), { perS: 0.02, submissions: 500 }));
+    expect(requests).toBeLessThan(2.5);
+    expect(meanS).toBeLessThan(1.5);
+  });
+
+  it('hide no stragglers, and no Errors that recover', () => {
+    const world = sandboxWorld({ stragglerRate: 0.2, errorRate: 0.1, timeoutRate: 0.1 });
+    const { requests, meanS, p99S } = summarize(run(world, { perS: 2, submissions: 3_000 }));
+    expect(requests).toBeLessThan(3.5);
+    expect(meanS).toBeLessThan(3);
+    expect(p99S).toBeLessThan(30);
+  });
+
+  it('the same seed gives the same questions', () => {
+    const asked = () => run(sandboxWorld({}), { perS: 1, submissions: 300 }).lives.map(({ askedAt }) => askedAt);
+    expect(asked()).toEqual(asked());
+  });
+});
+
+describe('what is learned', () => {
+  const learn = () => {
+    const { factory, last } = watched();
+    run(sandboxWorld({}), { perS: 2, submissions: 1_000, policy: factory });
+    return last();
+  };
+
+  it('explains itself', () => {
+    const description = learn().describe(START_MS + 560_000);
+    expect(description).toMatchObject({ mode: 'cohorts', inLine: 0 });
+    expect(description?.periodMs).toBeCloseTo(20_000, -2);
+    expect(description?.leastAgeMs).toBeGreaterThan(38_000);
+    expect(description?.leastAgeMs).toBeLessThan(45_000);
+    expect(description?.groupSize).toBeGreaterThan(20);
+  });
+
+  it('survives a restart: nothing is asked before its time', () => {
+    const known = watched(learn().learned() ?? '');
+    const again = run(sandboxWorld({}), { perS: 2, submissions: 200, policy: known.factory });
+    const anew = run(sandboxWorld({}), { perS: 2, submissions: 200 });
+    expect(again.requests).toBeLessThan(anew.requests / 3);
+    expect(summarize(again).meanS).toBeLessThan(1.5);
+  });
+
+  it.each(['', 'null', '{"version":2}', '{"version":1,"ticks":[[1,2]]}', '[]'])('is begun anew after %j', (text) => {
+    const { factory, last } = watched(text);
+    run(sandboxWorld({}), { perS: 2, submissions: 10, policy: factory });
+    expect(last().describe(START_MS)?.mode).toBe('by_age');
+  });
+
+  /** Blocks of 20 s, final after 40 s; later of 6 s, final after 18 s, or the other way round. */
+  function changing(
+    early: { blockMs: number; ms: number },
+    late: { blockMs: number; ms: number },
+    atMs: number,
+  ): World {
+    const changeAt = START_MS + atMs;
+    const finalAt = new Map<string, { at: number; block: number }>();
+    return {
+      submit(now) {
+        const id = `s${finalAt.size}`;
+        const { blockMs, ms } = now < changeAt ? early : late;
+        const own = Math.floor(now / blockMs) + 1;
+        const lateBlock = Math.floor(changeAt / early.blockMs) + 10 + own - Math.floor(changeAt / blockMs);
+        finalAt.set(id, { at: own * blockMs + ms, block: now < changeAt ? own : lateBlock });
+        return id;
+      },
+      answer(id, now) {
+        const { at, block } = finalAt.get(id) ?? { at: Number.POSITIVE_INFINITY, block: 0 };
+        if (at > now) return { kind: 'pending', state: 'Pending', error: null, answer: '', blockNumber: null };
+        return { kind: 'finalized', state: 'Finalized', error: null, answer: '', blockNumber: block };
+      },
+      finalizedAt: (id) => finalAt.get(id)?.at,
+    };
+  }
+
+  const slow = { blockMs: 20_000, ms: 40_000 };
+  const fast = { blockMs: 6_000, ms: 18_000 };
+  it.each([
+    ['faster', slow, fast],
+    ['slower', fast, slow],
+    ['the same clock, but later', slow, { ...slow, ms: 100_000 }],
+    ['the same clock, but earlier', { ...slow, ms: 100_000 }, slow],
+  ])('adapts within five minutes when the upstream changes: %s', (_name, early, late) => {
+    const all = run(changing(early, late, 900_000), { perS: 1, submissions: 3_000 });
+    const settled = summarize(partOf(all, ({ trackedAt }) => trackedAt > 900_000 + 300_000));
+    expect(settled.meanS).toBeLessThan(1.5);
+    expect(settled.requests).toBeLessThan(3);
+  });
+});
+
+describe('an upstream without cohorts', () => {
+  const minutes = (mean: number) => (random: () => number) => -60_000 * mean * Math.log(1 - random());
+  const between = (fromS: number, toS: number) => (random: () => number) => 1_000 * (fromS + (toS - fromS) * random());
+  const natures: [string, Nature][] = [
+    ['no block is named', { lifeMs: minutes(1), blocks: 'none' }],
+    ['each has a block of its own', { lifeMs: minutes(1), blocks: 'own' }],
+    ['the blocks are nonsense', { lifeMs: minutes(1), blocks: 'odd' }],
+    ['nobody is final before 20 s', { lifeMs: between(20, 120), blocks: 'none' }],
+    ['the clock is real, but who is final when is not', { lifeMs: minutes(1), blocks: 'clock', clockMs: 20_000 }],
+  ];
+  it.each(natures)('costs no more, and is known no later, than with the exponential rule: %s', (_name, nature) => {
+    const exponential = BASELINES.exponential;
+    if (!exponential) throw new Error('no exponential rule');
+    const go = (policy: PolicyFactory) =>
+      summarize(run(randomWorld(nature, seededRandom(3)), { perS: 1, submissions: 2_000, policy }));
+    const [theirs, ours] = [go(exponential), go(cohortPacing(settings))];
+    // What chance adds: both ask at other moments.
+    expect(ours.requests).toBeLessThan(1.03 * theirs.requests);
+    expect(ours.meanS).toBeLessThan(1.05 * theirs.meanS);
+  });
+});
