@@ -38,6 +38,7 @@ function fill(path: string): void {
       submissionId: randomUUID(),
       upstream: 'default',
       metadata: null,
+      callbackUrl: null,
       ...limits,
     }));
     ledger.track(requests, now);
