@@ -1,4 +1,4 @@
-import type { Candidate, PolicyFactory } from '../src/monitor/policy.ts';
+import type { Candidate, PacingDescription, PolicyFactory } from '../src/monitor/policy.ts';
 
 /** A rule that every submission follows by itself: the delay after its n-th answer, n from 1. */
 type Rule = (answers: number, random: () => number) => number;
@@ -17,6 +17,17 @@ const waiter: Rule = (answers, random) => {
   return leastMs + random() * (Math.min(mostMs, leastMs * 2 ** Math.min(answers - 1, 20)) - leastMs);
 };
 
+export const NOTHING_LEARNED: PacingDescription = {
+  mode: 'by_age',
+  periodMs: null,
+  next: null,
+  leastAgeMs: 0,
+  groupSize: 0,
+  inLine: 0,
+  scouts: 0,
+  disorder: 0,
+};
+
 /** Asks at once, and then after each answer as the rule says. */
 function alone(rule: Rule): PolicyFactory {
   return ({ random }) => {
@@ -31,7 +42,8 @@ function alone(rule: Rule): PolicyFactory {
       leave: () => {},
       learned: () => null,
       recall: () => {},
-      describe: () => null,
+      describe: () => NOTHING_LEARNED,
+      why: () => 'age',
     };
   };
 }

@@ -123,6 +123,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       deliveries: notifications.deliveries,
       clock,
       health: () => ({ ...monitor.health(), redis: scaling?.health() }),
+      pacing: () => monitor.pacing(),
       queues: scaling?.queues,
       credentials,
       meaningOf,

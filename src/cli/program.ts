@@ -7,6 +7,7 @@ import { addConfig } from './config.ts';
 import { addDeliveries } from './deliveries.ts';
 import { addDemo } from './demo.ts';
 import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
+import { addPacing } from './pacing.ts';
 import { addSandbox } from './sandbox.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
@@ -37,6 +38,7 @@ for (const add of [
   addStatus,
   addWait,
   addCancel,
+  addPacing,
   addTail,
   addWebhooks,
   addDeliveries,

@@ -11,12 +11,13 @@ import {
   type SubmissionWithHistory,
   type Tracked,
   type TrackOptions,
+  type UpstreamPacing,
   type User,
 } from './shapes.ts';
 import { WebhookRequests } from './webhooks.ts';
 
 export { ApiError, ConnectionError } from './errors.ts';
-export type { AuditEntry, Submission, SubmissionWithHistory, TrackOptions, User } from './shapes.ts';
+export type { AuditEntry, Submission, SubmissionWithHistory, TrackOptions, UpstreamPacing, User } from './shapes.ts';
 
 export type DawatchClientOptions = {
   /** Where the server is: http://127.0.0.1:8080, say. */
@@ -135,6 +136,11 @@ export class DawatchClient {
   /** Stops asking about it; one that is final already stays as it is. */
   cancel(submissionId: string): Promise<Submission> {
     return this.#request<Submission>('DELETE', pathOf(submissionId));
+  }
+
+  /** What is learned about each upstream, and why the next request goes where it goes. */
+  pacing(): Promise<{ at: string; upstreams: UpstreamPacing[] }> {
+    return this.#request('GET', '/v1/pacing');
   }
 
   /** The user of this name and address, at the upstream. Needs the role user or admin. */

@@ -19,6 +19,7 @@ export {
   type Tracked,
   type TrackOptions,
   type UpstreamEvent,
+  type UpstreamPacing,
   type User,
 } from './shapes.ts';
 export { verifyWebhook, type WebhookProblem, type WebhookRequest, WebhookVerificationError } from './webhook.ts';

@@ -89,6 +89,30 @@ export type AuditEntry = {
   email_masked: string | null;
 };
 
+/** How an upstream is asked now. The document at /openapi.json says what each field means. */
+export type UpstreamPacing = {
+  upstream: string;
+  state: 'closed' | 'down' | 'unauthorized';
+  tracked: number;
+  mode: 'cohorts' | 'clock_only' | 'by_age';
+  /** When blocks become final; null: not known. */
+  clock: { period_ms: number; next_from: string; next_until: string } | null;
+  /** None of the last became final younger than this; null: not known. */
+  least_age_ms: number | null;
+  group_size: number;
+  in_line: number;
+  scouts: number;
+  disorder: number;
+  budget: { requests: number; per_ms: number; used: number; concurrency: number; in_flight: number };
+  /** The next question; `at` null: as soon as an answer has come. */
+  next: {
+    submission_id: string;
+    at: string | null;
+    reason: 'scout' | 'sweep' | 'alone' | 'net' | 'age' | 'recheck' | 'probe';
+    held_by: 'budget' | 'pause' | null;
+  } | null;
+};
+
 /** A submission as it was at the moment of an event; `deadline_at` as it was set. */
 export type EventSubmission = Omit<Submission, 'polls'>;
 

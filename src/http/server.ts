@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
+import type { UpstreamPacing } from '../monitor/monitor.ts';
 import type { Clock } from '../monitor/ports.ts';
 import { requireRole } from './access.ts';
 import { registerAudit } from './audit.ts';
@@ -11,6 +12,7 @@ import { registerEvents } from './events.ts';
 import { addLimits, type LimitSettings } from './limits.ts';
 import { addOpenapi, registerDocs } from './openapi.ts';
 import { registerOperations } from './operations.ts';
+import { registerPacing } from './pacing.ts';
 import type {
   Audit,
   Credentials,
@@ -42,6 +44,7 @@ export type HttpDeps = {
   deliveries: Deliveries;
   isOwnToken: (secret: string) => boolean;
   health: () => Health;
+  pacing: () => UpstreamPacing[];
   /** Undefined: there are none. */
   queues?: Queues | undefined;
   credentials: Credentials;
@@ -97,6 +100,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerSubmissions(guarded, deps);
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, deps);
+    registerPacing(guarded, deps);
   });
   await app.register(async (lookups) => registerUsers(lookups, deps));
   await app.register(async (guarded) => {

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import type { Observation } from '../monitor/classify.ts';
-import type { Watched } from '../monitor/pacer.ts';
+import type { Watched } from '../monitor/entry.ts';
 import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../monitor/ports.ts';
 import { type HistoryEntry, Status, type Submission, type TrackRequest } from '../monitor/submission.ts';
 import { type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';

@@ -29,6 +29,12 @@ export class Budget {
     return Math.max(0, Math.min(concurrency - this.#underWay, requests - this.#underWay - this.#answered));
   }
 
+  /** How many places are taken now. */
+  used(now: number): number {
+    this.#giveBack(now);
+    return this.#underWay + this.#answered;
+  }
+
   /** When there is a place if there is none now; Infinity if that takes an answer first. */
   availableAt(): number {
     const { requests, concurrency, perMs } = this.#settings;

@@ -3,7 +3,14 @@ import type { Observation } from './classify.ts';
 import { CohortSweep } from './cohort-sweep.ts';
 import { FinalityClock, type Window } from './finality-clock.ts';
 import { type Learned, readLearned, writeLearned } from './learned.ts';
-import { type Candidate, NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory } from './policy.ts';
+import {
+  type Candidate,
+  NEVER,
+  type PacingDescription,
+  type PacingPolicy,
+  type PolicyFactory,
+  type PolicyReason,
+} from './policy.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 /** How exactly the moment of finality is to be known: a window that is wider is searched with several questions. */
@@ -110,6 +117,15 @@ class CohortPacing implements PacingPolicy {
       disorder: this.#disorder,
       mode: this.#clock.windowAfter(now) === null ? 'by_age' : this.#isOrderly ? 'cohorts' : 'clock_only',
     };
+  }
+
+  why(item: Candidate, now: number): PolicyReason {
+    if (item.order > 0 && this.#sweep.hasReached(item)) return 'sweep';
+    // Nobody is asked so young for another reason.
+    if (item.dueAt < this.#ripeAt(item)) return 'net';
+    if (!this.#clock.windowAfter(now)) return 'age';
+    if (item.order === 0 || !this.#isOrderly) return 'alone';
+    return this.#seatOf(item) < this.#scouts ? 'scout' : 'net';
   }
 
   #open(item: Candidate, { at, durationMs }: Observation): void {

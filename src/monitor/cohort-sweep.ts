@@ -104,6 +104,14 @@ export class CohortSweep {
     return null;
   }
 
+  /** Whether this one, which is in line, was given out to be asked about and has not been since. */
+  hasReached(item: Candidate): boolean {
+    if (item.openAt >= this.#by || this.#by - item.trackedAt < this.leastAgeMs) return false;
+    const from = this.#left?.order ?? 0;
+    const until = this.#right?.order ?? Number.POSITIVE_INFINITY;
+    return from < item.order && item.order < until;
+  }
+
   get #allowed(): number {
     const further = this.areGroups || this.#found > 1 ? this.#found + Math.floor(this.#found / 4) + 1 : 0;
     return Math.max(Math.round(this.#meanSize), further);

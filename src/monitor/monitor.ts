@@ -1,7 +1,7 @@
 import type { BreakerState } from './breaker.ts';
 import { Lane } from './lane.ts';
-import { Pacer, type PacerSettings } from './pacer.ts';
-import type { PacingDescription, PolicyFactory } from './policy.ts';
+import { type Outlook, Pacer, type PacerSettings } from './pacer.ts';
+import type { PolicyFactory } from './policy.ts';
 import {
   type Clock,
   LedgerUnavailableError,
@@ -30,6 +30,7 @@ export type MonitorListener = {
 };
 
 export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
+export type UpstreamPacing = UpstreamHealth & Outlook;
 
 /** Watches submissions until they are final: one lane per upstream over one ledger. */
 export class Monitor {
@@ -145,19 +146,14 @@ export class Monitor {
     const lanes = [...this.#lanes];
     return {
       ledgerWritable: this.#isWritable() && lanes.every(([, lane]) => !lane.writeFailed),
-      upstreams: lanes.map(([upstream, { pacer }]) => ({
-        upstream,
-        state: pacer.breaker.state,
-        tracked: pacer.size,
-        inFlight: pacer.inFlight,
-      })),
+      upstreams: lanes.map(([upstream, { pacer }]) => healthOf(upstream, pacer)),
     };
   }
 
   /** Why the next question of each upstream goes where it goes. */
-  pacing(): { upstream: string; description: PacingDescription | null }[] {
+  pacing(): UpstreamPacing[] {
     const now = this.#clock.now();
-    return [...this.#lanes].map(([upstream, { pacer }]) => ({ upstream, description: pacer.describe(now) }));
+    return [...this.#lanes].map(([upstream, { pacer }]) => ({ ...healthOf(upstream, pacer), ...pacer.outlook(now) }));
   }
 
   /** Remembers whether the ledger could be written. */
@@ -194,4 +190,8 @@ export class Monitor {
   #tell(submissionId: string): void {
     for (const done of [...(this.#waiting.get(submissionId) ?? [])]) done();
   }
+}
+
+function healthOf(upstream: string, { breaker, size, inFlight }: Pacer): UpstreamHealth {
+  return { upstream, state: breaker.state, tracked: size, inFlight };
 }

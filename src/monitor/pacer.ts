@@ -1,10 +1,12 @@
 import { Breaker, type BreakerSettings, type BreakerState } from './breaker.ts';
 import { Budget, type BudgetSettings } from './budget.ts';
 import type { Observation } from './classify.ts';
-import { type Due, DueQueue } from './due-queue.ts';
+import { DueQueue } from './due-queue.ts';
+import { Entry, type Paced, type Watched } from './entry.ts';
 import { healthOf, isSeen } from './health.ts';
 import { Pause } from './pause.ts';
-import { type Candidate, NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory } from './policy.ts';
+import type { PacingDescription, PacingPolicy, PolicyFactory, PolicyReason } from './policy.ts';
+import { Witnesses } from './witnesses.ts';
 
 export type PacerSettings = {
   budget: BudgetSettings;
@@ -15,44 +17,20 @@ export type PacerSettings = {
   recheckMs: number;
 };
 
-/** A submission the pacer is to ask about. `seen`: the upstream has shown it before. */
-export type Paced = { submissionId: string; trackedAt: number; seen: boolean };
-
-/** A submission to go on with after a restart, as the ledger knows it. */
-export type Watched = {
+/** What is asked about next, and when; `at` null: once an answer has come. `heldBy`: why not when it is due. */
+export type NextQuestion = {
   submissionId: string;
-  trackedAt: number;
-  seen: boolean;
-  polledAt: number | null;
-  finalizedAt: number | null;
+  at: number | null;
+  reason: PolicyReason | 'recheck' | 'probe';
+  heldBy: 'pause' | 'budget' | null;
 };
 
-/** In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`. */
-class Entry implements Paced, Due, Candidate {
-  readonly submissionId: string;
-  readonly trackedAt: number;
-  seen: boolean;
-  dueAt: number;
-  place = 0;
-  inFlight = false;
-  /** In flight, and forgotten with its answer, because it was removed or is asked about only this once. */
-  passing = false;
-  /** The policy decides about it; not so for a finalized one that waits for its recheck. */
-  enrolled = false;
-  before: Candidate | null = null;
-  after: Candidate | null = null;
-  order = 0;
-  openAt = NEVER;
-
-  constructor({ submissionId, trackedAt, seen }: Paced) {
-    this.submissionId = submissionId;
-    this.trackedAt = trackedAt;
-    this.seen = seen;
-    this.dueAt = trackedAt;
-  }
-}
-
-const MAX_WITNESSES = 100;
+/** How an upstream is asked now. */
+export type Outlook = {
+  description: PacingDescription;
+  budget: BudgetSettings & { used: number };
+  next: NextQuestion | null;
+};
 
 /**
  * The brain of one upstream: which submissions to ask about next, and how many at all. It owns the request budget and the
@@ -64,13 +42,11 @@ export class Pacer {
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new DueQueue<Entry>();
   readonly #leased = new DueQueue<Entry>();
-  /** Submissions that the upstream has shown lately: what an outage is probed with. */
-  readonly #witnesses = new Set<Entry>();
+  readonly #witnesses = new Witnesses();
   readonly #budget: Budget;
   readonly #pause = new Pause();
   readonly #breaker: Breaker;
-  /** How many of them the upstream has shown before, and how many are only passing. */
-  #seen = 0;
+  /** How many of them are only passing. */
   #passing = 0;
 
   constructor(deps: { settings: PacerSettings; policy: PolicyFactory; random: () => number }) {
@@ -103,8 +79,13 @@ export class Pacer {
     this.#policy.recall(learned);
   }
 
-  describe(now: number): PacingDescription | null {
-    return this.#policy.describe(now);
+  outlook(now: number): Outlook {
+    const used = this.#budget.used(now);
+    return {
+      description: this.#policy.describe(now),
+      budget: { ...this.#settings.budget, used },
+      next: this.#nextQuestion(now),
+    };
   }
 
   get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {
@@ -209,7 +190,7 @@ export class Pacer {
     this.#pause.observe(observation, now);
     const entry = this.#entries.get(observation.submissionId);
     const seenBefore = entry?.seen ?? false;
-    const changed = this.#breaker.observe(healthOf(observation, { seenBefore, seenAny: this.#seen > 0 }), now);
+    const changed = this.#breaker.observe(healthOf(observation, { seenBefore, seenAny: this.#witnesses.areAny }), now);
     if (!entry) return changed;
     this.#land(entry, now);
     const dueAt = entry.enrolled ? this.#policy.learn(entry, observation, now) : now + this.#settings.recheckMs;
@@ -218,7 +199,7 @@ export class Pacer {
       this.#forget(entry);
       return changed;
     }
-    if (isSeen(observation)) this.#witness(entry);
+    if (isSeen(observation)) this.#witnesses.show(entry);
     this.#wait(entry, observation.kind === 'finalized' ? now + this.#settings.recheckMs : dueAt);
     return changed;
   }
@@ -273,8 +254,23 @@ export class Pacer {
    * that may be odd itself.
    */
   #probe(): Entry | undefined {
-    for (const entry of this.#witnesses) if (!entry.inFlight) return entry;
-    return this.#waiting.earliest;
+    return this.#witnesses.free ?? this.#waiting.earliest;
+  }
+
+  #nextQuestion(now: number): NextQuestion | null {
+    const isOut = this.#breaker.isOpen;
+    const entry = isOut ? this.#probe() : this.#waiting.earliest;
+    if (!entry) return null;
+    const dueAt = Math.max(now, isOut ? this.#breaker.probeAt : entry.dueAt);
+    const placeAt = this.#budget.availableAt();
+    const at = Math.max(dueAt, this.#pause.until, placeAt);
+    const own = entry.enrolled ? this.#policy.why(entry, now) : 'recheck';
+    return {
+      submissionId: entry.submissionId,
+      at: at === Number.POSITIVE_INFINITY ? null : at,
+      reason: isOut ? 'probe' : own,
+      heldBy: at === dueAt ? null : at === placeAt ? 'budget' : 'pause',
+    };
   }
 
   /** A lost one has no place before the others: it is due now, like they are. */
@@ -289,7 +285,7 @@ export class Pacer {
   #enter(item: Paced): Entry {
     const entry = new Entry(item);
     this.#entries.set(item.submissionId, entry);
-    if (item.seen) this.#seen++;
+    this.#witnesses.enter(entry);
     return entry;
   }
 
@@ -322,20 +318,9 @@ export class Pacer {
     this.#waiting.add(entry);
   }
 
-  /** The last that were seen, the newest at the end. */
-  #witness(entry: Entry): void {
-    if (!entry.seen) this.#seen++;
-    entry.seen = true;
-    this.#witnesses.delete(entry);
-    this.#witnesses.add(entry);
-    if (this.#witnesses.size > MAX_WITNESSES)
-      for (const oldest of this.#witnesses) return void this.#witnesses.delete(oldest);
-  }
-
   #forget(entry: Entry): void {
     this.#entries.delete(entry.submissionId);
-    this.#witnesses.delete(entry);
-    if (entry.seen) this.#seen--;
+    this.#witnesses.leave(entry);
     if (entry.passing) this.#passing--;
   }
 }

@@ -1,7 +1,7 @@
 import type { BreakerState } from './breaker.ts';
 import type { Observation } from './classify.ts';
+import type { Watched } from './entry.ts';
 import type { UpstreamEventType } from './events.ts';
-import type { Watched } from './pacer.ts';
 import type { Status, Submission, TrackRequest } from './submission.ts';
 import type { Outcome, TransitionContext } from './transition.ts';
 

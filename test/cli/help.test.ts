@@ -13,6 +13,7 @@ const COMMANDS = [
   'status',
   'wait',
   'cancel',
+  'pacing',
   'tail',
   'webhooks',
   'deliveries',

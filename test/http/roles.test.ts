@@ -21,6 +21,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /v1/get_submission_info': { access: SUBMISSIONS, query: '?submission_id=00000000-0000-4000-8000-000000000000' },
   // A wrong parameter: a stream that is let in would not end.
   'GET /v1/events': { access: SUBMISSIONS, query: '?after=x' },
+  'GET /v1/pacing': { access: SUBMISSIONS },
   'GET /users/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /admin/get_all_users': { access: ['admin'], query: '?limit=1' },

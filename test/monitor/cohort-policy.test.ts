@@ -77,10 +77,10 @@ describe('what is learned', () => {
   it('explains itself', () => {
     const description = learn().describe(START_MS + 560_000);
     expect(description).toMatchObject({ mode: 'cohorts', inLine: 0 });
-    expect(description?.periodMs).toBeCloseTo(20_000, -2);
-    expect(description?.leastAgeMs).toBeGreaterThan(38_000);
-    expect(description?.leastAgeMs).toBeLessThan(45_000);
-    expect(description?.groupSize).toBeGreaterThan(20);
+    expect(description.periodMs).toBeCloseTo(20_000, -2);
+    expect(description.leastAgeMs).toBeGreaterThan(38_000);
+    expect(description.leastAgeMs).toBeLessThan(45_000);
+    expect(description.groupSize).toBeGreaterThan(20);
   });
 
   it('survives a restart: nothing is asked before its time', () => {
@@ -94,7 +94,7 @@ describe('what is learned', () => {
   it.each(['', 'null', '{"version":2}', '{"version":1,"ticks":[[1,2]]}', '[]'])('is begun anew after %j', (text) => {
     const { factory, last } = watched(text);
     run(sandboxWorld({}), { perS: 2, submissions: 10, policy: factory });
-    expect(last().describe(START_MS)?.mode).toBe('by_age');
+    expect(last().describe(START_MS).mode).toBe('by_age');
   });
 
   /** Blocks of 20 s, final after 40 s; later of 6 s, final after 18 s, or the other way round. */

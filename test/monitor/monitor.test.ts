@@ -74,7 +74,7 @@ test('a new process goes on with what the pacer of the one before had learned', 
     world.track([`id-${index}`]);
     await world.clock.advance(4_000);
   }
-  expect(world.monitor.pacing()[0]?.description?.mode).toBe('cohorts');
+  expect(world.monitor.pacing()[0]?.description.mode).toBe('cohorts');
   world.restart();
   expect(world.monitor.pacing()[0]?.description).toMatchObject({ mode: 'cohorts' });
   expect(world.asked.length).toBeLessThan(3 * 120);

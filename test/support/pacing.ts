@@ -1,6 +1,8 @@
+import { NOTHING_LEARNED } from '../../bench/baselines.ts';
 import type { BreakerSettings } from '../../src/monitor/breaker.ts';
 import type { BudgetSettings } from '../../src/monitor/budget.ts';
-import { type Paced, Pacer } from '../../src/monitor/pacer.ts';
+import type { Paced } from '../../src/monitor/entry.ts';
+import { Pacer } from '../../src/monitor/pacer.ts';
 import type { PacingPolicy } from '../../src/monitor/policy.ts';
 
 export const LEASE_MS = 10_000;
@@ -35,7 +37,8 @@ function steady(delayMs: () => number): PacingPolicy {
     leave: () => {},
     learned: () => null,
     recall: () => {},
-    describe: () => null,
+    describe: () => NOTHING_LEARNED,
+    why: () => 'age',
   };
 }
 
