@@ -13,6 +13,10 @@ export class DueQueue<Entry extends Due> {
     return this.#heap.length;
   }
 
+  has(entry: Entry): boolean {
+    return this.#heap[entry.place] === entry;
+  }
+
   add(entry: Entry): void {
     this.#put(entry, this.#heap.length);
     this.#rise(entry);

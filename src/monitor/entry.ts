@@ -13,18 +13,16 @@ export type Watched = {
   finalizedAt: number | null;
 };
 
-/** In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`. */
+/**
+ * In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`. What is true of few is
+ * kept beside: a million of them have no room for it.
+ */
 export class Entry implements Paced, Due, Candidate {
   readonly submissionId: string;
   readonly trackedAt: number;
   seen: boolean;
   dueAt: number;
   place = 0;
-  inFlight = false;
-  /** In flight, and forgotten with its answer, because it was removed or is asked about only this once. */
-  passing = false;
-  /** The policy decides about it; not so for a finalized one that waits for its recheck. */
-  enrolled = false;
   before: Candidate | null = null;
   after: Candidate | null = null;
   order = 0;

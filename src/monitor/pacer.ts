@@ -46,8 +46,10 @@ export class Pacer {
   readonly #budget: Budget;
   readonly #pause = new Pause();
   readonly #breaker: Breaker;
-  /** How many of them are only passing. */
-  #passing = 0;
+  /** In flight, and forgotten with their answers, because they were removed or are asked about only this once. */
+  readonly #passing = new Set<Entry>();
+  /** The policy decides about all but these: they are passing, or finalized and waiting for their recheck. */
+  readonly #dismissed = new Set<Entry>();
 
   constructor(deps: { settings: PacerSettings; policy: PolicyFactory; random: () => number }) {
     this.#settings = deps.settings;
@@ -57,7 +59,7 @@ export class Pacer {
   }
 
   get size(): number {
-    return this.#entries.size - this.#passing;
+    return this.#entries.size - this.#passing.size;
   }
 
   get inFlight(): number {
@@ -119,8 +121,12 @@ export class Pacer {
     // A clock that was ahead left times that are still to come.
     const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
     const entry = this.#enter({ ...item, trackedAt: Math.min(item.trackedAt, now) });
-    if (item.finalizedAt === null) this.#enrol(entry, polledAt, now);
-    else this.#wait(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
+    if (item.finalizedAt === null) {
+      this.#enrol(entry, polledAt, now);
+    } else {
+      this.#dismissed.add(entry);
+      this.#wait(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
+    }
   }
 
   /** Asks no more about it. One in flight keeps its place in the concurrency until its answer comes. */
@@ -128,8 +134,8 @@ export class Pacer {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
     this.#dismiss(entry, now);
-    if (entry.inFlight) {
-      this.#pass(entry);
+    if (this.#leased.has(entry)) {
+      this.#passing.add(entry);
     } else {
       this.#waiting.remove(entry);
       this.#forget(entry);
@@ -143,11 +149,15 @@ export class Pacer {
   ask(submissionId: string, now: number): 'sent' | 'under_way' | 'wait' {
     this.#reclaimLost(now);
     const known = this.#entries.get(submissionId);
-    if (known?.inFlight) return 'under_way';
+    if (known && this.#leased.has(known)) return 'under_way';
     if (this.#allowance(now) === 0) return 'wait';
     const entry = known ?? this.#enter({ submissionId, trackedAt: now, seen: false });
-    if (known) this.#waiting.remove(known);
-    else this.#pass(entry);
+    if (known) {
+      this.#waiting.remove(known);
+    } else {
+      this.#passing.add(entry);
+      this.#dismissed.add(entry);
+    }
     this.#send(entry, now);
     return 'sent';
   }
@@ -193,14 +203,15 @@ export class Pacer {
     const changed = this.#breaker.observe(healthOf(observation, { seenBefore, seenAny: this.#witnesses.areAny }), now);
     if (!entry) return changed;
     this.#land(entry, now);
-    const dueAt = entry.enrolled ? this.#policy.learn(entry, observation, now) : now + this.#settings.recheckMs;
+    const recheckAt = now + this.#settings.recheckMs;
+    const dueAt = this.#dismissed.has(entry) ? recheckAt : this.#policy.learn(entry, observation, now);
     if (observation.kind === 'finalized' || !watched) this.#dismiss(entry, now);
-    if (!watched || entry.passing) {
+    if (!watched || this.#passing.has(entry)) {
       this.#forget(entry);
       return changed;
     }
     if (isSeen(observation)) this.#witnesses.show(entry);
-    this.#wait(entry, observation.kind === 'finalized' ? now + this.#settings.recheckMs : dueAt);
+    this.#wait(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
     return changed;
   }
 
@@ -209,32 +220,30 @@ export class Pacer {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
     this.#land(entry, now);
-    if (entry.passing) this.#forget(entry);
+    if (this.#passing.has(entry)) this.#forget(entry);
     else this.#wait(entry, dueAt);
   }
 
   /** Its answer may be on the way to somebody else: from then on it waits like the others. */
   #keep(known: Entry, now: number): void {
-    if (!known.passing) return;
-    this.#passing--;
-    known.passing = false;
-    known.enrolled = true;
+    if (!this.#passing.delete(known)) return;
+    this.#dismissed.delete(known);
     this.#policy.enrol(known, { polledAt: null }, now);
   }
 
   #enrol(entry: Entry, polledAt: number | null, now: number): void {
-    entry.enrolled = true;
     this.#wait(entry, this.#policy.enrol(entry, { polledAt }, now));
   }
 
   #dismiss(entry: Entry, now: number): void {
-    if (entry.enrolled) this.#policy.leave(entry, now);
-    entry.enrolled = false;
+    if (this.#dismissed.has(entry)) return;
+    this.#policy.leave(entry, now);
+    this.#dismissed.add(entry);
   }
 
   /** What is in flight comes back by itself. */
   #move(entry: Entry, dueAt: number): void {
-    if (entry.inFlight) return;
+    if (this.#leased.has(entry)) return;
     this.#waiting.remove(entry);
     this.#wait(entry, dueAt);
   }
@@ -254,7 +263,7 @@ export class Pacer {
    * that may be odd itself.
    */
   #probe(): Entry | undefined {
-    return this.#witnesses.free ?? this.#waiting.earliest;
+    return this.#witnesses.free(this.#leased) ?? this.#waiting.earliest;
   }
 
   #nextQuestion(now: number): NextQuestion | null {
@@ -264,7 +273,7 @@ export class Pacer {
     const dueAt = Math.max(now, isOut ? this.#breaker.probeAt : entry.dueAt);
     const placeAt = this.#budget.availableAt();
     const at = Math.max(dueAt, this.#pause.until, placeAt);
-    const own = entry.enrolled ? this.#policy.why(entry, now) : 'recheck';
+    const own = this.#dismissed.has(entry) ? 'recheck' : this.#policy.why(entry, now);
     return {
       submissionId: entry.submissionId,
       at: at === Number.POSITIVE_INFINITY ? null : at,
@@ -277,7 +286,7 @@ export class Pacer {
   #reclaimLost(now: number): void {
     for (let entry = this.#leased.earliest; entry && entry.dueAt <= now; entry = this.#leased.earliest) {
       this.#land(entry, now);
-      if (entry.passing) this.#forget(entry);
+      if (this.#passing.has(entry)) this.#forget(entry);
       else this.#wait(entry, now);
     }
   }
@@ -289,13 +298,7 @@ export class Pacer {
     return entry;
   }
 
-  #pass(entry: Entry): void {
-    if (!entry.passing) this.#passing++;
-    entry.passing = true;
-  }
-
   #send(entry: Entry, now: number): void {
-    entry.inFlight = true;
     entry.dueAt = now + this.#settings.leaseMs;
     this.#leased.add(entry);
     this.#budget.send();
@@ -304,13 +307,12 @@ export class Pacer {
 
   /** Out of whichever queue it is in; its request, if there is one, is over. */
   #land(entry: Entry, now: number): void {
-    if (entry.inFlight) {
+    if (this.#leased.has(entry)) {
       this.#leased.remove(entry);
       this.#budget.answered(now);
     } else {
       this.#waiting.remove(entry);
     }
-    entry.inFlight = false;
   }
 
   #wait(entry: Entry, dueAt: number): void {
@@ -321,6 +323,7 @@ export class Pacer {
   #forget(entry: Entry): void {
     this.#entries.delete(entry.submissionId);
     this.#witnesses.leave(entry);
-    if (entry.passing) this.#passing--;
+    this.#passing.delete(entry);
+    this.#dismissed.delete(entry);
   }
 }

@@ -1,3 +1,4 @@
+import type { DueQueue } from './due-queue.ts';
 import type { Entry } from './entry.ts';
 
 const MOST = 100;
@@ -13,8 +14,9 @@ export class Witnesses {
     return this.#seen > 0;
   }
 
-  get free(): Entry | undefined {
-    for (const entry of this.#latest) if (!entry.inFlight) return entry;
+  /** One of the last that is not in flight. */
+  free(inFlight: DueQueue<Entry>): Entry | undefined {
+    for (const entry of this.#latest) if (!inFlight.has(entry)) return entry;
     return undefined;
   }
 
