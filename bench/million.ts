@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Ledger } from '../src/ledger/ledger.ts';
+import { keepMemorySmall } from '../src/memory.ts';
 import { cohortPacing } from '../src/monitor/cohort-policy.ts';
 import { Pacer } from '../src/monitor/pacer.ts';
 import { seededRandom } from './random.ts';
@@ -47,6 +48,7 @@ function fill(path: string): void {
 }
 
 async function measure(path: string): Promise<void> {
+  keepMemorySmall();
   const ledger = new Ledger({ file: path, now: Date.now() });
   const pacer = new Pacer({
     settings: {

@@ -3,6 +3,7 @@ import { startApp } from '../app.ts';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import { createLog } from '../log.ts';
+import { keepMemorySmall } from '../memory.ts';
 import { untilStopped } from './signals.ts';
 
 export function addServe(program: Command): void {
@@ -20,6 +21,7 @@ Examples:
 SIGTERM or SIGINT stops it gracefully; killing it at any moment loses nothing.`,
     )
     .action(async (options: { config?: string }) => {
+      keepMemorySmall();
       const { config } = loadConfig({ env: process.env, file: options.config });
       const log = createLog(config.log, process.stdout);
       const app = await startApp({ config, log, clock: systemClock, random: Math.random, onNewKey: showKey });
