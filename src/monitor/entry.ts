@@ -13,8 +13,6 @@ export type Watched = {
   finalizedAt: number | null;
 };
 
-const NEVER_ASKED = -(2 ** 30);
-
 /**
  * In exactly one of the two queues: waiting until `dueAt`, or in flight with its lease ending at `dueAt`. What is true of few is
  * kept beside: a million of them have no room for it.
@@ -28,21 +26,12 @@ export class Entry implements Paced, Due, Candidate {
   before: Candidate | null = null;
   after: Candidate | null = null;
   order = 0;
-  /** A small whole number is kept in its place; a time would be an object of its own. */
-  #openAfterMs = NEVER_ASKED;
+  openAt = NEVER;
 
   constructor({ submissionId, trackedAt, seen }: Paced) {
     this.submissionId = submissionId;
     this.trackedAt = trackedAt;
     this.seen = seen;
     this.dueAt = trackedAt;
-  }
-
-  get openAt(): number {
-    return this.#openAfterMs === NEVER_ASKED ? NEVER : this.trackedAt + this.#openAfterMs;
-  }
-
-  set openAt(at: number) {
-    this.#openAfterMs = at === NEVER ? NEVER_ASKED : Math.floor(at - this.trackedAt);
   }
 }

@@ -12,7 +12,10 @@ export type Candidate = {
   after: Candidate | null;
   /** Its place in the order of tracking; 0: it stands in no line. */
   order: number;
-  /** When the newest question was sent that found it not final; NEVER at first. */
+  /**
+   * When the newest question was sent that found it not final; NEVER at first. Not to be rounded: a sweep is sent at the very
+   * moment of the answer that began it, and whoever it finds open must count as asked since.
+   */
   openAt: number;
 };
 
