@@ -28,8 +28,10 @@ const MAX_ACCEPTED = 10_000;
 /** What the upstream accepted or could not find, and what was no valid question. Anything else counts, so that guesses stay bounded. */
 const NO_FAILURES: readonly number[] = [200, 400, 404];
 /** Whoever watches over the process must always get an answer. */
+const UNLIMITED: readonly string[] = ['/livez', '/readyz', '/metrics'];
+
 export function isUnlimited(route: string | undefined): boolean {
-  return route === '/livez' || route === '/readyz';
+  return route !== undefined && UNLIMITED.includes(route);
 }
 
 /**

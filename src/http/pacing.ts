@@ -58,6 +58,8 @@ const upstreamSchema = z.object({
     .describe('The next question, as far as is known now; null: nothing waits for one'),
 });
 
+export type PacingBody = z.output<typeof upstreamSchema>;
+
 const pacingSchema = z
   .object({ at: time.describe('Now, by the clock of the server'), upstreams: z.array(upstreamSchema) })
   .meta({
@@ -105,11 +107,11 @@ export function registerPacing(
         response: { 200: pacingSchema, 400: problemAnswer, 401: problemAnswer, 403: problemAnswer },
       },
     },
-    async () => ({ at: iso(clock.now()), upstreams: pacing().map(toBody) }),
+    async () => ({ at: iso(clock.now()), upstreams: pacing().map(pacingBodyOf) }),
   );
 }
 
-function toBody({ description, budget, next, ...health }: UpstreamPacing): z.output<typeof upstreamSchema> {
+export function pacingBodyOf({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
   const { mode, periodMs, next: window, leastAgeMs, groupSize, inLine, scouts, disorder } = description;
   const isClockKnown = periodMs !== null && window !== null;
   return {

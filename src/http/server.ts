@@ -10,6 +10,7 @@ import { addCors } from './cors.ts';
 import { registerDeliveries } from './deliveries.ts';
 import { registerEvents } from './events.ts';
 import { addLimits, type LimitSettings } from './limits.ts';
+import { registerMetrics } from './metrics.ts';
 import { addOpenapi, registerDocs } from './openapi.ts';
 import { registerOperations } from './operations.ts';
 import { registerPacing } from './pacing.ts';
@@ -94,7 +95,10 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
 
   await addOpenapi(app, deps.version);
   await app.register(registerDocs);
-  await app.register(async (open) => registerOperations(open, deps));
+  await app.register(async (open) => {
+    registerOperations(open, deps);
+    registerMetrics(open, deps);
+  });
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireRole(deps.credentials, ['service', 'admin']));
     registerSubmissions(guarded, deps);

@@ -91,7 +91,7 @@ describe('the requests of one credential', () => {
     expect(limitOf(await off.ask(GOOD))).toEqual([undefined, undefined]);
     const app = await limited({ requests_per_minute: 1 });
     await app.ask(GOOD);
-    for (const path of ['/livez', '/readyz', '/livez', '/readyz']) {
+    for (const path of ['/livez', '/readyz', '/metrics', '/livez', '/readyz', '/metrics']) {
       const answer = await app.ask(GOOD, path);
       expect([answer.status, ...limitOf(answer)]).toEqual([200, undefined, undefined]);
     }

@@ -7,7 +7,7 @@ import { useApp } from '../support/running-app.ts';
 
 /** What is there for people, not for clients. */
 const HIDDEN = /^GET \/docs(\/|$)/;
-const OPEN = ['GET /livez', 'GET /readyz', 'GET /openapi.json', 'GET /events.schema.json'];
+const OPEN = ['GET /livez', 'GET /readyz', 'GET /metrics', 'GET /openapi.json', 'GET /events.schema.json'];
 
 /** Every route of the app, as it was registered: fastify tells of itself before its first one. */
 const registered = new Set<string>();

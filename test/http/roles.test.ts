@@ -11,6 +11,7 @@ const SUBMISSIONS = ['service', 'admin'] as const;
 const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }> = {
   'GET /livez': { access: 'open' },
   'GET /readyz': { access: 'open' },
+  'GET /metrics': { access: 'open' },
   'GET /openapi.json': { access: 'open' },
   'GET /events.schema.json': { access: 'open' },
   'POST /v1/submissions': { access: SUBMISSIONS, body: { submission_id: 'of-the-matrix' } },
