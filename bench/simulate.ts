@@ -42,12 +42,15 @@ type Simulation = {
   budget: BudgetSettings;
   policy: PolicyFactory;
   seed: number;
+  /** How much of an answer's time has passed when the upstream looks into its database: half, unless told. */
+  readAfter?: number;
   /** The end, milliseconds after the start, even if somebody is still open. */
   endMs?: number;
 };
 
 /** One world with one policy in virtual time: the real pacer and nothing in between. */
-export function simulate({ world, budget, policy, seed, endMs = Number.POSITIVE_INFINITY, ...rest }: Simulation): Run {
+export function simulate({ world, budget, policy, seed, ...rest }: Simulation): Run {
+  const { readAfter = 0.5, endMs = Number.POSITIVE_INFINITY } = rest;
   const random = seededRandom(seed);
   const pacer = new Pacer({
     settings: {
@@ -93,8 +96,7 @@ export function simulate({ world, budget, policy, seed, endMs = Number.POSITIVE_
     answers.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, { submissionId, sentAt: now });
   };
   const answer = ({ submissionId, sentAt }: { submissionId: string; sentAt: number }) => {
-    // The upstream looks into its database half way.
-    const verdict = world.answer(submissionId, (sentAt + now) / 2);
+    const verdict = world.answer(submissionId, readAfter * now + (1 - readAfter) * sentAt);
     if (verdict.kind === 'throttled') run.throttled++;
     const observation: Observation = { submissionId, at: now, durationMs: now - sentAt, ...verdict };
     const life = lives.get(submissionId);
