@@ -1,4 +1,5 @@
 import { backoffMs, ceilingMs, type PacingSettings } from './backoff.ts';
+import { BlockGate } from './block-gate.ts';
 import type { Observation } from './classify.ts';
 import { CohortSweep } from './cohort-sweep.ts';
 import { FinalityClock, type Window } from './finality-clock.ts';
@@ -40,6 +41,7 @@ class CohortPacing implements PacingPolicy {
   readonly #random: () => number;
   #clock = new FinalityClock();
   #sweep = new CohortSweep();
+  #gate = new BlockGate();
   readonly #line = new WaitingLine();
   /** The last in line that the newest block made final: whoever stands before it and is still open was overtaken. */
   #front = 0;
@@ -102,6 +104,8 @@ class CohortPacing implements PacingPolicy {
     const learned: Learned | undefined = readLearned(text);
     if (!learned) return;
     this.#clock = new FinalityClock(learned.ticks);
+    const newest = this.#clock.ticks.at(-1);
+    this.#gate = new BlockGate(newest ? { block: newest.block, at: newest.by } : null);
     this.#sweep = new CohortSweep(learned.groups);
     this.#disorder = learned.disorder;
   }
@@ -132,7 +136,8 @@ class CohortPacing implements PacingPolicy {
     item.openAt = Math.max(item.openAt, at - durationMs);
   }
 
-  #final(item: Candidate, block: number | null, at: number, now: number): void {
+  #final(item: Candidate, named: number | null, at: number, now: number): void {
+    const block = this.#believed(named, at);
     if (block === null) {
       this.#sweep.foundAlone(this.#ageAt(item, null, at));
       return;
@@ -151,6 +156,20 @@ class CohortPacing implements PacingPolicy {
     // The oldest first, where the budget is short.
     let place = 0;
     for (let next = this.#sweep.next(); next; next = this.#sweep.next()) this.#sooner(next, now - 1 / ++place);
+  }
+
+  /** Null for a block that is not where the chain must be. Where the chain is another one, everything begins anew. */
+  #believed(block: number | null, at: number): number | null {
+    if (block === null) return null;
+    const verdict = this.#gate.judge(block, at, this.#clock.periodMs);
+    if (verdict === 'odd') return null;
+    if (verdict === 'changed') {
+      this.#clock = new FinalityClock();
+      this.#sweep = new CohortSweep();
+      this.#disorder = 0;
+      this.#front = 0;
+    }
+    return block;
   }
 
   /** How old it was when it became final; null where it may have been final before it was tracked. */

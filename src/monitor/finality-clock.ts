@@ -69,7 +69,9 @@ export class FinalityClock {
     const { until, periodMs } = fit;
     let blocks = Math.floor((time - until) / periodMs);
     let window = ahead(fit, blocks);
-    while (window.until <= time) window = ahead(fit, ++blocks);
+    // Rounding may cost one more; what needs more than that is no time.
+    for (let more = 0; more < 3 && window.until <= time; more++) window = ahead(fit, ++blocks);
+    if (!(window.until > time)) return null;
     return window.until - window.from > periodMs / 2 ? null : window;
   }
 

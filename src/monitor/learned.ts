@@ -7,14 +7,19 @@ export type Learned = { ticks: readonly Tick[]; groups: Groups; disorder: number
 
 const VERSION = 1;
 
-// JSON knows no infinity: a block that nobody asked about before it was final has null.
+/** A month: nothing that takes longer is waited for by a clock. */
+const MAX_AGE_MS = 30 * 86_400_000;
+const time = z.number().min(0).max(8.64e15);
+
+// JSON knows no infinity: a block that nobody asked about before it was final has null. What is out of these bounds was not
+// written by us, and could keep the clock busy for ever.
 const learnedSchema = z.object({
   version: z.literal(VERSION),
-  ticks: z.array(z.tuple([z.int(), z.number().nullable(), z.number()])),
+  ticks: z.array(z.tuple([z.int().min(0), time.nullable(), time])).max(100),
   groups: z.object({
-    meanSize: z.number().nonnegative(),
-    youngestMs: z.array(z.number()),
-    distances: z.array(z.number().positive()),
+    meanSize: z.number().min(0).max(10_000_000),
+    youngestMs: z.array(z.number().min(-MAX_AGE_MS).max(MAX_AGE_MS)).max(100),
+    distances: z.array(z.int().min(1).max(10_000)).max(100),
   }),
   disorder: z.number().min(0).max(1),
 });

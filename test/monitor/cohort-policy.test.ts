@@ -6,6 +6,7 @@ import { sandboxWorld } from '../../bench/sandbox-world.ts';
 import { type Life, type Run, START_MS, simulate, type World } from '../../bench/simulate.ts';
 import { summarize } from '../../bench/summary.ts';
 import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
+import { readLearned } from '../../src/monitor/learned.ts';
 import type { PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
 import { type Nature, randomWorld } from '../support/random-world.ts';
 
@@ -67,7 +68,60 @@ describe('submissions that become final in groups', () => {
   });
 });
 
+describe('block numbers that are not where the chain must be', () => {
+  /** The same world, with other block numbers. */
+  const renumbered = (number: (block: number, nth: number, now: number) => number): World => {
+    const world = sandboxWorld({});
+    let nth = 0;
+    return {
+      ...world,
+      answer(submissionId, now) {
+        const verdict = world.answer(submissionId, now);
+        if (verdict.kind !== 'finalized' || verdict.blockNumber === null) return verdict;
+        return { ...verdict, blockNumber: number(verdict.blockNumber, ++nth, now - START_MS) };
+      },
+    };
+  };
+
+  it.each<[string, (block: number, nth: number, now: number) => number]>([
+    ['one that is 300 ahead', (block, nth) => (nth === 150 ? block + 300 : block)],
+    ['one beyond all numbers', (block, nth) => (nth === 150 ? 2 ** 50 : block)],
+    ['one that is no whole number', (block, nth) => (nth === 150 ? block + 0.5 : block)],
+    ['one in a hundred that is 50 ahead', (block, nth) => (nth % 100 === 99 ? block + 50 : block)],
+    ['one in fifty that is zero', (block, nth) => (nth % 50 === 49 ? 0 : block)],
+    ['a chain that begins anew, far lower', (block, _nth, now) => (now > 600_000 ? block - 80_000_000 : block)],
+    ['a chain that begins anew, far higher', (block, _nth, now) => (now > 600_000 ? block + 800_000_000 : block)],
+  ])('%s: nothing is known later because of it', (_name, number) => {
+    const all = run(renumbered(number), { perS: 0.5, submissions: 1_500 });
+    const { requests, meanS } = summarize(partOf(all, ({ trackedAt }) => trackedAt > 1_200_000));
+    expect(requests).toBeLessThan(1.8);
+    expect(meanS).toBeLessThan(1);
+  });
+
+  it('what was learned of another chain, with higher numbers, is left behind within minutes', () => {
+    const { factory, last } = watched();
+    run(sandboxWorld({}), { perS: 2, submissions: 600, policy: factory });
+    const { factory: restarted } = watched(last().learned() ?? undefined);
+    const lower = renumbered((block) => block - 80_000_000);
+    const all = run(lower, { perS: 0.5, submissions: 900, policy: restarted });
+    const { requests, meanS } = summarize(partOf(all, ({ trackedAt }) => trackedAt > 600_000));
+    expect(requests).toBeLessThan(1.8);
+    expect(meanS).toBeLessThan(1);
+  });
+});
+
 describe('what is learned', () => {
+  it.each<[string, object]>([
+    ['distances beyond all numbers', { groups: { meanSize: 5, youngestMs: [], distances: Array(8).fill(1e306) } }],
+    ['groups without end', { groups: { meanSize: 1e300, youngestMs: [], distances: [] } }],
+    ['times beyond all times', { ticks: [[1, 0, 1e300]] }],
+    ['blocks that are none', { ticks: [[-5, 0, 1]] }],
+  ])('is not gone on with where it can not have been written by us: %s', (_name, wrong) => {
+    const sound = { version: 1, ticks: [], groups: { meanSize: 0, youngestMs: [], distances: [] }, disorder: 0 };
+    expect(readLearned(JSON.stringify(sound))).toBeDefined();
+    expect(readLearned(JSON.stringify({ ...sound, ...wrong }))).toBeUndefined();
+  });
+
   const learn = () => {
     const { factory, last } = watched();
     run(sandboxWorld({}), { perS: 2, submissions: 1_000, policy: factory });
