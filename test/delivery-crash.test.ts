@@ -86,7 +86,7 @@ async function openRecorder(delayMs: () => number) {
     underWay: () => open,
     /** Something is under way, or nothing came for a while. */
     async isBusy(): Promise<void> {
-      for (let waitedMs = 0; open === 0 && waitedMs < 2_000; waitedMs += 5) await sleep(5);
+      for (let waitedMs = 0; open === 0 && waitedMs < 400; waitedMs += 5) await sleep(5);
     },
   };
   let open = 0;

@@ -1,6 +1,7 @@
 // node enqueue.mjs ID…: hands submissions over through the queue, and waits until all of them are final.
 import { randomUUID } from 'node:crypto';
-import { Queue, QueueEvents } from 'bullmq';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Queue } from 'bullmq';
 
 const url = process.env.DAWATCH_REDIS_URL ?? 'redis://127.0.0.1:6379';
 const server = process.env.DAWATCH_URL ?? 'http://127.0.0.1:8080';
@@ -15,24 +16,29 @@ queue.on('error', () => undefined);
 
 // An id of your own: BullMQ's are counted in Redis, and begin anew when it was emptied, with somebody else's job.
 const jobId = `track-${randomUUID()}`;
-let job;
 try {
-  job = await queue.add('track', { submission_ids: ids, metadata: { example: true } }, { jobId });
+  await queue.add('track', { submission_ids: ids, metadata: { example: true } }, { jobId });
 } catch (error) {
   console.error('not enqueued:', error.message);
   process.exit(1);
 }
 
-// Done once it is on the server's disk; rejected with the reason if the data is no good. A server that is away takes it later.
-// Not done within the time, or gone from Redis: enqueue it again, what is tracked already stays as it is.
-const jobs = new QueueEvents('dawatch-submissions', { connection: { url } });
-try {
-  console.log('tracked', await job.waitUntilFinished(jobs, 60_000));
-} catch (error) {
-  console.error('refused:', error.message);
-  process.exit(1);
+// Done once it is on the server's disk; failed with the reason if the data is no good. A server that is away takes it later.
+// Gone from Redis: enqueue it again, what is tracked already stays as it is.
+for (;;) {
+  const done = await queue.getJob(jobId);
+  if (!done) throw new Error('Redis has lost the job');
+  if (done.finishedOn && done.failedReason) {
+    console.error('refused:', done.failedReason);
+    process.exit(1);
+  }
+  if (done.finishedOn) {
+    console.log('tracked', done.returnvalue);
+    break;
+  }
+  await sleep(250);
 }
-await Promise.all([jobs.close(), queue.close()]);
+await queue.close();
 
 // Any number of producers may wait so; dawatch-events has one consumer.
 for (const id of ids) {

@@ -117,8 +117,9 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await lookInto(redis).flushall();
     await vi.waitUntil(() => server.link.usable && server.link.usable.epoch !== before, 5_000);
     await server.sees(1);
-    expect(await server.poll('a')).toEqual(['a']);
-    expect(worker.asked).toEqual(['a']);
+    // What was read before the new epoch may be lost once more: then it is asked again.
+    await vi.waitFor(async () => expect(await server.poll('a')).toEqual(['a']), 15_000);
+    expect(worker.asked).toContain('a');
     expect(server.events.filter(({ kind }) => kind === 'epoch_lost')).toEqual([]);
   });
 
