@@ -14,8 +14,8 @@ class CrashTestsFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Many tests wait for processes and timers: even two cores have room for three files.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    // Many tests wait for processes and timers: even two cores have room for two files.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     sequence: { sequencer: CrashTestsFirst },
     testTimeout: 20_000,
     hookTimeout: 20_000,
