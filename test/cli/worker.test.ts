@@ -40,6 +40,18 @@ it('waits for a Redis that is away, and ends with 0 at SIGTERM all the same', as
 });
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
+  it('--check says whether the worker of this host is alive', async () => {
+    const redis = await redisForTest();
+    const check = () => cli(['worker', '--check'], { env: { DAWATCH_REDIS_URL: redis.url } });
+    expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('no worker of this host') });
+    const worker = await started(redis.url);
+    await vi.waitFor(async () => expect((await check()).code).toBe(0), { timeout: 10_000, interval: 500 });
+    await worker.stop('SIGTERM');
+    expect((await check()).code).toBe(5);
+    await redis.kill();
+    expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('Redis does not answer') });
+  });
+
   it('announces itself by its host and process, and takes its leave at SIGINT', async () => {
     const redis = await redisForTest();
     const worker = await started(redis.url);

@@ -115,7 +115,7 @@ it('never fails on anything that looks like a webhook, a replay or a filter', as
       const query = `after=x&metadata=${encodeURIComponent(JSON.stringify(filter).toWellFormed())}`;
       const fed = await call(app.url, `/v1/events?${query}`, { headers });
       expect(fed.status).toBe(400);
-      const listed = `/v1/deliveries?destination=${encodeURIComponent(String(dead.destination).toWellFormed())}`;
+      const listed = `/v1/deliveries?destination=${encodeURIComponent(String(JSON.stringify(dead.destination)).toWellFormed())}`;
       for (const answer of [made, replayed, fed, await call(app.url, listed, { headers })])
         if (answer.status >= 300) problemOf(answer);
     }),
