@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { expect, onTestFinished, test } from 'vitest';
-import { ConnectionError, type DawatchClient } from '../src/client/client.ts';
+import type { DawatchClient } from '../src/client/client.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
 import { auditLedger } from './support/audit.ts';
-import { prepareServer, sleep } from './support/killable-server.ts';
+import { prepareServer, sleep, trackForSure } from './support/killable-server.ts';
 
 const SUBMISSIONS = 2_000;
 const BATCH = 25;
@@ -60,21 +60,10 @@ function auditedFinalized(file: string, acknowledged: Iterable<string>): number 
   return [...auditLedger(file, acknowledged).values()].filter((status) => status === 'finalized').length;
 }
 
-/** What a careful backend does: send until it is acknowledged, then forget. */
 async function trackAll(client: DawatchClient, submit: () => string, acknowledged: Set<string>): Promise<void> {
   while (acknowledged.size < SUBMISSIONS) {
     const batch = Array.from({ length: BATCH }, submit);
-    for (;;) {
-      const done = await client.track(batch).then(
-        () => true,
-        (error) => {
-          if (error instanceof ConnectionError) return false;
-          throw error;
-        },
-      );
-      if (done) break;
-      await sleep(20);
-    }
+    await trackForSure(client, batch);
     for (const id of batch) acknowledged.add(id);
     await sleep(100);
   }

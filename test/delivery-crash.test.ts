@@ -5,15 +5,15 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import Database from 'better-sqlite3';
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { expect, onTestFinished, test } from 'vitest';
-import { ConnectionError, type DawatchClient } from '../src/client/client.ts';
+import type { DawatchClient } from '../src/client/client.ts';
 import { verifyWebhook } from '../src/client/index.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
 import { auditLedger } from './support/audit.ts';
-import { CRASH_ADMIN_TOKEN, prepareServer, sleep } from './support/killable-server.ts';
+import { prepareServer, sleep, trackForSure } from './support/killable-server.ts';
+import { allTold, createWebhook, eventIdsOf } from './support/told.ts';
 
 const KILLS = 50;
 const BATCH = 10;
@@ -66,11 +66,11 @@ test('kill -9 during delivery, fifty times: every event arrives, none is skipped
   expect(interrupted).toBeGreaterThan(KILLS / 4);
   auditLedger(server.file, acknowledged);
   expect(receiver.invalid).toEqual([]);
-  const told = eventsOf(server.file);
+  const told = eventIdsOf(server.file);
   expect(told.length).toBeGreaterThan(acknowledged.size - 1);
-  const missing = told.filter(({ id }) => !receiver.bodies.has(id));
+  const missing = told.filter((id) => !receiver.bodies.has(id));
   expect(missing).toEqual([]);
-  expect([...receiver.bodies.keys()].filter((id) => !told.some((event) => event.id === id))).toEqual([]);
+  expect([...receiver.bodies.keys()].filter((id) => !told.includes(id))).toEqual([]);
   expect([...receiver.bodies.values()].filter((bodies) => bodies.size !== 1)).toEqual([]);
 });
 
@@ -122,16 +122,6 @@ async function openRecorder(delayMs: () => number) {
   return recorder;
 }
 
-async function createWebhook(url: string, receiverUrl: string): Promise<string> {
-  const response = await fetch(`${url}/v1/webhooks`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${CRASH_ADMIN_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ url: receiverUrl, types: ['*'] }),
-  });
-  expect(response.status).toBe(201);
-  return ((await response.json()) as { secret: string }).secret;
-}
-
 async function trackUntil(
   client: DawatchClient,
   signal: AbortSignal,
@@ -140,40 +130,8 @@ async function trackUntil(
 ): Promise<void> {
   while (!signal.aborted) {
     const batch = Array.from({ length: BATCH }, submit);
-    for (;;) {
-      const done = await client.track(batch).then(
-        () => true,
-        (error) => {
-          if (error instanceof ConnectionError) return false;
-          throw error;
-        },
-      );
-      if (done) break;
-      await sleep(20);
-    }
+    await trackForSure(client, batch);
     for (const id of batch) acknowledged.add(id);
     await sleep(50);
-  }
-}
-
-/** Everything is final, and nothing waits to be told. */
-async function allTold(file: string, submissions: number): Promise<void> {
-  const db = new Database(file, { readonly: true });
-  onTestFinished(() => {
-    db.close();
-  });
-  const left = db.prepare(`
-    -- What is still to come.
-    SELECT (SELECT count(*) FROM deliveries WHERE state <> 'delivered')
-         + (SELECT @submissions - count(*) FROM submissions WHERE status NOT IN ('tracking', 'pending', 'failing'))`);
-  while (Number(left.pluck().get({ submissions })) > 0) await sleep(100);
-}
-
-function eventsOf(file: string): { id: string; type: string }[] {
-  const db = new Database(file, { readonly: true });
-  try {
-    return db.prepare('SELECT id, type FROM outbox ORDER BY seq').all() as { id: string; type: string }[];
-  } finally {
-    db.close();
   }
 }

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { QueueEvents } from 'bullmq';
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
@@ -10,11 +9,12 @@ import { startSandbox } from '../src/sandbox/server.ts';
 import { auditLedger } from './support/audit.ts';
 import { lookInto } from './support/bullmq-rig.ts';
 import { recordEvents } from './support/event-recorder.ts';
-import { CRASH_ADMIN_TOKEN, prepareServer, sleep } from './support/killable-server.ts';
+import { prepareServer, sleep } from './support/killable-server.ts';
 import { prepareWorker } from './support/killable-worker.ts';
 import { openProducer } from './support/producer.ts';
 import { openReceiver } from './support/receiver.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from './support/redis-server.ts';
+import { allTold, createWebhook, eventIdsOf } from './support/told.ts';
 
 const SUBMISSIONS = 5_000;
 const BATCH = 25;
@@ -81,7 +81,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await tracking;
     await server.listening();
     await allTold(server.file, SUBMISSIONS);
-    const events = eventsOf(server.file);
+    const events = eventIdsOf(server.file);
     const isMissing = (id: string) => !consumed.has(id) && !destroyed.has(id);
     for (let tried = 0; tried < 200 && events.some(isMissing); tried++) await sleep(100);
     for (const hand of hands) await hand.kill();
@@ -142,35 +142,4 @@ function countAnswered(redis: RedisServer): () => number {
   events.on('error', () => undefined).on('completed', () => (count += 1));
   onTestFinished(() => events.close());
   return () => count;
-}
-
-async function createWebhook(url: string, receiverUrl: string): Promise<void> {
-  const response = await fetch(`${url}/v1/webhooks`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${CRASH_ADMIN_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ url: receiverUrl, types: ['*'] }),
-  });
-  expect(response.status).toBe(201);
-}
-
-/** Everything is final, and nothing waits to be told. */
-async function allTold(file: string, submissions: number): Promise<void> {
-  const db = new Database(file, { readonly: true });
-  onTestFinished(() => {
-    db.close();
-  });
-  const left = db.prepare(`
-    -- What is still to come.
-    SELECT (SELECT count(*) FROM deliveries WHERE state <> 'delivered')
-         + (SELECT @submissions - count(*) FROM submissions WHERE status NOT IN ('tracking', 'pending', 'failing'))`);
-  while (Number(left.pluck().get({ submissions })) > 0) await sleep(100);
-}
-
-function eventsOf(file: string): string[] {
-  const db = new Database(file, { readonly: true });
-  try {
-    return db.prepare('SELECT id FROM outbox ORDER BY seq').pluck().all() as string[];
-  } finally {
-    db.close();
-  }
 }

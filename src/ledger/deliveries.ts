@@ -11,6 +11,7 @@ import {
 } from '../monitor/delivery.ts';
 import type { EventRecord } from '../monitor/event-body.ts';
 import { CALLBACKS_ID } from '../monitor/webhook.ts';
+import { DELIVERY_COLUMNS, type DeliveryRow, type DueRow, toDelivery, toWaiting } from './delivery-rows.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
 import type { FanOut } from './fan-out.ts';
 import type { Transactions } from './transactions.ts';
@@ -44,6 +45,11 @@ export class Deliveries {
     this.#fanOut = fanOut;
     this.#webhooks = webhooks;
     this.#sql = prepareStatements(transactions.db);
+  }
+
+  /** Calls `listener` after every commit that made deliveries wait, until the function it gives back is called. */
+  onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
+    return this.#fanOut.onWaiting(listener);
   }
 
   /** Everywhere something waits, with when the first of it is due. */
@@ -179,22 +185,6 @@ export class Deliveries {
   }
 }
 
-type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callback_url: string | null };
-
-type DeliveryRow = {
-  id: number;
-  event_id: string;
-  type: string;
-  submission_id: string | null;
-  destination: string;
-  state: DeliveryState;
-  dead_reason: DeadReason | null;
-  attempts: number;
-  next_at: number | null;
-  created_at: number;
-  ended_at: number | null;
-};
-
 const CALLBACKS = webhookDestination(CALLBACKS_ID);
 
 /** The webhook of the callbacks stands for all of their origins. */
@@ -203,29 +193,6 @@ function isAt(destination: string): string {
     ? "destination BETWEEN 'callback:' AND 'callback:\x7f'"
     : 'destination = @destination';
 }
-
-function toWaiting(row: DueRow): Waiting {
-  const { id, attempts, revision, callback_url } = row;
-  return { id, attempts, revision, event: toEventRecord(row), callbackUrl: callback_url };
-}
-
-function toDelivery(row: DeliveryRow): Delivery {
-  return {
-    id: row.id,
-    eventId: row.event_id,
-    eventType: row.type,
-    submissionId: row.submission_id,
-    destination: row.destination,
-    state: row.state,
-    deadReason: row.dead_reason,
-    attempts: row.attempts,
-    nextAt: row.next_at,
-    createdAt: row.created_at,
-    endedAt: row.ended_at,
-  };
-}
-
-const DELIVERY_COLUMNS = 'd.id, d.destination, d.state, d.dead_reason, d.attempts, d.next_at, d.created_at, d.ended_at';
 
 function listSql(conditions: readonly string[]): string {
   return `

@@ -69,11 +69,6 @@ export class Ledger implements MonitorLedger {
     this.#fanOut.setChannels(channels);
   }
 
-  /** Calls `listener` after every commit that made deliveries wait, with their destinations. */
-  onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
-    return this.#fanOut.onWaiting(listener);
-  }
-
   /** An event for one webhook only. Gives back the number of its delivery; undefined: there is no webhook with an address of its own by that id. */
   test(webhookId: string, now: number): number | undefined {
     return this.#transactions.run(() => {

@@ -11,7 +11,6 @@ import { createAddressGuard } from '../notify/address-guard.ts';
 import { AlertWatch } from '../notify/alert-watch.ts';
 import type { Channel } from '../notify/channel.ts';
 import { createHttpPost } from '../notify/http-post.ts';
-import type { DeliveryStore } from '../notify/ports.ts';
 import { Pump } from '../notify/pump.ts';
 import { Retention } from '../notify/retention.ts';
 import { checkSecret, makeSecret, publicKeyOf } from '../notify/signing.ts';
@@ -62,9 +61,8 @@ export function startNotifications(deps: {
     return createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
-  const store = storeOf(ledger);
   const pump = new Pump({
-    store,
+    store: deliveries,
     channelOf,
     clock,
     random,
@@ -83,7 +81,7 @@ export function startNotifications(deps: {
     onTold: logAlert(log),
     onFailed,
   });
-  const retention = new Retention({ store, clock, keepMs: config.deliveries.keep_s * 1_000, onFailed });
+  const retention = new Retention({ store: deliveries, clock, keepMs: config.deliveries.keep_s * 1_000, onFailed });
   pump.start();
   watch.start();
   retention.start();
@@ -103,20 +101,6 @@ export function startNotifications(deps: {
       await pump.stop(limitMs);
       await Promise.all([http.close(), closeChannels()]);
     },
-  };
-}
-
-function storeOf(ledger: Ledger): DeliveryStore {
-  const { deliveries } = ledger;
-  return {
-    destinations: () => deliveries.destinations(),
-    due: (destination, query) => deliveries.due(destination, query),
-    nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
-    settle: (settlements, disableAfterMs) => deliveries.settle(settlements, disableAfterMs),
-    giveUp: (destination, createdBefore, now) => deliveries.giveUp(destination, createdBefore, now),
-    correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
-    prune: (endedBefore, limit) => deliveries.prune(endedBefore, limit),
-    onWaiting: (listener) => ledger.onWaiting(listener),
   };
 }
 

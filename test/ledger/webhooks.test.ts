@@ -232,7 +232,7 @@ describe('secrets', () => {
     ledger.webhooks.update('callbacks', { enabled: true }, 30);
     expect(ledger.deliveries.list({ limit: 9, destination: 'webhook:callbacks' }).deliveries).toHaveLength(1);
     const touched: string[] = [];
-    ledger.onWaiting((destinations) => touched.push(...destinations));
+    ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
     expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
     expect(touched).toEqual(['callback:https://c.example']);
   });

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { DawatchClient } from '../../src/client/client.ts';
+import { ConnectionError, DawatchClient } from '../../src/client/client.ts';
 
 const CRASH_API_KEY = 'crash-test-key-0123456789';
 export const CRASH_ADMIN_TOKEN = 'crash-test-admin-0123456789';
@@ -48,6 +48,21 @@ export async function prepareServer(folder: string, settings: Record<string, unk
     },
     kill,
   };
+}
+
+/** What a careful backend does: send until it is acknowledged, then forget. */
+export async function trackForSure(client: DawatchClient, ids: readonly string[]): Promise<void> {
+  for (;;) {
+    const isAcknowledged = await client.track(ids).then(
+      () => true,
+      (error) => {
+        if (error instanceof ConnectionError) return false;
+        throw error;
+      },
+    );
+    if (isAcknowledged) return;
+    await sleep(20);
+  }
 }
 
 async function freePort(): Promise<number> {

@@ -105,8 +105,8 @@ export function openPump(world: World) {
   };
 }
 
-function storeOf(ledger: Ledger): DeliveryStore {
-  const { deliveries } = ledger;
+/** As a plain object, so that a test can put something in the place of a method. */
+function storeOf({ deliveries }: Ledger): DeliveryStore {
   return {
     destinations: () => deliveries.destinations(),
     due: (destination, query) => deliveries.due(destination, query),
@@ -115,6 +115,6 @@ function storeOf(ledger: Ledger): DeliveryStore {
     giveUp: (destination, createdBefore, now) => deliveries.giveUp(destination, createdBefore, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     prune: (endedBefore, limit) => deliveries.prune(endedBefore, limit),
-    onWaiting: (listener) => ledger.onWaiting(listener),
+    onWaiting: (listener) => deliveries.onWaiting(listener),
   };
 }

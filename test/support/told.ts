@@ -1,0 +1,37 @@
+import Database from 'better-sqlite3';
+import { expect, onTestFinished } from 'vitest';
+import { CRASH_ADMIN_TOKEN, sleep } from './killable-server.ts';
+
+/** A webhook for every event of a killable server. Gives back its secret. */
+export async function createWebhook(url: string, receiverUrl: string): Promise<string> {
+  const response = await fetch(`${url}/v1/webhooks`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${CRASH_ADMIN_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ url: receiverUrl, types: ['*'] }),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { secret: string }).secret;
+}
+
+/** Everything is final, and nothing waits to be told. */
+export async function allTold(file: string, submissions: number): Promise<void> {
+  const db = new Database(file, { readonly: true });
+  onTestFinished(() => {
+    db.close();
+  });
+  const left = db.prepare(`
+    -- What is still to come.
+    SELECT (SELECT count(*) FROM deliveries WHERE state <> 'delivered')
+         + (SELECT @submissions - count(*) FROM submissions WHERE status NOT IN ('tracking', 'pending', 'failing'))`);
+  while (Number(left.pluck().get({ submissions })) > 0) await sleep(100);
+}
+
+/** The ids of all events, in their order. */
+export function eventIdsOf(file: string): string[] {
+  const db = new Database(file, { readonly: true });
+  try {
+    return db.prepare('SELECT id FROM outbox ORDER BY seq').pluck().all() as string[];
+  } finally {
+    db.close();
+  }
+}
