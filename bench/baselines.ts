@@ -1,4 +1,4 @@
-import type { Candidate, PacingDescription, PolicyFactory } from '../src/monitor/policy.ts';
+import type { Candidate, PacingDescription, PacingPolicy, PolicyFactory } from '../src/monitor/policy.ts';
 
 /** A rule that every submission follows by itself: the delay after its n-th answer, n from 1. */
 type Rule = (answers: number, random: () => number) => number;
@@ -17,7 +17,7 @@ const waiter: Rule = (answers, random) => {
   return leastMs + random() * (Math.min(mostMs, leastMs * 2 ** Math.min(answers - 1, 20)) - leastMs);
 };
 
-export const NOTHING_LEARNED: PacingDescription = {
+const NOTHING_LEARNED: PacingDescription = {
   mode: 'by_age',
   periodMs: null,
   next: null,
@@ -26,6 +26,16 @@ export const NOTHING_LEARNED: PacingDescription = {
   inLine: 0,
   scouts: 0,
   disorder: 0,
+};
+
+/** What remains of a policy that looks at each submission alone. */
+export const LEARNS_NOTHING: Omit<PacingPolicy, 'enrol' | 'learn'> = {
+  leave: () => {},
+  learned: () => null,
+  recall: () => {},
+  finalAfter: () => null,
+  describe: () => NOTHING_LEARNED,
+  why: () => 'age',
 };
 
 /** Asks at once, and then after each answer as the rule says. */
@@ -39,11 +49,7 @@ function alone(rule: Rule): PolicyFactory {
         answers.set(item, count);
         return now + rule(count, random);
       },
-      leave: () => {},
-      learned: () => null,
-      recall: () => {},
-      describe: () => NOTHING_LEARNED,
-      why: () => 'age',
+      ...LEARNS_NOTHING,
     };
   };
 }

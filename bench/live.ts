@@ -94,7 +94,7 @@ async function runLive(): Promise<Measured> {
   const { config } = loadConfig({ file: null, env });
   const app = await startApp({
     config: { ...config, pacing, upstreams: { default: { ...config.upstreams.default, budget } } },
-    log: createLog({ level: 'silent', format: 'json' }, process.stderr),
+    log: createLog({ ...config.log, level: 'silent' }, process.stderr),
     clock: systemClock,
     random: Math.random,
     onNewKey: () => undefined,

@@ -43,9 +43,9 @@ const upstreamSchema = z.object({
       submission_id: z.string(),
       at: time.nullable().describe('null: as soon as a request that is under way has its answer'),
       reason: z
-        .enum(['scout', 'sweep', 'alone', 'net', 'age', 'recheck', 'probe'])
+        .enum(['scout', 'sweep', 'alone', 'doubt', 'net', 'age', 'recheck', 'probe'])
         .describe(
-          'scout: among the first in line, asked at the next block; sweep: its neighbour was found final; alone: the order tells nothing about it, so it is asked by itself at blocks; net: it was left alone for the longest time allowed; age: by its age, because the clock is not known; recheck: it is final, and looked at once more; probe: the upstream is out, and this finds out whether it is back',
+          'scout: among the first in line, asked at the next block; sweep: its neighbour was found final; alone: the order tells nothing about it, so it is asked by itself at blocks; doubt: asked between two blocks, to see whether it is they that make final; net: it was left alone for the longest time allowed; age: by its age, because the clock is not known; recheck: it is final, and looked at once more; probe: the upstream is out, and this finds out whether it is back',
         ),
       held_by: z
         .enum(['budget', 'pause'])

@@ -2,6 +2,7 @@ import { backoffMs, ceilingMs, type PacingSettings } from './backoff.ts';
 import { BlockGate } from './block-gate.ts';
 import type { Observation } from './classify.ts';
 import { CohortSweep } from './cohort-sweep.ts';
+import { Doubt } from './doubt.ts';
 import { FinalityClock, type Window } from './finality-clock.ts';
 import { type Learned, readLearned, writeLearned } from './learned.ts';
 import {
@@ -47,23 +48,33 @@ class CohortPacing implements PacingPolicy {
   #front = 0;
   /** How often somebody in line is overtaken rather than final in turn: 0 never, 1 always. */
   #disorder = 0;
+  readonly #doubt: Doubt;
+  /** What was heard before this is known only roughly: the last answer that a process before this one had may have been none. */
+  #resumedAt = NEVER;
 
   constructor(settings: PacingSettings, deps: Parameters<PolicyFactory>[0]) {
     this.#settings = settings;
     this.#move = deps.move;
     this.#random = deps.random;
+    this.#doubt = new Doubt(deps.random);
   }
 
   enrol(item: Candidate, { polledAt }: { polledAt: number | null }, now: number): number {
     this.#line.append(item);
-    if (polledAt !== null) item.openAt = polledAt;
+    if (polledAt !== null) {
+      item.openAt = polledAt;
+      this.#resumedAt = now;
+    }
     return this.#askAt(item, polledAt ?? item.trackedAt, now);
   }
 
   learn(item: Candidate, observation: Observation, now: number): number {
+    // A clock that was set back would make everything unknown until it has caught up.
+    this.#resumedAt = Math.min(this.#resumedAt, now);
+    const isDoubter = this.#doubt.settle(item);
     switch (observation.kind) {
       case 'finalized':
-        this.#final(item, observation.blockNumber, observation.at, now);
+        this.#final(item, { block: observation.blockNumber, at: observation.at, isDoubter }, now);
         return now;
       case 'error':
         // The upstream sends it again, behind the others.
@@ -91,23 +102,29 @@ class CohortPacing implements PacingPolicy {
   }
 
   leave(item: Candidate, now: number): void {
+    this.#doubt.settle(item);
     if (item.order === 0) return;
     this.#unline(item);
     this.#seatScouts(item, now);
   }
 
   learned(): string {
-    return writeLearned({ ticks: this.#clock.ticks, groups: this.#sweep.groups, disorder: this.#disorder });
+    const { ticks, enough } = this.#clock;
+    return writeLearned({ ticks, enough, groups: this.#sweep.groups, disorder: this.#disorder });
   }
 
   recall(text: string): void {
     const learned: Learned | undefined = readLearned(text);
     if (!learned) return;
-    this.#clock = new FinalityClock(learned.ticks);
+    this.#clock = new FinalityClock(learned.ticks, learned.enough);
     const newest = this.#clock.ticks.at(-1);
     this.#gate = new BlockGate(newest ? { block: newest.block, at: newest.by } : null);
     this.#sweep = new CohortSweep(learned.groups);
     this.#disorder = learned.disorder;
+  }
+
+  finalAfter(block: number): number | null {
+    return this.#clock.finalAfter(block);
   }
 
   describe(now: number): PacingDescription {
@@ -128,6 +145,7 @@ class CohortPacing implements PacingPolicy {
     // Nobody is asked so young for another reason.
     if (item.dueAt < this.#ripeAt(item)) return 'net';
     if (!this.#clock.windowAfter(now)) return 'age';
+    if (this.#doubt.isAbout(item)) return 'doubt';
     if (item.order === 0 || !this.#isOrderly) return 'alone';
     return this.#seatOf(item) < this.#scouts ? 'scout' : 'net';
   }
@@ -136,14 +154,19 @@ class CohortPacing implements PacingPolicy {
     item.openAt = Math.max(item.openAt, at - durationMs);
   }
 
-  #final(item: Candidate, named: number | null, at: number, now: number): void {
-    const block = this.#believed(named, at);
+  #final(item: Candidate, found: { block: number | null; at: number; isDoubter: boolean }, now: number): void {
+    const { at } = found;
+    const block = this.#believed(found.block, at);
     if (block === null) {
       this.#sweep.foundAlone(this.#ageAt(item, null, at));
       return;
     }
-    this.#clock.learn({ block, after: item.openAt, by: at });
-    if (block > this.#sweep.block) this.#front = 0;
+    if (found.isDoubter) this.#clock.doubt(block, at);
+    this.#clock.learn({ block, after: this.#isKnown(item) ? item.openAt : NEVER, by: at });
+    if (block > this.#sweep.block) {
+      this.#front = 0;
+      this.#doubt.draw();
+    }
     if (item.order === 0) {
       this.#sweep.begin(block, at, null, this.#line.head);
     } else {
@@ -176,7 +199,12 @@ class CohortPacing implements PacingPolicy {
   #ageAt(item: Candidate, finalAt: number | null, seenAt: number): number | null {
     if (finalAt !== null) return finalAt <= item.trackedAt ? null : Math.min(finalAt, seenAt) - item.trackedAt;
     const isAskedAtOnce = item.openAt === NEVER && this.#sweep.leastAgeMs === 0;
-    return isAskedAtOnce ? null : seenAt - item.trackedAt;
+    return isAskedAtOnce || !this.#isKnown(item) ? null : seenAt - item.trackedAt;
+  }
+
+  /** Whether all that is noted of it was heard by this process. */
+  #isKnown(item: Candidate): boolean {
+    return item.openAt >= this.#resumedAt || item.trackedAt >= this.#resumedAt;
   }
 
   #stray(item: Candidate): void {
@@ -219,7 +247,9 @@ class CohortPacing implements PacingPolicy {
     const ripeAt = this.#ripeAt(item);
     if (item.openAt < item.trackedAt) return Math.max(now, ripeAt);
     if (item === this.#line.head) return this.#scoutAt(item, 0, now);
-    return Math.max(item.openAt + backoffMs(this.#settings, item.openAt - item.trackedAt, this.#random), ripeAt);
+    // Where there are groups, the head of the line finds it for all.
+    const fromAt = this.#sweep.areGroups ? item.trackedAt : ripeAt;
+    return Math.max(item.openAt + backoffMs(this.#settings, item.openAt - fromAt, this.#random), ripeAt);
   }
 
   /** One that goes its own way becomes final on the clock too: at the next tick, and later at every few of them. */
@@ -229,7 +259,8 @@ class CohortPacing implements PacingPolicy {
       Math.max(0, now - ripeAt) / 8,
       backoffMs(this.#settings, now - item.trackedAt, () => 0.5),
     );
-    return this.#clock.windowAfter(Math.max(now, now + gapMs, ripeAt))?.until ?? this.#backoffAt(item, now);
+    const window = this.#clock.windowAfter(Math.max(now, now + gapMs, ripeAt));
+    return window ? (this.#doubtAt(item, window, now) ?? window.until) : this.#backoffAt(item, now);
   }
 
   #scoutAt(item: Candidate, seat: number, now: number): number {
@@ -237,16 +268,22 @@ class CohortPacing implements PacingPolicy {
     const groupAt = (this.#clock.finalBy(this.#sweep.nextBlock) ?? now) - periodMs / 2;
     const window = this.#clock.windowAfter(Math.max(now, this.#ripeAt(item), groupAt));
     if (!window) return this.#lookoutAt(item, seat, now);
-    if (seat === 0) return probesOf(window).find((at) => at > now) ?? window.until;
+    if (seat === 0) return this.#doubtAt(item, window, now) ?? probesOf(window).find((at) => at > now) ?? window.until;
     // The first one answers for the others, if it does so soon.
     return window.until + Math.min(1_000, periodMs / 16);
   }
 
+  #doubtAt(item: Candidate, window: Window, now: number): number | null {
+    const bounds = { earliestAt: this.#ripeAt(item), now };
+    return this.#doubt.askAt(item, window, this.#clock.periodMs ?? 0, bounds);
+  }
+
   /** The clock is not known: where there are groups, one that asks often finds it for all. */
   #lookoutAt(item: Candidate, seat: number, now: number): number {
-    const delayMs = backoffMs(this.#settings, now - item.trackedAt, () => 0.5);
+    const ripeAt = this.#ripeAt(item);
+    const delayMs = backoffMs(this.#settings, now - ripeAt, () => 0.5);
     const oftenMs = seat === 0 && this.#sweep.areGroups ? 2 * this.#settings.minIntervalMs : delayMs;
-    return Math.max(now + Math.min(delayMs, oftenMs), this.#ripeAt(item));
+    return Math.max(now + Math.min(delayMs, oftenMs), ripeAt);
   }
 
   /** The net comes a little after a tick: by then the sweep has found whom it can. */

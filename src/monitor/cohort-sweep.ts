@@ -119,10 +119,10 @@ export class CohortSweep {
 
   #take(): Candidate | null {
     for (;;) {
-      const item = this.#right ?? this.#left;
+      const item = this.#left ?? this.#right;
       if (!item) return null;
-      if (item === this.#right) this.#right = item.after;
-      else this.#left = item.before;
+      if (item === this.#left) this.#left = item.before;
+      else this.#right = item.after;
       // It was not final when the block was: it is of a later one.
       if (item.openAt >= this.#by) continue;
       if (this.#by - item.trackedAt >= this.leastAgeMs) return item;

@@ -12,6 +12,9 @@ const MEMORY = 32;
 /** From so many blocks a clock can be told; from more once one was wrong, because a few fit any clock by chance. */
 const ENOUGH = 3;
 const ENOUGH_AFTER_CHANGE = 6;
+/** Clocks that change or leave out blocks are trusted again sooner than what was found to be none. */
+const MOST_AFTER_CHANGE = 12;
+const MOST_AFTER_DOUBT = 24;
 /** Clocks drift, and so what was seen long ago says less: the share of a period that each block since then adds. */
 const DRIFT = 0.001;
 const MIN_PERIOD_MS = 500;
@@ -30,17 +33,24 @@ const MIN_PERIOD_MS = 500;
  */
 export class FinalityClock {
   #ticks: Tick[];
-  #enough = ENOUGH;
+  #enough: number;
+  #isBelieved = false;
   #fit: Fit | null = null;
   #isFitted = false;
 
-  constructor(ticks: readonly Tick[] = []) {
+  /** `enough`: from so many blocks it is believed. */
+  constructor(ticks: readonly Tick[] = [], enough = ENOUGH) {
     this.#ticks = ticks.slice(-MEMORY);
+    this.#enough = enough;
   }
 
   /** What to keep over a restart. */
   get ticks(): readonly Tick[] {
     return this.#ticks;
+  }
+
+  get enough(): number {
+    return this.#enough;
   }
 
   /** Null: not known, so nothing is told about the moments to come. */
@@ -59,6 +69,15 @@ export class FinalityClock {
       this.#ticks.splice(at + 1, 0, { block, after, by });
       if (this.#ticks.length > MEMORY) this.#ticks.shift();
     }
+    this.#isFitted = false;
+  }
+
+  /** Somebody was final before the clock says that its block was: if much before, there is no such clock. */
+  doubt(block: number, finalAt: number): void {
+    const dueAt = this.finalBy(block);
+    if (dueAt === null || finalAt >= dueAt - (this.periodMs ?? 0) / 4) return;
+    this.#ticks = [];
+    this.#distrust(MOST_AFTER_DOUBT);
     this.#isFitted = false;
   }
 
@@ -81,6 +100,14 @@ export class FinalityClock {
     return fit && fit.until + (block - fit.block) * fit.periodMs;
   }
 
+  /** Until then this block was not final, as far as is known; null of a block that nobody was found in lately. */
+  finalAfter(block: number): number | null {
+    const tick = this.#ticks.find((known) => known.block === block);
+    if (!tick) return null;
+    const fit = this.#current;
+    return fit ? Math.max(tick.after, ahead(fit, block - fit.block).from) : tick.after;
+  }
+
   get #current(): Fit | null {
     if (!this.#isFitted) this.#fit = this.#refit();
     this.#isFitted = true;
@@ -92,11 +119,22 @@ export class FinalityClock {
       const period = periodOf(this.#ticks);
       const fit = period && lay(this.#ticks, period);
       if (!fit) return null;
-      if (fit.contradictionMs <= fit.periodMs / 2) return fit.until - fit.from <= fit.periodMs / 2 ? fit : null;
+      if (fit.contradictionMs <= fit.periodMs / 2) {
+        if (this.#ticks.length === MEMORY) this.#enough = Math.min(this.#enough, ENOUGH_AFTER_CHANGE);
+        this.#isBelieved = fit.until - fit.from <= fit.periodMs / 2;
+        return this.#isBelieved ? fit : null;
+      }
       this.#ticks.shift();
-      this.#enough = ENOUGH_AFTER_CHANGE;
+      this.#distrust(MOST_AFTER_CHANGE);
     }
     return null;
+  }
+
+  /** A clock that was believed and wrong again and again is believed less and less. */
+  #distrust(most: number): void {
+    const enough = this.#isBelieved ? Math.min(most, 2 * this.#enough) : 0;
+    this.#enough = Math.max(ENOUGH_AFTER_CHANGE, this.#enough, enough);
+    this.#isBelieved = false;
   }
 }
 

@@ -1,6 +1,7 @@
 import { BreakerState } from './breaker.ts';
 import type { Observation } from './classify.ts';
 import { UpstreamEventType } from './events.ts';
+import { type Finality, finalitiesOf } from './finality.ts';
 import type { Pacer } from './pacer.ts';
 import {
   type Clock,
@@ -22,6 +23,7 @@ export type LaneDeps = {
   recheck: boolean;
   /** Every committed observation. */
   onRecorded: (recorded: Recorded) => void;
+  onFinalized: (finality: Finality) => void;
   /** The upstream went out, came back, or refuses us for another reason than before; committed. */
   onUpstream: (change: UpstreamChange) => void;
   /** The ledger did not take a write; it is tried again. */
@@ -231,7 +233,7 @@ export class Lane {
     for (const entry of recorded) this.#deps.onRecorded(entry);
     for (const observation of observations) this.#questions.answer(observation);
     const { breaker } = this.#deps.pacer;
-    if (breaker.isOpen) this.#questions.giveUpWaiting(Math.max(0, breaker.probeAt - this.#deps.clock.now()));
+    if (breaker.isOpen) this.#questions.giveUpWaiting(Math.max(1_000, breaker.probeAt - this.#deps.clock.now()));
     this.wake();
   }
 
@@ -239,7 +241,9 @@ export class Lane {
     try {
       const recorded = this.#deps.ledger.record(observations, this.#context());
       this.#writeFailed = false;
+      const finalities = finalitiesOf(recorded, this.#deps.pacer);
       this.#learn(observations, recorded);
+      for (const finality of finalities()) this.#deps.onFinalized(finality);
       return recorded;
     } catch (error) {
       // One by one, so that an answer that can't be kept doesn't take its neighbours with it.

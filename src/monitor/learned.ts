@@ -3,7 +3,7 @@ import type { Groups } from './cohort-sweep.ts';
 import type { Tick } from './finality-clock.ts';
 
 /** What is learned about an upstream, to go on with after a restart. */
-export type Learned = { ticks: readonly Tick[]; groups: Groups; disorder: number };
+export type Learned = { ticks: readonly Tick[]; enough: number; groups: Groups; disorder: number };
 
 const VERSION = 1;
 
@@ -16,6 +16,7 @@ const time = z.number().min(0).max(8.64e15);
 const learnedSchema = z.object({
   version: z.literal(VERSION),
   ticks: z.array(z.tuple([z.int().min(0), time.nullable(), time])).max(100),
+  enough: z.int().min(1).max(100).default(3),
   groups: z.object({
     meanSize: z.number().min(0).max(10_000_000),
     youngestMs: z.array(z.number().min(-MAX_AGE_MS).max(MAX_AGE_MS)).max(100),
@@ -24,9 +25,9 @@ const learnedSchema = z.object({
   disorder: z.number().min(0).max(1),
 });
 
-export function writeLearned({ ticks, groups, disorder }: Learned): string {
+export function writeLearned({ ticks, enough, groups, disorder }: Learned): string {
   const rows = ticks.map(({ block, after, by }) => [block, Number.isFinite(after) ? after : null, by]);
-  return JSON.stringify({ version: VERSION, ticks: rows, groups, disorder });
+  return JSON.stringify({ version: VERSION, ticks: rows, enough, groups, disorder });
 }
 
 /** Undefined for what another version wrote: then it is learned anew, which takes minutes. */
@@ -39,7 +40,7 @@ export function readLearned(text: string): Learned | undefined {
   }
   const parsed = learnedSchema.safeParse(value);
   if (!parsed.success) return undefined;
-  const { ticks, groups, disorder } = parsed.data;
+  const { ticks, enough, groups, disorder } = parsed.data;
   const read = ticks.map(([block, after, by]) => ({ block, after: after ?? Number.NEGATIVE_INFINITY, by }));
-  return { ticks: read, groups, disorder };
+  return { ticks: read, enough, groups, disorder };
 }

@@ -5,7 +5,7 @@ import { DueQueue } from './due-queue.ts';
 import { Entry, type Paced, type Watched } from './entry.ts';
 import { healthOf, isSeen } from './health.ts';
 import { Pause } from './pause.ts';
-import type { PacingDescription, PacingPolicy, PolicyFactory, PolicyReason } from './policy.ts';
+import { NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory, type PolicyReason } from './policy.ts';
 import { Witnesses } from './witnesses.ts';
 
 export type PacerSettings = {
@@ -88,6 +88,16 @@ export class Pacer {
       budget: { ...this.#settings.budget, used },
       next: this.#nextQuestion(now),
     };
+  }
+
+  /** When the newest question was sent that found it open; -Infinity: none did. Forgotten once it is no longer watched. */
+  openAt(submissionId: string): number {
+    return this.#entries.get(submissionId)?.openAt ?? NEVER;
+  }
+
+  /** Until then the block was not final, as far as is known; -Infinity: nothing is known. */
+  finalAfter(block: number): number {
+    return this.#policy.finalAfter(block) ?? NEVER;
   }
 
   get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {

@@ -35,6 +35,8 @@ export type PacingPolicy = {
   /** What it knows about the upstream, to be kept over a restart; and what one before it knew, however old. */
   learned(): string | null;
   recall(learned: string): void;
+  /** Until then this block was not final, as far as it knows; null: nothing is known. */
+  finalAfter(block: number): number | null;
   /** What it knows, and how it asks by that. */
   describe(now: number): PacingDescription;
   /** Why this one is asked about when it is. */
@@ -43,10 +45,10 @@ export type PacingPolicy = {
 
 /**
  * `scout`: one of the first in line, at the next block. `sweep`: its neighbour was found final. `alone`: the order tells
- * nothing about it, so it is asked by itself, at blocks. `net`: it was left alone for the longest time allowed. `age`: by
- * its age, because the clock is not known.
+ * nothing about it, so it is asked by itself, at blocks. `doubt`: between two blocks, to see whether it is they that make
+ * final. `net`: it was left alone for the longest time allowed. `age`: by its age, because the clock is not known.
  */
-export type PolicyReason = 'scout' | 'sweep' | 'alone' | 'net' | 'age';
+export type PolicyReason = 'scout' | 'sweep' | 'alone' | 'doubt' | 'net' | 'age';
 
 export type PacingDescription = {
   /** `by_age`: the clock is not known. `clock_only`: it is, but the order of tracking tells nothing. */

@@ -8,6 +8,7 @@ import { summarize } from '../../bench/summary.ts';
 import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
 import { readLearned } from '../../src/monitor/learned.ts';
 import type { PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
+import { learnedBy } from '../support/learned.ts';
 import { type Nature, randomWorld } from '../support/random-world.ts';
 
 const settings = { minIntervalMs: 1_000, maxIntervalMs: 60_000 };
@@ -89,6 +90,7 @@ describe('block numbers that are not where the chain must be', () => {
     ['one that is no whole number', (block, nth) => (nth === 150 ? block + 0.5 : block)],
     ['one in a hundred that is 50 ahead', (block, nth) => (nth % 100 === 99 ? block + 50 : block)],
     ['one in fifty that is zero', (block, nth) => (nth % 50 === 49 ? 0 : block)],
+    ['one in ten beyond all numbers', (block, nth) => (nth % 10 === 3 ? 2 ** 50 : block)],
     ['a chain that begins anew, far lower', (block, _nth, now) => (now > 600_000 ? block - 80_000_000 : block)],
     ['a chain that begins anew, far higher', (block, _nth, now) => (now > 600_000 ? block + 800_000_000 : block)],
   ])('%s: nothing is known later because of it', (_name, number) => {
@@ -96,6 +98,11 @@ describe('block numbers that are not where the chain must be', () => {
     const { requests, meanS } = summarize(partOf(all, ({ trackedAt }) => trackedAt > 1_200_000));
     expect(requests).toBeLessThan(1.8);
     expect(meanS).toBeLessThan(1);
+  });
+
+  it('even where there is hardly any traffic, and so one of them is often asked between two blocks', () => {
+    const odd = renumbered((block, nth) => (nth % 10 === 3 ? 2 ** 50 : block));
+    expect(summarize(run(odd, { perS: 0.02, submissions: 1_500 })).requests).toBeLessThan(1.8);
   });
 
   it('what was learned of another chain, with higher numbers, is left behind within minutes', () => {
@@ -108,6 +115,23 @@ describe('block numbers that are not where the chain must be', () => {
     expect(requests).toBeLessThan(1.8);
     expect(meanS).toBeLessThan(1);
   });
+});
+
+it('one that the upstream will not speak about is not asked whenever others are answered', () => {
+  const world = randomWorld({ lifeMs: () => 40_000, blocks: 'none' }, seededRandom(1));
+  const { factory } = watched(learnedBy(0).replace(/"ticks":\[.*?\]\]/, '"ticks":[]'));
+  let asked = 0;
+  const refusing: World = {
+    ...world,
+    answer(submissionId, now) {
+      if (submissionId !== 's100') return world.answer(submissionId, now);
+      asked++;
+      return { kind: 'unavailable', reason: 'refused', error: 'HTTP 400', retryAfterMs: null };
+    },
+  };
+  const arrivals = arrivalsOf({ kind: 'poisson', perS: 2, submissions: 2_000 }, seededRandom(1));
+  simulate({ world: refusing, arrivals, budget: AMPLE, policy: factory, seed: 1, endMs: 1_000_000 });
+  expect(asked).toBeLessThan(600);
 });
 
 describe('what is learned', () => {
@@ -195,21 +219,53 @@ describe('what is learned', () => {
 describe('an upstream without cohorts', () => {
   const minutes = (mean: number) => (random: () => number) => -60_000 * mean * Math.log(1 - random());
   const between = (fromS: number, toS: number) => (random: () => number) => 1_000 * (fromS + (toS - fromS) * random());
-  const natures: [string, Nature][] = [
+  const always = (s: number) => () => 1_000 * s;
+  const dense: [string, Nature][] = [
     ['no block is named', { lifeMs: minutes(1), blocks: 'none' }],
     ['each has a block of its own', { lifeMs: minutes(1), blocks: 'own' }],
     ['the blocks are nonsense', { lifeMs: minutes(1), blocks: 'odd' }],
     ['nobody is final before 20 s', { lifeMs: between(20, 120), blocks: 'none' }],
     ['the clock is real, but who is final when is not', { lifeMs: minutes(1), blocks: 'clock', clockMs: 20_000 }],
   ];
-  it.each(natures)('costs no more, and is known no later, than with the exponential rule: %s', (_name, nature) => {
+  // Hardly any traffic: whoever is asked at blocks only is always found at one, whenever it became final.
+  const sparse: [string, Nature][] = [
+    ['3 s each, no block is named', { lifeMs: always(3), blocks: 'none' }],
+    ['40 s each, no block is named', { lifeMs: always(40), blocks: 'none' }],
+    ['3 s each, and blocks that look like a clock', { lifeMs: always(3), blocks: 'clock' }],
+    ['15 s each, and blocks that look like a clock', { lifeMs: always(15), blocks: 'clock' }],
+    ['40 s each, and blocks that look like a clock', { lifeMs: always(40), blocks: 'clock' }],
+    ['20 s to 60 s, and blocks that look like a clock', { lifeMs: between(20, 60), blocks: 'clock' }],
+    ['about a minute each, and blocks that look like a clock', { lifeMs: minutes(1), blocks: 'clock' }],
+  ];
+  const all = [...dense.map((one) => [...one, 1] as const), ...sparse.map((one) => [...one, 0.02] as const)];
+  it.each(all)('costs no more, and is known no later, than with the exponential rule: %s', (_name, nature, perS) => {
     const exponential = BASELINES.exponential;
     if (!exponential) throw new Error('no exponential rule');
     const go = (policy: PolicyFactory) =>
-      summarize(run(randomWorld(nature, seededRandom(3)), { perS: 1, submissions: 2_000, policy }));
+      summarize(run(randomWorld(nature, seededRandom(3)), { perS, submissions: 2_000, policy }));
     const [theirs, ours] = [go(exponential), go(cohortPacing(settings))];
     // What chance adds: both ask at other moments.
     expect(ours.requests).toBeLessThan(1.03 * theirs.requests);
     expect(ours.meanS).toBeLessThan(1.05 * theirs.meanS);
+  });
+
+  it.each([3, 4, 5, 6])('is found out where its blocks look like a clock, whatever chance does: seed %i', (seed) => {
+    const exponential = BASELINES.exponential;
+    if (!exponential) throw new Error('no exponential rule');
+    const nature: Nature = { lifeMs: minutes(1 / 12), blocks: 'clock' };
+    const go = (policy: PolicyFactory) => {
+      const whole = run(randomWorld(nature, seededRandom(seed)), { perS: 0.02, submissions: 1_500, policy });
+      return summarize(partOf(whole, ({ trackedAt }) => trackedAt > 40_000_000));
+    };
+    const [theirs, ours] = [go(exponential), go(cohortPacing(settings))];
+    expect(ours.requests).toBeLessThan(1.1 * theirs.requests);
+    expect(ours.meanS).toBeLessThan(1.5 * theirs.meanS);
+  });
+
+  it('which takes the same time for each is known at once, by two questions', () => {
+    const world = randomWorld({ lifeMs: always(40), blocks: 'none' }, seededRandom(3));
+    const { requests, meanS } = summarize(run(world, { perS: 0.02, submissions: 2_000 }));
+    expect(requests).toBeLessThan(2.2);
+    expect(meanS).toBeLessThan(1);
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/random.ts';
 import type { Verdict } from '../../src/monitor/classify.ts';
+import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
 import type { Pacer } from '../../src/monitor/pacer.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
 import { createPacer, drain, LEASE_MS, paced } from '../support/pacing.ts';
@@ -18,7 +19,11 @@ const world = fc.record({
   /** How many of a hundred questions are never answered, and how many answers are troubles. */
   lost: fc.constantFrom(0, 10, 50),
   trouble: fc.constantFrom(0, 20, 90),
+  policy: fc.constantFrom('steady', 'cohorts'),
+  /** Which blocks are named by what is final, beside those of a clock. */
+  oddBlocks: fc.array(fc.constantFrom(null, -1, 0, 0.5, 2 ** 60, Number.MAX_VALUE), { maxLength: 3 }),
 });
+const COHORTS = cohortPacing({ minIntervalMs: 500, maxIntervalMs: 2_000 });
 type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
 
 /** A pacer in a world that answers late, wrongly, twice or not at all, on a clock that jumps from one event to the next. */
@@ -31,11 +36,15 @@ class Simulation {
   readonly #random: () => number;
   readonly #world: World;
   hostile = true;
+  /** The upstream wants no request before. */
+  pausedUntil = 0;
 
   constructor(settings: World) {
     this.#world = settings;
     this.#random = seededRandom(settings.seed);
-    this.pacer = createPacer({ ...settings, maxProbeMs: 4_000, random: this.#random });
+    const { policy, ...pacing } = settings;
+    const common = { ...pacing, maxProbeMs: 4_000, random: this.#random };
+    this.pacer = createPacer(policy === 'cohorts' ? { ...common, policy: COHORTS } : common);
     for (let i = 0; i < settings.submissions; i++)
       this.pacer.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
   }
@@ -43,7 +52,11 @@ class Simulation {
   /** Goes on to the next event; checks on the way that nothing would have come before the moment the pacer named. */
   step(): void {
     const { pacer, now } = this;
-    for (const id of drain(pacer, now)) this.#send(id);
+    const { isOpen, probeAt } = pacer.breaker;
+    const ids = drain(pacer, now);
+    if (ids.length > 0) expect(now, 'asked before the pause was over').toBeGreaterThanOrEqual(this.pausedUntil);
+    if (ids.length > 0 && isOpen) expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
+    for (const id of ids) this.#send(id);
     const wakeAt = pacer.wakeAt();
     expect(wakeAt, 'a busy loop').toBeGreaterThan(now);
     expect(wakeAt, 'nothing ever to wake for').toBeLessThan(Number.POSITIVE_INFINITY);
@@ -70,14 +83,34 @@ class Simulation {
     const trouble = this.hostile && this.#random() * 100 < this.#world.trouble;
     const name = trouble ? (NAMES[Math.floor(this.#random() * NAMES.length)] ?? 'pending') : 'pending';
     const wait = this.#random() < 0.5 ? null : this.#random() * 8_000;
-    const verdict: Verdict = name === 'throttled' ? { ...VERDICTS[name], retryAfterMs: wait } : VERDICTS[name];
-    if (this.hostile && this.#random() < 0.03) this.pacer.retry(id, this.now + 1_000, this.now);
+    const verdict: Verdict =
+      name === 'throttled'
+        ? { ...VERDICTS[name], retryAfterMs: wait }
+        : name === 'finalized'
+          ? { ...VERDICTS[name], blockNumber: this.#block() }
+          : VERDICTS[name];
+    const chance = this.hostile ? this.#random() : 1;
+    if (chance >= 0.03 && verdict.kind === 'throttled' && wait !== null)
+      this.pausedUntil = Math.max(this.pausedUntil, this.now + wait);
+    if (chance < 0.03) this.pacer.retry(id, this.now + 1_000, this.now);
     else this.pacer.observe(observation(verdict, this.now, id), true, this.now);
+    // Cancelled and tracked again, with its answer perhaps still under way; a while later resumed as after a restart.
+    if (chance > 0.03 && chance < 0.06) {
+      this.pacer.remove(id, this.now);
+      if (chance < 0.045) this.pacer.add(paced(id, { dueAt: this.now }), this.now);
+      else this.pacer.resume({ ...paced(id), polledAt: this.now - 1_000 * chance, finalizedAt: null }, this.now);
+    }
+  }
+
+  #block(): number | null {
+    const odd = this.#world.oddBlocks;
+    const which = Math.floor(this.#random() * 2 * odd.length);
+    return which < odd.length ? (odd[which] ?? null) : Math.floor(this.now / 2_000);
   }
 }
 
 describe('any upstream, however it answers', () => {
-  it('the budget holds in every window and the concurrency at every moment; the pacer wakes in time and never spins', () => {
+  it('the budget holds in every window, the concurrency at every moment and a pause to its end; the pacer wakes in time and never spins', () => {
     fc.assert(
       fc.property(world, (settings) => {
         const simulation = new Simulation(settings);

@@ -10,7 +10,7 @@ export function learnedBy(now: number): string {
     return { block: index + 1, after: at - 50, by: at + 50 };
   });
   const groups = { meanSize: 3, youngestMs: Array(8).fill(40_000), distances: Array(8).fill(1) };
-  return writeLearned({ ticks, groups, disorder: 0 });
+  return writeLearned({ ticks, enough: 3, groups, disorder: 0 });
 }
 
 /** The file of a ledger with that in it, about the upstream `default`. */

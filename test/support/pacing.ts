@@ -1,9 +1,9 @@
-import { NOTHING_LEARNED } from '../../bench/baselines.ts';
+import { LEARNS_NOTHING } from '../../bench/baselines.ts';
 import type { BreakerSettings } from '../../src/monitor/breaker.ts';
 import type { BudgetSettings } from '../../src/monitor/budget.ts';
 import type { Paced } from '../../src/monitor/entry.ts';
 import { Pacer } from '../../src/monitor/pacer.ts';
-import type { PacingPolicy } from '../../src/monitor/policy.ts';
+import type { PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;
@@ -11,7 +11,7 @@ export const RECHECK_MS = 60_000;
 export const DELAY_MS = 2_000;
 export const PROBE_MS = 1_000;
 
-export type Pacing = Partial<BudgetSettings & BreakerSettings> & { random?: () => number };
+export type Pacing = Partial<BudgetSettings & BreakerSettings> & { random?: () => number; policy?: PolicyFactory };
 
 /** A pacer with room for everything, unless said otherwise, and without jitter. */
 export function createPacer(pacing: Pacing = {}): Pacer {
@@ -24,7 +24,7 @@ export function createPacer(pacing: Pacing = {}): Pacer {
       leaseMs: LEASE_MS,
       recheckMs: RECHECK_MS,
     },
-    policy: () => steady(() => DELAY_MS * (0.8 + 0.4 * random())),
+    policy: pacing.policy ?? (() => steady(() => DELAY_MS * (0.8 + 0.4 * random()))),
     random,
   });
 }
@@ -34,11 +34,7 @@ function steady(delayMs: () => number): PacingPolicy {
   return {
     enrol: (item, { polledAt }) => (polledAt === null ? item.trackedAt : polledAt + delayMs()),
     learn: (_item, _observation, now) => now + delayMs(),
-    leave: () => {},
-    learned: () => null,
-    recall: () => {},
-    describe: () => NOTHING_LEARNED,
-    why: () => 'age',
+    ...LEARNS_NOTHING,
   };
 }
 

@@ -9,7 +9,8 @@ export type VirtualClock = Clock & {
   readonly pending: number;
 };
 
-export function createVirtualClock(startMs: number): VirtualClock {
+/** `settle` waits until everything has happened that happens without time. */
+export function createVirtualClock(startMs: number, settle = settlePromises): VirtualClock {
   let now = startMs;
   let order = 0;
   const timers = new Set<Timer>();
@@ -48,6 +49,6 @@ export function createVirtualClock(startMs: number): VirtualClock {
 }
 
 /** Every promise that can be resolved by now is. */
-function settle(): Promise<void> {
+export function settlePromises(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
