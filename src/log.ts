@@ -1,16 +1,23 @@
+import { format } from 'node:util';
 import { pino } from 'pino';
 import { build } from 'pino-pretty';
+import { systemClock } from './clock.ts';
 import type { Config } from './config-schema.ts';
+import { toShownLine, toWrittenLine } from './log-line.ts';
+import { LogRepeats } from './log-repeats.ts';
 import type { Alert } from './monitor/alert.ts';
 import { dataOf, upstreamTime } from './monitor/envelope.ts';
-import { AlertEventType, UpstreamEventType } from './monitor/events.ts';
+import { AlertEventType, type SubmissionEventType, UpstreamEventType } from './monitor/events.ts';
+import { isLogEvent, type Log, type LogEventName } from './monitor/log-events.ts';
 import type { MonitorListener } from './monitor/monitor.ts';
-import type { Recorded } from './monitor/ports.ts';
+import type { Clock, Recorded } from './monitor/ports.ts';
 import { printable } from './monitor/printable.ts';
-import { isFinal, Status } from './monitor/submission.ts';
 import type { Attempted } from './notify/pump.ts';
 
-export type Log = pino.Logger;
+export type { Log };
+
+/** Ending it says what was held back so far. */
+export type OpenLog = Log & { end(): void };
 
 /** A second line of defence, down to three levels: nothing here logs secrets on purpose. */
 const REDACTED = [
@@ -27,8 +34,21 @@ const REDACTED = [
   'Authorization',
 ];
 
-export function createLog(settings: Config['log'], stream: NodeJS.WritableStream & { isTTY?: boolean }): Log {
-  const pretty = settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
+export function createLog(
+  settings: Config['log'],
+  stream: pino.DestinationStream & { isTTY?: boolean },
+  clock: Clock = systemClock,
+): OpenLog {
+  const isPretty = settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
+  const repeats = new LogRepeats({
+    perMinute: settings.repeats_per_minute,
+    clock,
+    onSuppressed: ({ level, of, about, suppressed }) => {
+      const fields = { of, ...about, suppressed };
+      if (level === 'warn') log.warn(fields, 'log.repeated');
+      else log.error(fields, 'log.repeated');
+    },
+  });
   const options: pino.LoggerOptions = {
     level: settings.level,
     base: null,
@@ -40,12 +60,35 @@ export function createLog(settings: Config['log'], stream: NodeJS.WritableStream
       paths: REDACTED.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]),
       censor: '[redacted]',
     },
+    hooks: {
+      logMethod(args: readonly unknown[], write, levelNumber) {
+        const { fields, event } = namedLine(args);
+        const level = pino.levels.labels[levelNumber];
+        const isLimited = (level === 'warn' || level === 'error') && event !== 'log.repeated';
+        if (!isLimited || repeats.allows(level, event, fields)) write.call(this, fields, event);
+      },
+      streamWrite: isPretty ? toShownLine : toWrittenLine,
+    },
   };
-  if (!pretty) return pino(options, stream);
-  return pino(
-    options,
-    build({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' }),
-  );
+  const destination = isPretty
+    ? build({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
+    : stream;
+  const log: OpenLog = Object.assign(pino(options, destination), { end: () => repeats.flush() });
+  return log;
+}
+
+/** What is told in a library's own words gets a name too; of what it tells besides only the error is kept. */
+function namedLine(args: readonly unknown[]): { fields: Record<string, unknown>; event: LogEventName } {
+  const [first, ...words] = args;
+  if (isLogEvent(first)) return { fields: {}, event: first };
+  const fields = typeof first === 'object' && first !== null ? { ...first } : {};
+  if (isLogEvent(words[0])) return { fields, event: words[0] };
+  const err = first instanceof Error ? first : 'err' in fields ? fields.err : undefined;
+  const said = format(...(typeof first === 'object' ? words : args)).replaceAll(/\?\S*/g, '');
+  return {
+    fields: { ...(said !== '' && { said: printable(said) }), ...(err !== undefined && { err }) },
+    event: 'http.noted',
+  };
 }
 
 const MAX_STACK_CHARS = 1_500;
@@ -72,10 +115,7 @@ export function logMonitor(log: Log): MonitorListener {
     recorded: (recorded) => {
       logAnswer(log, recorded);
       if (recorded.outcome.becameStuck) log.warn(describe(recorded), 'submission.stuck');
-      const event = recorded.outcome.change?.event;
-      if (!event) return;
-      const good = recorded.submission.status === Status.finalized || !isFinal(recorded.submission.status);
-      log[good ? 'info' : 'warn'](describe(recorded), event);
+      if (recorded.outcome.change?.event) logChange(log, describe(recorded), recorded.outcome.change.event);
     },
     upstream: ({ upstream, event, record }) => {
       const fields = { upstream, outage_ms: record.outageMs };
@@ -86,6 +126,29 @@ export function logMonitor(log: Log): MonitorListener {
   };
 }
 
+function logChange(log: Log, fields: ReturnType<typeof describe>, event: SubmissionEventType): void {
+  switch (event) {
+    case 'submission.finalized':
+    case 'submission.corrected':
+    case 'submission.failing':
+    case 'submission.recovered':
+      log.info(fields, event);
+      return;
+    case 'submission.failed':
+    case 'submission.unknown':
+    case 'submission.rejected':
+    case 'submission.expired':
+    case 'submission.stuck':
+      log.warn(fields, event);
+      return;
+    case 'submission.cancelled':
+      // It comes with a request, which is told of.
+      return;
+    default:
+      event satisfies never;
+  }
+}
+
 function logAnswer(log: Log, { observation, submission }: Recorded): void {
   if (!log.isLevelEnabled('debug')) return;
   const { kind, durationMs } = observation;
@@ -93,7 +156,7 @@ function logAnswer(log: Log, { observation, submission }: Recorded): void {
   log.debug({ submission_id: submission.submissionId, kind, duration_ms: durationMs, error }, 'poll.answered');
 }
 
-function describe({ submission, previousStatus }: Recorded): Record<string, unknown> {
+function describe({ submission, previousStatus }: Recorded) {
   const data = dataOf(submission.answer);
   const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
   return {
@@ -116,11 +179,12 @@ function describe({ submission, previousStatus }: Recorded): Record<string, unkn
 
 /** One line per attempt to tell somebody something. */
 export function logAttempt(log: Log): (attempted: Attempted) => void {
-  return ({ destination, deliveryIds, eventIds, eventType, attempt, durationMs, result, next }) => {
+  return ({ destination, deliveryIds, eventIds, eventType, submissionId, attempt, durationMs, result, next }) => {
     const fields = {
       destination,
       delivery_id: deliveryIds[0],
       event_id: eventIds[0],
+      submission_id: submissionId,
       type: eventType,
       events: eventIds.length,
       attempt,
@@ -140,7 +204,8 @@ export function logAttempt(log: Log): (attempted: Attempted) => void {
 export function logAlert(log: Log): (told: { type: AlertEventType; alert: Alert }) => void {
   return ({ type, alert }) => {
     const { since, ...fields } = alert;
-    const level = type === AlertEventType.resolved ? 'info' : 'warn';
-    log[level]({ ...fields, since: new Date(since).toISOString() }, type);
+    const told = { ...fields, since: new Date(since).toISOString() };
+    if (type === AlertEventType.resolved) log.info(told, type);
+    else log.warn(told, type);
   };
 }

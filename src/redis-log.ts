@@ -41,7 +41,7 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
 
 /** What does not go as it should with jobs that are out. */
 export function logPolls(log: Log): (event: EngineEvent) => void {
-  return ({ kind, ...fields }) => log.warn(fields, `polls.${kind}`);
+  return ({ kind, ...fields }) => log.warn(fields, kind === 'returned' ? 'polls.returned' : 'polls.lost');
 }
 
 export function logIntake(log: Log): Pick<ConstructorParameters<typeof Intake>[0], 'onRefused' | 'onPostponed'> {

@@ -1,8 +1,9 @@
 import { Writable } from 'node:stream';
+import type { Logger } from 'pino';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../src/config-schema.ts';
 import { createLog, logMonitor } from '../src/log.ts';
-import type { Recorded } from '../src/monitor/ports.ts';
+import type { Clock, Recorded } from '../src/monitor/ports.ts';
 import { transition } from '../src/monitor/transition.ts';
 import {
   applied,
@@ -13,6 +14,7 @@ import {
   VERDICTS,
   type VerdictName,
 } from './support/domain.ts';
+import { HeldClock } from './support/held-clock.ts';
 
 const MAX_LINE_BYTES = 16 * 1024;
 const SECRET = 'hunter2-must-never-be-shown';
@@ -20,7 +22,7 @@ const NASTY = 'bad\n{"level":"info"}\r\u001b[31mred\u001b]8;;http://x\u0007\u009
 
 type Line = Record<string, unknown>;
 
-function openLog(settings: Partial<Config['log']> = {}) {
+function openLog(settings: Partial<Config['log']> = {}, clock?: Clock) {
   let text = '';
   const stream = new Writable({
     write(chunk, _encoding, done) {
@@ -28,14 +30,16 @@ function openLog(settings: Partial<Config['log']> = {}) {
       done();
     },
   });
-  const log = createLog({ level: 'debug', format: 'json', ...settings }, stream);
+  const log = createLog({ level: 'debug', format: 'json', repeats_per_minute: 0, ...settings }, stream, clock);
   /** Each line as it was written; none is too long. */
   const raw = () => {
     const lines = text.split('\n').slice(0, -1);
     for (const line of lines) expect(Buffer.byteLength(line)).toBeLessThan(MAX_LINE_BYTES);
     return lines;
   };
-  return { log, raw, text: () => text, lines: () => raw().map((line): Line => JSON.parse(line)) };
+  /** As others may call it, whatever the types say. */
+  const loose = log as unknown as Logger;
+  return { log, loose, raw, text: () => text, lines: () => raw().map((line): Line => JSON.parse(line)) };
 }
 
 function recorded(
@@ -52,19 +56,19 @@ function recorded(
 describe('a line', () => {
   it('is JSON with a time, a level and the stable name of what happened', () => {
     const { log, lines } = openLog();
-    log.warn({ url: 'http://x' }, 'server.started');
+    log.info({ url: 'http://x' }, 'server.started');
     expect(lines()).toEqual([
-      { level: 'warn', time: expect.stringMatching(/^\d{4}-.*Z$/), url: 'http://x', event: 'server.started' },
+      { level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/), url: 'http://x', event: 'server.started' },
     ]);
   });
 
   it('below the level is not written', () => {
     const { log, lines } = openLog({ level: 'warn' });
-    log.info('quiet');
-    log.error('loud');
-    expect(lines()).toMatchObject([{ event: 'loud' }]);
+    log.info('server.stopped');
+    log.error({}, 'redis.away');
+    expect(lines()).toMatchObject([{ event: 'redis.away' }]);
     const silent = openLog({ level: 'silent' });
-    silent.log.fatal('x');
+    silent.loose.fatal('x');
     expect(silent.raw()).toEqual([]);
   });
 
@@ -77,21 +81,21 @@ describe('a line', () => {
   it.each(['x-api-key', 'authorization', 'api_key', 'apiKey', 'bearer', 'token', 'secret', 'cookie'])(
     'shows no %s, wherever it stands',
     (name) => {
-      const { log, text } = openLog();
+      const { loose, text } = openLog();
       const headers = { [name]: SECRET };
-      log.info({ ...headers, headers, req: { headers }, list: [headers] }, 'request');
-      log.error({ err: Object.assign(new Error('x'), headers) }, 'request');
+      loose.info({ ...headers, headers, req: { headers }, list: [headers] }, 'server.started');
+      loose.error({ err: Object.assign(new Error('x'), headers) }, 'http.failed');
       expect(text()).not.toContain(SECRET);
       expect(text()).toContain('[redacted]');
     },
   );
 
   it('is never long, however long the error is', () => {
-    const { log, lines } = openLog();
+    const { log, loose, lines } = openLog();
     const cause = Object.assign(new Error('c'.repeat(1_000_000)), { code: 'ENOSPC', body: 'b'.repeat(1_000_000) });
-    log.error({ err: new Error('m'.repeat(1_000_000), { cause }) }, 'request.failed');
-    log.error(cause, 'request.failed');
-    log.error(new Error('\u0001'.repeat(1_000_000)), 'request.failed');
+    log.error({ err: new Error('m'.repeat(1_000_000), { cause }) }, 'http.failed');
+    loose.error(cause, 'request.failed');
+    loose.error(new Error('\u0001'.repeat(1_000_000)));
     expect(lines()).toMatchObject([
       { err: { message: expect.stringMatching(/^m+/) } },
       { err: { message: expect.stringMatching(/^c+/), code: 'ENOSPC' } },
@@ -101,10 +105,74 @@ describe('a line', () => {
 
   it('of an error that is none says what was thrown', () => {
     const { log, lines } = openLog();
-    log.error({ err: 'just text' }, 'x');
-    log.error({ err: undefined }, 'y');
+    log.error({ err: 'just text' }, 'http.failed');
+    log.error({ err: undefined }, 'http.failed');
     expect(lines()[0]).toMatchObject({ err: 'just text' });
   });
+});
+
+describe('repeats', () => {
+  it('are held back at warn and error, and counted when the minute is over', () => {
+    const clock = new HeldClock(60_000);
+    const { log, lines } = openLog({ repeats_per_minute: 2 }, clock);
+    for (let at = 0; at < 5; at++) {
+      log.error({ upstream: 'a' }, 'upstream.down');
+      log.warn({ destination: 'webhook:1', delivery_id: at }, 'delivery.failed');
+      log.info({ upstream: 'a' }, 'upstream.up');
+    }
+    clock.fire(60_000);
+    const names = lines().map(({ event }) => event);
+    const count = (name: string) => names.filter((event) => event === name).length;
+    expect([count('upstream.down'), count('delivery.failed'), count('upstream.up')]).toEqual([2, 2, 5]);
+    expect(lines().slice(-2)).toMatchObject([
+      { level: 'error', event: 'log.repeated', of: 'upstream.down', upstream: 'a', suppressed: 3 },
+      { level: 'warn', event: 'log.repeated', of: 'delivery.failed', destination: 'webhook:1', suppressed: 3 },
+    ]);
+  });
+
+  it('are held back over the logs of all requests, and counted at the end', () => {
+    const { log, loose, lines } = openLog({ repeats_per_minute: 1 }, new HeldClock(60_000));
+    for (const request_id of ['1', '2', '3']) loose.child({ request_id }).error({ err: new Error('x') }, 'http.failed');
+    log.end();
+    expect(lines()).toMatchObject([{ request_id: '1' }, { event: 'log.repeated', of: 'http.failed', suppressed: 2 }]);
+  });
+
+  it('that are below the level are no repeats', () => {
+    const clock = new HeldClock(60_000);
+    const { log, lines } = openLog({ level: 'error', repeats_per_minute: 1 }, clock);
+    for (let at = 0; at < 3; at++) log.warn({}, 'polls.lost');
+    expect([lines(), clock.held(60_000)]).toEqual([[], 0]);
+  });
+});
+
+describe('what a library says by itself', () => {
+  it('has a name, too, and nothing of what it shows besides', () => {
+    const { loose, lines } = openLog();
+    const reply = { url: '/users?email=ada@example.com' };
+    loose.warn(`Reply was already sent in the "/users/get_user?email=ada@example.com" (GET) route\n${NASTY}`);
+    loose.info({ res: reply, req: reply }, 'stream closed prematurely');
+    loose.error({ err: new Error('first'), res: reply }, 'Promise errored');
+    loose.error(new Error('alone'));
+    expect(lines()).toMatchObject([
+      { level: 'warn', event: 'http.noted', said: expect.stringMatching(/^Reply was already sent in the/) },
+      { level: 'info', event: 'http.noted', said: 'stream closed prematurely' },
+      { level: 'error', event: 'http.noted', said: 'Promise errored', err: { message: 'first' } },
+      { level: 'error', event: 'http.noted', err: { message: 'alone' } },
+    ]);
+    expect(JSON.stringify(lines())).not.toContain('ada@');
+  });
+});
+
+it('the types take no name, level or field that is not documented', () => {
+  const { log } = openLog({ level: 'silent' });
+  // @ts-expect-error: no such name
+  log.info({}, 'server.begun');
+  // @ts-expect-error: it is an error
+  log.info({ upstream: 'a' }, 'upstream.down');
+  // @ts-expect-error: no such field
+  log.error({ upstream: 'a', password: 'x' }, 'upstream.down');
+  // @ts-expect-error: no name
+  log.error({ upstream: 'a' });
 });
 
 describe('the monitor', () => {

@@ -1,0 +1,30 @@
+import { LOG_EVENTS, LOG_FIELDS } from '../src/monitor/log-events.ts';
+
+const TABLES = { events: eventTable, fields: fieldTable };
+
+/** The document with its tables as the code says, each between its marks. */
+export function withLogTables(markdown: string): string {
+  return Object.entries(TABLES).reduce((text, [name, table]) => {
+    const place = new RegExp(`(<!-- ${name} -->\\n)[^]*?(\\n<!-- end of ${name} -->)`);
+    if (!place.test(text)) throw new Error(`there is no place for the ${name}`);
+    return text.replace(place, (_, before, after) => `${before}\n${table()}\n${after}`);
+  }, markdown);
+}
+
+function eventTable(): string {
+  const rows = Object.entries(LOG_EVENTS).map(([name, { levels, when, fields, advice }]) => {
+    const shown = fields.map((field) => `\`${field}\``).join(', ') || '–';
+    return [`\`${name}\``, levels.join(', '), when, shown, advice];
+  });
+  return toMarkdown([['event', 'level', 'written when', 'fields', 'what to do'], ...rows]);
+}
+
+function fieldTable(): string {
+  const rows = Object.entries(LOG_FIELDS).map(([name, meaning]) => [`\`${name}\``, meaning]);
+  return toMarkdown([['field', 'meaning'], ...rows]);
+}
+
+function toMarkdown([head = [], ...rows]: string[][]): string {
+  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}

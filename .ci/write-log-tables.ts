@@ -1,0 +1,6 @@
+// Writes the tables of docs/logs.md from the code that writes the lines.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { withLogTables } from './log-tables.ts';
+
+const FILE = 'docs/logs.md';
+writeFileSync(FILE, withLogTables(readFileSync(FILE, 'utf8')));

@@ -1,0 +1,103 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { call, pathOf, post, problemOf, sendRaw } from '../support/http-calls.ts';
+import { useApp } from '../support/running-app.ts';
+
+const lines: Record<string, unknown>[] = [];
+const app = useApp({ logLevel: 'debug', onLog: (line) => lines.push(JSON.parse(line)) });
+beforeEach(() => {
+  lines.length = 0;
+});
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const named = (id: string, path: string) => call(app.url, path, { headers: { 'x-request-id': id } });
+/** The last one is written after its answer was sent. */
+const linesOf = (id: unknown) =>
+  vi.waitFor(() => {
+    const found = lines.filter(({ request_id }) => request_id === id);
+    expect(found.at(-1)).toHaveProperty('event', 'http.answered');
+    return found;
+  });
+
+describe('every answer names its request', () => {
+  it.each<[string, number, string, object]>([
+    ['an answer', 200, '/v1/submissions', {}],
+    ['a probe', 200, '/livez', {}],
+    ['what is not valid', 400, '/v1/submissions?limit=x', {}],
+    ['what nobody is let in to', 401, '/v1/submissions', { headers: { 'x-api-key': [] } }],
+    ['what is not there', 404, '/nowhere', {}],
+    ['what the router can not read', 400, '/v1/submissions/%zz', {}],
+  ])('%s', async (_, status, path, options) => {
+    const answer = await call(app.url, path, options);
+    expect([answer.status, answer.headers['x-request-id']]).toEqual([status, expect.stringMatching(UUID)]);
+    if (status >= 400) expect(problemOf(answer).instance).toBe(answer.headers['x-request-id']);
+  });
+
+  it('also what is no HTTP', async () => {
+    const answer = await sendRaw(app.url, 'nonsense\r\n\r\n');
+    const id = /^x-request-id: (.+)\r$/m.exec(answer)?.[1];
+    expect(id).toMatch(UUID);
+    expect(answer).toContain(`"instance":"${id}"`);
+  });
+});
+
+describe("the caller's own id", () => {
+  it.each(['a', 'A1_b.c:d-e', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11', 'x'.repeat(64)])('%s is taken', async (id) => {
+    const answer = await named(id, '/nowhere');
+    expect([answer.headers['x-request-id'], problemOf(answer).instance]).toEqual([id, id]);
+    expect(await linesOf(id)).toHaveLength(1);
+  });
+
+  it.each<[string, string]>([
+    ['nothing', ''],
+    ['too long', 'x'.repeat(65)],
+    ['a text', 'two words'],
+    ['JSON', '{"a":1}'],
+    ['a tag', '<script>'],
+    ['other letters', 'caf\u00e9'],
+    ['what a terminal obeys', '\u009b2J'],
+    ['two of them', 'one, two'],
+  ])('is replaced if it is %s', async (_, id) => {
+    const answer = await named(id, '/nowhere');
+    expect(answer.headers['x-request-id']).toMatch(UUID);
+    expect(await linesOf(answer.headers['x-request-id'])).toHaveLength(1);
+  });
+});
+
+describe('at the level debug', () => {
+  it('a request is a line, by its route and not by what was asked', async () => {
+    await named('asked', '/users/get_user?name=Ada&email=ada%40example.com');
+    expect((await linesOf('asked')).at(-1)).toMatchObject({
+      level: 'debug',
+      method: 'GET',
+      route: '/users/get_user',
+      http_status: 401,
+      duration_ms: expect.any(Number),
+    });
+    expect(JSON.stringify(lines)).not.toMatch(/ada|Ada/);
+  });
+
+  it('the lines of a request say which submission it was about', async () => {
+    await call(app.url, '/v1/submissions', {
+      method: 'POST',
+      headers: { 'x-request-id': 'tracking', 'content-type': 'application/json' },
+      body: JSON.stringify({ submission_id: 'log/1', upstream: 'other' }),
+    });
+    await call(app.url, pathOf('log/1'), { method: 'DELETE', headers: { 'x-request-id': 'cancelling' } });
+    await named('looking', '/v1/get_submission_info?submission_id=log%2F1');
+    expect(await linesOf('tracking')).toMatchObject([
+      { event: 'submissions.tracked', accepted: 1, already_tracked: 0, submission_id: 'log/1' },
+      { event: 'http.answered', route: '/v1/submissions', http_status: 202 },
+    ]);
+    expect(await linesOf('cancelling')).toMatchObject([
+      { level: 'info', event: 'submission.cancelled', submission_id: 'log/1', status: 'cancelled' },
+      { event: 'http.answered', route: '/v1/submissions/:id', submission_id: 'log/1' },
+    ]);
+    expect(await linesOf('looking')).toMatchObject([{ event: 'http.answered', submission_id: 'log/1' }]);
+  });
+
+  it('many at once are counted, not listed', async () => {
+    await post(app.url, { submission_ids: ['many-1', 'many-2'], upstream: 'other' });
+    const tracked = lines.find(({ event }) => event === 'submissions.tracked');
+    expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
+    expect(tracked).not.toHaveProperty('submission_id');
+  });
+});
