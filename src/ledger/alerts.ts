@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import type { Alert, AlertFacts, AlertQuery, AlertRule, Condition } from '../monitor/alert.ts';
 import { AlertEventType } from '../monitor/events.ts';
+import type { Figures } from './figures.ts';
 import type { Outbox } from './outbox.ts';
 import type { Transactions } from './transactions.ts';
 
@@ -8,11 +9,13 @@ import type { Transactions } from './transactions.ts';
 export class Alerts {
   readonly #transactions: Transactions;
   readonly #outbox: Outbox;
+  readonly #figures: Figures;
   readonly #sql: ReturnType<typeof prepareStatements>;
 
-  constructor(transactions: Transactions, outbox: Outbox) {
+  constructor(transactions: Transactions, outbox: Outbox, figures: Figures) {
     this.#transactions = transactions;
     this.#outbox = outbox;
+    this.#figures = figures;
     this.#sql = prepareStatements(transactions.db);
   }
 
@@ -22,6 +25,7 @@ export class Alerts {
       waiting: this.#sql.waiting.get(times) as number,
       dead: this.#sql.dead.all(times) as AlertFacts['dead'],
       disabled: this.#sql.disabled.all() as AlertFacts['disabled'],
+      walBytes: this.#figures.bytes().wal,
       open: this.#open().map(({ rule, subject }) => ({ rule, subject })),
     }));
   }
@@ -89,7 +93,9 @@ function prepareStatements(db: Database.Database) {
                 AND o.type IN ('submission.failing', 'submission.failed')) AS failed
       FROM upstreams u WHERE u.name IN (SELECT value FROM json_each(@names)) ORDER BY u.name`),
     waiting: db
-      .prepare("SELECT count(*) FROM deliveries WHERE state = 'waiting' AND created_at < @waitingBefore")
+      .prepare(
+        "SELECT count(*) FROM deliveries WHERE state = 'waiting' AND coalesce(replayed_at, created_at) < @waitingBefore",
+      )
       .pluck(),
     dead: db.prepare(`
       -- What was given up lately, of destinations that could be sent to. Callbacks count as one, however many receivers they

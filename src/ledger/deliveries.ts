@@ -11,6 +11,7 @@ import {
 } from '../monitor/delivery.ts';
 import type { EventRecord } from '../monitor/event-body.ts';
 import { CALLBACKS_ID } from '../monitor/webhook.ts';
+import type { DeadLetters } from './dead-letters.ts';
 import { DELIVERY_COLUMNS, type DeliveryRow, type DueRow, toDelivery, toWaiting } from './delivery-rows.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
 import type { FanOut } from './fan-out.ts';
@@ -50,6 +51,11 @@ export class Deliveries {
   /** Calls `listener` after every commit that made deliveries wait, until the function it gives back is called. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
     return this.#fanOut.onWaiting(listener);
+  }
+
+  /** Calls `listener` after every commit that made dead letters, with what they are. */
+  onDead(listener: (dead: DeadLetters) => void): void {
+    this.#fanOut.deadLetters.onCommitted(listener);
   }
 
   /** Everywhere something waits, with when the first of it is due. */
@@ -93,7 +99,10 @@ export class Deliveries {
 
   /** What has waited there since before that time becomes a dead letter. */
   giveUp(destination: string, createdBefore: number, now: number): void {
-    this.#transactions.run(() => this.#sql.giveUp.run({ destination, createdBefore, now }));
+    this.#transactions.run(() => {
+      const { changes } = this.#sql.giveUp.run({ destination, createdBefore, now });
+      this.#fanOut.deadLetters.add(destination, 'not_configured', changes);
+    });
   }
 
   /** Brings times back that a clock which was ahead has written. */
@@ -154,7 +163,7 @@ export class Deliveries {
 
   /** Deletes up to `limit` that ended before that time, with their attempts. Gives back how many there were. */
   prune(endedBefore: number, limit: number): number {
-    return this.#transactions.run(() => this.#sql.prune.run({ endedBefore, limit }).changes);
+    return this.#transactions.runUnsynced(() => this.#sql.prune.run({ endedBefore, limit }).changes);
   }
 
   #settle({ deliveryId, destination, attempts, revision, attempt, next }: Settlement, disableAfterMs: number): void {
@@ -173,7 +182,11 @@ export class Deliveries {
     else if (row.attempts !== attempts) return;
     else if (next.kind === 'retry') this.#sql.retry.run({ id: deliveryId, nextAt: next.at });
     else if (isMoved) this.#sql.retry.run({ id: deliveryId, nextAt: endedAt + MOVED_RETRY_MS });
-    else this.#end(deliveryId, DeliveryState.dead, next.kind === 'gone' ? 'endpoint_gone' : next.reason, endedAt);
+    else {
+      const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
+      this.#end(deliveryId, DeliveryState.dead, reason, endedAt);
+      this.#fanOut.deadLetters.add(destination, reason, 1);
+    }
     if (webhookId === undefined || isMoved) return;
     if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
     else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
@@ -202,10 +215,13 @@ function listSql(conditions: readonly string[]): string {
     WHERE ${['d.id < @before', ...conditions].join(' AND ')} ORDER BY d.id DESC LIMIT @limit`;
 }
 
+const SENT_AGAIN =
+  "SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, replayed_at = @now";
+
 function replayDeadSql(destination: string): string {
   return `
     -- The dead letters of one destination, from the start.
-    UPDATE deliveries SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL
+    UPDATE deliveries ${SENT_AGAIN}
     WHERE ${isAt(destination)} AND state = 'dead' AND created_at >= @since RETURNING destination`;
 }
 
@@ -258,8 +274,7 @@ function prepareStatements(db: Database.Database) {
       FROM attempts WHERE delivery = ? ORDER BY id`),
     replay: db.prepare(`
       -- One delivery, from the start.
-      UPDATE deliveries SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL
-      WHERE id = @id`),
+      UPDATE deliveries ${SENT_AGAIN} WHERE id = @id`),
     replayDead: db.prepare(replayDeadSql('')),
     replayDeadCallbacks: db.prepare(replayDeadSql(CALLBACKS)),
     prune: db.prepare(`

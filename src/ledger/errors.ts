@@ -26,14 +26,20 @@ export class LedgerError extends LedgerUnavailableError {
   }
 }
 
+const MEND = 'it was left as it is: restore a backup, or move it away to start anew';
+
 const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => string> = {
   full: (file) => `no room left to write ${file}: free some space; nothing committed is lost`,
   read_only: (file) => `cannot write ${file}: check that its folder exists and that this user may write there`,
-  corrupt: (file) =>
-    `${file} is damaged or no SQLite database; it was left as it is: restore a backup, or move it away to start anew`,
-  locked: (file) => `${file} is in use by another dawatch: one server per ledger`,
+  corrupt: (file) => `${file} is damaged or no SQLite database; ${MEND}`,
+  locked: (file) => `${file} is in use by another dawatch: one server per ledger; stop it first`,
   io: (file) => `the disk failed while using ${file}`,
 };
+
+/** What SQLite found when it looked through the file, in one line. */
+export function damaged(file: string, verdict: string): LedgerError {
+  return new LedgerError('corrupt', `${file} is damaged (${verdict.replaceAll('\n', ' ')}); ${MEND}`);
+}
 
 /** Runs `work` on the ledger's file; what SQLite or the file system throws comes out as a LedgerError. */
 export function guarded<T>(file: string, work: () => T): T {
@@ -55,7 +61,7 @@ function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefine
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return 'full';
   if (code.startsWith('SQLITE_READONLY') || code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_PERM'))
     return 'read_only';
-  if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST'].includes(code)) return 'read_only';
+  if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'EISDIR'].includes(code)) return 'read_only';
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return 'corrupt';
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return 'locked';
   if (error instanceof Database.SqliteError && code.startsWith('SQLITE_IOERR')) return 'io';

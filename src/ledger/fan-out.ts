@@ -8,6 +8,7 @@ import {
 } from '../monitor/delivery.ts';
 import { createMatcher, type Subscription } from '../monitor/subscription.ts';
 import { CALLBACKS_ID } from '../monitor/webhook.ts';
+import { DeadLetterNews } from './dead-letters.ts';
 import type { Transactions } from './transactions.ts';
 
 /** What goes to one channel of the settings: an event that one of these subscriptions wants, once. */
@@ -31,6 +32,7 @@ type AddedEvent = { seq: number; type: string; at: number; metadata?: string | n
 
 /** Writes an event's deliveries, in the transaction that wrote the event. */
 export class FanOut {
+  readonly deadLetters: DeadLetterNews;
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #listeners = new Set<(destinations: ReadonlySet<string>) => void>();
   #channels: Route[] = [];
@@ -40,6 +42,7 @@ export class FanOut {
 
   constructor(transactions: Transactions) {
     this.#sql = prepareStatements(transactions.db);
+    this.deadLetters = new DeadLetterNews(transactions);
     transactions.onEnd((committed) => this.#announce(committed));
   }
 
@@ -112,6 +115,7 @@ export class FanOut {
       : { state: DeliveryState.dead, deadReason: 'endpoint_disabled', nextAt: null, endedAt: at };
     const { lastInsertRowid } = this.#sql.insert.run({ event: seq, destination, at, ...fate });
     if (enabled) this.touch(destination);
+    else this.deadLetters.add(destination, 'endpoint_disabled', 1);
     return Number(lastInsertRowid);
   }
 

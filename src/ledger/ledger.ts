@@ -9,9 +9,13 @@ import { AuditTrail } from './audit.ts';
 import { CredentialStore } from './credentials.ts';
 import { Deliveries } from './deliveries.ts';
 import { type ChannelRoute, FanOut } from './fan-out.ts';
+import { Figures } from './figures.ts';
 import { type OpenOptions, openDatabase, probe } from './open.ts';
 import { Outbox } from './outbox.ts';
+import { Pruning } from './pruning.ts';
 import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
+import { Space } from './space.ts';
+import { StatusCounts } from './status-counts.ts';
 import { Transactions } from './transactions.ts';
 import { Webhooks } from './webhooks.ts';
 import { Writer } from './writer.ts';
@@ -21,6 +25,13 @@ export type ListQuery = {
   limit: number;
   /** Only those tracked before the one with this position. */
   before?: number | undefined;
+};
+
+export type PrefixQuery = {
+  prefix: string;
+  limit: number;
+  /** Only those whose ids come after this one, be it tracked or not. */
+  after?: string | undefined;
 };
 
 /**
@@ -35,6 +46,9 @@ export class Ledger implements MonitorLedger {
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly alerts: Alerts;
+  readonly figures: Figures;
+  readonly pruning: Pruning;
+  readonly space: Space;
   readonly #db: Database.Database;
   readonly #close: () => void;
   readonly #transactions: Transactions;
@@ -55,8 +69,12 @@ export class Ledger implements MonitorLedger {
     this.outbox = new Outbox(transactions, this.#fanOut);
     this.webhooks = new Webhooks(transactions, this.#fanOut);
     this.deliveries = new Deliveries(transactions, this.#fanOut, this.webhooks);
-    this.alerts = new Alerts(transactions, this.outbox);
-    this.#writer = new Writer(db, this.outbox);
+    const counts = new StatusCounts(transactions);
+    this.figures = new Figures(transactions, counts);
+    this.#writer = new Writer(db, this.outbox, counts);
+    this.pruning = new Pruning(transactions, counts);
+    this.space = new Space(db, options.file, this.figures);
+    this.alerts = new Alerts(transactions, this.outbox, this.figures);
     this.#sql = prepareStatements(db);
   }
 
@@ -202,6 +220,19 @@ export class Ledger implements MonitorLedger {
     };
   }
 
+  /** Those whose ids begin so, in the order of the ids, with the id to go on `after`; null at the end. */
+  findByPrefix({ prefix, limit, after }: PrefixQuery): { submissions: Submission[]; nextAfter: string | null } {
+    // "!" is the least character of an id and "~" the greatest.
+    const from = after === undefined || after < prefix ? prefix : `${after}!`;
+    const range = { from, end: `${prefix}\x7f`, limit: limit + 1 };
+    const rows = this.#transactions.read(() => this.#sql.findByPrefix.all(range)) as SubmissionRow[];
+    const page = rows.slice(0, limit);
+    return {
+      submissions: page.map(toSubmission),
+      nextAfter: rows.length > limit ? (page.at(-1)?.submission_id ?? null) : null,
+    };
+  }
+
   #find(submissionId: string): SubmissionRow | undefined {
     return this.#sql.find.get(submissionId) as SubmissionRow | undefined;
   }
@@ -257,6 +288,10 @@ function prepareStatements(db: Database.Database) {
     listByStatus: db.prepare(
       `${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`,
     ),
+    findByPrefix: db.prepare(`
+      -- In the order of the index that keeps ids unique, so that a page costs a page, however many begin so.
+      ${SELECT_SUBMISSION} WHERE s.submission_id >= @from AND s.submission_id < @end
+      ORDER BY s.submission_id LIMIT @limit`),
     addUpstream: db.prepare('INSERT INTO upstreams (name) VALUES (?) ON CONFLICT DO NOTHING'),
     upstream: db.prepare('SELECT state, out_since, outage_ms, asked_until FROM upstreams WHERE name = ?'),
     setUpstream: db.prepare(

@@ -207,23 +207,49 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (rule, subject)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- When it became final: what retention goes by.
+  ALTER TABLE submissions ADD COLUMN ended_at INTEGER;
+  UPDATE submissions SET ended_at =
+    (SELECT min(at) FROM history h WHERE h.submission = submissions.id AND h.status = submissions.status)
+    WHERE status IN (${list(FINAL_STATUSES)});
+  CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 0;
+
+  -- Without it, every row of history that is deleted would cost a look through all events.
+  CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT NULL;
+  `,
+  `
+  -- What is sent again has not waited since its event: it waits since it was asked for.
+  ALTER TABLE deliveries ADD COLUMN replayed_at INTEGER;
+  DROP INDEX deliveries_waiting_since;
+  CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+  `,
 ];
 
 /** "dawa": marks the file as ours. */
 const APPLICATION_ID = 0x64617761;
 
+/** Whether it was made by any version of dawatch. Only reads. */
+export function isOurs(db: Database.Database): boolean {
+  return Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
+}
+
 /** Refuses a database of another program or a newer dawatch. Only reads. */
 export function refuseForeign(db: Database.Database, file: string): void {
   const version = versionOf(db);
-  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
   const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
-  if (!isOurs && (tables > 0 || version !== 0))
+  if (!isOurs(db) && (tables > 0 || version !== 0))
     throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
   if (version > MIGRATIONS.length)
     throw new LedgerError(
       'foreign',
       `${file} was written by a newer dawatch (schema ${version}, this one knows ${MIGRATIONS.length}): upgrade dawatch`,
     );
+}
+
+/** The schema that the file has, and the one of this program. Only reads. */
+export function schemaOf(db: Database.Database): { found: number; needed: number } {
+  return { found: versionOf(db), needed: MIGRATIONS.length };
 }
 
 /** Whether the file has this program's schema. Only reads. */

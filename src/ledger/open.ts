@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { guarded, LedgerError } from './errors.ts';
+import { damaged, guarded, LedgerError } from './errors.ts';
 import { isCurrent, migrate, refuseForeign } from './migrations.ts';
 
 export type OpenOptions = {
@@ -21,7 +21,7 @@ export function openDatabase(options: OpenOptions): { db: Database.Database; clo
   return guarded(file, () => {
     const path = realPath(file);
     mkdirSync(dirname(path), { recursive: true });
-    const lock = acquireLock(`${path}.lock`);
+    const lock = lockOf(path);
     try {
       makePrivate(path);
       const db = new Database(path);
@@ -59,7 +59,8 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'> & { create: bo
   const { file } = options;
   return guarded(file, () => {
     const path = realPath(file);
-    if (!existsSync(path) && !options.create) throw new LedgerError('read_only', `there is no ledger at ${file}`);
+    if (!existsSync(path) && !options.create)
+      throw new LedgerError('read_only', `there is no ledger at ${file}: DAWATCH_DATABASE says where it is`);
     if (!isReady(path, file)) makeReady(options);
     const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
     db.pragma('synchronous = FULL');
@@ -95,13 +96,14 @@ function makePrivate(path: string): void {
 }
 
 /** One path per file: two names of it must not have a lock each. SQLite reads a few names as "in memory", but no absolute one. */
-function realPath(file: string): string {
+export function realPath(file: string): string {
   const path = resolve(file.trim());
   return existsSync(path) ? realpathSync(path) : path;
 }
 
 /** An exclusive transaction on a file beside the ledger: the system ends it with the process, however that dies. */
-function acquireLock(file: string): Database.Database {
+export function lockOf(path: string): Database.Database {
+  const file = `${path}.lock`;
   const lock = new Database(file, { timeout: 0 });
   try {
     // On a file that it may only read, SQLite would begin without a lock and without a word.
@@ -117,8 +119,10 @@ function acquireLock(file: string): Database.Database {
 function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): void {
   // These two come first: nothing may be written to a file that is not sound, or not ours.
   const verdict = db.pragma('quick_check(1)', { simple: true });
-  if (verdict !== 'ok') throw new LedgerError('corrupt', `${file} is damaged (${verdict}); it was left as it is`);
+  if (verdict !== 'ok') throw damaged(file, String(verdict));
   refuseForeign(db, file);
+  // So that free pages can be given back later; it is fixed with the first table.
+  if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');

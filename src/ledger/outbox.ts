@@ -10,6 +10,7 @@ import {
 } from '../monitor/events.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
 import type { FanOut } from './fan-out.ts';
+import { MISSING_THROUGH } from './missing-events.ts';
 import type { SubmissionRow } from './rows.ts';
 import type { Transactions } from './transactions.ts';
 
@@ -37,6 +38,11 @@ export class Outbox {
   /** The sequence number of the newest event; 0 if there never was one. */
   newestSeq(): number {
     return Number(this.#transactions.read(() => this.#sql.newest.get()) ?? 0);
+  }
+
+  /** Events with numbers up to this one may be missing: they were pruned, or a backup was restored. 0: none is. */
+  missingThrough(): number {
+    return Number(this.#transactions.read(() => this.#sql.missingThrough.get()) ?? 0);
   }
 
   /** The next events after `seq`, oldest first, at most `limit`; empty only if there is nothing newer. */
@@ -116,6 +122,7 @@ function prepareStatements(db: Database.Database) {
         -- The newest number ever given, even if its row is gone by now.
         SELECT seq FROM sqlite_sequence WHERE name = 'outbox'`)
       .pluck(),
+    missingThrough: db.prepare(MISSING_THROUGH).pluck(),
     after: db.prepare(`
       -- The next events, with what each tells of as it was then.
       SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > @seq ORDER BY o.seq LIMIT @limit`),

@@ -13,6 +13,7 @@ export type SubmissionRow = {
   unanswered_since: number | null;
   tracked_at: number;
   finalized_at: number | null;
+  ended_at: number | null;
   deadline_at: number;
   grace_ends_at: number;
   stuck_at: number;

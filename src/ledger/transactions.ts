@@ -5,28 +5,41 @@ import { guarded } from './errors.ts';
 export class Transactions {
   readonly db: Database.Database;
   readonly file: string;
-  readonly #afterwards: ((committed: boolean) => void)[] = [];
+  readonly #afterwards: ((committed: boolean, durationMs: number) => void)[] = [];
 
   constructor(db: Database.Database, file: string) {
     this.db = db;
     this.file = file;
   }
 
-  /** Called after each transaction, whether it was committed or rolled back. */
-  onEnd(listener: (committed: boolean) => void): void {
+  /** Called after each transaction, whether it was committed or rolled back, with how long it took. */
+  onEnd(listener: (committed: boolean, durationMs: number) => void): void {
     this.#afterwards.push(listener);
   }
 
   /** Throws LedgerError. Inside of another one it is part of that. */
   run<T>(work: () => T): T {
     if (this.db.inTransaction) return work();
+    const startedAt = performance.now();
     let committed = false;
     try {
       const result = guarded(this.file, () => this.db.transaction(work).immediate());
       committed = true;
       return result;
     } finally {
-      for (const end of this.#afterwards) apart(() => end(committed));
+      const durationMs = performance.now() - startedAt;
+      for (const end of this.#afterwards) apart(() => end(committed, durationMs));
+    }
+  }
+
+  /** The same without waiting for the disk: a power cut may undo it, a kill can't. For what would only be done again. */
+  runUnsynced<T>(work: () => T): T {
+    if (this.db.inTransaction) return work();
+    this.db.pragma('synchronous = NORMAL');
+    try {
+      return this.run(work);
+    } finally {
+      this.db.pragma('synchronous = FULL');
     }
   }
 

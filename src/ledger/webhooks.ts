@@ -154,8 +154,11 @@ export class Webhooks {
   }
 
   #giveUp(id: string, now: number): void {
-    this.#sql.giveUp.run({ destination: webhookDestination(id), now });
-    if (id === CALLBACKS_ID) this.#sql.giveUpCallbacks.run({ now });
+    const destination = webhookDestination(id);
+    const { changes } = this.#sql.giveUp.run({ destination, now });
+    this.#fanOut.deadLetters.add(destination, 'endpoint_disabled', changes);
+    if (id !== CALLBACKS_ID) return;
+    this.#fanOut.deadLetters.add(ANY_CALLBACK, 'endpoint_disabled', this.#sql.giveUpCallbacks.run({ now }).changes);
   }
 
   #changing<T>(work: () => T): T {
@@ -205,6 +208,8 @@ type WebhookRow = {
 };
 
 type SecretRow = { secret: string; public_key: string | null };
+
+const ANY_CALLBACK = 'callback:';
 
 /** What has another form in the table. */
 function written(webhook: Pick<NewWebhook, 'types' | 'metadata' | 'enabled'>) {

@@ -1,23 +1,27 @@
 import type Database from 'better-sqlite3';
 import { SubmissionEventType as Event } from '../monitor/events.ts';
-import { Status, type Submission } from '../monitor/submission.ts';
+import { isFinal, Status, type Submission } from '../monitor/submission.ts';
 import type { Outcome } from '../monitor/transition.ts';
 import type { Outbox } from './outbox.ts';
 import { type SubmissionRow, toSubmission } from './rows.ts';
+import type { StatusCounts } from './status-counts.ts';
 
 /** Writes what a transition decided: the row, its history, its events. Always inside a transaction of its caller. */
 export class Writer {
   readonly #updateSubmission: Database.Statement;
   readonly #insertHistory: Database.Statement;
   readonly #outbox: Outbox;
+  readonly #counts: StatusCounts;
 
-  constructor(db: Database.Database, outbox: Outbox) {
+  constructor(db: Database.Database, outbox: Outbox, counts: StatusCounts) {
     this.#outbox = outbox;
+    this.#counts = counts;
     this.#updateSubmission = db.prepare(`
       -- A submission after an answer or a cancel.
       UPDATE submissions
       SET status = @status, watched = @watched, stuck = @stuck, version = @version, polls = @polls,
-          polled_at = @polledAt, unanswered_since = @unansweredSince, finalized_at = @finalizedAt
+          polled_at = @polledAt, unanswered_since = @unansweredSince, finalized_at = @finalizedAt,
+          ended_at = @endedAt
       WHERE id = @id`);
     this.#insertHistory = db.prepare(`
       -- One change.
@@ -47,6 +51,7 @@ export class Writer {
       polled_at: input.polledAt,
       unanswered_since: outcome.unansweredSince,
       finalized_at: row.finalized_at ?? (change?.status === Status.finalized ? input.at : null),
+      ended_at: row.ended_at ?? (change && isFinal(change.status) ? input.at : null),
     };
     this.#updateSubmission.run({
       id: after.id,
@@ -58,7 +63,9 @@ export class Writer {
       polledAt: after.polled_at,
       unansweredSince: after.unanswered_since,
       finalizedAt: after.finalized_at,
+      endedAt: after.ended_at,
     });
+    this.#counts.moved(row.status, after.status);
     if (change) this.#history(after, row.status, input.at);
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, after, input.at);
     if (outcome.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, after, input.at);
@@ -67,6 +74,7 @@ export class Writer {
 
   /** The first row of a submission's history. */
   begin(row: SubmissionRow): void {
+    this.#counts.moved(null, row.status);
     this.#history(row, null, row.tracked_at);
   }
 

@@ -62,6 +62,21 @@ describe('a backup', () => {
     expect(filesBeside(target)).toEqual(['copy.db']);
   });
 
+  it('is refused while another one writes the same file, which comes out whole', async () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(5_000), 0);
+    const target = join(tempFolder(), 'copy.db');
+    const first = backupLedger(ledger.file, target);
+    await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({
+      name: 'LedgerError',
+      problem: 'locked',
+      message: expect.stringMatching(/another backup writes/),
+    });
+    await first;
+    expect(filesBeside(target)).toEqual(['copy.db']);
+    expect(openLedger({ file: target }).get('s4999')).toBeDefined();
+  });
+
   it('takes no notice of what a killed backup left behind', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);

@@ -78,7 +78,7 @@ describe('a command without a server', () => {
 
   it('that only looks makes none', () => {
     const file = join(tempFolder(), 'dawatch.db');
-    expect(refusal(file, false).message).toBe(`there is no ledger at ${file}`);
+    expect(refusal(file, false).message).toBe(`there is no ledger at ${file}: DAWATCH_DATABASE says where it is`);
     expect(existsSync(file)).toBe(false);
   });
 

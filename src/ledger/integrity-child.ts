@@ -1,0 +1,11 @@
+// A process of its own, so that it can be ended: SQLite gives nothing else the processor while it reads.
+import Database from 'better-sqlite3';
+
+const [file = '', check = ''] = process.argv.slice(2);
+try {
+  const db = new Database(file, { readonly: true, fileMustExist: true });
+  process.stdout.write(JSON.stringify({ verdict: db.pragma(`${check}(1)`, { simple: true }) }));
+} catch (error) {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  process.stdout.write(JSON.stringify({ code, message: error instanceof Error ? error.message : String(error) }));
+}

@@ -1,0 +1,29 @@
+import { onTestFinished } from 'vitest';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import { type Keeping, type PrunedCounts, Upkeep } from '../../src/ledger/upkeep.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+export const HOUR_MS = 3_600_000;
+const KEEP_ALL: Keeping = {
+  deliveriesMs: 366 * 24 * HOUR_MS,
+  submissionsMs: null,
+  submissions: null,
+  eventsMs: null,
+};
+
+/** The real upkeep of a ledger, in virtual time. */
+export function openUpkeep(ledger: Ledger, keeping: Partial<Keeping>, startMs = 0) {
+  const clock = createVirtualClock(startMs);
+  const pruned: PrunedCounts[] = [];
+  const errors: unknown[] = [];
+  const upkeep = new Upkeep({
+    ledger,
+    clock,
+    keeping: { ...KEEP_ALL, ...keeping },
+    onPruned: (counts) => pruned.push(counts),
+    onFailed: (error) => errors.push(error),
+  });
+  upkeep.start();
+  onTestFinished(() => upkeep.stop());
+  return { clock, pruned, errors, upkeep };
+}
