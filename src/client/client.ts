@@ -2,6 +2,7 @@ import { pause, retryDelayMs } from './backoff.ts';
 import { DeliveryRequests } from './deliveries.ts';
 import { ConnectionError, errorOf, isPassing, notDawatch } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
+import type { Overview } from './overview.ts';
 import { type Ask, queryOf } from './request.ts';
 import {
   type AuditEntry,
@@ -17,6 +18,7 @@ import {
 import { WebhookRequests } from './webhooks.ts';
 
 export { ApiError, ConnectionError } from './errors.ts';
+export type { Overview } from './overview.ts';
 export type { AuditEntry, Submission, SubmissionWithHistory, TrackOptions, UpstreamPacing, User } from './shapes.ts';
 
 export type DawatchClientOptions = {
@@ -72,8 +74,13 @@ export class DawatchClient {
     return this.#request<SubmissionWithHistory>('GET', pathOf(submissionId));
   }
 
-  /** Newest first, up to `limit` (1 to 1,000, default 100); `cursor` is the `next_cursor` of the page before. */
-  list(query: { status?: string | undefined; limit?: number; cursor?: string } = {}): Promise<SubmissionPage> {
+  /**
+   * Newest first, up to `limit` (1 to 1,000, default 100); `cursor` is the `next_cursor` of the page before. With `prefix`
+   * (not with `status` too): those whose ids begin so, in the order of the ids.
+   */
+  list(
+    query: { status?: string | undefined; prefix?: string; limit?: number; cursor?: string } = {},
+  ): Promise<SubmissionPage> {
     return this.#request('GET', `/v1/submissions${queryOf(query)}`);
   }
 
@@ -141,6 +148,11 @@ export class DawatchClient {
   /** What is learned about each upstream, and why the next request goes where it goes. */
   pacing(): Promise<{ at: string; upstreams: UpstreamPacing[] }> {
     return this.#request('GET', '/v1/pacing');
+  }
+
+  /** What is going on, and how the last hour was. */
+  overview(signal?: AbortSignal): Promise<Overview> {
+    return this.#request<Overview>('GET', '/v1/overview', { signal, timeoutMs: 10_000 });
   }
 
   /** The user of this name and address, at the upstream. Needs the role user or admin. */

@@ -1,6 +1,6 @@
 import { pause, retryDelayMs } from './backoff.ts';
 import { ConnectionError, isPassing } from './errors.ts';
-import type { DawatchEvent } from './shapes.ts';
+import type { DawatchEvent, FeedGap } from './shapes.ts';
 import { parseSse } from './sse.ts';
 import type { MetadataFilter } from './webhooks.ts';
 
@@ -20,6 +20,8 @@ export type EventOptions = {
   signal?: AbortSignal;
   /** Hears of every connection that failed or ended, and in how many milliseconds there is another one. */
   onRetry?: (retry: { error: Error; delayMs: number }) => void;
+  /** Hears that events may be missing, because the server keeps them no longer. The next event comes from behind them. */
+  onGap?: (gap: FeedGap['data']) => void;
 };
 
 /** A server that says nothing for so long, not even a heartbeat (every 15 s), is taken for gone. */
@@ -33,7 +35,7 @@ export type OpenStream = (after: string | undefined, signal: AbortSignal) => Pro
  * ApiError: a key that isn't accepted, or a filter that isn't valid.
  */
 export async function* readEvents(open: OpenStream, options: EventOptions): AsyncGenerator<FeedEvent, void, undefined> {
-  const { signal, onRetry } = options;
+  const { signal, onRetry, onGap } = options;
   let position = options.after === undefined ? undefined : String(options.after);
   let failures = 0;
   while (!signal?.aborted) {
@@ -43,7 +45,9 @@ export async function* readEvents(open: OpenStream, options: EventOptions): Asyn
       const response = await open(position, connection.signal);
       failures = 0;
       for await (const { id, data } of parseSse(connection.bytesOf(response))) {
-        if (data !== undefined) yield { ...(JSON.parse(data) as DawatchEvent), seq: Number(id) };
+        const event = data === undefined ? undefined : (JSON.parse(data) as DawatchEvent | FeedGap);
+        if (event?.type === 'feed.gap') onGap?.(event.data);
+        else if (event) yield { ...event, seq: Number(id) };
         if (id !== undefined) position = id;
       }
     } catch (thrown) {

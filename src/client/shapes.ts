@@ -108,7 +108,7 @@ export type UpstreamPacing = {
   next: {
     submission_id: string;
     at: string | null;
-    reason: 'scout' | 'sweep' | 'alone' | 'net' | 'age' | 'recheck' | 'probe';
+    reason: 'scout' | 'sweep' | 'alone' | 'doubt' | 'net' | 'age' | 'recheck' | 'probe';
     held_by: 'budget' | 'pause' | null;
   } | null;
 };
@@ -160,7 +160,8 @@ export type AlertEvent = {
         | 'credentials_refused'
         | 'backlog'
         | 'dead_letters'
-        | 'webhook_disabled';
+        | 'webhook_disabled'
+        | 'wal_size';
       subject: string;
       summary: string;
       count: number | null;
@@ -176,6 +177,9 @@ export type TestEvent = {
   timestamp: string;
   data: { sequence: number; webhook_id: string };
 };
+
+/** The live feed alone tells this: of the events behind `after`, some may be missing up to `through`. */
+export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
 
 /** What webhooks and the live feed tell. A newer server may send types that are not listed here: pass those over. */
 export type DawatchEvent = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent;

@@ -1,24 +1,22 @@
 import { register } from 'prom-client';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { call, post } from '../support/http-calls.ts';
-import { ledgerThatLearned } from '../support/learned.ts';
-import { openApp } from '../support/running-app.ts';
-import { tempFolder } from '../support/temp-folder.ts';
-
-const PREFIX = 'dawatch_pacing_';
+import { call, post } from '../../support/http-calls.ts';
+import { ledgerThatLearned } from '../../support/learned.ts';
+import { scrape } from '../../support/metrics.ts';
+import { openApp } from '../../support/running-app.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
 
 async function open(database = ledgerThatLearned()) {
   const app = await openApp({ database });
   onTestFinished(() => app.close());
-  const scrape = () => call(app.url, '/metrics', { headers: { 'x-api-key': [] } });
   const samples = async (upstream: string) =>
     Object.fromEntries(
-      (await scrape()).text.split('\n').flatMap((line): [string, number][] => {
+      (await scrape(app.url)).text.split('\n').flatMap((line): [string, number][] => {
         const [, name, of, value] = /^dawatch_pacing_(\w+)\{upstream="(\w+)"\} (\S+)$/.exec(line) ?? [];
         return name !== undefined && of === upstream ? [[name, Number(value)]] : [];
       }),
     );
-  return { ...app, close: () => app.close(), scrape, samples };
+  return { ...app, close: () => app.close(), samples };
 }
 
 it('says what /v1/pacing says, in seconds, ratios and counts', async () => {
@@ -72,38 +70,14 @@ it('is asked for anew by every scrape, and a value that is known no more is gone
   });
 });
 
-it('is the text format: each family has HELP, TYPE and samples with the upstream as their only label', async () => {
-  const { status, headers, text } = await (await open()).scrape();
-  expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
-  expect(text.endsWith('\n')).toBe(true);
-  const families = text.trimEnd().split(/\n*(?=# HELP )/);
-  expect(families.length).toBeGreaterThan(15);
-  for (const family of families) {
-    const [help = '', type = '', ...samples] = family.split('\n').filter((line) => line !== '');
-    const name = /^# HELP (\w+) \S.{10,}$/.exec(help)?.[1] ?? expect.fail(help);
-    expect(name.startsWith(PREFIX)).toBe(true);
-    expect(type).toBe(`# TYPE ${name} gauge`);
-    for (const sample of samples)
-      expect(sample).toMatch(new RegExp(`^${name}\\{upstream="(default|other)"\\} \\d+(\\.\\d+)?$`));
-  }
-  expect(new Set(families.map((family) => family.split(' ')[2])).size).toBe(families.length);
-});
-
 it('is of each server by itself, and nothing of it stays when that is closed', async () => {
   const learned = await open();
   const fresh = await open(`${tempFolder()}/dawatch.db`);
   expect(await learned.samples('default')).toHaveProperty('clock_period_seconds', 20);
   expect(await fresh.samples('default')).not.toHaveProperty('clock_period_seconds');
   await learned.close();
-  await expect(learned.scrape()).rejects.toThrow('ECONNREFUSED');
-  expect((await fresh.scrape()).status).toBe(200);
+  await expect(scrape(learned.url)).rejects.toThrow('ECONNREFUSED');
+  expect((await scrape(fresh.url)).status).toBe(200);
   // Nor does any of it in what all servers of the process share.
   expect(register.getMetricsAsArray()).toEqual([]);
-});
-
-it('does not mix scrapes that come at once', async () => {
-  const app = await open();
-  const answers = await Promise.all(Array.from({ length: 20 }, app.scrape));
-  const lines = answers.map(({ text }) => text.split('\n').length);
-  expect(new Set(lines).size).toBe(1);
 });

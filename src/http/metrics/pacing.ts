@@ -1,9 +1,6 @@
-import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import { Gauge, Registry } from 'prom-client';
-import { z } from 'zod';
-import type { UpstreamPacing } from '../monitor/monitor.ts';
-import { type PacingBody, pacingBodyOf } from './pacing.ts';
+import { Gauge, type Registry } from 'prom-client';
+import type { UpstreamPacing } from '../../monitor/monitor.ts';
+import { type PacingBody, pacingBodyOf } from '../pacing.ts';
 
 type Measure = {
   name: string;
@@ -111,50 +108,22 @@ const PACING: readonly Measure[] = [
   },
 ];
 
-const metricsSchema = z
-  .string()
-  .describe('The text format of Prometheus, 0.0.4')
-  .meta({
-    examples: [
-      '# HELP dawatch_pacing_tracked_submissions Submissions that are being asked about\n# TYPE dawatch_pacing_tracked_submissions gauge\ndawatch_pacing_tracked_submissions{upstream="default"} 150\n',
-    ],
-  });
-
-export function registerMetrics(instance: FastifyInstance, { pacing }: { pacing: () => UpstreamPacing[] }): void {
-  // Not the one of the whole process: there may be several servers in it.
-  const registry = new Registry();
+/** Gives back what brings them up to date. */
+export function createPacingGauges(registry: Registry): (upstreams: readonly UpstreamPacing[]) => void {
   const gauges = PACING.map(({ name, help, of }) => ({
     of,
     gauge: new Gauge({ name: `dawatch_pacing_${name}`, help, labelNames: ['upstream'], registers: [registry] }),
   }));
-
-  const app = instance.withTypeProvider<ZodTypeProvider>();
-  app.get(
-    '/metrics',
-    {
-      schema: {
-        operationId: 'getMetrics',
-        summary: 'What pacing learned, for Prometheus',
-        tags: ['operations'],
-        security: [],
-        response: {
-          200: { description: 'Gauges, as they are now', content: { 'text/plain': { schema: metricsSchema } } },
-        },
-      },
-    },
-    async (_request, reply) => {
-      const upstreams = pacing().map(pacingBodyOf);
-      // Nothing waits between here and the last one, so two scrapes at once do not mix.
-      for (const { gauge, of } of gauges) {
-        gauge.reset();
-        for (const body of upstreams) {
-          const value = of(body);
-          if (value !== null) gauge.set({ upstream: body.upstream }, value);
-        }
+  return (upstreams) => {
+    const bodies = upstreams.map(pacingBodyOf);
+    for (const { gauge, of } of gauges) {
+      gauge.reset();
+      for (const body of bodies) {
+        const value = of(body);
+        if (value !== null) gauge.set({ upstream: body.upstream }, value);
       }
-      return reply.type(registry.contentType).send(await registry.metrics());
-    },
-  );
+    }
+  };
 }
 
 function seconds(ms: number): number {

@@ -1,0 +1,6 @@
+// Writes the table of docs/metrics.md from the code that measures.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { withTable } from './metrics-table.ts';
+
+const file = 'docs/metrics.md';
+writeFileSync(file, withTable(readFileSync(file, 'utf8')));

@@ -1,0 +1,141 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
+import type { Observation } from '../../monitor/classify.ts';
+import type { DeadReason } from '../../monitor/delivery.ts';
+import type { Finality } from '../../monitor/finality.ts';
+import { FINAL_STATUSES, type Status } from '../../monitor/submission.ts';
+import type { Shed } from '../admission.ts';
+
+const BUCKETS = {
+  timeToFinality: [5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 120, 180, 300, 600, 1_800, 7_200, 86_400],
+  detectionLag: [0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600],
+  requests: [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100, 300, 1_000],
+  upstream: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  commit: [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+  delivery: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  http: [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+};
+
+/** One attempt to tell somebody something. */
+type DeliveryAttempt = {
+  /** webhook, callback, queue, or the type of a channel of the settings. */
+  kind: string;
+  outcome: 'delivered' | 'retry' | 'dead' | 'gone';
+  durationMs: number;
+};
+
+/** One request that was answered; `route` is its pattern, so that there are few. */
+type Answered = {
+  method: string;
+  route: string;
+  status: number;
+  /** null: it was held open on purpose, so that its length says nothing. */
+  durationMs: number | null;
+};
+
+/** What happens, counted as it does. */
+export type Happened = {
+  polled(upstream: string, observation: Observation): void;
+  finalized(finality: Finality): void;
+  committed(durationMs: number): void;
+  /** A submission ended so. */
+  ended(status: Status): void;
+  attempted(attempt: DeliveryAttempt): void;
+  /** So many deliveries became dead letters; 0 shows that there were none yet. */
+  gaveUp(dead: { kind: string; reason: DeadReason; count: number }): void;
+  answered(answered: Answered): void;
+  shed(what: Shed): void;
+};
+
+export function countHappened(registry: Registry): Happened {
+  const counter = <T extends string>(name: string, help: string, labelNames: T[]) =>
+    new Counter({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
+  const histogram = <T extends string>(name: string, help: string, labelNames: T[], buckets: number[]) =>
+    new Histogram({ name: `dawatch_${name}`, help, labelNames, buckets, registers: [registry] });
+
+  const polls = counter('polls_total', 'Requests about submissions that ended, by what came of them', [
+    'upstream',
+    'outcome',
+  ]);
+  const pollSeconds = histogram(
+    'poll_duration_seconds',
+    'How long a request about a submission took',
+    ['upstream'],
+    BUCKETS.upstream,
+  );
+  const timeToFinality = histogram(
+    'time_to_finality_seconds',
+    'From tracking until it was found final',
+    ['upstream'],
+    BUCKETS.timeToFinality,
+  );
+  const lag = histogram(
+    'detection_lag_seconds',
+    'From finality until it was noticed, at most: since it was last found open, or since its block can have become final by the learned clock',
+    ['upstream'],
+    BUCKETS.detectionLag,
+  );
+  const requests = histogram(
+    'requests_per_submission',
+    'Requests that were made for a submission until it was found final',
+    ['upstream'],
+    BUCKETS.requests,
+  );
+  const ended = counter('submissions_ended_total', 'Submissions that ended, by the status they have since', ['status']);
+  // An increase is seen of what was there before it.
+  for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
+  const commits = histogram(
+    'ledger_commit_seconds',
+    'A transaction of the ledger, from its beginning until it was on the disk',
+    [],
+    BUCKETS.commit,
+  );
+  const attempts = counter('delivery_attempts_total', 'Attempts to deliver, by what came of them', ['kind', 'outcome']);
+  const attemptSeconds = histogram(
+    'delivery_attempt_duration_seconds',
+    'How long an attempt to deliver took',
+    ['kind'],
+    BUCKETS.delivery,
+  );
+  const dead = counter('dead_letters_total', 'Deliveries that were given up, by why', ['kind', 'reason']);
+  const answers = counter('http_requests_total', 'Requests that were answered', ['method', 'route', 'status']);
+  const sheds = counter(
+    'http_requests_shed_total',
+    'Requests that were refused with 503 because there was too much to do: tracking, or held_open',
+    ['what'],
+  );
+  const answerSeconds = histogram(
+    'http_request_duration_seconds',
+    'How long the answer to a request took; without those that are held open on purpose',
+    ['method', 'route'],
+    BUCKETS.http,
+  );
+
+  return {
+    polled(upstream, observation) {
+      polls.inc({ upstream, outcome: outcomeOf(observation) });
+      pollSeconds.observe({ upstream }, observation.durationMs / 1_000);
+    },
+    finalized({ upstream, at, trackedAt, after, polls }) {
+      timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);
+      lag.observe({ upstream }, Math.max(0, at - after) / 1_000);
+      requests.observe({ upstream }, polls);
+    },
+    ended: (status) => ended.inc({ status }),
+    gaveUp: ({ count, ...labels }) => dead.inc(labels, count),
+    committed: (durationMs) => commits.observe(durationMs / 1_000),
+    attempted({ kind, outcome, durationMs }) {
+      attempts.inc({ kind, outcome });
+      attemptSeconds.observe({ kind }, durationMs / 1_000);
+    },
+    answered({ method, route, status, durationMs }) {
+      answers.inc({ method, route, status });
+      if (durationMs !== null) answerSeconds.observe({ method, route }, durationMs / 1_000);
+    },
+    shed: (what) => sheds.inc({ what }),
+  };
+}
+
+/** A dozen words; what the upstream said is not among them. */
+function outcomeOf(observation: Observation): string {
+  return observation.kind === 'unavailable' ? observation.reason : observation.kind;
+}

@@ -1,0 +1,71 @@
+import type { FastifyInstance } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { UpstreamPacing } from '../../monitor/monitor.ts';
+import type { Clock } from '../../monitor/ports.ts';
+import type { Health, Overview } from '../ports.ts';
+import type { Metrics } from './metrics.ts';
+import type { Standing } from './standing.ts';
+
+const metricsSchema = z
+  .string()
+  .describe('The text format of Prometheus, 0.0.4')
+  .meta({
+    examples: [
+      '# HELP dawatch_pacing_tracked_submissions Submissions that are being asked about\n# TYPE dawatch_pacing_tracked_submissions gauge\ndawatch_pacing_tracked_submissions{upstream="default"} 150\n',
+    ],
+  });
+
+export function registerMetrics(
+  instance: FastifyInstance,
+  deps: {
+    metrics: Metrics;
+    overview: () => Overview;
+    pacing: () => UpstreamPacing[];
+    health: () => Health;
+    ledgerBytes: () => Standing['ledgerBytes'];
+    readers: () => number;
+    waitingIds: () => number;
+    clock: Clock;
+  },
+): void {
+  const app = instance.withTypeProvider<ZodTypeProvider>();
+  /** Where the ledger fails, everything else is still told. */
+  const overview = () => {
+    try {
+      return deps.overview();
+    } catch (error) {
+      instance.log.error({ err: error }, 'metrics.incomplete');
+      return undefined;
+    }
+  };
+  app.get(
+    '/metrics',
+    {
+      schema: {
+        operationId: 'getMetrics',
+        summary: 'Everything that is measured, for Prometheus',
+        tags: ['operations'],
+        security: [],
+        response: {
+          200: {
+            description: 'Gauges as they are now, counters and histograms since the server started',
+            content: { 'text/plain': { schema: metricsSchema } },
+          },
+        },
+      },
+    },
+    async (_request, reply) => {
+      const { contentType, text } = await deps.metrics.scrape({
+        now: deps.clock.now(),
+        overview: overview(),
+        pacing: deps.pacing(),
+        health: deps.health(),
+        ledgerBytes: deps.ledgerBytes(),
+        readers: deps.readers(),
+        waitingIds: deps.waitingIds(),
+      });
+      return reply.type(contentType).send(text);
+    },
+  );
+}

@@ -1,0 +1,72 @@
+import type { Happened } from '../http/metrics/happened.ts';
+import type { Overview } from '../http/ports.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Monitor, MonitorListener } from '../monitor/monitor.ts';
+import type { Clock, PollEngine } from '../monitor/ports.ts';
+import { RollingHour } from '../monitor/rolling-hour.ts';
+import type { Scaling } from './scaling.ts';
+
+const HOUR_MS = 3_600_000;
+/** Read back at a start, the newest first: 200 a second for an hour would be 720,000. */
+const MOST_READ_BACK = 1_000_000;
+
+/** What is counted as it happens, for /v1/overview and /metrics alike. */
+export type Tally = {
+  hour: RollingHour;
+  listener: MonitorListener;
+  /** The same hands, with their answers counted. */
+  counted(engine: PollEngine): PollEngine;
+};
+
+/** Goes on with the last hour of the ledger; how late each finality was noticed then is not kept there. */
+export function startTally(deps: { ledger: Ledger; clock: Clock; happened: Happened }): Tally {
+  const { ledger, clock, happened } = deps;
+  const now = clock.now();
+  const hour = new RollingHour(now);
+  for (const { at, trackedAt, polls } of ledger.figures.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
+    hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
+  // The first count is the one that reads them all.
+  ledger.figures.onEnded(happened.ended);
+  ledger.figures.onCommitted(happened.committed);
+  return {
+    hour,
+    listener: {
+      finalized(finality) {
+        const { at, trackedAt, after, polls } = finality;
+        happened.finalized(finality);
+        hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
+      },
+    },
+    counted: (engine) => ({
+      poll: (batch, report) =>
+        engine.poll(batch, (observation) => {
+          hour.polled(observation.at);
+          happened.polled(batch.upstream, observation);
+          report(observation);
+        }),
+    }),
+  };
+}
+
+const OLDEST_OPEN = 10;
+
+/** Everything that is shown of what is going on; none of it takes long, however many submissions there are. */
+export function overviewOf(deps: {
+  ledger: Ledger;
+  monitor: Monitor;
+  tally: Tally;
+  clock: Clock;
+  scaling: Scaling | undefined;
+}): Overview {
+  const { ledger, monitor, tally, clock, scaling } = deps;
+  const now = clock.now();
+  return {
+    submissions: ledger.figures.submissionsByStatus(),
+    minutes: tally.hour.minutes(now),
+    hour: tally.hour.hour(now),
+    upstreams: monitor.pacing(),
+    oldestOpen: ledger.figures.oldestOpen(OLDEST_OPEN),
+    deliveries: ledger.figures.deliveries(),
+    workers: scaling?.health().workers.length ?? null,
+  };
+}

@@ -1,0 +1,15 @@
+import { spawnSync } from 'node:child_process';
+
+/** For `describe.skipIf`: as with Redis, in CI nothing is skipped. */
+export function isPromtoolMissing(): boolean {
+  if (process.env.CI || spawnSync('promtool', ['--version']).status === 0) return false;
+  console.warn('SKIPPED: promtool is not on the PATH; install prometheus to run the tests that need it.');
+  return true;
+}
+
+/** What it says, and how it ends: 0 only without any complaint. */
+export function promtool(args: readonly string[], input = ''): { status: number | null; said: string } {
+  const { status, stdout, stderr, error } = spawnSync('promtool', args, { input, encoding: 'utf8' });
+  if (error) throw error;
+  return { status, said: `${stdout}${stderr}` };
+}
