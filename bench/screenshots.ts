@@ -1,0 +1,121 @@
+// npm run docs:screenshots: the pictures of docs/dashboard.md, of a real run: the sandbox, the server and a browser. The clock
+// of both servers runs twenty times faster than life, so that an hour of submissions takes three minutes.
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import type { Page } from 'playwright-core';
+import { startApp } from '../src/app.ts';
+import { DawatchClient } from '../src/client/client.ts';
+import { systemClock } from '../src/clock.ts';
+import { loadConfig } from '../src/config.ts';
+import { createLog } from '../src/log.ts';
+import type { Clock } from '../src/monitor/ports.ts';
+import { startSandbox } from '../src/sandbox/server.ts';
+import { openChromium } from '../test/support/chromium.ts';
+import { seededRandom } from './random.ts';
+
+const SPEED = 20;
+const HOUR_MS = 3_600_000;
+const PER_S = 0.4;
+const VIEWPORT = { width: 1_120, height: 980 };
+
+const target = process.argv[2] ?? '.';
+mkdirSync(target, { recursive: true });
+const folder = mkdtempSync(join(tmpdir(), 'dawatch-screenshots-'));
+const clock = fastClock(Date.now() - HOUR_MS);
+const receiver = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+const sandbox = await startSandbox({
+  options: { seed: 7, errorRate: 0.15, deadRate: 0.003, stragglerRate: 0.02 },
+  now: clock.now,
+});
+const env = {
+  DAWATCH_UPSTREAM_URL: sandbox.url,
+  DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
+  DAWATCH_DATABASE: join(folder, 'dawatch.db'),
+  DAWATCH_PORT: '0',
+  DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-this-run',
+  DAWATCH_WEBHOOK_ALLOW: '127.0.0.0/8',
+  DAWATCH_WEBHOOK_ALLOW_HTTP: 'true',
+};
+const { config } = loadConfig({ file: null, env });
+const app = await startApp({
+  config,
+  log: createLog({ ...config.log, level: 'silent' }, process.stderr),
+  clock,
+  random: seededRandom(7),
+  onNewKey: () => undefined,
+});
+const client = new DawatchClient({ url: app.url, apiKey: env.DAWATCH_ADMIN_TOKEN });
+const browser = await openChromium();
+try {
+  await client.webhooks.create({ url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/dawatch` });
+  const enough = new AbortController();
+  const submitting = submit(enough.signal);
+  await setTimeout(HOUR_MS / SPEED);
+  const page = await browser.newPage({ viewport: VIEWPORT });
+  await page.goto(app.url);
+  await page.getByLabel('Token', { exact: true }).fill(env.DAWATCH_ADMIN_TOKEN);
+  await page.keyboard.press('Enter');
+  await page.locator('.events li').nth(9).waitFor();
+  // The figures come after the events.
+  await setTimeout(3_000);
+  await picture(page, 'overview-light');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await picture(page, 'overview-dark');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.goto(`${app.url}/#/submissions/${await anEventfulOne()}`);
+  await page
+    .getByText(/fields? of its data/)
+    .last()
+    .click();
+  await page.getByText('delivered').first().waitFor();
+  await picture(page, 'submission');
+  enough.abort();
+  await submitting;
+} finally {
+  await browser.close();
+  await app.close();
+  await sandbox.close();
+  receiver.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function fastClock(begin: number): Clock {
+  const startedAt = performance.now();
+  return {
+    now: () => Math.floor(begin + (performance.now() - startedAt) * SPEED),
+    after: (delayMs, run) => systemClock.after(delayMs / SPEED, run),
+  };
+}
+
+/** More at some times than at others. */
+async function submit(signal: AbortSignal): Promise<void> {
+  const random = seededRandom(11);
+  for (let made = 0; !signal.aborted; made++) {
+    await client.track([sandbox.model.submit(`order ${made}`, clock.now())], { metadata: { order: 4_711 + made } });
+    const perS = PER_S * (1 + 0.6 * Math.sin((clock.now() / HOUR_MS) * 2 * Math.PI));
+    await setTimeout((-Math.log(1 - random()) / perS / SPEED) * 1_000);
+  }
+}
+
+/** One that failed, was sent again, and became final; or else one of the most changes. */
+async function anEventfulOne(): Promise<string> {
+  const { submissions } = await client.list({ status: 'finalized', limit: 1_000 });
+  let best: { id: string; changes: number } = { id: '', changes: 0 };
+  for (const { submission_id: id } of submissions) {
+    const { history } = await client.get(id);
+    const changes = history.length + (history.some(({ status }) => status === 'failing') ? 10 : 0);
+    if (changes > best.changes) best = { id, changes };
+  }
+  return best.id;
+}
+
+async function picture(page: Page, name: string): Promise<void> {
+  await setTimeout(500);
+  // To a clock so fast the browser seems slow, and its reader is hung up on at times.
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.screenshot({ path: join(target, `${name}.png`) });
+}

@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** One file as a browser gets it. `policy`: its Content-Security-Policy, where it is a page. */
+type Asset = { path: string; contentType: string; body: Buffer; policy?: string };
+
+const PAGE = join(import.meta.dirname, 'page');
+const TYPES: Record<string, string> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+};
+
+/** The libraries, as their packages have them for browsers. index.html maps their names to these paths. */
+const LIBRARIES = {
+  'preact.js': 'preact',
+  'preact-hooks.js': 'preact/hooks',
+  'htm.js': 'htm',
+  'uplot.js': 'uplot/dist/uPlot.esm.js',
+  'uplot.css': 'uplot/dist/uPlot.min.css',
+};
+
+/** Everything that the dashboard loads: the files of page/ and its libraries. */
+export function dashboardAssets(): Asset[] {
+  const own = readdirSync(PAGE, { recursive: true, encoding: 'utf8' })
+    .filter((name) => extname(name) in TYPES)
+    .map((name) => asset(name, join(PAGE, name)));
+  const libraries = Object.entries(LIBRARIES).map(([name, specifier]) =>
+    asset(`lib/${name}`, fileURLToPath(import.meta.resolve(specifier))),
+  );
+  return [index(), ...own, ...libraries];
+}
+
+function index(): Asset {
+  const body = readFileSync(join(PAGE, 'index.html'));
+  return { path: '/', contentType: 'text/html; charset=utf-8', body, policy: policyOf(body.toString()) };
+}
+
+function asset(name: string, file: string): Asset {
+  return { path: `/assets/${name}`, contentType: TYPES[extname(name)] ?? '', body: readFileSync(file) };
+}
+
+/** Only what this server has may run or be asked. The one exception is the import map, which can only stand in the page: it is known by its hash. */
+function policyOf(html: string): string {
+  const importMap = /<script type="importmap">(.*?)<\/script>/s.exec(html)?.[1] ?? '';
+  const hash = createHash('sha256').update(importMap).digest('base64');
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${hash}'`,
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ');
+}

@@ -1,0 +1,121 @@
+/** The server refused, with a problem document; or would. */
+export class ApiError extends Error {
+  /** @param {{ status: number, detail: string, retryAfterS?: number | undefined }} problem */
+  constructor({ status, detail, retryAfterS }) {
+    super(detail);
+    this.name = 'ApiError';
+    this.status = status;
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** No answer came, or one that is not of dawatch. The message is for people. */
+export class Unreachable extends Error {
+  /** @override */
+  name = 'Unreachable';
+}
+
+const TIMEOUT_MS = 30_000;
+const SILENT = 'The server does not answer. Is it running? Try again in a moment.';
+const FOREIGN =
+  'What answered is not dawatch: a proxy before it may want you to sign in, or leads elsewhere. Reload the page to see what it says.';
+
+/** Asks the same interface that every other client asks. Methods throw ApiError or Unreachable. */
+export class Api {
+  #token;
+  #onRefused;
+
+  /** @param {{ token: string, onRefused?: () => void }} options `onRefused`: the server no longer knows the token. */
+  constructor({ token, onRefused = () => undefined }) {
+    this.#token = token;
+    this.#onRefused = onRefused;
+  }
+
+  /** @param {string} path @param {{ signal?: AbortSignal }} [options] @returns {Promise<any>} */
+  get(path, { signal } = {}) {
+    return this.#send('GET', path, { signal });
+  }
+
+  /** @param {string} path @param {unknown} [body] @returns {Promise<any>} */
+  post(path, body) {
+    return this.#send('POST', path, { body });
+  }
+
+  /** @param {string} path @param {unknown} body @returns {Promise<any>} */
+  patch(path, body) {
+    return this.#send('PATCH', path, { body });
+  }
+
+  /**
+   * The live feed after the event `lastEventId`, or from now on.
+   * @param {{ lastEventId: string | undefined, signal: AbortSignal }} options
+   */
+  async openFeed({ lastEventId, signal }) {
+    const headers = { accept: 'text/event-stream', ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
+    const response = await this.#fetch('GET', 'v1/events', { headers, signal });
+    if (response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
+    throw new Unreachable(FOREIGN);
+  }
+
+  /** @param {string} method @param {string} path @param {{ body?: unknown, signal?: AbortSignal | undefined }} options */
+  async #send(method, path, { body, signal }) {
+    const headers = body === undefined ? {} : { 'content-type': 'application/json' };
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const response = await this.#fetch(method, path, {
+      headers: { accept: 'application/json', ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    return response.status === 204 ? undefined : await bodyOf(response);
+  }
+
+  /** @param {string} method @param {string} path @param {RequestInit} init */
+  async #fetch(method, path, init) {
+    // No header carries it: the browser would only say that it could not ask.
+    if (!/^[\x21-\x7e]*$/.test(this.#token))
+      throw new ApiError({
+        status: 400,
+        detail: 'A token has no spaces and no letters with accents. Was it cut or wrapped?',
+      });
+    const headers = { ...init.headers, authorization: `Bearer ${this.#token}` };
+    const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch(silent);
+    if (response.ok) return response;
+    if (response.status === 401) this.#onRefused();
+    throw await errorOf(response);
+  }
+}
+
+/** @param {Response} response */
+async function bodyOf(response) {
+  const text = await response.text().catch(silent);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Unreachable(FOREIGN, { cause: error });
+  }
+}
+
+/** @param {Error} error @returns {never} */
+function silent(error) {
+  if (error.name === 'AbortError') throw error;
+  throw new Unreachable(SILENT, { cause: error });
+}
+
+/** @param {Response} response */
+async function errorOf(response) {
+  const problem = await response.json().catch(() => ({}));
+  const detail = typeof problem?.detail === 'string' ? problem.detail : `The server answered HTTP ${response.status}.`;
+  const retryAfter = response.headers.get('retry-after');
+  return new ApiError({ status: response.status, detail, retryAfterS: retryAfter ? Number(retryAfter) : undefined });
+}
+
+/**
+ * "path?a=1", without what is undefined or empty.
+ * @param {string} path @param {Record<string, string | number | undefined>} query
+ */
+export function withQuery(path, query) {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') parameters.set(name, String(value));
+  return parameters.size === 0 ? path : `${path}?${parameters}`;
+}

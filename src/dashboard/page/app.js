@@ -1,0 +1,43 @@
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { html } from './html.js';
+import { Loading } from './parts.js';
+import { storedToken, whoIs } from './session.js';
+import { SignIn } from './sign-in.js';
+import { SignedIn } from './signed-in.js';
+
+/** @typedef {{ token: string, session: import('./context.js').Session }} Known */
+
+/** Who is signed in, if anybody is. */
+export function App() {
+  const [known, setKnown] = useState(/** @type {Known | undefined} */ (undefined));
+  const [isChecking, setIsChecking] = useState(storedToken.get() !== null);
+  const [reason, setReason] = useState(/** @type {string | undefined} */ (undefined));
+
+  const signOut = useCallback((/** @type {string | undefined} */ why) => {
+    storedToken.clear();
+    setReason(why);
+    setKnown(undefined);
+  }, []);
+
+  useEffect(() => {
+    const token = storedToken.get();
+    if (token === null) return;
+    whoIs(token)
+      .then(
+        (session) => setKnown({ token, session }),
+        (error) => setReason(error.message),
+      )
+      .finally(() => setIsChecking(false));
+  }, []);
+
+  if (isChecking) return html`<main class="sign-in"><h1>dawatch</h1><${Loading} /></main>`;
+  if (!known) {
+    const signIn = (/** @type {string} */ token, /** @type {import('./context.js').Session} */ session) => {
+      storedToken.set(token);
+      setReason(undefined);
+      setKnown({ token, session });
+    };
+    return html`<${SignIn} reason=${reason} onSignedIn=${signIn} />`;
+  }
+  return html`<${SignedIn} key=${known.token} ...${known} signOut=${signOut} />`;
+}

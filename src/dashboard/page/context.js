@@ -1,0 +1,39 @@
+import { createContext } from 'preact';
+import { useContext, useEffect, useRef, useState } from 'preact/hooks';
+
+/**
+ * @typedef {{ role: 'service' | 'user' | 'admin', name: string, users_bearer: 'dawatch' | 'upstream' }} Session
+ * @typedef {{
+ *   api: import('./api.js').Api,
+ *   feed: import('./feed.js').Feed,
+ *   session: Session,
+ *   announce: (text: string) => void,
+ * }} Dashboard
+ */
+
+/** What every part of a signed-in page has at hand. */
+export const DashboardContext = createContext(/** @type {Dashboard | undefined} */ (undefined));
+
+export function useDashboard() {
+  const dashboard = useContext(DashboardContext);
+  if (!dashboard) throw new Error('nobody is signed in');
+  return dashboard;
+}
+
+/** Hears the live feed while the component is shown. @param {(batch: import('./feed.js').Batch) => void} listener */
+export function useFeed(listener) {
+  const { feed } = useDashboard();
+  const newest = useRef(listener);
+  newest.current = listener;
+  useEffect(() => feed.onBatch((batch) => newest.current(batch)), [feed]);
+}
+
+export function useFeedState() {
+  const { feed } = useDashboard();
+  const [state, setState] = useState(feed.state);
+  useEffect(() => {
+    setState(feed.state);
+    return feed.onState(() => setState(feed.state));
+  }, [feed]);
+  return state;
+}

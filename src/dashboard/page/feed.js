@@ -1,0 +1,165 @@
+import { ApiError } from './api.js';
+import { parseSse } from './sse.js';
+
+/** A server that says nothing for so long, not even a heartbeat (every 15 s), is taken for gone. */
+const SILENCE_MS = 45_000;
+/** Events are handed on together: however many there are, the page is drawn four times a second at most. */
+const BATCH_MS = 250;
+const MAX_BATCH = 500;
+/** After a longer absence the page is loaded anew anyway: going through all that was missed would take longer. */
+const RESUME_WITHIN_MS = 60_000;
+const MAX_DELAY_MS = 15_000;
+
+/**
+ * @typedef {{ kind: 'connecting' | 'live' } | { kind: 'lost', retryAt: number }} FeedState
+ * @typedef {{ id: string, type: string, timestamp: string, data: any }} FeedEvent
+ * @typedef {{ events: readonly FeedEvent[], isWhole: boolean }} Batch `isWhole`: nothing was left out since the batch before
+ */
+
+/** The live feed, over as many connections as it takes. */
+export class Feed {
+  /** @type {FeedState} */
+  state = { kind: 'connecting' };
+  #api;
+  #stopped = new AbortController();
+  #events = new EventTarget();
+  /** @type {FeedEvent[]} */
+  #batch = [];
+  #isWhole = true;
+  #isScheduled = false;
+  /** @type {(() => void) | undefined} */
+  #wake;
+
+  /** @param {import('./api.js').Api} api */
+  constructor(api) {
+    this.#api = api;
+  }
+
+  start() {
+    document.addEventListener('visibilitychange', () => this.#schedule(), { signal: this.#stopped.signal });
+    window.addEventListener('online', () => this.retry(), { signal: this.#stopped.signal });
+    void this.#run();
+  }
+
+  stop() {
+    this.#stopped.abort();
+    this.#wake?.();
+  }
+
+  /** Tries again now, if it waits to do so. */
+  retry() {
+    this.#wake?.();
+  }
+
+  /** @param {(batch: Batch) => void} listener @returns {() => void} ends it */
+  onBatch(listener) {
+    return this.#on('batch', (event) => listener(/** @type {CustomEvent<Batch>} */ (event).detail));
+  }
+
+  /** @param {() => void} listener @returns {() => void} ends it */
+  onState(listener) {
+    return this.#on('state', listener);
+  }
+
+  /** @param {string} type @param {(event: Event) => void} listener */
+  #on(type, listener) {
+    this.#events.addEventListener(type, listener);
+    return () => this.#events.removeEventListener(type, listener);
+  }
+
+  async #run() {
+    /** @type {string | undefined} */
+    let position;
+    let heardAt = performance.now();
+    for (let failures = 0; !this.#stopped.signal.aborted; ) {
+      if (performance.now() - heardAt > RESUME_WITHIN_MS) position = undefined;
+      const connection = this.#connection();
+      try {
+        const response = await this.#api.openFeed({ lastEventId: position, signal: connection.signal });
+        if (!response.body) throw new Error('no body');
+        for await (const { id, data } of parseSse(response.body)) {
+          connection.heard();
+          heardAt = performance.now();
+          if (this.state.kind !== 'live') {
+            // Whatever is shown was loaded before: not every change is an event, and what was asked meanwhile failed.
+            this.#isWhole = false;
+            failures = 0;
+            this.#setState({ kind: 'live' });
+            this.#schedule();
+          }
+          if (data !== undefined) this.#add(JSON.parse(data));
+          if (id !== undefined) position = id;
+        }
+      } catch (error) {
+        if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return;
+        // The position is of another ledger.
+        if (error instanceof ApiError && error.status === 400) position = undefined;
+      } finally {
+        connection.close();
+      }
+      if (this.#stopped.signal.aborted) return;
+      failures += 1;
+      await this.#pause(Math.min(MAX_DELAY_MS, 500 * 2 ** (failures - 1)) * (0.5 + Math.random() / 2));
+    }
+  }
+
+  #connection() {
+    const silence = new AbortController();
+    const hangUp = () => silence.abort();
+    let timer = setTimeout(hangUp, SILENCE_MS);
+    return {
+      signal: AbortSignal.any([this.#stopped.signal, silence.signal]),
+      heard() {
+        clearTimeout(timer);
+        timer = setTimeout(hangUp, SILENCE_MS);
+      },
+      close() {
+        clearTimeout(timer);
+        hangUp();
+      },
+    };
+  }
+
+  /** @param {number} delayMs */
+  async #pause(delayMs) {
+    this.#setState({ kind: 'lost', retryAt: Date.now() + delayMs });
+    /** @type {number | undefined} */
+    let timer;
+    await new Promise((resolve) => {
+      this.#wake = () => resolve(undefined);
+      timer = setTimeout(this.#wake, delayMs);
+    });
+    clearTimeout(timer);
+    this.#wake = undefined;
+  }
+
+  /** @param {FeedState} state */
+  #setState(state) {
+    this.state = state;
+    this.#events.dispatchEvent(new Event('state'));
+  }
+
+  /** @param {FeedEvent} event */
+  #add(event) {
+    if (event.type === 'feed.gap') this.#isWhole = false;
+    else this.#batch.push(event);
+    if (this.#batch.length > MAX_BATCH) {
+      this.#batch.shift();
+      this.#isWhole = false;
+    }
+    this.#schedule();
+  }
+
+  #schedule() {
+    const hasNothing = this.#batch.length === 0 && this.#isWhole;
+    if (hasNothing || this.#isScheduled || document.hidden) return;
+    this.#isScheduled = true;
+    setTimeout(() => {
+      this.#isScheduled = false;
+      const detail = { events: this.#batch, isWhole: this.#isWhole };
+      this.#batch = [];
+      this.#isWhole = true;
+      this.#events.dispatchEvent(new CustomEvent('batch', { detail }));
+    }, BATCH_MS);
+  }
+}

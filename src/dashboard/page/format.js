@@ -1,0 +1,61 @@
+const counts = new Intl.NumberFormat('en');
+const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' });
+const minutes = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+
+/** @param {number} value */
+export function count(value) {
+  return counts.format(value);
+}
+
+/** @param {number} value @param {number} [digits] */
+export function decimal(value, digits = 1) {
+  return value.toFixed(digits);
+}
+
+/**
+ * 0.31 s · 41.2 s · 3 min 20 s · 2 h 5 min · 3 d 4 h
+ * @param {number} s
+ */
+export function duration(s) {
+  if (s < 9.995) return `${decimal(s, 2)} s`;
+  if (s < 59.95) return `${decimal(s)} s`;
+  const whole = Math.round(s);
+  if (whole < 3_600) return pair(whole, 60, 'min', 1, 's');
+  if (whole < 86_400) return pair(whole, 3_600, 'h', 60, 'min');
+  return pair(whole, 86_400, 'd', 3_600, 'h');
+}
+
+/** The same to the whole second. @param {number} s */
+export function wholeDuration(s) {
+  const whole = Math.round(s);
+  return whole < 60 ? `${whole} s` : duration(whole);
+}
+
+/** @param {number} s @param {number} large @param {string} largeUnit @param {number} small @param {string} smallUnit */
+function pair(s, large, largeUnit, small, smallUnit) {
+  const rest = Math.floor((s % large) / small);
+  return `${Math.floor(s / large)} ${largeUnit}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`;
+}
+
+/** @param {string} from @param {string} until Both ISO 8601. */
+export function between(from, until) {
+  return duration(Math.max(0, Date.parse(until) - Date.parse(from)) / 1_000);
+}
+
+/** The time of day; of another day the date too. @param {string} at ISO 8601 */
+export function timeOf(at) {
+  const date = new Date(at);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? times.format(date) : `${dates.format(date)} ${times.format(date)}`;
+}
+
+/** @param {number} ms */
+export function minuteOf(ms) {
+  return minutes.format(ms);
+}
+
+/** @param {unknown} value */
+export function text(value) {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}

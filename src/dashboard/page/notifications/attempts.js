@@ -1,0 +1,29 @@
+import { useDashboard } from '../context.js';
+import { html } from '../html.js';
+import { Command, Loadable, Time } from '../parts.js';
+import { useLoad } from '../use-load.js';
+
+/** What was sent, and what came of each attempt. @param {{ id: number, version: string }} props `version`: there are new ones when it changes */
+export function Attempts({ id, version }) {
+  const { api } = useDashboard();
+  const loaded = useLoad((signal) => api.get(`v1/deliveries/${id}`, { signal }), String(id), version);
+  return html`<${Loadable} loaded=${loaded}>
+    ${(/** @type {any} */ { attempts, event }) => html`
+      ${attempts.length === 0 && html`<p class="muted">There was no attempt yet.</p>`}
+      <ol class="attempts">
+        ${attempts.map(
+          (/** @type {any} */ attempt) => html`<li key=${attempt.at}>
+            <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
+            ${attempt.http_status === null ? 'no answer' : `HTTP ${attempt.http_status}`} ·
+            ${attempt.error === null ? 'arrived' : html`<span class="wrong">${attempt.error}</span>`}
+            ${attempt.response && html`<${Command}>${attempt.response}<//>`}
+          </li>`,
+        )}
+      </ol>
+      <details>
+        <summary>What is sent</summary>
+        <${Command}>${JSON.stringify(event, null, 2)}<//>
+      </details>
+    `}
+  <//>`;
+}

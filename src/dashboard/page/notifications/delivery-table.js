@@ -1,0 +1,89 @@
+import { useState } from 'preact/hooks';
+import { useDashboard } from '../context.js';
+import { html } from '../html.js';
+import { Action, Badge, Time } from '../parts.js';
+import { hrefTo } from '../router.js';
+import { Attempts } from './attempts.js';
+
+/** @type {Record<string, string>} */
+const REASONS = {
+  attempts_used_up: 'every attempt failed',
+  endpoint_gone: 'its receiver is gone',
+  endpoint_disabled: 'it was disabled',
+  not_configured: 'it is no longer configured',
+};
+
+/**
+ * @param {{ deliveries: readonly any[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
+ *   `hidden`: the columns that would say the same in every row
+ */
+export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) {
+  return html`<div class="wide" tabindex="0" role="region" aria-label=${caption}>
+    <table>
+      <caption>${caption}</caption>
+      <thead>
+        <tr>
+          <th scope="col">Delivery</th>
+          <th scope="col">Event</th>
+          ${!hidden.includes('submission') && html`<th scope="col">Submission</th>`}
+          ${!hidden.includes('destination') && html`<th scope="col">To</th>`}
+          <th scope="col">State</th>
+          <th scope="col" class="number">Attempts</th>
+          <th scope="col">Ended, or next attempt</th>
+          <th scope="col">Send again</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${deliveries.map((one) => html`<${Row} key=${one.id} one=${one} hidden=${hidden} onReplayed=${onReplayed} />`)}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {{ one: any, hidden: readonly string[], onReplayed: () => void }} props */
+function Row({ one, hidden, onReplayed }) {
+  const { api } = useDashboard();
+  const [isOpen, setIsOpen] = useState(false);
+  const isWaiting = one.state === 'waiting';
+  const replay = async () => {
+    await api.post(`v1/deliveries/${one.id}/replay`);
+    onReplayed();
+    return `Delivery ${one.id} waits to be sent again.`;
+  };
+  const reason = REASONS[one.dead_reason];
+  return html`<tr>
+      <th scope="row">
+        <button type="button" class="plain" aria-expanded=${isOpen} onClick=${() => setIsOpen(!isOpen)}>
+          ${isOpen ? '▾' : '▸'} ${one.id}<span class="unseen"> attempts</span>
+        </button>
+      </th>
+      <td>${one.event_type}</td>
+      ${!hidden.includes('submission') && html`<td><${SubmissionLink} id=${one.submission_id} /></td>`}
+      ${!hidden.includes('destination') && html`<td><${Destination} to=${one.destination} /></td>`}
+      <td><${Badge} state=${one.state} />${reason && html` <span class="muted">${reason}</span>`}</td>
+      <td class="number">${one.attempts_made}</td>
+      <td>${isWaiting && html`<span class="muted">next </span>`}<${Time} at=${isWaiting ? one.next_at : one.ended_at} /></td>
+      <td>
+        ${
+          one.state === 'discarded'
+            ? html`<span class="muted">–</span>`
+            : html`<${Action} label=${isWaiting ? 'Try now' : 'Replay'} name=${`${isWaiting ? 'Try now' : 'Replay'}: delivery ${one.id}`} act=${replay} />`
+        }
+      </td>
+    </tr>
+    ${isOpen && html`<tr><td colspan=${8 - hidden.length}><${Attempts} id=${one.id} version=${`${one.state} ${one.attempts_made}`} /></td></tr>`}`;
+}
+
+/** @param {{ id: string | null }} props */
+function SubmissionLink({ id }) {
+  if (id === null) return html`<span class="muted">–</span>`;
+  return html`<a class="id" href=${hrefTo('submissions', id)}>${id}</a>`;
+}
+
+/** webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string }} props */
+function Destination({ to }) {
+  const webhook = /^webhook:(.+)$/.exec(to)?.[1];
+  return webhook
+    ? html`<a class="id" href=${hrefTo('webhooks', webhook)}>${webhook}</a>`
+    : html`<span class="id">${to}</span>`;
+}

@@ -1,0 +1,69 @@
+import { useState } from 'preact/hooks';
+import { ApiError } from '../api.js';
+import { useDashboard } from '../context.js';
+import { text } from '../format.js';
+import { html } from '../html.js';
+import { Action, Empty, Facts, Loadable, Time } from '../parts.js';
+import { hrefTo } from '../router.js';
+import { useLoad } from '../use-load.js';
+import { DeliveryLog } from './delivery-log.js';
+import { ReplayDead } from './replay-dead.js';
+import { WebhookState } from './webhooks-page.js';
+
+/** One webhook and its log. @param {{ id: string, query: URLSearchParams }} props */
+export function WebhookPage({ id, query }) {
+  const { api } = useDashboard();
+  const [sent, setSent] = useState(0);
+  const loaded = useLoad((signal) => api.get(`v1/webhooks/${encodeURIComponent(id)}`, { signal }), id);
+  if (loaded.error instanceof ApiError && [400, 404].includes(loaded.error.status))
+    return html`<h1 tabindex="-1" class="id">${id}</h1>
+      <${Empty} title="There is no such webhook."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
+  return html`<h1 tabindex="-1" class="id">${id}</h1>
+    <${Loadable} loaded=${loaded}>${(/** @type {any} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${loaded.setData} onSent=${() => setSent(sent + 1)} />`}<//>
+    <section aria-labelledby="log">
+      <h2 id="log">Delivery log</h2>
+      <${DeliveryLog}
+        webhookId=${id}
+        version=${sent}
+        state=${query.get('state') ?? ''}
+        cursor=${query.get('cursor') ?? ''}
+        hrefOf=${(/** @type {Record<string, string | undefined>} */ query) => hrefTo('webhooks', id, query)}
+      />
+    </section>`;
+}
+
+/** @param {{ webhook: any, setWebhook: (change: (webhook: any) => any) => void, onSent: () => void }} props */
+function Details({ webhook, setWebhook, onSent }) {
+  const { api } = useDashboard();
+  const { id, enabled } = webhook;
+  const test = async () => {
+    const { id: delivery } = await api.post(`v1/webhooks/${id}/test`);
+    onSent();
+    return `Delivery ${delivery} carries the test.`;
+  };
+  const toggle = async () => {
+    const changed = await api.patch(`v1/webhooks/${id}`, { enabled: !enabled });
+    setWebhook(() => changed);
+    onSent();
+    return changed.enabled ? 'Events are sent to it again.' : 'Nothing is sent to it any more.';
+  };
+  const disabling = 'Nothing is sent to it then, and what waits for it becomes dead letters. Disable it?';
+  const facts = [
+    ['Address', webhook.url ?? 'the callback_url of each submission'],
+    ['Events', webhook.types.join(', ')],
+    ['Only with metadata', webhook.metadata && text(webhook.metadata)],
+    ['Description', webhook.description || null],
+    ['Signature', webhook.signature],
+    ['State', html`<${WebhookState} webhook=${webhook} />`],
+    ['Failing since', html`<${Time} at=${webhook.failing_since} />`],
+    ['Made', html`<${Time} at=${webhook.created_at} />`],
+  ];
+  return html`<section aria-label="Summary">
+    <${Facts} of=${facts} />
+    <div class="actions">
+      ${webhook.url !== null && enabled && html`<${Action} label="Send a test" act=${test} />`}
+      <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
+      ${enabled && html`<${ReplayDead} destination=${`webhook:${id}`} onReplayed=${onSent} />`}
+    </div>
+  </section>`;
+}

@@ -1,0 +1,75 @@
+import { withQuery } from '../api.js';
+import { useDashboard } from '../context.js';
+import { html } from '../html.js';
+import { Pager } from '../pager.js';
+import { Badge, Command, Empty, Loadable, Time } from '../parts.js';
+import { hrefTo } from '../router.js';
+import { useLoad } from '../use-load.js';
+
+const PER_PAGE = 100;
+
+/** @param {{ query: URLSearchParams }} props */
+export function WebhooksPage({ query }) {
+  const { api } = useDashboard();
+  const cursor = query.get('cursor') ?? '';
+  const path = withQuery('v1/webhooks', { cursor, limit: PER_PAGE });
+  const loaded = useLoad((signal) => api.get(path, { signal }), path);
+  return html`<h1 tabindex="-1">Webhooks</h1>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ { webhooks, next_cursor }) => html`
+        ${webhooks.length > 0 && html`<${WebhookTable} webhooks=${webhooks} />`}
+        ${
+          webhooks.every((/** @type {any} */ { url }) => url === null) &&
+          html`<${Empty} title="No webhook yet.">
+            <p>Have events sent to an address of yours:</p>
+            <${Command}>npx dawatch webhooks create https://hooks.example.com/dawatch --type 'submission.*'<//>
+          <//>`
+        }
+        <${Pager} cursor=${cursor} next=${next_cursor} to=${(/** @type {string | undefined} */ place) => hrefTo('webhooks', undefined, { cursor: place })} />
+      `}
+    <//>`;
+}
+
+/** @param {{ webhooks: readonly any[] }} props */
+function WebhookTable({ webhooks }) {
+  return html`<div class="wide" tabindex="0" role="region" aria-label="Webhooks">
+    <table>
+      <caption>Webhooks, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">Webhook</th>
+          <th scope="col">Address</th>
+          <th scope="col">Events</th>
+          <th scope="col">State</th>
+          <th scope="col">Failing since</th>
+          <th scope="col">Made</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${webhooks.map(
+          (one) => html`<tr key=${one.id}>
+            <th scope="row">
+              <a class="id" href=${hrefTo('webhooks', one.id)}>${one.id}</a>
+              ${one.description && html`<br /><span class="muted">${one.description}</span>`}
+            </th>
+            <td class="id">${one.url ?? html`<span class="muted">the callback_url of each submission</span>`}</td>
+            <td>${one.types.join(', ')}</td>
+            <td><${WebhookState} webhook=${one} /></td>
+            <td><${Time} at=${one.failing_since} /></td>
+            <td><${Time} at=${one.created_at} /></td>
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** @type {Record<string, string>} */
+const REASONS = { operator: 'by hand', gone: 'its receiver answered 410', failing: 'it failed for days' };
+
+/** @param {{ webhook: any }} props */
+export function WebhookState({ webhook }) {
+  if (webhook.enabled) return html`<${Badge} state=${webhook.failing_since ? 'failing' : 'enabled'} />`;
+  const reason = REASONS[webhook.disabled_reason];
+  return html`<${Badge} state="disabled" /> <span class="muted">${reason}</span>`;
+}

@@ -1,0 +1,28 @@
+import { maySeeNotifications } from '../access.js';
+import { useDashboard } from '../context.js';
+import { count } from '../format.js';
+import { html } from '../html.js';
+import { Facts, Time } from '../parts.js';
+import { hrefTo } from '../router.js';
+
+/** @param {{ deliveries: { waiting: number, dead: number, oldest_waiting_at: string | null } }} props */
+export function DeliveryFigures({ deliveries }) {
+  const { session } = useDashboard();
+  const linked = (/** @type {string} */ state, /** @type {number} */ number) =>
+    maySeeNotifications(session)
+      ? html`<a href=${hrefTo('deliveries', undefined, { state })}>${count(number)}</a>`
+      : count(number);
+  return html`<section aria-labelledby="delivery-figures">
+    <h2 id="delivery-figures">Deliveries</h2>
+    <${Facts}
+      of=${[
+        ['Waiting', linked('waiting', deliveries.waiting)],
+        ['The oldest waits since', html`<${Time} at=${deliveries.oldest_waiting_at} />`],
+        [
+          'Dead letters',
+          html`<span class=${deliveries.dead > 0 ? 'wrong' : ''}>${linked('dead', deliveries.dead)}</span>`,
+        ],
+      ]}
+    />
+  </section>`;
+}

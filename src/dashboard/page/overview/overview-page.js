@@ -1,0 +1,49 @@
+import { useDashboard, useFeed } from '../context.js';
+import { html } from '../html.js';
+import { Empty, Loadable, Time } from '../parts.js';
+import { TrackHint } from '../submissions/track-hint.js';
+import { useLoad, useThrottled, useWhileVisible } from '../use-load.js';
+import { DeliveryFigures } from './delivery-figures.js';
+import { LatestEvents } from './latest-events.js';
+import { OldestOpen } from './oldest-open.js';
+import { Plots } from './plots.js';
+import { RequestFigures } from './request-figures.js';
+import { StatusCounts } from './status-counts.js';
+import { Upstreams } from './upstreams.js';
+
+/** However many events there are, the figures are asked for no oftener than this. */
+const LEAST_MS = 2_000;
+/** Ages and budgets change without an event. */
+const IDLE_MS = 10_000;
+
+export function OverviewPage() {
+  const { api } = useDashboard();
+  const loaded = useLoad((signal) => api.get('v1/overview', { signal }), 'v1/overview');
+  const refresh = useThrottled(loaded.refresh, LEAST_MS);
+  useFeed(refresh);
+  useWhileVisible(refresh, IDLE_MS);
+
+  return html`<h1 tabindex="-1">Overview</h1>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ overview) => html`
+        ${isUnused(overview) && html`<${Empty} title="Nothing is tracked yet."><${TrackHint} /><//>`}
+        <${StatusCounts} submissions=${overview.submissions} />
+        <${Plots} minutes=${overview.per_minute} lastHour=${overview.last_hour} />
+        <div class="columns">
+          <${RequestFigures} lastHour=${overview.last_hour} />
+          <${DeliveryFigures} deliveries=${overview.deliveries} />
+        </div>
+        <div class="columns">
+          <${Upstreams} upstreams=${overview.upstreams} readers=${overview.readers} workers=${overview.workers} />
+          <${LatestEvents} />
+        </div>
+        <${OldestOpen} oldest=${overview.oldest_open} />
+        <p class="muted">As of <${Time} at=${overview.at} />, by the clock of the server.</p>
+      `}
+    <//>`;
+}
+
+/** @param {{ submissions: Record<string, number> }} overview */
+function isUnused({ submissions }) {
+  return Object.values(submissions).every((number) => number === 0);
+}

@@ -1,0 +1,135 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { minuteOf } from '../format.js';
+import { html } from '../html.js';
+
+const HEIGHT_PX = 150;
+
+/**
+ * @typedef {{ label: string, values: readonly (number | null)[], color: string, isBars?: boolean }} Series
+ * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string }} Props
+ *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on the axis
+ */
+
+/** A plot, with what it shows in words and, on demand, as a table. @param {Props} props */
+export function Plot({ title, summary, at, series, format, unit }) {
+  const isEmpty = series.every(({ values }) => values.every((value) => value === null || value === 0));
+  return html`<figure class="plot">
+    <figcaption><strong>${title}</strong><span class="muted">${summary}</span></figcaption>
+    ${
+      isEmpty
+        ? html`<p class="state muted">Nothing in the last hour.</p>`
+        : html`<${Canvas} at=${at} series=${series} format=${format} unit=${unit} />`
+    }
+    <${AsTable} title=${title} at=${at} series=${series} format=${format} />
+  </figure>`;
+}
+
+/** Drawn by uPlot. Who does not see it has the summary and the table. @param {Pick<Props, 'at' | 'series' | 'format' | 'unit'>} props */
+function Canvas({ at, series, format, unit }) {
+  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  const plot = useRef(/** @type {uPlot | undefined} */ (undefined));
+  const scheme = useColorScheme();
+  const data = /** @type {uPlot.AlignedData} */ ([at, ...series.map(({ values }) => values)]);
+
+  useEffect(() => {
+    const target = place.current;
+    if (!target) return undefined;
+    const made = new uPlot(optionsOf({ series, format, unit, width: target.clientWidth }), data, target);
+    plot.current = made;
+    const resized = new ResizeObserver(() => made.setSize({ width: target.clientWidth, height: HEIGHT_PX }));
+    resized.observe(target);
+    return () => {
+      resized.disconnect();
+      made.destroy();
+    };
+  }, [scheme]);
+  useEffect(() => plot.current?.setData(data));
+  return html`<div class="canvas" aria-hidden="true" ref=${place}></div>`;
+}
+
+/** Colours are read when a plot is made: another scheme needs another plot. */
+function useColorScheme() {
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const [isDark, setIsDark] = useState(dark.matches);
+  useEffect(() => {
+    const change = () => setIsDark(dark.matches);
+    dark.addEventListener('change', change);
+    return () => dark.removeEventListener('change', change);
+  }, []);
+  return isDark ? 'dark' : 'light';
+}
+
+/** @param {Pick<Props, 'series' | 'format' | 'unit'> & { width: number }} props @returns {uPlot.Options} */
+function optionsOf({ series, format, unit, width }) {
+  const axis = {
+    stroke: () => css('--muted'),
+    grid: { stroke: () => css('--line'), width: 1 },
+    ticks: { show: false },
+  };
+  return {
+    width,
+    height: HEIGHT_PX,
+    cursor: { y: false, drag: { x: false, y: false } },
+    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] } },
+    axes: [
+      { ...axis, size: 28, grid: { show: false }, values: (_plot, splits) => splits.map((at) => minuteOf(at * 1_000)) },
+      { ...axis, size: 48, values: (_plot, splits) => splits.map((value) => `${value}${unit}`) },
+    ],
+    series: [
+      { label: 'minute', value: (_plot, at) => (at === null ? '–' : minuteOf(at * 1_000)) },
+      ...series.map(({ label, color, isBars }) => ({
+        label,
+        stroke: () => css(color),
+        width: 1.5,
+        points: { show: true, size: 4, fill: () => css(color) },
+        ...(isBars && bars && { fill: () => css(color), paths: bars, points: { show: false } }),
+        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) =>
+          value === null ? '–' : format(value),
+      })),
+    ],
+  };
+}
+
+const bars = uPlot.paths.bars?.({ size: [0.7, 24] });
+
+/** @param {string} property */
+function css(property) {
+  return getComputedStyle(document.documentElement).getPropertyValue(property).trim();
+}
+
+/** @param {Omit<Props, 'summary' | 'unit'>} props */
+function AsTable({ title, at, series, format }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return html`<details onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
+    <summary>As a table<span class="unseen">: ${title}</span></summary>
+    ${
+      isOpen &&
+      html`<div class="wide short" tabindex="0" role="region" aria-label=${title}>
+        <table>
+          <caption>${title}, newest first</caption>
+          <thead>
+            <tr>
+              <th scope="col">Minute</th>
+              ${series.map(({ label }) => html`<th key=${label} scope="col" class="number">${label}</th>`)}
+            </tr>
+          </thead>
+          <tbody>
+            ${at
+              .map((second, index) => ({ second, index }))
+              .toReversed()
+              .map(
+                ({ second, index }) => html`<tr key=${second}>
+                  <th scope="row">${minuteOf(second * 1_000)}</th>
+                  ${series.map(({ label, values }) => {
+                    const value = values[index] ?? null;
+                    return html`<td key=${label} class="number">${value === null ? '–' : format(value)}</td>`;
+                  })}
+                </tr>`,
+              )}
+          </tbody>
+        </table>
+      </div>`
+    }
+  </details>`;
+}

@@ -1,0 +1,28 @@
+import { decimal } from '../format.js';
+import { html } from '../html.js';
+
+/** What a submission costs the upstream, beside what asking every 5 s would have cost. @param {{ lastHour: any }} props */
+export function RequestFigures({ lastHour }) {
+  const { polls_per_submission: polls, fixed_5s_polls_per_submission: fixed } = lastHour;
+  const isKnown = polls !== null && fixed !== null;
+  return html`<section aria-labelledby="requests">
+    <h2 id="requests">Requests per submission</h2>
+    ${
+      isKnown
+        ? html`<dl class="bars">
+              <${Bar} name="dawatch" value=${polls} of=${Math.max(polls, fixed)} />
+              <${Bar} name="asking every 5 s" value=${fixed} of=${Math.max(polls, fixed)} />
+            </dl>
+            ${fixed > polls && html`<p class="muted">${decimal((1 - polls / fixed) * 100, 0)} % fewer in the last hour.</p>`}`
+        : html`<p class="muted">Known once a submission has become final in the last hour.</p>`
+    }
+  </section>`;
+}
+
+/** @param {{ name: string, value: number, of: number }} props */
+function Bar({ name, value, of }) {
+  return html`<div>
+    <dt>${name}</dt>
+    <dd><span class="bar" aria-hidden="true" style=${{ inlineSize: `${(70 * value) / of}%` }}></span> ${decimal(value)}</dd>
+  </div>`;
+}

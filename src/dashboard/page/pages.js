@@ -1,0 +1,17 @@
+import { mayLookUpUsers, maySeeNotifications, maySeeSubmissions } from './access.js';
+import { DeliveriesPage } from './notifications/deliveries-page.js';
+import { WebhookPage } from './notifications/webhook-page.js';
+import { WebhooksPage } from './notifications/webhooks-page.js';
+import { OverviewPage } from './overview/overview-page.js';
+import { SubmissionPage } from './submissions/submission-page.js';
+import { SubmissionsPage } from './submissions/submissions-page.js';
+import { UsersPage } from './users/users-page.js';
+
+/** Every page by its name in the address, in the order of the navigation. `One`: of one thing alone. */
+export const PAGES = {
+  overview: { title: 'Overview', may: maySeeSubmissions, All: OverviewPage },
+  submissions: { title: 'Submissions', may: maySeeSubmissions, All: SubmissionsPage, One: SubmissionPage },
+  webhooks: { title: 'Webhooks', may: maySeeNotifications, All: WebhooksPage, One: WebhookPage },
+  deliveries: { title: 'Deliveries', may: maySeeNotifications, All: DeliveriesPage },
+  users: { title: 'Users', may: mayLookUpUsers, All: UsersPage },
+};

@@ -1,0 +1,103 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ApiError, Unreachable } from './api.js';
+import { useDashboard } from './context.js';
+import { timeOf } from './format.js';
+import { html } from './html.js';
+
+/** Shown only when it takes long enough to be wondered about. */
+export function Loading() {
+  const [isLong, setIsLong] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsLong(true), 200);
+    return () => clearTimeout(timer);
+  }, []);
+  return html`<p class="state muted" role="status">${isLong ? 'Loading…' : ''}</p>`;
+}
+
+/** @param {{ error: Error, retry?: () => void }} props */
+export function Failure({ error, retry }) {
+  return html`<div class="state failure" role="alert">
+    <p><strong>${titleOf(error)}</strong> ${error.message}</p>
+    ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
+  </div>`;
+}
+
+/** @param {Error} error */
+function titleOf(error) {
+  if (error instanceof Unreachable) return 'Not connected.';
+  if (!(error instanceof ApiError)) return 'Something went wrong on this page.';
+  if (error.status === 403) return 'Not allowed.';
+  if (error.status === 404) return 'Not found.';
+  if (error.status === 429) return 'Too many requests.';
+  return error.status >= 500 ? 'The server could not answer.' : 'That was refused.';
+}
+
+/** What is shown instead of nothing: what there would be, and how it comes to be. @param {{ title: string, children?: any }} props */
+export function Empty({ title, children }) {
+  return html`<div class="state empty"><p><strong>${title}</strong></p>${children}</div>`;
+}
+
+/** One of: the error, the first loading, the content. @param {{ loaded: import('./use-load.js').Loaded<any>, children: (data: any) => any }} props */
+export function Loadable({ loaded, children }) {
+  const { data, error, reload } = loaded;
+  return html`${error && html`<${Failure} error=${error} retry=${reload} />`}
+  ${data === undefined ? !error && html`<${Loading} />` : children(data)}`;
+}
+
+/** @param {{ at: string | null }} props */
+export function Time({ at }) {
+  return at === null ? html`<span class="muted">–</span>` : html`<time datetime=${at} title=${at}>${timeOf(at)}</time>`;
+}
+
+/** @param {{ state: string, label?: string }} props */
+export function Badge({ state, label = state }) {
+  return html`<span class="badge ${state}">${label}</span>`;
+}
+
+/** A command for a terminal. @param {{ children?: any }} props */
+export function Command({ children }) {
+  return html`<pre tabindex="0"><code>${children}</code></pre>`;
+}
+
+/**
+ * A button that asks the server for something, and says what came of it.
+ * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: for who does not see
+ *   what the button stands beside; `act`: gives back what is to be said when it is done.
+ */
+export function Action({ label, name, confirm, act }) {
+  const { announce } = useDashboard();
+  const [isBusy, setIsBusy] = useState(false);
+  const [said, setSaid] = useState(/** @type {{ text: string, isError: boolean } | undefined} */ (undefined));
+  const run = async () => {
+    if (confirm !== undefined && !window.confirm(confirm)) return;
+    setIsBusy(true);
+    setSaid(undefined);
+    try {
+      const text = await act();
+      setSaid({ text, isError: false });
+      announce(text);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      setSaid({ text, isError: true });
+      announce(`${label}: ${text}`);
+    } finally {
+      setIsBusy(false);
+    }
+  };
+  return html`<span class="action">
+    <button type="button" aria-label=${name} aria-busy=${isBusy} disabled=${isBusy} onClick=${run}>${label}</button>
+    ${said && html`<span class=${said.isError ? 'said wrong' : 'said'}>${said.text}</span>`}
+  </span>`;
+}
+
+/** Names and values. Values are texts or elements. @param {{ of: readonly (readonly [string, any])[] }} props */
+export function Facts({ of }) {
+  return html`<dl class="facts">
+    ${of.map(
+      ([name, value]) => html`<div key=${name}>
+        <dt>${name}</dt>
+        <dd>${value ?? html`<span class="muted">–</span>`}</dd>
+      </div>`,
+    )}
+  </dl>`;
+}

@@ -1,0 +1,43 @@
+import { useEffect, useState } from 'preact/hooks';
+import { withQuery } from './api.js';
+
+/** @typedef {{ page: string, id: string | undefined, query: URLSearchParams }} Route */
+
+/**
+ * "#/submissions/abc?x=1" → page "submissions", id "abc".
+ * @param {string} hash @returns {Route}
+ */
+export function parseRoute(hash) {
+  const [path = '', search = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
+  const [page = '', id] = path.split('/', 2).map(decoded);
+  return { page: page === '' ? 'overview' : page, id: id === '' ? undefined : id, query: new URLSearchParams(search) };
+}
+
+/** @param {string} text */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * The address of a page, or of one thing on it.
+ * @param {string} page @param {string | undefined} [id] @param {Record<string, string | undefined>} [query]
+ */
+export function hrefTo(page, id, query = {}) {
+  const path = page === 'overview' ? '' : page;
+  return `#/${withQuery(id === undefined ? path : `${path}/${encodeURIComponent(id)}`, query)}`;
+}
+
+/** @returns {Route} */
+export function useRoute() {
+  const [route, setRoute] = useState(() => parseRoute(location.hash));
+  useEffect(() => {
+    const change = () => setRoute(parseRoute(location.hash));
+    window.addEventListener('hashchange', change);
+    return () => window.removeEventListener('hashchange', change);
+  }, []);
+  return route;
+}

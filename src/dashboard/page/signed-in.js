@@ -1,0 +1,88 @@
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { maySeeSubmissions } from './access.js';
+import { useAnnouncer } from './announcer.js';
+import { Api } from './api.js';
+import { Connection, Disconnected } from './connection.js';
+import { DashboardContext } from './context.js';
+import { Feed } from './feed.js';
+import { html } from './html.js';
+import { PAGES } from './pages.js';
+import { Empty } from './parts.js';
+import { hrefTo, useRoute } from './router.js';
+
+/** @typedef {{ token: string, session: import('./context.js').Session, signOut: (reason?: string) => void }} Props */
+
+/** The frame of every page: who, where, whether the feed lives. @param {Props} props */
+export function SignedIn({ token, session, signOut }) {
+  const [announce, announcements] = useAnnouncer();
+  const dashboard = useMemo(() => {
+    const api = new Api({ token, onRefused: () => signOut('The server no longer accepts the token. Sign in again.') });
+    return { api, session, announce, feed: new Feed(api) };
+  }, [token, session, announce, signOut]);
+  useEffect(() => {
+    if (!maySeeSubmissions(session)) return undefined;
+    dashboard.feed.start();
+    return () => dashboard.feed.stop();
+  }, [dashboard, session]);
+
+  const route = useRoute();
+  const allowed = Object.entries(PAGES).filter(([, { may }]) => may(session));
+  const isFirst = route.page === 'overview' && !maySeeSubmissions(session);
+  const page = isFirst ? (allowed[0]?.[0] ?? '') : route.page;
+  const hasFeed = maySeeSubmissions(session);
+  const isLater = useRef(false);
+  useEffect(() => {
+    isLater.current = true;
+  }, []);
+
+  return html`<${DashboardContext.Provider} value=${dashboard}>
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <header class="top">
+      <a class="brand" href=${hrefTo('overview')}>dawatch</a>
+      <nav aria-label="Pages">
+        <ul>
+          ${allowed.map(
+            ([name, { title }]) => html`<li key=${name}>
+              <a href=${hrefTo(name)} aria-current=${name === page ? 'page' : undefined}>${title}</a>
+            </li>`,
+          )}
+        </ul>
+      </nav>
+      ${hasFeed && html`<${Connection} />`}
+      <span class="who" title="The credential that is signed in">${session.name} <span class="muted">(${session.role})</span></span>
+      <button type="button" onClick=${() => signOut()}>Sign out</button>
+    </header>
+    ${hasFeed && html`<${Disconnected} />`}
+    <${Main} key=${`${page}/${route.id ?? ''}`} page=${page} route=${route} session=${session} isLater=${isLater.current} />
+    ${announcements}
+  <//>`;
+}
+
+/**
+ * `isLater`: not the first page that is shown, which the browser itself tells those of who read by ear.
+ * @param {{ page: string, route: import('./router.js').Route, session: import('./context.js').Session, isLater: boolean }} props
+ */
+function Main({ page, route, session, isLater }) {
+  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  /** @type {{ title: string, may: (session: any) => boolean, All: any, One?: any } | undefined} */
+  const shown = Object.entries(PAGES).find(([name]) => name === page)?.[1];
+  const View = shown?.may(session) ? (route.id === undefined ? shown.All : shown.One) : undefined;
+  useEffect(() => {
+    document.title = `${View ? (route.id ?? shown?.title) : 'Not found'} · dawatch`;
+    if (isLater) main.current?.querySelector('h1')?.focus();
+  }, []);
+  return html`<main id="main" ref=${main} tabindex="-1">
+    ${
+      View
+        ? html`<${View} id=${route.id} query=${route.query} />`
+        : html`<h1 tabindex="-1">Not found</h1>
+          <${Empty} title="There is nothing here for your token."><p><a href=${hrefTo('overview')}>To the first page</a></p><//>`
+    }
+  </main>`;
+}
+
+/** Not by its address: that is what chooses the page. @param {Event} event */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
+}

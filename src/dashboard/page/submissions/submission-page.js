@@ -1,0 +1,107 @@
+import { useState } from 'preact/hooks';
+import { maySeeNotifications } from '../access.js';
+import { ApiError, withQuery } from '../api.js';
+import { useDashboard, useFeed } from '../context.js';
+import { between, text } from '../format.js';
+import { html } from '../html.js';
+import { DeliveryTable } from '../notifications/delivery-table.js';
+import { Badge, Empty, Facts, Loadable, Time } from '../parts.js';
+import { useLoad, useWhileVisible } from '../use-load.js';
+import { FINAL_STATUSES } from './statuses.js';
+import { Timeline } from './timeline.js';
+import { TrackHint } from './track-hint.js';
+
+const DELIVERIES = 100;
+const REFRESH_MS = 2_000;
+
+/** One submission, from its tracking on. @param {{ id: string }} props */
+export function SubmissionPage({ id }) {
+  const { api, session, announce } = useDashboard();
+  const loaded = useLoad((signal) => api.get(`v1/submissions/${encodeURIComponent(id)}`, { signal }), id);
+  // Not every event is a change: that it is stuck is none.
+  const [news, setNews] = useState(0);
+  useFeed(({ events, isWhole }) => {
+    const mine = events.filter(({ data }) => data.submission?.submission_id === id);
+    const newest = mine.at(-1);
+    if (newest) announce(`This submission is ${newest.data.submission.status}.`);
+    if (mine.length === 0 && isWhole) return;
+    loaded.reload();
+    setNews((count) => count + 1);
+  });
+  // Not every change is an event: a first sight upstream is not.
+  useWhileVisible(
+    loaded.refresh,
+    REFRESH_MS,
+    loaded.data !== undefined && !FINAL_STATUSES.includes(loaded.data.status),
+  );
+
+  if (loaded.error instanceof ApiError && loaded.error.status === 404)
+    return html`<h1 tabindex="-1" class="id">${id}</h1>
+      <${Empty} title="It was never tracked here."><${TrackHint} id=${id} /><//>`;
+  return html`<h1 tabindex="-1" class="id">${id}</h1>
+    <${Loadable} loaded=${loaded}>${(/** @type {any} */ one) => html`<${Details} one=${one} />`}<//>
+    ${maySeeNotifications(session) && html`<${Deliveries} id=${id} version=${`${loaded.data?.history.length} ${news}`} />`}`;
+}
+
+/** @param {{ one: any }} props */
+function Details({ one }) {
+  const final = one.finalized_at;
+  const facts = [
+    ['Status', html`<${Badge} state=${one.status} />`],
+    ['Upstream', one.upstream],
+    ['Upstream says', one.upstream_state],
+    ['Error', one.error],
+    ['Tracked', html`<${Time} at=${one.tracked_at} />`],
+    ['Final', html`<${Time} at=${final} />`],
+    ['Time to finality', final === null ? null : between(one.tracked_at, final)],
+    ['Deadline', html`<${Time} at=${one.deadline_at} />`],
+    ['Requests', String(one.polls)],
+  ];
+  return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
+    <div class="columns">
+      <section aria-labelledby="history">
+        <h2 id="history">History</h2>
+        <${Timeline} entries=${one.history} />
+      </section>
+      <div>
+        <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="The upstream has given none yet." />
+        <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="None was given when it was tracked." />
+      </div>
+    </div>`;
+}
+
+/** @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string }} props */
+function Values({ id, title, values, nothing }) {
+  return html`<section aria-labelledby=${id}>
+    <h2 id=${id}>${title}</h2>
+    ${
+      values === null
+        ? html`<p class="muted">${nothing}</p>`
+        : html`<${Facts} of=${Object.entries(values).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />`
+    }
+  </section>`;
+}
+
+/** @param {{ id: string, version: string }} props `version`: there may be new ones when it changes */
+function Deliveries({ id, version }) {
+  const { api } = useDashboard();
+  const path = withQuery('v1/deliveries', { submission_id: id, limit: DELIVERIES });
+  const loaded = useLoad((signal) => api.get(path, { signal }), path, version);
+  const isWaiting = loaded.data?.deliveries.some((/** @type {any} */ { state }) => state === 'waiting');
+  useWhileVisible(loaded.refresh, REFRESH_MS, isWaiting === true);
+  return html`<section aria-labelledby="deliveries">
+    <h2 id="deliveries">Deliveries</h2>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ { deliveries, next_cursor }) =>
+        deliveries.length === 0
+          ? html`<p class="muted">No event about it was sent anywhere: there was none yet, or no webhook wants it.</p>`
+          : html`<${DeliveryTable}
+                deliveries=${deliveries}
+                caption="Deliveries of this submission, newest first"
+                hidden=${['submission']}
+                onReplayed=${loaded.reload}
+              />
+              ${next_cursor !== null && html`<p class="muted">These are the newest ${DELIVERIES}; there are more.</p>`}`}
+    <//>
+  </section>`;
+}

@@ -1,0 +1,100 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+
+/**
+ * @template T
+ * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () => void, refresh: () => void, setData: (change: (data: T) => T) => void }} Loaded
+ */
+
+/**
+ * Loads when it is first shown, and again when `of` or `version` change or `reload` is called. What was there stays until
+ * its successor has come, and beside an error if it is of the same thing. `refresh` is for who calls it again and again: it
+ * waits for no slow answer anew.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {string} of what is loaded
+ * @param {unknown} [version] when it changes, there may be more of the same
+ * @returns {Loaded<T>}
+ */
+export function useLoad(load, of, version) {
+  const [state, setState] = useState(
+    /** @type {{ data: T | undefined, dataOf: string | undefined, error: Error | undefined, isLoading: boolean }} */
+    ({ data: undefined, dataOf: undefined, error: undefined, isLoading: true }),
+  );
+  const newest = useRef({ load, of });
+  newest.current = { load, of };
+  const running = useRef(/** @type {AbortController | undefined} */ (undefined));
+
+  const reload = useCallback(() => {
+    running.current?.abort();
+    const controller = new AbortController();
+    running.current = controller;
+    setState((before) => ({ ...before, isLoading: true }));
+    const asked = newest.current;
+    const end = (
+      /** @type {(before: T | undefined) => { data: T | undefined, error: Error | undefined }} */ change,
+    ) => {
+      if (controller.signal.aborted) return;
+      running.current = undefined;
+      setState(({ data, dataOf }) => ({
+        ...change(dataOf === asked.of ? data : undefined),
+        dataOf: asked.of,
+        isLoading: false,
+      }));
+    };
+    asked.load(controller.signal).then(
+      (data) => end(() => ({ data, error: undefined })),
+      (error) => end((data) => ({ data, error })),
+    );
+  }, []);
+  const refresh = useCallback(() => {
+    if (running.current === undefined) reload();
+  }, []);
+
+  useEffect(() => {
+    reload();
+    return () => running.current?.abort();
+  }, [of, version]);
+
+  const setData = useCallback((/** @type {(data: T) => T} */ change) => {
+    setState((before) => (before.data === undefined ? before : { ...before, data: change(before.data) }));
+  }, []);
+  const { data, error, isLoading } = state;
+  return { data, error, isLoading, reload, refresh, setData };
+}
+
+/**
+ * Calls `work` at once if it was not called for `everyMs`, else as soon as that is over; however often it is asked to.
+ * @param {() => void} work @param {number} everyMs @returns {() => void}
+ */
+export function useThrottled(work, everyMs) {
+  const newest = useRef(work);
+  newest.current = work;
+  const lastAt = useRef(Number.NEGATIVE_INFINITY);
+  const timer = useRef(/** @type {number | undefined} */ (undefined));
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return useCallback(() => {
+    if (timer.current !== undefined) return;
+    const waitMs = Math.max(0, lastAt.current + everyMs - performance.now());
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      lastAt.current = performance.now();
+      newest.current();
+    }, waitMs);
+  }, [everyMs]);
+}
+
+/** Calls `work` every `everyMs` while the page is visible and `isOn`. @param {() => void} work @param {number} everyMs @param {boolean} [isOn] */
+export function useWhileVisible(work, everyMs, isOn = true) {
+  const newest = useRef(work);
+  newest.current = work;
+  useEffect(() => {
+    if (!isOn) return undefined;
+    const timer = setInterval(() => document.hidden || newest.current(), everyMs);
+    const change = () => document.hidden || newest.current();
+    document.addEventListener('visibilitychange', change);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', change);
+    };
+  }, [everyMs, isOn]);
+}

@@ -1,0 +1,45 @@
+import { withQuery } from '../api.js';
+import { count, text } from '../format.js';
+import { html } from '../html.js';
+import { Empty, Failure } from '../parts.js';
+import { useAsk } from './use-ask.js';
+
+/** Those of the interface; what else an upstream has is in the lookup of one. */
+const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'];
+
+/** All users, up to a limit. @param {{ api: import('../api.js').Api }} props */
+export function UserListing({ api }) {
+  const { isBusy, answer, error, submit } = useAsk(({ limit }) => api.get(withQuery('admin/get_all_users', { limit })));
+  return html`<section aria-labelledby="listing">
+    <h2 id="listing">List them</h2>
+    <form class="filter" onSubmit=${submit}>
+      <label><span>At most</span><input name="limit" type="number" min="1" max="1000" value="50" required /></label>
+      <button class="primary" disabled=${isBusy}>List</button>
+    </form>
+    <div aria-live="polite">
+      ${error && html`<${Failure} error=${error} />`}
+      ${answer?.length === 0 && html`<${Empty} title="The upstream has no users." />`}
+      ${answer?.length > 0 && html`<${Table} users=${answer} />`}
+    </div>
+  </section>`;
+}
+
+/** @param {{ users: readonly Record<string, unknown>[] }} props */
+function Table({ users }) {
+  const caption = `${count(users.length)} users, in the upstream's order`;
+  return html`<div class="wide" tabindex="0" role="region" aria-label=${caption}>
+    <table>
+      <caption>${caption}</caption>
+      <thead>
+        <tr>${COLUMNS.map((name) => html`<th key=${name} scope="col">${name}</th>`)}</tr>
+      </thead>
+      <tbody>
+        ${users.map(
+          (user, index) => html`<tr key=${index}>
+            ${COLUMNS.map((name) => html`<td key=${name}>${user[name] == null ? html`<span class="muted">–</span>` : text(user[name])}</td>`)}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}

@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { type Answer, call, problemOf } from '../support/http-calls.ts';
+import { useApp } from '../support/running-app.ts';
+
+const app = useApp();
+const get = (path: string, headers = {}): Promise<Answer> =>
+  call(app.url, path, { headers: { 'x-api-key': [], ...headers } });
+
+/** What is named by the page, and by what it loads, and so on. */
+async function everythingLoaded(): Promise<Map<string, Answer>> {
+  const page = await get('/');
+  const map = JSON.parse(/<script type="importmap">(.*?)<\/script>/s.exec(page.text)?.[1] ?? '') as {
+    imports: Record<string, string>;
+  };
+  const loaded = new Map<string, Answer>();
+  const load = async (address: string, from: string): Promise<void> => {
+    const { pathname, origin } = new URL(
+      map.imports[address] ?? address,
+      `${app.url}${map.imports[address] ? '/' : from}`,
+    );
+    expect(origin, address).toBe(app.url);
+    if (loaded.has(pathname)) return;
+    const answer = await get(pathname);
+    loaded.set(pathname, answer);
+    const imports = answer.text.matchAll(/(?:[}\w] ?from ?|^import )["']([\w./-]+)["']/gm);
+    for (const [, next = ''] of imports) await load(next, pathname);
+  };
+  for (const [, address = ''] of page.text.matchAll(/<(?:script|link)[^>]*?(?:src|href)="((?!data:)[^"]*)"/g))
+    await load(address, '/');
+  return loaded;
+}
+
+describe('the files of the dashboard', () => {
+  it('are open to everyone, and all from the server itself', async () => {
+    const loaded = await everythingLoaded();
+    expect(loaded.size).toBeGreaterThan(30);
+    for (const [path, answer] of loaded) {
+      expect(answer.status, path).toBe(200);
+      expect(answer.headers['content-type'], path).toBe(
+        path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
+      );
+      expect(answer.text, path).not.toMatch(/url\(|@import/);
+    }
+  });
+
+  it('are asked for again each time, and sent only if they are others', async () => {
+    for (const path of ['/', '/assets/main.js', '/assets/lib/uplot.js']) {
+      const { headers } = await get(path);
+      expect(headers['cache-control']).toBe('no-cache');
+      const again = await get(path, { 'if-none-match': headers.etag });
+      expect([again.status, again.text, again.headers.etag]).toEqual([304, '', headers.etag]);
+      for (const known of [`W/${headers.etag}`, `"another", ${headers.etag}`, '*'])
+        expect((await get(path, { 'if-none-match': known })).status, known).toBe(304);
+      for (const unknown of ['"another"', 'W/', ''])
+        expect((await get(path, { 'if-none-match': unknown })).status, unknown).toBe(200);
+    }
+  });
+
+  it('are these and no others', async () => {
+    for (const path of [
+      '/assets',
+      '/assets/',
+      '/assets/none.js',
+      '/assets/tsconfig.json',
+      '/assets/index.html',
+      '/assets/../package.json',
+      '/assets/%2e%2e/assets.ts',
+      '/assets/..%2fassets.ts',
+      '/assets/lib/..%5c..%5cmain.js',
+      '//assets/main.js',
+      '/assets/main.js%00',
+      '/index.html',
+    ])
+      problemOf(await get(path));
+  });
+});
+
+describe('the page', () => {
+  it('may run, load and ask nothing but what this server has', async () => {
+    const { headers, text } = await get('/');
+    const policy = new Map(
+      String(headers['content-security-policy'])
+        .split('; ')
+        .map((directive) => [directive.split(' ', 1)[0], directive.split(' ').slice(1)]),
+    );
+    const importMap = /<script type="importmap">(.*?)<\/script>/s.exec(text)?.[1] ?? '';
+    const hash = createHash('sha256').update(importMap).digest('base64');
+    expect(policy.get('script-src')).toEqual(["'self'", `'sha256-${hash}'`]);
+    for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors'])
+      expect(policy.get(name), name).toEqual(["'none'"]);
+    for (const name of ['style-src', 'connect-src']) expect(policy.get(name), name).toEqual(["'self'"]);
+    expect(policy.get('img-src')).toEqual(["'self'", 'data:']);
+    expect(policy.get('require-trusted-types-for')).toEqual(["'script'"]);
+    expect(policy.get('trusted-types')).toEqual(["'none'"]);
+    expect([...policy.values()].flat().join()).not.toMatch(/unsafe|https?:|\*/);
+  });
+
+  it('has no script, style or handler in its text', async () => {
+    const { text } = await get('/');
+    expect(text).not.toMatch(/<style|\sstyle=|\son[a-z]+=|javascript:/i);
+    expect(text.match(/<script/g)).toHaveLength(2);
+  });
+
+  it('takes no other method', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE'])
+      expect((await call(app.url, '/', { method })).status, method).toBe(404);
+    expect(await call(app.url, '/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+  });
+});

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { duration, wholeDuration } from '../../src/dashboard/page/format.js';
+import { hrefTo, parseRoute } from '../../src/dashboard/page/router.js';
+
+it.each([
+  [0, '0.00 s'],
+  [0.314, '0.31 s'],
+  [9.999, '10.0 s'],
+  [41.24, '41.2 s'],
+  [59.99, '1 min'],
+  [200, '3 min 20 s'],
+  [3_599.7, '1 h'],
+  [7_500, '2 h 5 min'],
+  [273_600, '3 d 4 h'],
+])('%d s is written as %s', (s, written) => {
+  expect(duration(s)).toBe(written);
+});
+
+it('an age has no fractions of seconds', () => {
+  expect([0.4, 7.6, 59.7, 75].map(wholeDuration)).toEqual(['0 s', '8 s', '1 min', '1 min 15 s']);
+});
+
+it.each(['abc', 'a/b', 'a?b=c', 'a#b', '%', 'a%2Fb', '<b>', '..'])(
+  'an address leads to the thing that it was made of: %s',
+  (id) => {
+    expect(parseRoute(hrefTo('submissions', id, { q: 'x&y', status: undefined }))).toEqual({
+      page: 'submissions',
+      id,
+      query: new URLSearchParams({ q: 'x&y' }),
+    });
+  },
+);
+
+it.each(['', '#', '#/', '#/?x=1'])('an address without a page is the overview: "%s"', (hash) => {
+  expect(parseRoute(hash)).toMatchObject({ page: 'overview', id: undefined });
+});
+
+it('an address that can not be read is taken as it is', () => {
+  expect(parseRoute('#/submissions/%zz')).toMatchObject({ page: 'submissions', id: '%zz' });
+});

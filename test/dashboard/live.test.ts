@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { App } from '../../src/app.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
+import { call, post } from '../support/http-calls.ts';
+import { API_KEY, openApp, useApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const app = useApp();
+const browser = useBrowser();
+const cancel = (url: string, id: string) => call(url, `/v1/submissions/${id}`, { method: 'DELETE' });
+
+describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000 }, () => {
+  it('says that the server is gone, finds it again by itself, and shows what happened meanwhile', async () => {
+    const database = join(tempFolder(), 'ledger.db');
+    let running: App = await openApp({ database });
+    onTestFinished(() => running.close());
+    const { url } = running;
+    const [first, second] = [randomUUID(), randomUUID()];
+    await post(url, { submission_ids: [first, second] });
+    const page = await browser.open(`${url}/#/submissions`);
+    await signIn(page, API_KEY);
+    const row = page.getByRole('row').filter({ hasText: first });
+    await row.getByText('tracking').waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+
+    await running.close();
+    await page.getByText('Disconnected: what you see may be old').waitFor();
+    expect(await row.count(), 'what was there stays').toBe(1);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByRole('alert').getByText('Not connected').waitFor();
+
+    running = await openApp({ database, port: Number(new URL(url).port) });
+    await cancel(url, first);
+    // It may have found the server by itself by then.
+    await page
+      .getByRole('button', { name: 'Try now' })
+      .click({ timeout: 2_000 })
+      .catch(() => undefined);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('status').getByText('Connected again').waitFor();
+    await row.getByText('cancelled').waitFor();
+    await cancel(url, second);
+    await page.getByRole('row').filter({ hasText: second }).getByText('cancelled').waitFor();
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+
+  it('asks for the figures seldom and draws few rows, however much happens', async () => {
+    const page = await browser.open(app.url);
+    await signIn(page, API_KEY);
+    await page.getByText('Live', { exact: true }).waitFor();
+    let asked = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/overview')) asked += 1;
+    });
+    const ids = Array.from({ length: 400 }, () => randomUUID());
+    await post(app.url, { submission_ids: ids });
+    const startedAt = performance.now();
+    for (let done = 0; done < ids.length; done += 20)
+      await Promise.all(ids.slice(done, done + 20).map((id) => cancel(app.url, id)));
+    await page.getByRole('link', { name: '400 cancelled' }).waitFor();
+    const seconds = (performance.now() - startedAt) / 1_000;
+    expect(asked).toBeLessThanOrEqual(2 + seconds / 2);
+    await expect.poll(() => page.locator('.events li').count()).toBe(10);
+  });
+
+  it('asks for nothing while its tab is hidden, and at once when it is shown', async () => {
+    const page = await browser.open(app.url);
+    await page.clock.install();
+    await signIn(page, API_KEY);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('None since you came').waitFor();
+    await page.clock.runFor(3_000);
+    const show = (isShown: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${!isShown}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`);
+    await show(false);
+    let asked = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/overview')) asked += 1;
+    });
+    const id = randomUUID();
+    await post(app.url, { submission_id: id });
+    await cancel(app.url, id);
+    await page.clock.runFor(30_000);
+    expect(asked).toBe(0);
+    await show(true);
+    await page.clock.runFor(3_000);
+    await page.getByRole('listitem').filter({ hasText: id }).waitFor();
+    expect(asked).toBeGreaterThan(0);
+  });
+
+  it('begins anew where the position it had is of another ledger', async () => {
+    const folder = tempFolder();
+    let running: App = await openApp({ database: join(folder, 'one.db') });
+    onTestFinished(() => running.close());
+    const { url } = running;
+    const id = randomUUID();
+    await post(url, { submission_id: id });
+    await cancel(url, id);
+    const page = await browser.open(url);
+    await signIn(page, API_KEY);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await running.close();
+    await page.getByText('Disconnected', { exact: true }).waitFor();
+    running = await openApp({ database: join(folder, 'two.db'), port: Number(new URL(url).port) });
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('Nothing is tracked yet').waitFor();
+    await post(url, { submission_id: id });
+    await goTo(page, 'submissions');
+    await page.getByRole('link', { name: id }).waitFor();
+  });
+});

@@ -1,0 +1,398 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
+import { call, post } from '../support/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER } from '../support/lookups.ts';
+import { openReceiver } from '../support/receiver.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { serve } from '../support/upstream-server.ts';
+
+const app = useAppWithSandbox({
+  adminToken: ADMIN_TOKEN,
+  webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+  upstream: { bearer: UPSTREAM_BEARER },
+});
+const browser = useBrowser();
+const track = (fields: object) => post(app.url, fields);
+const main = (page: Page) => page.getByRole('main');
+const rowOf = (page: Page, id: string) => page.getByRole('row').filter({ hasText: id });
+
+let signedIn: Page | undefined;
+/** Signed in as an admin, at the page with this address: the same tab for all tests. */
+async function open(path = ''): Promise<Page> {
+  if (!signedIn) {
+    signedIn = await browser.openForAll(app.url);
+    await signIn(signedIn, ADMIN_TOKEN);
+  }
+  await goTo(signedIn, path);
+  return signedIn;
+}
+
+/** A webhook whose receiver answers so. */
+async function webhook(status: number) {
+  const receiver = await openReceiver({ status });
+  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
+  const answer = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url: receiver.url } });
+  return { receiver, id: String((JSON.parse(answer.text) as { id: string }).id) };
+}
+
+describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () => {
+  describe('signing in', () => {
+    it('has no page, nor a title, of what there is not', async () => {
+      const page = await open('overview/x');
+      await page.getByRole('heading', { name: 'Not found' }).waitFor();
+      await expect.poll(() => page.title()).toBe('Not found · dawatch');
+      await goTo(page, 'submissions/x');
+      await expect.poll(() => page.title()).toBe('x · dawatch');
+      await goTo(page, '');
+      await expect.poll(() => page.title()).toBe('Overview · dawatch');
+    });
+
+    it('says what is wrong with a token, and lets the right one in', async () => {
+      const page = await browser.open(app.url);
+      const alert = page.getByRole('alert');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await alert.getByText('Enter a token').waitFor();
+      await page.getByLabel('Token', { exact: true }).fill('not a token');
+      await page.keyboard.press('Enter');
+      await alert.getByText('no spaces').waitFor();
+      await page.getByLabel('Token', { exact: true }).fill('nobodys');
+      await page.keyboard.press('Enter');
+      await alert.getByText('does not know that token').waitFor();
+      await signIn(page, API_KEY);
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    });
+
+    it('outlives a reload, not the tab, and ends with signing out', async () => {
+      const page = await browser.open(app.url);
+      await signIn(page, API_KEY);
+      await page.reload();
+      await page.getByRole('heading', { name: 'Overview' }).waitFor();
+      const another = await page.context().newPage();
+      await another.goto(app.url);
+      await another.getByLabel('Token', { exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.getByLabel('Token', { exact: true }).waitFor();
+      await page.reload();
+      await page.getByLabel('Token', { exact: true }).waitFor();
+    });
+
+    it('shows each role what it may see', async () => {
+      const names = (page: Page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+      const admin = await open();
+      await expect.poll(() => names(admin)).toEqual(['Overview', 'Submissions', 'Webhooks', 'Deliveries', 'Users']);
+      const service = await browser.open(app.url);
+      await signIn(service, API_KEY);
+      await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions']);
+      await goTo(service, 'webhooks');
+      await service.getByText('nothing here for your token').waitFor();
+    });
+
+    it('says so where something else answers, like the sign-in of a proxy', async () => {
+      const login = { contentType: 'text/html', body: '<!doctype html><title>Sign in</title>' };
+      const page = await browser.open(`${app.url}/#/submissions`);
+      await page.route('**/v1/whoami', (route) => route.fulfill(login));
+      await page.getByLabel('Token', { exact: true }).fill(API_KEY);
+      await page.keyboard.press('Enter');
+      await page.getByRole('alert').getByText('What answered is not dawatch').waitFor();
+      await page.unroute('**/v1/whoami');
+      await page.route('**/v1/events', (route) => route.fulfill(login));
+      await signIn(page, API_KEY);
+      await page.getByText('Disconnected: what you see may be old').waitFor();
+      await page.route('**/v1/submissions?*', (route) => route.fulfill(login));
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      const alert = main(page).getByRole('alert');
+      await alert.getByText('Not connected').waitFor();
+      await alert.getByText('What answered is not dawatch').waitFor();
+    });
+
+    it('is asked for again once the token is refused', async () => {
+      const page = await browser.open(`${app.url}/#/submissions`);
+      await signIn(page, API_KEY);
+      await page.route('**/v1/submissions?*', (route) => route.fulfill({ status: 401, body: '{}' }));
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      await page.getByText('no longer accepts the token').waitFor();
+    });
+  });
+
+  describe('the overview', () => {
+    it('counts a finalization as it happens, and names it', async () => {
+      const page = await open();
+      const finalized = page.getByRole('link', { name: /^\d+ finalized$/ });
+      const before = Number.parseInt((await finalized.textContent()) ?? '', 10);
+      const id = app.submit();
+      await track({ submission_id: id });
+      await page
+        .getByRole('listitem')
+        .filter({ hasText: 'submission.finalized' })
+        .getByRole('link', { name: id })
+        .waitFor();
+      await page.getByRole('link', { name: `${before + 1} finalized` }).waitFor();
+      await expect.poll(() => page.getByRole('row', { name: /default up/ }).count()).toBe(1);
+    });
+
+    it('has its plots in words and as tables too', async () => {
+      await track({ submission_id: app.submit() });
+      const page = await open();
+      await page.getByRole('figure').filter({ hasText: 'Finalizations per minute' }).locator('canvas').waitFor();
+      await page.getByText(/became final; at most \d+ in one minute/).waitFor();
+      await page.getByText('As a table: Finalizations per minute').click();
+      const rows = page.getByRole('table', { name: /Finalizations per minute/ }).getByRole('row');
+      await expect.poll(() => rows.count()).toBe(61);
+    });
+  });
+
+  describe('the list', () => {
+    it('finds by id, by its beginning, by status, page by page', async () => {
+      const ids = Array.from({ length: 120 }, (_, index) => `many-${String(index).padStart(3, '0')}`);
+      await track({ submission_ids: ids, upstream: 'other' });
+      const page = await open('submissions?status=tracking');
+      await rowOf(page, 'many-119').waitFor();
+      await page.getByRole('link', { name: 'Next page' }).click();
+      await rowOf(page, 'many-069').waitFor();
+      await page.getByRole('link', { name: 'Previous page' }).click();
+      await rowOf(page, 'many-119').waitFor();
+
+      await page.getByRole('searchbox').fill('many-01');
+      await page.getByRole('table', { name: 'begin with many-01' }).waitFor();
+      await expect.poll(() => main(page).getByRole('row').count()).toBe(11);
+      await page.getByRole('searchbox').fill('many-017');
+      await page.getByRole('table', { name: 'begin with many-017' }).waitFor();
+      await page.getByRole('link', { name: 'many-017' }).click();
+      await page.getByRole('heading', { name: 'many-017' }).waitFor();
+
+      await goTo(page, 'submissions');
+      await page.getByLabel('Status').selectOption('cancelled');
+      await page.getByText('No submission is cancelled').waitFor();
+    });
+
+    it('says what to do where nothing is found, and what is wrong where it can not be', async () => {
+      await track({ submission_id: randomUUID() });
+      const page = await open('submissions?q=nobody');
+      await page.getByText('No tracked id begins with nobody').waitFor();
+      await page.getByText('npx dawatch track').waitFor();
+      await goTo(page, 'submissions');
+      await main(page).getByRole('table').waitFor();
+      await page.getByRole('searchbox').fill('not an id');
+      await page.getByRole('alert').getByText('prefix').waitFor();
+      expect(await main(page).getByRole('table').count(), 'no rows that were not asked for').toBe(0);
+    });
+
+    it('changes a row in its place when it becomes final', async () => {
+      const id = randomUUID();
+      await track({ submission_id: id });
+      const page = await open('submissions');
+      await rowOf(page, id).getByText('tracking').waitFor();
+      await call(app.url, `/v1/submissions/${id}`, { method: 'DELETE' });
+      await rowOf(page, id).getByText('cancelled').waitFor();
+    });
+  });
+
+  describe('one submission', () => {
+    it('shows its whole history, and its end as it comes', async () => {
+      const id = app.submit();
+      await track({ submission_id: id, metadata: { order: 4711 } });
+      const page = await open(`submissions/${id}`);
+      const timeline = main(page).getByRole('list').first();
+      await timeline.getByText('finalized', { exact: true }).waitFor();
+      await expect.poll(() => timeline.getByRole('listitem').first().textContent()).toContain('tracking');
+      await expect
+        .poll(() => timeline.getByRole('listitem').last().textContent())
+        .toMatch(/finalized.*after it was tracked/s);
+      await timeline
+        .getByText(/fields? of its data/)
+        .last()
+        .click();
+      await timeline.getByText('block_number').waitFor();
+      await page.getByText('4711', { exact: true }).waitFor();
+    });
+
+    it('says so where it was never tracked', async () => {
+      const page = await open('submissions/never-tracked');
+      await page.getByText('It was never tracked here').waitFor();
+      await page.getByText('npx dawatch track never-tracked').waitFor();
+    });
+
+    it('shows hostile text as text', async () => {
+      const id = '<img/src=x/onerror=alert(1)>';
+      const hostile = '<script>alert(1)</script><img src=x onerror=alert(2)>';
+      await track({ submission_id: id, metadata: { [hostile]: hostile } });
+      const page = await browser.open(`${app.url}/#/submissions`);
+      let dialogs = 0;
+      page.on('dialog', (dialog) => {
+        dialogs += 1;
+        void dialog.dismiss();
+      });
+      await signIn(page, API_KEY);
+      await page.getByRole('link', { name: id }).click();
+      await page.getByRole('heading', { name: id }).waitFor();
+      await expect.poll(() => page.getByText(hostile, { exact: true }).count()).toBe(2);
+      expect([dialogs, await page.locator('main img, main script').count()]).toEqual([0, 0]);
+    });
+
+    it('says that there are more deliveries than it shows, and asks anew at every event', async () => {
+      const { id: webhookId } = await webhook(200);
+      const id = randomUUID();
+      await track({ submission_id: id });
+      await call(app.url, `/v1/submissions/${id}`, { method: 'DELETE' });
+      const page = await browser.open(app.url);
+      let hasMore = false;
+      let asked = 0;
+      await page.route('**/v1/deliveries?*', async (route) => {
+        asked += 1;
+        const response = await route.fetch();
+        const body = (await response.json()) as object;
+        await route.fulfill({ response, json: hasMore ? { ...body, next_cursor: 'more' } : body });
+      });
+      // An event that is no change, while the submission stays as it is.
+      const { promise: told, resolve: tell } = Promise.withResolvers<void>();
+      const data = { id: 'evt_1', type: 'submission.stuck', timestamp: '2026-01-01T00:00:00.000Z' };
+      const event = { ...data, data: { submission: { submission_id: id, status: 'tracking' } } };
+      await page.route('**/v1/events', async (route) => {
+        await told;
+        await route.fulfill({
+          contentType: 'text/event-stream',
+          body: `: dawatch\n\nid: 1\ndata: ${JSON.stringify(event)}\n\n`,
+        });
+      });
+      await signIn(page, ADMIN_TOKEN);
+      await goTo(page, `submissions/${id}`);
+      await rowOf(page, webhookId).getByText('delivered').waitFor();
+      expect(await page.getByText('there are more').count()).toBe(0);
+      hasMore = true;
+      const before = asked;
+      tell();
+      await page.getByText('These are the newest 100; there are more.').waitFor();
+      expect(asked).toBeGreaterThan(before);
+    });
+
+    it('shows what a hostile upstream says as text', async () => {
+      const hostile = '<img src=x onerror=alert(3)><script>alert(4)</script>';
+      const upstream = await serve((request, response) => {
+        const id = new URL(request.url ?? '/', 'http://upstream').searchParams.get('submission_id');
+        const pending = { id, state: hostile, error: null, data: { user_id: hostile, [hostile]: hostile } };
+        const failing = { id, state: 'Error', error: hostile, data: null };
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify(id === 'fails' ? failing : pending));
+      });
+      const own = await openApp({ database: join(tempFolder(), 'dawatch.db'), upstreamUrl: upstream.url });
+      onTestFinished(() => own.close());
+      await post(own.url, { submission_ids: ['fails', 'pends'] });
+      const page = await browser.open(own.url);
+      let dialogs = 0;
+      page.on('dialog', (dialog) => {
+        dialogs += 1;
+        void dialog.dismiss();
+      });
+      await signIn(page, API_KEY);
+      for (const id of ['fails', 'pends']) {
+        await goTo(page, `submissions/${id}`);
+        await page.getByRole('heading', { name: id }).waitFor();
+        await page.getByText(hostile).first().waitFor();
+        expect([dialogs, await page.locator('main img, main script').count()]).toEqual([0, 0]);
+      }
+    });
+
+    it('replays a delivery to a receiver that has come back', async () => {
+      const { receiver, id: webhookId } = await webhook(200);
+      const id = randomUUID();
+      await track({ submission_id: id });
+      await call(app.url, `/v1/submissions/${id}`, { method: 'DELETE' });
+      const page = await open(`submissions/${id}`);
+      const row = rowOf(page, webhookId);
+      await row.getByText('delivered').waitFor();
+      await row.getByRole('button', { name: 'Replay' }).click();
+      await page
+        .getByText(/waits to be sent again/)
+        .first()
+        .waitFor();
+      await expect.poll(() => receiver.requests.length).toBe(2);
+      await row.getByRole('button', { name: /attempts/ }).click();
+      await expect.poll(() => page.getByText('HTTP 200').count()).toBe(2);
+      expect(receiver.requests[0]?.headers['webhook-id']).toBe(receiver.requests[1]?.headers['webhook-id']);
+    });
+  });
+
+  describe('for admins', () => {
+    it('webhooks: tests one, shows its log, disables and enables it', async () => {
+      const { receiver, id } = await webhook(200);
+      const page = await open('webhooks');
+      await page.getByRole('link', { name: id }).click();
+      await page.getByText('Nothing was sent yet').waitFor();
+      await page.getByRole('button', { name: 'Send a test' }).click();
+      await page.getByRole('row').filter({ hasText: 'webhook.test' }).getByText('delivered').waitFor();
+      expect(receiver.requests).toHaveLength(1);
+      page.once('dialog', (dialog) => void dialog.accept());
+      await page.getByRole('button', { name: 'Disable' }).click();
+      await page.getByText('by hand').waitFor();
+      await page.getByRole('button', { name: 'Enable' }).click();
+      await page.getByText('Events are sent to it again').first().waitFor();
+    });
+
+    it('dead letters: finds them and replays them all', async () => {
+      const { receiver, id } = await webhook(410);
+      const submission = randomUUID();
+      await track({ submission_id: submission });
+      await call(app.url, `/v1/submissions/${submission}`, { method: 'DELETE' });
+      const page = await open('deliveries?state=dead');
+      await expect
+        .poll(async () => {
+          await page.getByRole('button', { name: 'Refresh' }).click();
+          return rowOf(page, submission).filter({ hasText: id }).count();
+        })
+        .toBe(1);
+      await rowOf(page, submission).getByText('its receiver is gone').waitFor();
+      await rowOf(page, submission).getByRole('link', { name: id }).click();
+      await page.getByRole('button', { name: 'Enable' }).click();
+      await page.getByRole('button', { name: 'Replay the dead letters' }).click();
+      await page.getByText('1 of the last day wait to be sent again').first().waitFor();
+      await expect.poll(() => receiver.requests.length).toBe(2);
+    });
+
+    it("users: with the upstream's own token where those are forwarded, whoever is signed in", async () => {
+      const forwarding = await openLookups({ bearer: null });
+      const page = await browser.open(`${forwarding.url}/#/users`);
+      await signIn(page, forwarding.tokens.service);
+      await page.getByLabel('Token of the upstream').fill('cut…');
+      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('alert').getByText('A token has no spaces').waitFor();
+      await page.getByLabel('Token of the upstream').fill('nobodys');
+      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByText('the upstream does not accept this token for this').waitFor();
+      await page.getByLabel('Token of the upstream').fill(UPSTREAM_BEARER);
+      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('table', { name: '25 users' }).waitFor();
+    });
+
+    it('users: are all that a user token shows, and one of them at a time', async () => {
+      const { url, tokens } = await openLookups();
+      const page = await browser.open(url);
+      await signIn(page, tokens.user);
+      await page.getByLabel('Name').fill(SECOND.name);
+      await page.getByLabel('E-mail address').fill(SECOND.email);
+      await page.getByRole('button', { name: 'Look up' }).click();
+      await page.getByText(SECOND.email).waitFor();
+      expect(await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents()).toEqual([
+        'Users',
+      ]);
+      expect(await page.getByRole('button', { name: 'List', exact: true }).count()).toBe(0);
+    });
+
+    it('users: looks one up and lists them', async () => {
+      const page = await open('users');
+      await page.getByLabel('Name').fill(SECOND.name);
+      await page.getByLabel('E-mail address').fill('nobody@example.com');
+      await page.getByRole('button', { name: 'Look up' }).click();
+      await page.getByText('no user has this name and this e-mail address').waitFor();
+      await page.getByLabel('E-mail address').fill(SECOND.email);
+      await page.getByRole('button', { name: 'Look up' }).click();
+      await page.getByText('assigned_wallet').first().waitFor();
+      await page.getByLabel('At most').fill('3');
+      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('table', { name: '3 users' }).waitFor();
+    });
+  });
+});

@@ -1,0 +1,66 @@
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { findChromium, openChromium } from './chromium.ts';
+
+/** Why tests in a browser are left out. In CI they never are: a missing chromium is a failure there. */
+export const SKIPPED =
+  findChromium() === undefined && process.env.CI === undefined
+    ? 'no chromium on the PATH: apt-get install chromium, and these run too'
+    : undefined;
+if (SKIPPED !== undefined) console.warn(`tests of the dashboard are skipped: ${SKIPPED}`);
+
+/** One headless Chromium for a whole test file. Whatever a page complains of, or loads from elsewhere, fails the test. */
+export function useBrowser() {
+  let browser: Browser | undefined;
+  const complaints: string[] = [];
+  const ofTest: BrowserContext[] = [];
+  beforeAll(async () => {
+    if (SKIPPED === undefined) browser = await openChromium();
+  });
+  afterEach(async () => {
+    await Promise.all(ofTest.splice(0).map((context) => context.close()));
+    expect(complaints.splice(0), 'what pages complained of').toEqual([]);
+  });
+  afterAll(() => browser?.close());
+
+  async function open(url: string, options: BrowserContextOptions): Promise<Page> {
+    if (!browser) throw new Error('it runs only within tests');
+    const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
+    const page = await context.newPage();
+    page.setDefaultTimeout(10_000);
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('console', (message) => {
+      // A refused request is also written there by the browser itself.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        complaints.push(message.text());
+    });
+    page.on('request', (request) => {
+      if (new URL(request.url()).origin !== new URL(url).origin && !request.url().startsWith('data:'))
+        complaints.push(request.url());
+    });
+    await page.goto(url);
+    return page;
+  }
+
+  return {
+    /** A page with a storage of its own, gone when the test ends. */
+    async open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
+      const page = await open(url, options);
+      ofTest.push(page.context());
+      return page;
+    },
+    /** The same for all tests of the file. */
+    openForAll: (url: string): Promise<Page> => open(url, {}),
+  };
+}
+
+export async function signIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Token', { exact: true }).fill(token);
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+}
+
+/** Another page of the dashboard, without loading it anew. */
+export async function goTo(page: Page, path: string): Promise<void> {
+  await page.evaluate(`location.hash = '#/nowhere'; location.hash = ${JSON.stringify(`#/${path}`)}`);
+}
