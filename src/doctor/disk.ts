@@ -1,0 +1,50 @@
+import { existsSync, statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { type Finding, ok, problem, warning } from './finding.ts';
+
+const PROBLEM_BYTES = 100e6;
+const WARNING_BYTES = 1e9;
+
+/** As statfs(2) of Linux numbers them. SQLite's locks can't be relied on there, nor can a WAL be shared. */
+const NETWORK_FILE_SYSTEMS = new Map([
+  [0x6969, 'NFS'],
+  [0x517b, 'SMB'],
+  [0xfe534d42, 'SMB'],
+  [0xff534d42, 'CIFS'],
+  [0x00c36400, 'Ceph'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x01021997, '9P'],
+  [0x5346414f, 'AFS'],
+]);
+
+export function examineDisk(file: string, statfs: (path: string) => Stats = (path) => statfsSync(path)): Finding[] {
+  const folder = nearestFolder(file);
+  const { bavail, bsize, type } = statfs(folder);
+  const freeBytes = bavail * bsize;
+  const message = `${(freeBytes / 1e9).toFixed(1)} GB are free in ${folder}`;
+  const action = 'free some space, or move the ledger (stop the server first): a full disk takes no more submissions';
+  const space =
+    freeBytes < PROBLEM_BYTES
+      ? problem('disk', message, action)
+      : freeBytes < WARNING_BYTES
+        ? warning('disk', message, action)
+        : ok('disk', message);
+  const network = process.platform === 'linux' ? NETWORK_FILE_SYSTEMS.get(type >>> 0) : undefined;
+  if (network === undefined) return [space];
+  return [
+    space,
+    warning(
+      'disk',
+      `${folder} is on a network file system (${network}), where SQLite can't rely on locks`,
+      'move the ledger to a disk of this machine',
+    ),
+  ];
+}
+
+type Stats = { bavail: number; bsize: number; type: number };
+
+/** The folder of a file, or the nearest above that there is. */
+export function nearestFolder(file: string): string {
+  const folder = dirname(file);
+  return existsSync(folder) || folder === dirname(folder) ? folder : nearestFolder(folder);
+}

@@ -1,0 +1,22 @@
+/** From good to bad. `warning`: it works, but something should be seen to. `problem`: something does not work. */
+const LEVELS = ['ok', 'warning', 'problem'] as const;
+export type Level = (typeof LEVELS)[number];
+
+/** What was found about one thing. `name` is stable; `action`: what to do about it, null if nothing. */
+export type Finding = { name: string; status: Level; message: string; action: string | null };
+
+export function ok(name: string, message: string): Finding {
+  return { name, status: 'ok', message, action: null };
+}
+
+export function warning(name: string, message: string, action: string): Finding {
+  return { name, status: 'warning', message, action };
+}
+
+export function problem(name: string, message: string, action: string): Finding {
+  return { name, status: 'problem', message, action };
+}
+
+export function worstOf(findings: readonly Finding[]): Level {
+  return LEVELS.findLast((level) => findings.some(({ status }) => status === level)) ?? 'ok';
+}

@@ -1,0 +1,94 @@
+import { lookup } from 'node:dns';
+import type { ChannelConfig, Config } from '../config-schema.ts';
+import { channelDestination, webhookDestination } from '../monitor/delivery.ts';
+import { CALLBACKS_ID, type Webhook } from '../monitor/webhook.ts';
+import { createAddressGuard } from '../notify/address-guard.ts';
+import { reach } from '../notify/reach.ts';
+import { checkWebhookUrl } from '../notify/webhook-url.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+
+type Limits = { limitMs: number; signal: AbortSignal };
+type DeadLetters = ReadonlyMap<string, number>;
+
+/** Whether events would arrive there; nothing is sent. */
+export async function examineWebhook(
+  webhook: Webhook,
+  { webhooks, dead, limitMs, signal }: Limits & { webhooks: Config['webhooks']; dead: DeadLetters },
+): Promise<Finding[]> {
+  const { id, url, enabled, disabledReason, failingSince } = webhook;
+  const about = `webhook.${id}`;
+  const letters = deadLetters(
+    about,
+    dead.get(webhookDestination(id)) ?? 0,
+    `dawatch webhooks replay ${id} --since 24h`,
+  );
+  if (!enabled) return [disabled(about, id, disabledReason), ...letters];
+  if (url === null) return letters;
+  const guard = createAddressGuard({ allow: webhooks.allow });
+  const host = URL.parse(url)?.host ?? '?';
+  const refusal = checkWebhookUrl(url, { allowHttp: webhooks.allow_http, guard });
+  const advice = `dawatch webhooks update ${id} --url …; receivers inside your network: webhooks.allow`;
+  if (refusal !== undefined) return [problem(about, `nothing is sent to ${host}: ${refusal}`, advice), ...letters];
+  const reached = await reach(url, { guard, timeoutMs: limitMs, signal });
+  if (reached.kind === 'not_reached') {
+    const action = reached.cause === 'guarded' ? advice : 'see that it runs; what waits for it is tried for three days';
+    return [warning(about, `${host} is not reached: ${reached.error}`, action), ...letters];
+  }
+  if (failingSince !== null)
+    return [
+      warning(
+        about,
+        `${host} is reached, but failing since ${new Date(failingSince).toISOString()}`,
+        `dawatch webhooks test ${id} shows what it answers`,
+      ),
+      ...letters,
+    ];
+  return [ok(about, `${host} is reached`), ...letters];
+}
+
+function disabled(about: string, id: string, reason: Webhook['disabledReason']): Finding {
+  if (reason === 'operator') return ok(about, 'disabled by hand');
+  const why = reason === 'gone' ? 'its receiver said it is gone (410)' : 'it failed for days';
+  return warning(
+    about,
+    `disabled, because ${why}`,
+    `dawatch webhooks update ${id} --enable, or dawatch webhooks delete ${id}`,
+  );
+}
+
+/** Of the addresses that came with submissions. */
+export function examineCallbacks(dead: DeadLetters): Finding[] {
+  const counts = [...dead].filter(([destination]) => destination.startsWith('callback:')).map(([, count]) => count);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  return deadLetters(`webhook.${CALLBACKS_ID}`, total, `dawatch webhooks replay ${CALLBACKS_ID} --since 24h`);
+}
+
+/** The same of a channel of the settings, whose address is the operator's own and may be anywhere. */
+export async function examineChannel(
+  name: string,
+  channel: ChannelConfig,
+  { dead, limitMs, signal }: Limits & { dead: DeadLetters },
+): Promise<Finding[]> {
+  const about = `channel.${name}`;
+  const url = channel.type === 'email' ? channel.smtp_url : channel.url;
+  const { host } = new URL(url);
+  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
+  const reached = await reach(url, { guard, timeoutMs: limitMs, signal, lookup });
+  const destination = channelDestination(name);
+  const replay = `dawatch deliveries replay --destination ${destination} --since 24h`;
+  const letters = deadLetters(about, dead.get(destination) ?? 0, replay);
+  const setting = `channels.${name}.${channel.type === 'email' ? 'smtp_url' : 'url'}`;
+  return reached.kind === 'reached'
+    ? [ok(about, `${host} is reached`), ...letters]
+    : [
+        warning(about, `${host} is not reached: ${reached.error}`, `see that it runs, and that ${setting} is right`),
+        ...letters,
+      ];
+}
+
+function deadLetters(about: string, count: number, replay: string): Finding[] {
+  if (count === 0) return [];
+  return [
+    warning(about, `${count} dead letter${count === 1 ? '' : 's'}: what never arrived`, `once it works: ${replay}`),
+  ];
+}

@@ -1,0 +1,53 @@
+import { NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from '../engines/redis-info.ts';
+import { lookAtRedis } from '../engines/redis-look.ts';
+import { printable } from '../monitor/printable.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+import { settingName } from './settings.ts';
+
+const SETTING = settingName('redis.url');
+
+export async function examineRedis(url: string, limitMs: number): Promise<Finding[]> {
+  const look = await lookAtRedis(url, limitMs);
+  if (look.kind === 'seen') return judge(look.info);
+  const [message, action] =
+    look.reason === 'refused'
+      ? ['it refuses the credentials', `see the user and the password in ${SETTING}, and that this user may use INFO`]
+      : [
+          'it is not reached',
+          `see that it runs, and that ${SETTING} is right; until then the server does all by itself`,
+        ];
+  return [problem('redis', `${message}: ${printable(look.detail, 200)}`, action)];
+}
+
+function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {
+  return [
+    isTooOld
+      ? warning('redis', `version ${version} is old`, `take ${NEEDED_REDIS_VERSION} or newer`)
+      : ok('redis', version === null ? 'it answers' : `it answers, version ${version}`),
+    ...(role === 'slave'
+      ? [problem('redis.role', 'it is a replica, which takes no writes', `set ${SETTING} to the primary`)]
+      : []),
+    ...(isAppendOnly === null
+      ? []
+      : [
+          isAppendOnly
+            ? ok('redis.persistence', 'it keeps an append-only file')
+            : warning(
+                'redis.persistence',
+                'it keeps no append-only file: a restart loses what others enqueued and was not taken yet',
+                'set appendonly to yes',
+              ),
+        ]),
+    ...(evictionPolicy === null
+      ? []
+      : [
+          evictionPolicy === SAFE_EVICTION_POLICY
+            ? ok('redis.eviction', 'it drops nothing when it is full')
+            : warning(
+                'redis.eviction',
+                `when it is full it drops jobs that nobody has done (${evictionPolicy})`,
+                `set maxmemory-policy to ${SAFE_EVICTION_POLICY}`,
+              ),
+        ]),
+  ];
+}

@@ -1,0 +1,49 @@
+import { errors } from 'undici';
+import { RefusedAddressError } from './address-guard.ts';
+
+export type ConnectionCause =
+  | 'closed'
+  | 'refused'
+  | 'timeout'
+  | 'unreachable'
+  | 'unknown_name'
+  | 'dns'
+  | 'tls'
+  | 'headers_too_large'
+  | 'not_http'
+  /** The address guard does not allow it. */
+  | 'guarded'
+  | 'other';
+
+const NOT_HTTP = 'the answer is not HTTP';
+const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string][] = [
+  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'closed', 'the connection was closed before an answer'],
+  [/^ECONNREFUSED$/, 'refused', 'the connection was refused'],
+  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'timeout', 'no connection in time'],
+  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'unreachable', 'the host is not reachable'],
+  [/^(?:ENOTFOUND|ENODATA)$/, 'unknown_name', 'the host name does not resolve'],
+  [/^(?:EAI_|ESERVFAIL|EREFUSED|ETIMEOUT)/, 'dns', 'the host name could not be looked up'],
+  [
+    /^(?:ERR_TLS_|ERR_SSL_|CERT_|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/,
+    'tls',
+    'TLS failed',
+  ],
+  [/^UND_ERR_HEADERS_OVERFLOW$/, 'headers_too_large', "the answer's headers are too large"],
+  [/^UND_ERR_RES_/, 'not_http', NOT_HTTP],
+];
+
+/** What went wrong, by its code only: messages name addresses. `sentence` has neither the URL nor an address. */
+export function causeOf(error: unknown): { cause: ConnectionCause; sentence: string } {
+  if (error instanceof RefusedAddressError) return { cause: 'guarded', sentence: error.message };
+  // It has no code in undici 8.
+  if (error instanceof errors.HTTPParserError) return { cause: 'not_http', sentence: NOT_HTTP };
+  const code = codeOf(error);
+  const [, cause = 'other', known] = CAUSES.find(([codes]) => codes.test(code)) ?? [];
+  if (cause === 'tls') return { cause, sentence: `${known} (${code})` };
+  const sentence = known ?? (/^[A-Z_]+$/.test(code) ? `the request failed (${code})` : 'the request failed');
+  return { cause, sentence };
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

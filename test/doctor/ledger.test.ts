@@ -1,0 +1,198 @@
+import {
+  chmodSync,
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { examineDisk } from '../../src/doctor/disk.ts';
+import { examineIntegrity, examineLedger } from '../../src/doctor/ledger.ts';
+import { glimpse } from '../../src/ledger/glimpse.ts';
+import { openLedger, rawConnection, trackRequests } from '../support/ledger-file.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const PAGE_BYTES = 4_096;
+
+function named(file: string, name: string) {
+  return examineLedger(file, file, glimpse(file, 0)).filter((finding) => finding.name === name);
+}
+
+async function integrity(file: string, full = false) {
+  const [finding] = await examineIntegrity(file, { full, signal: new AbortController().signal });
+  return finding;
+}
+
+function closedLedger(count = 10): string {
+  const ledger = openLedger();
+  ledger.track(trackRequests(count), 0);
+  ledger.close();
+  return ledger.file;
+}
+
+describe('the ledger', () => {
+  it('is fine beside its server, and is not touched', async () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(10), 0);
+    expect(examineLedger(ledger.file, ledger.file, glimpse(ledger.file, 0)).map(({ status }) => status)).toEqual([
+      'ok',
+      'ok',
+      'ok',
+    ]);
+    expect(await integrity(ledger.file)).toMatchObject({ status: 'ok', message: expect.stringContaining('--full') });
+    ledger.track(trackRequests(10, 'more'), 0);
+  });
+
+  it('that was closed is not changed by a byte', async () => {
+    const file = closedLedger();
+    const before = readFileSync(file);
+    expect(named(file, 'ledger')).toMatchObject([{ status: 'ok' }]);
+    expect(await integrity(file, true)).toMatchObject({ status: 'ok', message: 'sound, indexes too' });
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  it('that is not there yet is made by the first start, and by nobody else', () => {
+    const folder = tempFolder();
+    const file = join(folder, 'data', 'dawatch.db');
+    expect(named(file, 'ledger')).toMatchObject([
+      { status: 'ok', message: expect.stringMatching(/first start makes it/) },
+    ]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('of a newer dawatch or another program is nothing to restore a backup over, or to change the rights of', () => {
+    for (const pragma of ['user_version = 999', 'application_id = 7']) {
+      const file = closedLedger();
+      const db = rawConnection(file);
+      db.pragma(pragma);
+      db.close();
+      chmodSync(file, 0o644);
+      const findings = examineLedger(file, file, glimpse(file, 0));
+      expect(findings).toMatchObject([{ name: 'ledger', status: 'problem' }]);
+      expect(findings[0]?.action).not.toMatch(/restore|chmod/);
+    }
+  });
+
+  it('that can not be made, because a file is in its way', () => {
+    const file = join(tempFolder(), 'file');
+    writeFileSync(file, '');
+    expect(named(join(file, 'dawatch.db'), 'ledger')).toMatchObject([{ status: 'problem' }]);
+  });
+
+  it.each<[string, (db: Database.Database) => void, string, RegExp]>([
+    ['of a newer dawatch', (db) => db.pragma('user_version = 999'), 'problem', /newer dawatch/],
+    [
+      'that lacks a table',
+      (db) => db.exec('DROP TABLE alerts; DROP TABLE attempts; DROP TABLE deliveries'),
+      'problem',
+      /no such table/,
+    ],
+    ['of an older one', (db) => db.pragma('user_version = 1'), 'warning', /has schema 1, this dawatch has \d+/],
+  ])('%s', (_what, alter, status, message) => {
+    const file = closedLedger();
+    const db = rawConnection(file);
+    const version = () => db.pragma('user_version', { simple: true });
+    alter(db);
+    const before = version();
+    expect(named(file, 'ledger')).toMatchObject([
+      { status, message: expect.stringMatching(message), action: expect.stringMatching(/./) },
+    ]);
+    expect(version()).toBe(before);
+  });
+
+  it('that is empty, a database of others, or no database', () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    writeFileSync(file, '');
+    expect(named(file, 'ledger')).toMatchObject([{ status: 'ok', message: expect.stringMatching(/empty/) }]);
+    rawConnection(file).exec('CREATE TABLE theirs (a)');
+    expect(named(file, 'ledger')).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/another program/) },
+    ]);
+    const text = join(tempFolder(), 'dawatch.db');
+    writeFileSync(text, 'no database '.repeat(1_000));
+    expect(named(text, 'ledger')).toMatchObject([{ status: 'problem', message: expect.stringMatching(/damaged/) }]);
+  });
+
+  it('that others may read', () => {
+    const file = closedLedger();
+    chmodSync(file, 0o644);
+    expect(named(file, 'ledger.rights')).toMatchObject([{ status: 'warning', action: `chmod 600 ${file}` }]);
+  });
+
+  it('whose log has grown without end', () => {
+    const file = closedLedger();
+    writeFileSync(`${file}-wal`, '');
+    truncateSync(`${file}-wal`, 300 * 1024 * 1024);
+    expect(named(file, 'ledger.wal')).toMatchObject([{ status: 'warning', message: expect.stringMatching(/315 MB/) }]);
+  });
+});
+
+describe('integrity', () => {
+  it('of a page that was overwritten', async () => {
+    const file = closedLedger(2_000);
+    const descriptor = openSync(file, 'r+');
+    const offset = Math.floor(statSync(file).size / PAGE_BYTES / 2) * PAGE_BYTES;
+    writeSync(descriptor, Buffer.alloc(PAGE_BYTES, 0xa5), 0, PAGE_BYTES, offset);
+    closeSync(descriptor);
+    expect(await integrity(file)).toMatchObject({
+      status: 'problem',
+      message: expect.stringMatching(/is damaged/),
+      action: expect.stringMatching(/backup/),
+    });
+  });
+
+  it('of an index that has another row, which only --full sees', async () => {
+    const file = closedLedger();
+    const db = new Database(file);
+    db.unsafeMode();
+    db.pragma('writable_schema = ON');
+    db.exec('CREATE TABLE odd (a, b); INSERT INTO odd VALUES (1, 2); CREATE INDEX odd_a ON odd (a)');
+    db.exec("UPDATE sqlite_schema SET sql = 'CREATE INDEX odd_a ON odd (b)' WHERE name = 'odd_a'");
+    db.close();
+    expect(await integrity(file)).toMatchObject({ status: 'ok' });
+    expect(await integrity(file, true)).toMatchObject({ status: 'problem' });
+  });
+
+  it('of what is no file', async () => {
+    expect(await integrity(tempFolder())).toMatchObject({
+      status: 'problem',
+      message: expect.stringMatching(/can't be read/),
+    });
+  });
+
+  it('is given up with its signal', async () => {
+    const signal = AbortSignal.abort();
+    await expect(examineIntegrity(closedLedger(), { full: true, signal })).rejects.toThrow(/abort/);
+  });
+});
+
+describe('the disk', () => {
+  const of =
+    (freeBytes: number, type = 0xef53) =>
+    () => ({ bavail: freeBytes / 1_000, bsize: 1_000, type });
+
+  it.each([
+    [50e6, 'problem'],
+    [500e6, 'warning'],
+    [5e9, 'ok'],
+  ])('with %i bytes left: %s', (freeBytes, status) => {
+    const [space, ...more] = examineDisk(join(tempFolder(), 'not', 'there', 'dawatch.db'), of(freeBytes));
+    expect([space?.status, more]).toEqual([status, []]);
+  });
+
+  it('of this machine is looked at', () => {
+    expect(examineDisk(join(tempFolder(), 'dawatch.db'))[0]?.message).toMatch(/^\d+\.\d GB are free in /);
+  });
+
+  it.runIf(process.platform === 'linux')('that is a network file system', () => {
+    // As a signed number, too.
+    for (const type of [0x6969, 0xff534d42, 0xff534d42 | 0])
+      expect(examineDisk('/tmp/dawatch.db', of(5e9, type))[1]).toMatchObject({ status: 'warning' });
+  });
+});

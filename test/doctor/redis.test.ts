@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { examineRedis } from '../../src/doctor/redis.ts';
+import { lookInto } from '../support/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { deadAddress, serveRaw } from '../support/upstream-server.ts';
+
+const LIMIT_MS = 5_000;
+
+async function statuses(url: string) {
+  const findings = await examineRedis(url, LIMIT_MS);
+  for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
+  return Object.fromEntries(findings.map(({ name, status }) => [name, status]));
+}
+
+describe.skipIf(isRedisMissing())('a Redis', () => {
+  it('that keeps its data and drops nothing is well', async () => {
+    const { url } = await redisForTest({ keeps: true });
+    expect(await statuses(url)).toEqual({ redis: 'ok', 'redis.persistence': 'ok', 'redis.eviction': 'ok' });
+  });
+
+  it('that forgets, evicts and follows another', async () => {
+    const redis = await redisForTest({ settings: { 'maxmemory-policy': 'allkeys-lru' } });
+    await lookInto(redis).replicaof('127.0.0.1', new URL(await deadAddress()).port);
+    expect(await statuses(redis.url)).toEqual({
+      redis: 'ok',
+      'redis.role': 'problem',
+      'redis.persistence': 'warning',
+      'redis.eviction': 'warning',
+    });
+  });
+
+  it('that refuses the password, which is not shown', async () => {
+    const { url } = await redisForTest({ password: 'right-one' });
+    const findings = await examineRedis(url.replace('right-one', 'wrong-one'), LIMIT_MS);
+    expect(findings).toMatchObject([{ status: 'problem', message: expect.stringMatching(/refuses the credentials/) }]);
+    expect(JSON.stringify(findings)).not.toMatch(/wrong-one|right-one/);
+  });
+});
+
+describe('where a Redis should be', () => {
+  it('nobody listens', async () => {
+    const url = (await deadAddress()).replace('http:', 'redis:');
+    expect(await examineRedis(url, LIMIT_MS)).toMatchObject([
+      {
+        status: 'problem',
+        message: expect.stringMatching(/ECONNREFUSED/),
+        action: expect.stringMatching(/DAWATCH_REDIS_URL/),
+      },
+    ]);
+  });
+
+  it('somebody listens and says nothing', async () => {
+    const { url } = await serveRaw((socket) => socket.resume());
+    expect(await examineRedis(url.replace('http:', 'redis:'), 100)).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/no answer within 0.1 s/) },
+    ]);
+  });
+});

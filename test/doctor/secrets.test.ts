@@ -1,0 +1,12 @@
+import { expect, it } from 'vitest';
+import { warning } from '../../src/doctor/finding.ts';
+import { withoutSecrets } from '../../src/doctor/secrets.ts';
+
+it('masks of an address with a secret the whole, its password and its path, also where they are quoted alone', () => {
+  const value = 'https://user:pa%24sword@hooks.example/services/T0/key';
+  const settings = [{ path: 'channels.ops.url', value, source: 'environment' }];
+  const said = warning('channel.ops', 'pa$sword pa%24sword /services/T0/key of hooks.example', value);
+  expect(withoutSecrets([said], settings as never)).toEqual([
+    warning('channel.ops', '******** ******** ******** of hooks.example', '********'),
+  ]);
+});

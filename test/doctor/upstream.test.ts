@@ -1,0 +1,158 @@
+import type { RequestListener } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { examineUpstream } from '../../src/doctor/upstream.ts';
+import { upstreamOf } from '../support/doctor.ts';
+import { openReceiver, selfSigned } from '../support/receiver.ts';
+import { deadAddress, KEY, serve, serveRaw } from '../support/upstream-server.ts';
+
+async function examined(url: string, fields: { api_key?: string | undefined; limitMs?: number } = {}) {
+  const { limitMs = 5_000, ...upstream } = fields;
+  const findings = await examineUpstream({
+    name: 'default',
+    upstream: upstreamOf({ url, api_key: KEY, ...upstream }),
+    limitMs,
+    signal: new AbortController().signal,
+  });
+  expect(JSON.stringify(findings)).not.toContain(KEY);
+  for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
+  return findings;
+}
+
+const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
+const answering =
+  (status: number, body: string, headers: Record<string, string> = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(status, headers).end(body);
+const dated = (offMs: number) => ({ date: new Date(Date.now() + offMs).toUTCString() });
+
+describe('an upstream', () => {
+  it('that finds nothing under a random id is there, and took the key', async () => {
+    const { url, requests } = await serve(answering(500, NOT_FOUND));
+    const [upstream, clock] = await examined(url);
+    expect(upstream).toEqual({
+      name: 'upstream.default',
+      status: 'ok',
+      message: `${new URL(url).host} answers, and takes the key`,
+      action: null,
+    });
+    expect(clock).toMatchObject({ name: 'clock.default', status: 'ok' });
+    expect(requests).toHaveLength(1);
+    expect(requests[0]?.url).toMatch(/^\/v1\/get_submission_info\?submission_id=[0-9a-f-]{36}$/);
+    expect(requests[0]?.headers['x-api-key']).toBe(KEY);
+  });
+
+  it.each<[string, RequestListener, 'warning' | 'problem', RegExp, RegExp]>([
+    [
+      'that refuses the key',
+      answering(401, `{"error":"bad ${KEY}"}`),
+      'problem',
+      /refuses the key/,
+      /DAWATCH_UPSTREAM_API_KEY/,
+    ],
+    ['that wants fewer requests', answering(429, ''), 'warning', /fewer requests/, /budget/],
+    [
+      'that redirects',
+      answering(302, '', { location: '/login' }),
+      'problem',
+      /redirects \(HTTP 302\)/,
+      /to where it leads/,
+    ],
+    [
+      'behind a page of a proxy',
+      answering(200, ' <html>Sign in</html>'),
+      'problem',
+      /web page \(HTTP 200\)/,
+      /base address/,
+    ],
+    ['that answers otherwise', answering(200, '[]'), 'problem', /not answer as the upstream does/, /base address/],
+    ['at another path', answering(404, 'nothing here'), 'problem', /HTTP 404/, /base address/],
+    ['that is broken', answering(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /goes on by itself/],
+    [
+      'that refuses UUIDs',
+      answering(406, '{"error":"invalid submission id"}'),
+      'warning',
+      /invalid submission id/,
+      /UUIDs/,
+    ],
+    ['that hangs up', (request) => request.socket.destroy(), 'problem', /does not answer/, /leads to the upstream/],
+  ])('%s', async (_what, answer, status, message, action) => {
+    const [upstream] = await examined((await serve(answer)).url);
+    expect(upstream).toMatchObject({
+      status,
+      message: expect.stringMatching(message),
+      action: expect.stringMatching(action),
+    });
+  });
+
+  it('that never answers is given up', async () => {
+    const { url } = await serve(() => undefined);
+    const [upstream] = await examined(url, { limitMs: 100 });
+    expect(upstream).toMatchObject({
+      status: 'problem',
+      message: expect.stringMatching(/no whole answer within 100 ms/),
+    });
+  });
+
+  it('without a key that wants one, and one that does not', async () => {
+    const open = await serve(answering(500, NOT_FOUND));
+    const closed = await serve(answering(401, ''));
+    expect((await examined(open.url, { api_key: undefined }))[0]).toMatchObject({ status: 'warning' });
+    expect((await examined(closed.url, { api_key: undefined }))[0]).toMatchObject({
+      status: 'problem',
+      message: expect.stringMatching(/none is set/),
+    });
+  });
+
+  it('where nobody listens', async () => {
+    expect(await examined(await deadAddress())).toMatchObject([
+      {
+        status: 'problem',
+        message: expect.stringMatching(/the connection was refused/),
+        action: expect.stringMatching(/runs/),
+      },
+    ]);
+  });
+
+  it('whose name does not resolve', async () => {
+    expect(await examined('http://nowhere.invalid')).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/name/), action: expect.stringMatching(/name/) },
+    ]);
+  });
+
+  it.skipIf(!selfSigned())('whose certificate nobody trusts', async () => {
+    const tls = selfSigned();
+    const { url, requests } = await openReceiver({}, tls && { tls });
+    expect(await examined(url)).toMatchObject([
+      { message: expect.stringMatching(/TLS failed \(\w+\)/), action: expect.stringMatching(/NODE_EXTRA_CA_CERTS/) },
+    ]);
+    expect(requests).toEqual([]);
+  });
+
+  it('that takes a connection, but no TLS', async () => {
+    const { url } = await serveRaw((socket) => socket.pause());
+    expect(await examined(url.replace('http:', 'https:'), { limitMs: 100 })).toMatchObject([
+      { message: expect.stringMatching(/no connection in time/) },
+    ]);
+  });
+});
+
+describe('the clock', () => {
+  it.each<[string, number, string, RegExp]>([
+    ['a little behind', 3_000, 'ok', /within 5 s/],
+    ['behind', 20_000, 'warning', /this clock is \d\d s behind the clock of default/],
+    ['ahead', -20_000, 'warning', /this clock is \d\d s ahead of the clock of default/],
+    ['far behind', 3_600_000, 'problem', /3\d{3} s behind/],
+  ])('%s', async (_what, offMs, status, message) => {
+    const { url } = await serve((_request, response) => response.writeHead(500, dated(offMs)).end(NOT_FOUND));
+    const [, clock] = await examined(url);
+    expect(clock).toMatchObject({ status, message: expect.stringMatching(message) });
+  });
+
+  it('is not judged by an answer without a date', async () => {
+    const { url } = await serve((_request, response) => {
+      response.sendDate = false;
+      response.writeHead(500).end(NOT_FOUND);
+    });
+    expect(await examined(url)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,29 @@
+import { type LoadedConfig, loadConfig } from '../../src/config.ts';
+import type { UpstreamConfig } from '../../src/config-schema.ts';
+import { type Examination, examine } from '../../src/doctor/examine.ts';
+
+/** An upstream as the settings have it, with the defaults. */
+export function upstreamOf(fields: Partial<UpstreamConfig> & { url: string }): UpstreamConfig & { url: string } {
+  return { ...loadConfig({ env: {}, file: null }).config.upstreams.default, ...fields };
+}
+
+/** Settings by environment variables alone. */
+export function settingsOf(env: Record<string, string>): LoadedConfig {
+  return loadConfig({ env, file: null });
+}
+
+/** Every finding with these settings, by name. */
+export async function findingsOf(loaded: LoadedConfig, fields: Partial<Examination> = {}) {
+  const told: Record<'begun' | 'ended', string[]> = { begun: [], ended: [] };
+  const findings = await examine({
+    loaded,
+    env: {},
+    now: Date.now(),
+    full: false,
+    limitMs: 5_000,
+    onBegin: (names) => told.begun.push(...names),
+    onEnded: (name) => told.ended.push(name),
+    ...fields,
+  });
+  return { findings, named: (name: string) => findings.filter((finding) => finding.name === name), told };
+}
