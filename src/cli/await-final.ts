@@ -1,6 +1,7 @@
 import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/client.ts';
 import { printable } from '../monitor/printable.ts';
 import { isFinal, STATUSES, Status } from '../monitor/submission.ts';
+import { coloured } from './colour.ts';
 import { ExitCode } from './exit.ts';
 import { createProgress } from './progress.ts';
 
@@ -84,7 +85,7 @@ function describe(submission: Submission): string {
   const block = submission.data?.block_number;
   const where = typeof block === 'number' ? `  block ${block}` : '';
   const why = submission.status !== Status.finalized && submission.error ? `  ${printable(submission.error)}` : '';
-  return `${submission.status}  ${submission.submission_id}${where}  ${requests(submission.polls)}${why}`;
+  return `${coloured(submission.status)}  ${submission.submission_id}${where}  ${requests(submission.polls)}${why}`;
 }
 
 export function requests(count: number): string {

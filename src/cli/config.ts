@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { isSecret, loadConfig, type Setting } from '../config.ts';
-import { ENVIRONMENT } from '../config-schema.ts';
+import { isSecret, loadConfig, type Setting, variableOf } from '../config.ts';
 import { table } from './table.ts';
 
 export function addConfig(program: Command): void {
@@ -29,10 +28,6 @@ function toJson(row: Setting) {
     environment: variableOf(row.path),
     description: row.description,
   };
-}
-
-function variableOf(path: string): string | null {
-  return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
 }
 
 function toTable(rows: readonly Setting[]): string {

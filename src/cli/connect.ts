@@ -3,8 +3,10 @@ import { ApiError, DawatchClient } from '../client/client.ts';
 import { loadConfig } from '../config.ts';
 import type { Config } from '../config-schema.ts';
 import { CommandError, ExitCode } from './exit.ts';
+import { waitingFor } from './waiting.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
+const ADMIN_ADVICE = '`dawatch token create --role admin --name …` makes one';
 
 export type ConnectOptions = { server?: string };
 
@@ -29,7 +31,12 @@ export function withAdmin(command: Command): Command {
 }
 
 export function askAsAdmin<T>(options: ConnectOptions, ask: (client: DawatchClient) => Promise<T>): Promise<T> {
-  return askWithToken(options, [ADMIN_VARIABLE], ask);
+  return askWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, ask);
+}
+
+/** Where the server is that a command talks to. */
+export function serverAddress(options: ConnectOptions): string {
+  return addressOf(options, loadConfig({ env: process.env }).config);
 }
 
 export function connect(options: ConnectOptions): DawatchClient {
@@ -38,28 +45,31 @@ export function connect(options: ConnectOptions): DawatchClient {
   const apiKey = config.auth.api_key;
   if (apiKey === undefined)
     throw new CommandError(
-      'set DAWATCH_API_KEY to the service key that `dawatch serve` showed at its first start',
+      'set DAWATCH_API_KEY to the service key that `dawatch serve` showed at its first start, or make one: `dawatch token create --role service --name …`',
       ExitCode.usage,
     );
   return new DawatchClient({ url, apiKey });
 }
 
-/** Asks with the token in the first of these variables that is set. */
+/** Asks with the token in the first of these variables that is set. `advice`: where to get one. */
 export async function askWithToken<T>(
   options: ConnectOptions,
-  variables: readonly string[],
+  { variables, advice }: { variables: readonly string[]; advice: string },
   ask: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
   const { config } = loadConfig({ env: process.env });
   const url = addressOf(options, config);
   const variable = variables.find((name) => process.env[name]);
   const token = variable && process.env[variable];
-  if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token`, ExitCode.usage);
+  if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
-    return await ask(new DawatchClient({ url, token }));
+    return await waitingFor(url, ask(new DawatchClient({ url, token })));
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401)
-      throw new CommandError(`${error.message} (${variable} holds the token that was sent)`, ExitCode.server);
+    if (error instanceof ApiError && (error.status === 401 || error.status === 403))
+      throw new CommandError(
+        `${error.message} (${variable} holds the token that was sent; ${advice})`,
+        ExitCode.server,
+      );
     throw error;
   }
 }
@@ -70,6 +80,9 @@ function addressOf(options: ConnectOptions, config: Config): string {
   const url = options.server ?? process.env.DAWATCH_URL ?? listening;
   // "localhost:8080" parses as well, with localhost as the scheme.
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
-    throw new CommandError(`${JSON.stringify(url)} is no http:// or https:// address`, ExitCode.usage);
+    throw new CommandError(
+      `${JSON.stringify(url)} is no http:// or https:// address: http://127.0.0.1:8080 is one`,
+      ExitCode.usage,
+    );
   return url;
 }

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Delivery, DeliveryQuery } from '../client/index.ts';
 import { DELIVERY_STATES } from '../monitor/delivery.ts';
 import { printable } from '../monitor/printable.ts';
+import { coloured } from './colour.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from './connect.ts';
 import { parseCount } from './count.ts';
 import { deliveryText, stateOf } from './delivery-text.ts';
@@ -79,22 +80,21 @@ function addReplay(deliveries: Command): void {
       const { destination, since } = options;
       if (ids.length > 0 === (destination !== undefined) || (destination === undefined) !== (since === undefined))
         throw new CommandError('give either numbers, or --destination and --since', ExitCode.usage);
-      await askAsAdmin(options, async (client) => {
-        for (const id of ids) {
-          const delivery = await client.deliveries.replay(id);
-          process.stdout.write(`replayed ${delivery.id}  ${printable(delivery.destination)}\n`);
-        }
-        if (destination === undefined || since === undefined) return;
-        const { replayed } = await client.deliveries.replayDead({ destination, since });
-        process.stdout.write(`replayed ${replayed}\n`);
-      });
+      for (const id of ids) {
+        const delivery = await askAsAdmin(options, (client) => client.deliveries.replay(id));
+        process.stdout.write(`replayed ${delivery.id}  ${printable(delivery.destination)}\n`);
+      }
+      if (destination === undefined || since === undefined) return;
+      const dead = { destination, since };
+      const { replayed } = await askAsAdmin(options, (client) => client.deliveries.replayDead(dead));
+      process.stdout.write(`replayed ${replayed}\n`);
     });
 }
 
 function cells(delivery: Delivery): string[] {
   const { id, created_at, event_type, submission_id, destination, attempts_made } = delivery;
-  const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made, stateOf(delivery)];
-  return shown.map((value) => printable(String(value)));
+  const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made];
+  return [...shown.map((value) => printable(String(value))), coloured(printable(stateOf(delivery)))];
 }
 
 function collectNumbers(text: string, before: number[]): number[] {

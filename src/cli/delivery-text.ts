@@ -1,5 +1,6 @@
 import type { Delivery, DeliveryDetails } from '../client/index.ts';
 import { printable } from '../monitor/printable.ts';
+import { coloured } from './colour.ts';
 import { table } from './table.ts';
 
 /** How far an answer of a receiver is shown: all that is kept. */
@@ -16,7 +17,11 @@ export function deliveryText(delivery: DeliveryDetails): string {
     ['created', delivery.created_at],
     ['ended', delivery.ended_at],
   ];
-  const head = table(facts.flatMap(([name, value]) => (value === null ? [] : [[name, printable(value)]])));
+  const head = table(
+    facts.flatMap(([name, value]) =>
+      value === null ? [] : [[name, name === 'state' ? coloured(printable(value)) : printable(value)]],
+    ),
+  );
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
     const status = http_status === null ? 'no answer' : `HTTP ${http_status}`;
     const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [printable(error)])];

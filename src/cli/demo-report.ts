@@ -1,13 +1,13 @@
-import { styleText } from 'node:util';
 import { dataOf } from '../monitor/envelope.ts';
 import type { Recorded } from '../monitor/ports.ts';
 import { Status } from '../monitor/submission.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { requests } from './await-final.ts';
+import { paintFor } from './colour.ts';
 import { createProgress } from './progress.ts';
 
 export type DemoReport = {
-  started(url: string): void;
+  started(url: string, apiKey: string): void;
   recorded(entry: Recorded): void;
   stopped(): void;
   summary(): void;
@@ -16,7 +16,7 @@ export type DemoReport = {
 /** What the demo shows. The lag is known exactly here: the sandbox tells when it first could have answered Finalized. */
 export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream: NodeJS.WriteStream }): DemoReport {
   const { total, sandbox, stream } = demo;
-  const paint = (style: Parameters<typeof styleText>[0], text: string) => styleText(style, text, { stream });
+  const paint = paintFor(stream);
   const print = (text: string) => stream.write(`${text}\n`);
   const progress = createProgress(total, 'finalized', stream);
   const lagsMs: number[] = [];
@@ -24,12 +24,13 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
   const finalityMs: number[] = [];
 
   return {
-    started(url) {
+    started(url, apiKey) {
       print(paint('bold', `dawatch watches ${total} submissions made over 45 s`));
       print(
         `upstream: a sandbox at ${sandbox.url}, its clock 10 times faster than life (a block every 2 s, final 4 s later),`,
       );
-      print(`          5 % of its sending attempts fail at first. dawatch itself: ${url}\n`);
+      print(`          5 % of its sending attempts fail at first`);
+      print(`dawatch:  ${url}, where its dashboard is; the key to sign in with: ${apiKey}\n`);
     },
     recorded({ outcome, submission, observation }) {
       const { change } = outcome;

@@ -3,14 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
-import { startApp } from '../app.ts';
 import { DawatchClient } from '../client/client.ts';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config.ts';
-import { createLog } from '../log.ts';
 import type { Recorded } from '../monitor/ports.ts';
 import { Status } from '../monitor/submission.ts';
-import { type Sandbox, startSandbox } from '../sandbox/server.ts';
+import type { Sandbox } from '../sandbox/server.ts';
 import { createDemoReport } from './demo-report.ts';
 import { CommandError } from './exit.ts';
 
@@ -39,6 +37,7 @@ async function runDemo(total: number, seed: number): Promise<boolean> {
   const interrupt = () => interrupted.abort();
   process.once('SIGINT', interrupt);
   process.once('SIGTERM', interrupt);
+  const { startSandbox } = await import('../sandbox/server.ts');
   const sandbox = await startSandbox({
     options: { seed, speed: SPEED, errorRate: 0.05, latencyMs: 200, latencyJitterMs: 300 },
   });
@@ -82,7 +81,8 @@ async function watchStream(demo: {
   });
   // The demo's upstream is faster than life, and so is the asking.
   const pacing = { min_interval_s: 1 / SPEED, max_interval_s: 60 / SPEED };
-  const log = createLog({ level: 'silent', format: 'json' }, process.stderr);
+  const [{ startApp }, { createLog }] = await Promise.all([import('../app.ts'), import('../log.ts')]);
+  const log = createLog({ ...config.log, level: 'silent' }, process.stderr);
   const app = await startApp({
     config: { ...config, pacing },
     log,
@@ -93,7 +93,7 @@ async function watchStream(demo: {
   });
   const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
   try {
-    report.started(app.url);
+    report.started(app.url, apiKey);
     const client = new DawatchClient({ url: app.url, apiKey });
     const submitting = submitStream(sandbox.url, client, total, stop);
     await Promise.race([Promise.all([submitting, allFinal.promise]), stopped]);

@@ -13,3 +13,13 @@ export function parseDuration(text: string): number {
   if (ms > MAX_MS) throw new InvalidArgumentError('Expected at most 366d.');
   return ms;
 }
+
+/** The same between two others, which are written as they are given. */
+export function durationWithin(least: string, most: string): (text: string) => number {
+  const [leastMs, mostMs] = [parseDuration(least), parseDuration(most)];
+  return (text) => {
+    const ms = parseDuration(text);
+    if (ms < leastMs || ms > mostMs) throw new InvalidArgumentError(`Expected ${least} to ${most}.`);
+    return ms;
+  };
+}

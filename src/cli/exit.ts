@@ -33,16 +33,17 @@ export class CommandError extends Error {
   }
 }
 
-/** What to print and how to exit for whatever a command threw. */
-export function explain(error: unknown): { message: string; exitCode: number } {
+/** What to print and how to exit for whatever a command threw; `command`: the first word of its name. */
+export function explain(error: unknown, command: string): { message: string; exitCode: number } {
   if (error instanceof CommandError) return { message: error.message, exitCode: error.exitCode };
-  if (error instanceof ConfigError) return { message: error.message, exitCode: ExitCode.usage };
+  if (error instanceof ConfigError)
+    return { message: `${error.message}\n(${CONFIG_ADVICE})`, exitCode: ExitCode.usage };
   if (error instanceof ConnectionError)
     return {
-      message: `${error.message}: is \`dawatch serve\` running there? (set --url or DAWATCH_URL)`,
+      message: `${error.message}: is \`dawatch serve\` running there? (another address: --server or DAWATCH_URL)`,
       exitCode: ExitCode.server,
     };
-  if (error instanceof ApiError) return { message: explainApi(error), exitCode: apiExitCode(error.status) };
+  if (error instanceof ApiError) return { message: explainApi(error, command), exitCode: apiExitCode(error.status) };
   if (error instanceof StartError) return { message: error.message, exitCode: ExitCode.usage };
   if (!(error instanceof Error)) return { message: String(error), exitCode: ExitCode.unexpected };
   // A path that was given can't be used, or the disk can't: the first is for whoever gave it to mend.
@@ -52,14 +53,40 @@ export function explain(error: unknown): { message: string; exitCode: number } {
   }
   // Those of the system say what is wrong (a port in use); anything else is a fault of ours and shows where.
   return 'code' in error
-    ? { message: error.message, exitCode: ExitCode.usage }
+    ? { message: advised(error.message, SYSTEM_ADVICE[String(error.code)]), exitCode: ExitCode.usage }
     : { message: error.stack ?? error.message, exitCode: ExitCode.unexpected };
 }
 
-function explainApi(error: ApiError): string {
-  if (error.status === 401) return `${error.message} (DAWATCH_API_KEY holds the key that \`dawatch serve\` showed)`;
-  return error.message;
+function explainApi(error: ApiError, command: string): string {
+  if (error.status === 401 || error.status === 403) return advised(error.message, KEY_ADVICE);
+  if (error.status === 429)
+    return advised(error.message, 'try again in a minute; limits.… of the server sets how many');
+  return advised(error.message, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
 }
+
+function advised(message: string, advice: string | undefined): string {
+  return advice === undefined ? message : `${message} (${advice})`;
+}
+
+const KEY_ADVICE =
+  'DAWATCH_API_KEY holds the key that was sent: `dawatch serve` showed one at its first start, `dawatch token create --role service` makes one';
+
+const CONFIG_ADVICE = 'config/dawatch.yaml explains every setting; DAWATCH_CONFIG names another file';
+
+const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
+  status: '`dawatch status` lists the newest; `dawatch track` hands one over',
+  wait: '`dawatch track` hands it over; with --wait it waits too',
+  cancel: '`dawatch status` lists the newest',
+  webhooks: '`dawatch webhooks list` shows them',
+  deliveries: '`dawatch deliveries list` shows them',
+};
+
+/** By the code of the system. */
+const SYSTEM_ADVICE: Record<string, string | undefined> = {
+  EADDRINUSE: 'something listens there already: end it, or take another port with --port or DAWATCH_PORT',
+  EACCES: 'this user may not: take a port from 1024 up, or see to the rights',
+  EADDRNOTAVAIL: 'this machine has no such address: see DAWATCH_HOST',
+};
 
 function apiExitCode(status: number): number {
   return status === 401 || status === 403 || status >= 500 ? ExitCode.server : ExitCode.usage;

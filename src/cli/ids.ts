@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
-import { SUBMISSION_ID_PATTERN } from '../monitor/submission.ts';
+import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN, UNREACHABLE_ID_REASON } from '../monitor/submission.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
 /** Ids as arguments, or one per line of a file, or of stdin; each once. Refuses all of them if one can't be an id. */
@@ -12,7 +12,9 @@ export async function readIds(args: readonly string[], file: string | undefined)
       `id ${bad + 1}, ${JSON.stringify((ids[bad] ?? '').slice(0, 150))}, can't be a submission id: 1 to 128 printable ASCII characters without spaces`,
       ExitCode.usage,
     );
-  if (ids.length === 0) throw new CommandError('no ids were given', ExitCode.usage);
+  const unreachable = ids.findIndex((id) => !REACHABLE_ID_PATTERN.test(id));
+  if (unreachable >= 0) throw new CommandError(`id ${unreachable + 1}: ${UNREACHABLE_ID_REASON}`, ExitCode.usage);
+  if (ids.length === 0) throw new CommandError('no ids were given: the file, or stdin, has none', ExitCode.usage);
   return [...new Set(ids)];
 }
 

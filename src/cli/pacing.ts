@@ -12,6 +12,7 @@ const REASONS: Record<string, string> = {
   scout: 'among the first in line, asked at the next block',
   sweep: 'its neighbour was found final',
   alone: 'the order tells nothing about it, so it is asked by itself, at blocks',
+  doubt: 'asked between two blocks, to see whether it is they that make final',
   net: 'left alone for the longest time allowed',
   age: 'by its age, because the clock is not known',
   recheck: 'it is final, and looked at once more',

@@ -1,35 +1,32 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import pkg from '../../package.json' with { type: 'json' };
 import { addAudit } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addCancel } from './cancel.ts';
+import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import { addDeliveries } from './deliveries.ts';
 import { addDemo } from './demo.ts';
+import { addDoctor } from './doctor.ts';
 import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
+import { addExport } from './export.ts';
 import { addPacing } from './pacing.ts';
+import { addRestore } from './restore.ts';
 import { addSandbox } from './sandbox.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
 import { addTail } from './tail.ts';
 import { addToken } from './token.ts';
+import { addTop } from './top.ts';
 import { addTrack } from './track.ts';
 import { addUsers } from './users.ts';
+import { addVacuum } from './vacuum.ts';
 import { addWait } from './wait.ts';
 import { addWebhooks } from './webhooks.ts';
 import { addWorker } from './worker.ts';
 
-const program = new Command('dawatch')
-  .description('Watches data-availability submissions until they are final, keeps their history, and tells you.')
-  .version(pkg.version)
-  .showHelpAfterError('(--help shows how)')
-  .addHelpText(
-    'after',
-    `\nStart with \`dawatch demo\`: it shows everything on this machine in about a minute.\n${EXIT_CODE_HELP}`,
-  )
-  .exitOverride((error) => process.exit(error.exitCode === 0 ? ExitCode.ok : ExitCode.usage));
-
-for (const add of [
+/** Each loads what only it needs when it runs: `dawatch status` waits for no server to be read. */
+const COMMANDS = [
   addDemo,
   addServe,
   addWorker,
@@ -40,6 +37,7 @@ for (const add of [
   addCancel,
   addPacing,
   addTail,
+  addTop,
   addWebhooks,
   addDeliveries,
   addUsers,
@@ -47,16 +45,44 @@ for (const add of [
   addToken,
   addConfig,
   addBackup,
-])
-  add(program);
+  addDoctor,
+  addCompletion,
+  addRestore,
+  addVacuum,
+  addExport,
+];
 
-// Whoever reads may go first, as `head` does; this is how a shell shows an end by SIGPIPE.
-process.stdout.on('error', () => process.exit(141));
+/**
+ * Runs one command. What it says goes to stdout and stderr. Gives back the code to exit with at once; undefined: it came
+ * to its end, and process.exitCode says how.
+ */
+export async function run(args: readonly string[]): Promise<number | undefined> {
+  const program = createProgram();
+  let command = '';
+  program.hook('preSubcommand', (_program, subcommand) => {
+    command = subcommand.name();
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return undefined;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+    const { message, exitCode } = explain(error, command);
+    process.stderr.write(`dawatch: ${message}\n`);
+    return exitCode;
+  }
+}
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  const { message, exitCode } = explain(error);
-  process.stderr.write(`dawatch: ${message}\n`);
-  process.exit(exitCode);
+function createProgram(): Command {
+  const program = new Command('dawatch')
+    .description('Watches data-availability submissions until they are final, keeps their history, and tells you.')
+    .version(pkg.version)
+    .showHelpAfterError('(--help shows how)')
+    .addHelpText(
+      'after',
+      `\nStart with \`dawatch demo\`: it shows everything on this machine in about a minute.\n${EXIT_CODE_HELP}`,
+    )
+    .exitOverride();
+  for (const add of COMMANDS) add(program);
+  return program;
 }

@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { sandboxOptionsSchema } from '../sandbox/options.ts';
-import { startSandbox } from '../sandbox/server.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { untilStopped } from './signals.ts';
 
@@ -23,6 +22,7 @@ Submit data and look at it:
     const { host, port, ...given } = flags;
     const options = sandboxOptionsSchema.safeParse(given);
     if (!options.success) throw new CommandError(explain(options.error), ExitCode.usage);
+    const { startSandbox } = await import('../sandbox/server.ts');
     const sandbox = await startSandbox({ options: options.data, host, port });
     process.stdout.write(`sandbox upstream listens on ${sandbox.url}, its key is ${options.data.apiKey}\n`);
     await untilStopped();

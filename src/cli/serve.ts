@@ -1,8 +1,6 @@
 import type { Command } from 'commander';
-import { startApp } from '../app.ts';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config.ts';
-import { createLog } from '../log.ts';
 import { keepMemorySmall } from '../memory.ts';
 import { untilStopped } from './signals.ts';
 
@@ -22,17 +20,19 @@ SIGTERM or SIGINT stops it gracefully; killing it at any moment loses nothing.`,
     )
     .action(async (options: { config?: string }) => {
       keepMemorySmall();
+      const [{ startApp }, { createLog }] = await Promise.all([import('../app.ts'), import('../log.ts')]);
       const { config } = loadConfig({ env: process.env, file: options.config });
       const log = createLog(config.log, process.stdout);
       const app = await startApp({ config, log, clock: systemClock, random: Math.random, onNewKey: showKey });
       await untilStopped();
       await app.close();
+      log.end();
     });
 }
 
 /** Straight to the terminal, not through the log: logs are kept and sent around. */
 function showKey(key: string): void {
   process.stderr.write(
-    `\nNo credential was configured, so a service key was made. It is shown this once:\n\n  export DAWATCH_API_KEY=${key}\n\n`,
+    `\nNo credential was configured, so a service key was made. It is shown this once:\n\n  export DAWATCH_API_KEY=${key}\n\nThe dashboard, at /, is signed in to with it as well.\n\n`,
   );
 }

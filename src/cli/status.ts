@@ -3,7 +3,11 @@ import type { Submission, SubmissionWithHistory } from '../client/client.ts';
 import { printable } from '../monitor/printable.ts';
 import { STATUSES } from '../monitor/submission.ts';
 import { requests } from './await-final.ts';
+import { coloured } from './colour.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
+import { table } from './table.ts';
+
+const MAX_CHARS = 6_000;
 
 type Options = ConnectOptions & { status?: string; limit: string; json?: boolean };
 
@@ -23,7 +27,7 @@ export function addStatus(program: Command): void {
       if (ids.length === 0) {
         const page = await client.list({ status: options.status, limit: Number(options.limit) });
         if (options.json) process.stdout.write(`${JSON.stringify(page)}\n`);
-        else for (const submission of page.submissions) process.stdout.write(`${line(submission)}\n`);
+        else process.stdout.write(table(page.submissions.map(cells)));
         return;
       }
       for (const id of ids) {
@@ -33,8 +37,8 @@ export function addStatus(program: Command): void {
     });
 }
 
-function line(submission: Submission): string {
-  return `${submission.status.padEnd(9)}  ${submission.submission_id}  tracked ${submission.tracked_at}  ${requests(submission.polls)}`;
+function cells({ status, submission_id, tracked_at, polls }: Submission): string[] {
+  return [coloured(status), submission_id, `tracked ${tracked_at}`, requests(polls)];
 }
 
 function paragraph(submission: SubmissionWithHistory): string {
@@ -54,10 +58,12 @@ function paragraph(submission: SubmissionWithHistory): string {
   const shown = facts.filter(([, value]) => value !== null && value !== undefined);
   const history = submission.history.map((entry) => {
     const state = entry.upstream_state === null ? '' : `  (upstream: ${entry.upstream_state})`;
-    return `  ${entry.at}  ${entry.status}${state}${entry.error === null ? '' : `  ${entry.error}`}`;
+    const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}`;
+    return `    ${entry.at}  ${coloured(entry.status)}${printable(why, MAX_CHARS)}`;
   });
-  const head = shown.map(([name, value]) => `  ${name.padEnd(15)} ${value}`);
-  return [submission.submission_id, ...head, '  history', ...history.map((row) => `  ${row}`)]
-    .map((row) => printable(row, 6_000))
-    .join('\n');
+  const head = shown.map(([name, value]) => {
+    const text = printable(String(value), MAX_CHARS);
+    return `  ${name.padEnd(15)} ${name === 'status' ? coloured(text) : text}`;
+  });
+  return [submission.submission_id, ...head, '  history', ...history].join('\n');
 }

@@ -31,7 +31,7 @@ export function addTail(program: Command): void {
       void untilStopped().then(() => stopped.abort());
       // Whether the server is there at all, and takes the key, should be told at once.
       await client.list({ limit: 1 });
-      for await (const event of client.events({ ...toEventOptions(options), signal: stopped.signal, onRetry }))
+      for await (const event of client.events({ ...toEventOptions(options), signal: stopped.signal, onRetry, onGap }))
         process.stdout.write(`${options.json ? toJson(event) : toLine(event)}\n`);
     });
 }
@@ -47,6 +47,10 @@ function toEventOptions({ type, id, metadata, after }: Options): EventOptions {
 
 const onRetry: NonNullable<EventOptions['onRetry']> = ({ error, delayMs }) => {
   process.stderr.write(`dawatch: ${printable(error.message)}; again in ${(delayMs / 1_000).toFixed(1)} s\n`);
+};
+
+const onGap: NonNullable<EventOptions['onGap']> = ({ after, through }) => {
+  process.stderr.write(`dawatch: events between ${after + 1} and ${through} may be missing: they are kept no longer\n`);
 };
 
 function toJson({ seq: _, ...event }: FeedEvent): string {

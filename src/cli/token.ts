@@ -7,9 +7,8 @@ import { type CredentialRecord, CredentialStore } from '../ledger/credentials.ts
 import { openBeside } from '../ledger/open.ts';
 import { printable } from '../monitor/printable.ts';
 import { CommandError, ExitCode } from './exit.ts';
+import { type SettingsOptions, withSettings } from './settings-file.ts';
 import { table } from './table.ts';
-
-type Options = { config?: string };
 
 /** 1 to 64 characters that can be seen; spaces only between them. */
 const NAME_PATTERN = /^(?! )[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<! )$/u;
@@ -38,7 +37,7 @@ function addCreate(token: Command): void {
     )
     .requiredOption('--name <name>', 'whose it is, 1 to 64 characters; the audit trail shows it')
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)')
-    .action((options: Options & { role: Role; name: string }) => {
+    .action((options: SettingsOptions & { role: Role; name: string }) => {
       const { role, name } = options;
       if (!NAME_PATTERN.test(name))
         throw new CommandError('--name takes 1 to 64 printable characters, spaces only between them', ExitCode.usage);
@@ -56,7 +55,7 @@ function addList(token: Command): void {
     .description('Show every token with its role, name and last use; never the token itself.')
     .option('--json', 'print a JSON array')
     .addHelpText('after', '\nKeys that the settings give (DAWATCH_API_KEY, DAWATCH_ADMIN_TOKEN) are not in the ledger.')
-    .action((options: Options & { json?: boolean }) => {
+    .action((options: SettingsOptions & { json?: boolean }) => {
       const rows = withStore(options, false, (store) => store.list()).map(toJson);
       process.stdout.write(options.json ? `${JSON.stringify(rows, null, 2)}\n` : toTable(rows));
     });
@@ -67,7 +66,7 @@ function addRevoke(token: Command): void {
     .description('End a token: the next request that shows it is refused, on a running server too.')
     .argument('<id>', 'its number, as `dawatch token list` shows it', parseId)
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
-    .action((id: number, options: Options) => {
+    .action((id: number, options: SettingsOptions) => {
       withStore(options, false, (store) => {
         const isRevoked = store.revoke(id, Date.now());
         const known = store.list().find((record) => record.id === id);
@@ -78,14 +77,7 @@ function addRevoke(token: Command): void {
     });
 }
 
-function withSettings(command: Command): Command {
-  return command.option(
-    '--config <file>',
-    'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)',
-  );
-}
-
-function withStore<T>(options: Options, create: boolean, work: (store: CredentialStore) => T): T {
+function withStore<T>(options: SettingsOptions, create: boolean, work: (store: CredentialStore) => T): T {
   const { config } = loadConfig({ env: process.env, file: options.config });
   const { db, close } = openBeside({ file: config.database, now: Date.now(), create });
   try {

@@ -1,11 +1,19 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { TrackOptions } from '../client/client.ts';
+import { pause } from '../client/backoff.ts';
+import type { DawatchClient, TrackOptions } from '../client/client.ts';
+import { ApiError } from '../client/errors.ts';
+import type { Tracked } from '../client/shapes.ts';
 import { MAX_IDS_PER_REQUEST } from '../monitor/track-request.ts';
 import { awaitFinal } from './await-final.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
 import { parseDuration } from './duration.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { readIds } from './ids.ts';
+import { waitingFor } from './waiting.ts';
+
+/** Too many requests, too much at once. */
+const BUSY: readonly number[] = [429, 503];
+const PATIENCE_MS = 120_000;
 
 type Options = ConnectOptions & {
   file?: string;
@@ -43,7 +51,9 @@ Examples:
       const client = connect(options);
       const total = { accepted: 0, already_tracked: 0 };
       for (let start = 0; start < ids.length; start += MAX_IDS_PER_REQUEST) {
-        const tracked = await client.track(ids.slice(start, start + MAX_IDS_PER_REQUEST), toTrackOptions(options));
+        const batch = ids.slice(start, start + MAX_IDS_PER_REQUEST);
+        const name = `ids ${start + 1} to ${start + batch.length} of ${ids.length}`;
+        const tracked = await waitingFor(name, track(client, batch, toTrackOptions(options)));
         total.accepted += tracked.accepted;
         total.already_tracked += tracked.already_tracked;
       }
@@ -52,6 +62,19 @@ Examples:
       if (!options.wait) return;
       process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
     });
+}
+
+/** A server that is busy says when to come back, and has taken nothing of the batch. */
+async function track(client: DawatchClient, batch: readonly string[], options: TrackOptions): Promise<Tracked> {
+  for (const startedAt = performance.now(); ; ) {
+    try {
+      return await client.track(batch, options);
+    } catch (error) {
+      const waitMs = error instanceof ApiError && BUSY.includes(error.status) ? 1_000 * (error.retryAfterS ?? 0) : 0;
+      if (waitMs === 0 || performance.now() + waitMs - startedAt > PATIENCE_MS) throw error;
+      await pause(waitMs);
+    }
+  }
 }
 
 function toTrackOptions({ upstream, deadline, metadata }: Options): TrackOptions {

@@ -7,7 +7,10 @@ import { table } from './table.ts';
 
 type Options = ConnectOptions & { json?: boolean };
 
-const VARIABLES = ['DAWATCH_TOKEN', 'DAWATCH_ADMIN_TOKEN'] as const;
+const TOKEN = {
+  variables: ['DAWATCH_TOKEN', 'DAWATCH_ADMIN_TOKEN'],
+  advice: '`dawatch token create --role user --name …` makes one; a server that forwards wants one of the upstream',
+};
 const HELP = `
 The token is taken from DAWATCH_TOKEN, or else DAWATCH_ADMIN_TOKEN. It is one of dawatch (\`dawatch token create\`), or the
 upstream's own where the server has none and forwards it.`;
@@ -27,7 +30,7 @@ function addGet(users: Command): void {
     .option('--json', 'print JSON, as the upstream has it')
     .addHelpText('after', `\nExample:\n  dawatch users get --name "Ada Example" --email ada@example.com\n${HELP}`)
     .action(async ({ name, email, ...options }: Options & { name: string; email: string }) => {
-      const user = await askWithToken(options, VARIABLES, (client) => client.getUser({ name, email }));
+      const user = await askWithToken(options, TOKEN, (client) => client.getUser({ name, email }));
       print(options, user, () => table(Object.entries(user).map(([field, value]) => [printable(field), cell(value)])));
     });
 }
@@ -43,7 +46,7 @@ function addList(users: Command): void {
     .option('--json', 'print a JSON array, as the upstream has it')
     .addHelpText('after', `\nExample:\n  dawatch users list --limit 100 --json | jq '.[].email'\n${HELP}`)
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
-      const list = await askWithToken(options, VARIABLES, (client) => client.listUsers(limit));
+      const list = await askWithToken(options, TOKEN, (client) => client.listUsers(limit));
       print(options, list, () => table([COLUMNS, ...list.map((user) => COLUMNS.map((name) => cell(user[name])))]));
     });
 }

@@ -1,5 +1,6 @@
 import type { Webhook } from '../client/index.ts';
 import { printable } from '../monitor/printable.ts';
+import { coloured } from './colour.ts';
 import { table } from './table.ts';
 
 /** A fact per line. */
@@ -16,7 +17,11 @@ export function webhookText(webhook: Webhook): string {
     ['created', webhook.created_at],
     ['updated', webhook.updated_at],
   ];
-  return table(facts.flatMap(([name, value]) => (value === null ? [] : [[name, printable(value, 4_000)]])));
+  return table(
+    facts.flatMap(([name, value]) =>
+      value === null ? [] : [[name, name === 'state' ? coloured(printable(value)) : printable(value, 4_000)]],
+    ),
+  );
 }
 
 export function stateOf({ enabled, disabled_reason, failing_since }: Webhook): string {

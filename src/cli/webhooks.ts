@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { printable } from '../monitor/printable.ts';
+import { coloured } from './colour.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from './connect.ts';
 import { parseCount } from './count.ts';
 import { deliveryText } from './delivery-text.ts';
@@ -39,8 +40,9 @@ function addList(webhooks: Command): void {
       const page = await askAsAdmin(options, (client) => client.webhooks.list({ limit }));
       const rows = page.webhooks.map((webhook) => {
         const { id, url, types, metadata, description } = webhook;
-        const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-', stateOf(webhook)];
-        return [...cells, description].map((text) => printable(text, 2_100));
+        const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
+        const shown = cells.map((text) => printable(text, 2_100));
+        return [...shown, coloured(printable(stateOf(webhook))), printable(description, 2_100)];
       });
       const head = ['id', 'url', 'types', 'metadata', 'state', 'description'];
       process.stdout.write(options.json ? `${JSON.stringify(page)}\n` : table([head, ...rows]));

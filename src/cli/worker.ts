@@ -4,9 +4,6 @@ import pkg from '../../package.json' with { type: 'json' };
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config.ts';
 import type { Config } from '../config-schema.ts';
-import { workersSeen } from '../engines/worker-register.ts';
-import { createLog } from '../log.ts';
-import { startWorker } from '../worker.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { untilStopped } from './signals.ts';
 
@@ -30,17 +27,20 @@ a repeat of what it was asking. While Redis is away it waits for it, however lon
     .action(async (options: { config?: string; check?: boolean }) => {
       const { config } = loadConfig({ env: process.env, file: options.config });
       if (options.check) return check(config);
+      const [{ startWorker }, { createLog }] = await Promise.all([import('../worker.ts'), import('../log.ts')]);
       const log = createLog(config.log, process.stdout);
       const name = `${HOST}-${process.pid}`;
       const worker = startWorker({ config, log, clock: systemClock, version: pkg.version, name });
       await untilStopped();
       await worker.close();
+      log.end();
     });
 }
 
 /** A worker has no port: it is alive while it announces itself. */
 async function check({ redis, worker }: Config): Promise<void> {
   if (redis.url === undefined) throw new CommandError('no Redis is set: DAWATCH_REDIS_URL', ExitCode.usage);
+  const { workersSeen } = await import('../engines/worker-register.ts');
   const seen = await workersSeen({ url: redis.url, prefix: redis.prefix });
   const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
   if (!seen?.some(({ name }) => isOurs(name)))

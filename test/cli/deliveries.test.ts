@@ -1,13 +1,13 @@
 import { describe, expect, it, vi } from 'vitest';
-import { cli } from '../support/cli.ts';
+import { cli, cliProcess } from '../support/cli.ts';
 import { ADMIN_TOKEN } from '../support/lookups.ts';
 import { useNotifyingApp } from '../support/notifying-app.ts';
 import { openReceiver } from '../support/receiver.ts';
 import { serve } from '../support/upstream-server.ts';
 
 const app = useNotifyingApp();
-const run = (args: string[], url = app.url) =>
-  cli(['deliveries', ...args], {
+const run = (args: string[], url = app.url, runs = cli) =>
+  runs(['deliveries', ...args], {
     env: { DAWATCH_URL: url, DAWATCH_API_KEY: null, DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN },
   });
 
@@ -24,7 +24,7 @@ async function failed(ids: string[]) {
 describe('list', () => {
   it('shows what was sent where, newest first', async () => {
     const { webhook, deliveries } = await failed(['list-1', 'list-2']);
-    const { code, stdout } = await run(['list', '--webhook', webhook]);
+    const { code, stdout } = await run(['list', '--webhook', webhook], app.url, cliProcess);
     expect(code).toBe(0);
     const [head, first, second] = stdout.split('\n');
     expect(head).toMatch(/^id +created +event +submission +destination +attempts +state$/);

@@ -1,11 +1,11 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { cli } from '../support/cli.ts';
+import { cliProcess } from '../support/cli.ts';
 import { call } from '../support/http-calls.ts';
 import { ledgerThatLearned } from '../support/learned.ts';
 import { openApp } from '../support/running-app.ts';
 import { serve } from '../support/upstream-server.ts';
 
-const run = (url: string, ...args: string[]) => cli(['pacing', ...args], { env: { DAWATCH_URL: url } });
+const run = (url: string, ...args: string[]) => cliProcess(['pacing', ...args], { env: { DAWATCH_URL: url } });
 
 async function open(): Promise<string> {
   const app = await openApp({ database: ledgerThatLearned() });

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { cli, startCli } from '../support/cli.ts';
+import { cliProcess, startCli } from '../support/cli.ts';
 import { call } from '../support/http-calls.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -63,7 +63,9 @@ it('writes neither the configured key nor that of the upstream anywhere', async 
 
 describe('does not start', () => {
   it('without an upstream, and says how to give one', async () => {
-    const { code, stdout, stderr } = await cli(['serve'], { env: { DAWATCH_DATABASE: join(tempFolder(), 'l.db') } });
+    const { code, stdout, stderr } = await cliProcess(['serve'], {
+      env: { DAWATCH_DATABASE: join(tempFolder(), 'l.db') },
+    });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('DAWATCH_UPSTREAM_URL');
     expect(stderr).toContain('npx dawatch demo');
@@ -73,7 +75,7 @@ describe('does not start', () => {
     const file = join(tempFolder(), 'bad.yaml');
     writeFileSync(file, 'pacing: {min_interval_s: -1}\nnonsense: 1\n');
     const env = { DAWATCH_PORT: 'eighty', DAWATCH_API_KEY: 'too-short', DAWATCH_UPSTREAM_URL: 'ftp://upstream' };
-    const { code, stdout, stderr } = await cli(['serve', '--config', file], { env });
+    const { code, stdout, stderr } = await cliProcess(['serve', '--config', file], { env });
     expect([code, stdout]).toEqual([2, '']);
     for (const [name, source] of [
       ['server.port', 'DAWATCH_PORT'],
@@ -92,7 +94,7 @@ describe('does not start', () => {
     ['an address of others without a key', { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY'],
   ])('with %s', async (_, env, message) => {
     const database = { DAWATCH_DATABASE: join(tempFolder(), 'l.db'), DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1' };
-    const { code, stderr } = await cli(['serve'], { env: { ...database, ...env } });
+    const { code, stderr } = await cliProcess(['serve'], { env: { ...database, ...env } });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });

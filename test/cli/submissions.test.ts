@@ -2,13 +2,13 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import { cli, startCli } from '../support/cli.ts';
+import { cli, cliProcess, startCli } from '../support/cli.ts';
 import { call, pathOf, post } from '../support/http-calls.ts';
 import { useAppWithSandbox } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useAppWithSandbox();
-const run = (args: string[], env = {}) => cli(args, { env: { DAWATCH_URL: app.url, ...env } });
+const run = (args: string[], env = {}, runs = cli) => runs(args, { env: { DAWATCH_URL: app.url, ...env } });
 
 async function finalized(): Promise<string> {
   const id = app.submit();
@@ -17,10 +17,10 @@ async function finalized(): Promise<string> {
   return id;
 }
 
-describe.concurrent('status', () => {
+describe('status', () => {
   it('shows one submission with its history', async () => {
     const id = await finalized();
-    const { code, stdout } = await run(['status', id]);
+    const { code, stdout } = await run(['status', id], {}, cliProcess);
     expect(code).toBe(0);
     const lines = stdout.split('\n');
     expect(lines[0]).toBe(id);
@@ -56,7 +56,7 @@ describe.concurrent('status', () => {
   });
 
   it.each([
-    [['never'], 'never was never tracked here'],
+    [['never'], 'never was never tracked here (`dawatch status` lists the newest; `dawatch track` hands one over)'],
     [['--limit', 'many'], 'a whole number from 1 to 1000'],
     [['--status', 'done'], 'Allowed choices are tracking, pending'],
   ])('%j exits with 2', async (args, message) => {
@@ -68,7 +68,7 @@ describe.concurrent('status', () => {
 
 it('cancel stops submissions, and wait says with 3 that they are not finalized', async () => {
   await post(app.url, { submission_ids: ['stop/1', 'stop/2'], upstream: 'other' });
-  const cancelled = await run(['cancel', 'stop/1', 'stop/2']);
+  const cancelled = await run(['cancel', 'stop/1', 'stop/2'], {}, cliProcess);
   expect(cancelled).toEqual({ code: 0, stdout: 'cancelled  stop/1\ncancelled  stop/2\n', stderr: '' });
   const waited = await run(['wait', 'stop/1', '--json', '--timeout', '60s']);
   expect(waited.code).toBe(3);
@@ -83,7 +83,7 @@ it('wait exits with 4 when the time is over first', async () => {
 
 it('wait reads ids from stdin, and exits with 0 once they are finalized', async () => {
   const id = await finalized();
-  const { code, stdout } = await cli(['wait'], { env: { DAWATCH_URL: app.url }, input: `${id}\n` });
+  const { code, stdout } = await cliProcess(['wait'], { env: { DAWATCH_URL: app.url }, input: `${id}\n` });
   expect([code, stdout]).toEqual([0, expect.stringMatching(`^finalized  ${id}  block \\d+  \\d+ requests?\n$`)]);
 });
 
@@ -91,7 +91,7 @@ describe('backup', () => {
   it('copies the ledger while the server uses it', async () => {
     const id = await finalized();
     const target = join(tempFolder(), 'copy.db');
-    const { code, stdout } = await run(['backup', target, '--json'], { DAWATCH_DATABASE: app.database });
+    const { code, stdout } = await run(['backup', target, '--json'], { DAWATCH_DATABASE: app.database }, cliProcess);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({ file: target, bytes: expect.any(Number) });
     const copy = new Ledger({ file: target, now: 0 });

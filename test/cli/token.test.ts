@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cli } from '../support/cli.ts';
+import { cli, cliProcess } from '../support/cli.ts';
 import { call } from '../support/http-calls.ts';
 import { openLedger } from '../support/ledger-file.ts';
 import { openApp, useAppWithSandbox } from '../support/running-app.ts';
@@ -11,8 +11,8 @@ import { tempFolder } from '../support/temp-folder.ts';
 const app = useAppWithSandbox();
 type Listed = { id: number; role: string; name: string; last_used_at: string | null; revoked_at: string | null };
 
-const run = (database: string, args: string[]) =>
-  cli(['token', ...args], { env: { DAWATCH_DATABASE: database, DAWATCH_API_KEY: null } });
+const run = (database: string, args: string[], runs = cli) =>
+  runs(['token', ...args], { env: { DAWATCH_DATABASE: database, DAWATCH_API_KEY: null } });
 
 async function create(database: string, role: string, name: string): Promise<string> {
   const { code, stdout } = await run(database, ['create', '--role', role, '--name', name]);
@@ -31,7 +31,11 @@ const asked = (url: string, token: string, path = '/v1/submissions') =>
 
 describe('beside a running server', () => {
   it('a token is printed once, alone on stdout, and works at once', async () => {
-    const { code, stdout, stderr } = await run(app.database, ['create', '--role', 'service', '--name', 'a b ü']);
+    const { code, stdout, stderr } = await run(
+      app.database,
+      ['create', '--role', 'service', '--name', 'a b ü'],
+      cliProcess,
+    );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^dawatch_service_[\w-]{43}\n$/);
     expect(stderr).toMatch(/^token \d+, service, "a b ü": keep it now, it is not shown again\n$/);
@@ -42,13 +46,13 @@ describe('beside a running server', () => {
     const token = await create(app.database, 'service', 'leaver');
     expect((await asked(app.url, token)).status).toBe(200);
     const { id } = await listed(app.database, 'leaver');
-    const { code, stdout, stderr } = await run(app.database, ['revoke', String(id)]);
+    const { code, stdout, stderr } = await run(app.database, ['revoke', String(id)], cliProcess);
     expect([code, stdout, stderr]).toEqual([0, '', `token ${id}, "leaver", is revoked\n`]);
 
     const [revoked, unknown] = await Promise.all([asked(app.url, token), asked(app.url, `${token}x`)]);
     expect(revoked.status).toBe(401);
     const comparable = ({ headers, text }: typeof revoked) => {
-      const { date: _, 'ratelimit-remaining': __, ...rest } = headers;
+      const { date: _, 'ratelimit-remaining': __, 'x-request-id': ___, ...rest } = headers;
       return [rest, { ...JSON.parse(text), instance: '' }];
     };
     expect(comparable(revoked)).toEqual(comparable(unknown));

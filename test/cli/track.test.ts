@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cli } from '../support/cli.ts';
+import { cli, cliProcess } from '../support/cli.ts';
 import { call, detailsOf, pathOf } from '../support/http-calls.ts';
 import { useAppWithSandbox } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { serve } from '../support/upstream-server.ts';
 
 const app = useAppWithSandbox();
 const at = () => ({ DAWATCH_URL: app.url });
@@ -26,15 +27,31 @@ it('tracks ids of a file, by lines, and says in JSON how many', async () => {
   for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
 });
 
-it.concurrent('tracks more ids of stdin than one request takes', async () => {
+it('tracks more ids of stdin than one request takes', async () => {
   const input = Array.from({ length: 10_001 }, (_, index) => `s-${index}\n`).join('');
-  const { code, stderr } = await cli(['track', '--upstream', 'other'], { env: at(), input });
+  const { code, stderr } = await cliProcess(['track', '--upstream', 'other'], { env: at(), input });
   expect([code, stderr]).toEqual([0, 'accepted 10001, already tracked 0\n']);
 });
 
-it.concurrent('waits until all are final, with a plain line for each', async () => {
+it('comes back when a busy server says so, and takes no other refusal for that', async () => {
+  const answers = [503, 429, 202];
+  const { url, requests } = await serve((request, response) => {
+    request.resume();
+    const status = answers.shift() ?? 507;
+    const problem = { title: 'Busy', status, detail: 'later' };
+    response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '1' });
+    response.end(JSON.stringify(status === 202 ? { accepted: 1, already_tracked: 0, submissions: [] } : problem));
+  });
+  const tracked = await cli(['track', 'a', '--server', url]);
+  expect(tracked).toEqual({ code: 0, stdout: '', stderr: 'accepted 1, already tracked 0\n' });
+  expect(requests).toHaveLength(3);
+  expect((await cli(['track', 'b', '--server', url])).code).toBe(5);
+  expect(requests).toHaveLength(4);
+});
+
+it('waits until all are final, with a plain line for each', async () => {
   const ids = [app.submit(), app.submit()];
-  const { code, stdout, stderr } = await cli(['track', ...ids, '--wait', '--timeout', '60s'], { env: at() });
+  const { code, stdout, stderr } = await cliProcess(['track', ...ids, '--wait', '--timeout', '60s'], { env: at() });
   expect([code, stderr]).toEqual([0, 'accepted 2, already tracked 0\n']);
   const lines = stdout.trimEnd().split('\n');
   expect(lines).toHaveLength(2);
@@ -42,7 +59,7 @@ it.concurrent('waits until all are final, with a plain line for each', async () 
     expect(lines).toContainEqual(expect.stringMatching(new RegExp(`^finalized  ${id}  block \\d+  \\d+ requests?$`)));
 });
 
-it.concurrent('prints one JSON line per submission that ended, and exits with 3 if one is not finalized', async () => {
+it('prints one JSON line per submission that ended, and exits with 3 if one is not finalized', async () => {
   const [good, bad] = [app.submit(), 'refused-by-the-upstream'];
   const { code, stdout } = await cli(['track', '--wait', '--json'], { env: at(), input: `${good}\n${bad}\n` });
   expect(code).toBe(3);
@@ -54,17 +71,18 @@ it.concurrent('prints one JSON line per submission that ended, and exits with 3 
   });
 });
 
-it.concurrent('exits with 4 when the time is over first', async () => {
+it('exits with 4 when the time is over first', async () => {
   const id = '00000000-0000-4000-8000-000000000000';
   const { code, stdout } = await cli(['track', id, '--wait', '--timeout', '50ms'], { env: at() });
   expect([code, stdout]).toEqual([4, '']);
 });
 
-describe.concurrent('refuses with exit code 2, before anything is tracked,', () => {
+describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
     ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", can\'t be a submission id'],
     ['a bad id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'id 3, "b\u00e4d", can\'t be a submission id'],
     ['an escape sequence, without sending it on', ['good-1', '\u001b[2J'], '', 'id 2, "\\u001b[2J"'],
+    ['an id that no URL reaches', ['good-1', '..'], '', 'id 2: the ids . and .. can not be tracked'],
     ['no ids', [], '\n\n', 'no ids were given'],
     ['a file that is not there', ['--file', '/nowhere/ids.txt'], '', "can't read /nowhere/ids.txt"],
     ['metadata that is no object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
@@ -79,7 +97,7 @@ describe.concurrent('refuses with exit code 2, before anything is tracked,', () 
   });
 });
 
-describe.concurrent('says what to do, with exit code', () => {
+describe('says what to do, with exit code', () => {
   it.each<[number, string, string, Record<string, string | null>, string]>([
     [
       5,
@@ -98,7 +116,7 @@ describe.concurrent('says what to do, with exit code', () => {
   });
 });
 
-it.concurrent('refuses a time limit for what it does not wait for', async () => {
+it('refuses a time limit for what it does not wait for', async () => {
   const { code, stderr } = await cli(['track', 'never-tracked', '--timeout', '5s'], { env: at() });
   expect([code, stderr]).toEqual([2, 'dawatch: --timeout goes with --wait\n']);
   expect((await call(app.url, pathOf('never-tracked'))).status).toBe(404);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { lookInto } from '../support/bullmq-rig.ts';
-import { cli, startCli } from '../support/cli.ts';
+import { cli, cliProcess, startCli } from '../support/cli.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -42,8 +42,11 @@ it('waits for a Redis that is away, and ends with 0 at SIGTERM all the same', as
 describe.skipIf(isRedisMissing())('with Redis', () => {
   it('--check says whether the worker of this host is alive', async () => {
     const redis = await redisForTest();
-    const check = () => cli(['worker', '--check'], { env: { DAWATCH_REDIS_URL: redis.url } });
-    expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('no worker of this host') });
+    const check = (runs = cli) => runs(['worker', '--check'], { env: { DAWATCH_REDIS_URL: redis.url } });
+    expect(await check(cliProcess)).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('no worker of this host'),
+    });
     const worker = await started(redis.url);
     await vi.waitFor(async () => expect((await check()).code).toBe(0), { timeout: 10_000, interval: 500 });
     await worker.stop('SIGTERM');

@@ -1,0 +1,123 @@
+import type { CompletionRules, Place, Value } from './completion-rules.ts';
+
+/** By shell. Each script finds the command of a line by its path, and offers what the rules have for it. */
+export const COMPLETION_SCRIPTS = { bash, zsh, fish };
+
+function bash(rules: CompletionRules): string {
+  const words = (list: readonly string[]) => `COMPREPLY=($(compgen -W ${quoted(list.join(' '))} -- "$word"))`;
+  // Line by line: in an array, a file named * would become all the others.
+  const files =
+    'compopt -o filenames 2> /dev/null; while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word")';
+  const offer = (value: Value | undefined) =>
+    value?.kind === 'choices' ? words(value.choices) : value?.kind === 'file' ? files : ':';
+  const atPlace = (place: Place) => {
+    const ownFiles = place.argument?.kind === 'file' ? `[[ $word != -* ]] && { ${files}; return; }; ` : '';
+    return `${ownFiles}${words([...wordsOf(place), ...choicesOf(place.argument)])}`;
+  };
+  return `# Completion of dawatch for bash: eval "$(dawatch completion bash)"
+_dawatch() {
+  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} place='' i
+  # Bash takes --option=value apart.
+  if [[ $before == = ]]; then before=\${COMP_WORDS[COMP_CWORD-2]}; elif [[ $word == = ]]; then word=''; fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case "$place/\${COMP_WORDS[i]}" in
+      ${pathsOf(rules).join(' | ')}) place+="/\${COMP_WORDS[i]}" ;;
+    esac
+  done
+  COMPREPLY=()
+  case "$place $before" in
+${rules.values.map(({ path, flags, value }) => `    ${afterFlags(path, flags)}) ${offer(value)}; return ;;`).join('\n')}
+  esac
+  case "$place" in
+${rules.places.map((place) => `    ${quoted(place.path)}) ${atPlace(place)} ;;`).join('\n')}
+  esac
+}
+complete -F _dawatch dawatch
+`;
+}
+
+function zsh(rules: CompletionRules): string {
+  const offer = (value: Value | undefined) =>
+    value?.kind === 'choices'
+      ? `compadd -- ${value.choices.map(quoted).join(' ')}`
+      : value?.kind === 'file'
+        ? '_files'
+        : ':';
+  const atPlace = (place: Place) => {
+    const described = [...place.commands, ...place.options].map(({ word, about }) =>
+      quoted(`${word.replaceAll(':', '\\:')}:${about.replaceAll(':', '\\:')}`),
+    );
+    return `list=(${described.join(' ')}); _describe dawatch list; ${offer(place.argument)}`;
+  };
+  return `#compdef dawatch
+# Completion of dawatch for zsh: eval "$(dawatch completion zsh)", after compinit
+_dawatch() {
+  local place='' i before="\${words[CURRENT-1]}"
+  local -a list
+  for ((i = 2; i < CURRENT; i++)); do
+    case "$place/\${words[i]}" in
+      (${pathsOf(rules).join(' | ')}) place+="/\${words[i]}" ;;
+    esac
+  done
+  if compset -P '--*='; then before="\${IPREFIX%=}"; fi
+  case "$place $before" in
+${rules.values.map(({ path, flags, value }) => `    (${afterFlags(path, flags)}) ${offer(value)}; return ;;`).join('\n')}
+  esac
+  case "$place" in
+${rules.places.map((place) => `    (${quoted(place.path)}) ${atPlace(place)} ;;`).join('\n')}
+  esac
+}
+compdef _dawatch dawatch
+`;
+}
+
+function fish(rules: CompletionRules): string {
+  const offer = (value: Value | undefined) =>
+    value?.kind === 'choices' ? ` -x -a ${quoted(value.choices.join(' '))}` : value?.kind === 'file' ? ' -r -F' : ' -x';
+  const lines = rules.places.flatMap(({ path, commands, options, argument }) => {
+    const at = `complete -c dawatch -n ${quoted(`__dawatch_is_at '${path}'`)}`;
+    return [
+      ...commands.map(({ word, about }) => `${at} -a ${quoted(word)} -d ${quoted(about)}`),
+      ...options.map(({ flags, about, value }) => {
+        const names = flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
+        return `${at} ${names.join(' ')} -d ${quoted(about)}${value ? offer(value) : ''}`;
+      }),
+      ...(argument?.kind === 'choices' ? [`${at} -a ${quoted(argument.choices.join(' '))}`] : []),
+      ...(argument?.kind === 'file' ? [`${at} -F`] : []),
+    ];
+  });
+  return `# Completion of dawatch for fish: dawatch completion fish | source
+function __dawatch_is_at
+    set -l place ''
+    for word in (commandline -opc)[2..-1]
+        if contains -- "$place/$word" ${pathsOf(rules).join(' ')}
+            set place "$place/$word"
+        end
+    end
+    test "$place" = "$argv[1]"
+end
+complete -c dawatch -f
+${lines.join('\n')}
+`;
+}
+
+function pathsOf({ places }: CompletionRules): string[] {
+  return places.map(({ path }) => path).filter((path) => path !== '');
+}
+
+function wordsOf({ commands, options }: Place): string[] {
+  return [...commands, ...options].map(({ word }) => word);
+}
+
+function choicesOf(value: Value | undefined): readonly string[] {
+  return value?.kind === 'choices' ? value.choices : [];
+}
+
+function afterFlags(path: string, flags: readonly string[]): string {
+  return flags.map((flag) => quoted(`${path} ${flag}`)).join(' | ');
+}
+
+/** For all three shells, which differ in what a backslash means: so there is none. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'"'"'`)}'`;
+}

@@ -1,0 +1,48 @@
+/** Off to a page of its own, without a cursor, and lines that are too long are cut. */
+const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
+const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
+const HOME = '\u001b[H';
+const CLEAR_LINE_END = '\u001b[K';
+const CLEAR_BELOW = '\u001b[J';
+const CTRL_C = '\u0003';
+
+export type Screen = {
+  draw(lines: readonly string[]): void;
+  /** Resolves when `q` or Ctrl-C is pressed. */
+  quit: Promise<void>;
+  /** Gives the terminal back as it was. Idempotent. */
+  close(): void;
+};
+
+type Input = NodeJS.ReadableStream & { isTTY?: boolean; setRawMode?: (raw: boolean) => unknown };
+
+/** The whole terminal, until it is closed; also if the process ends otherwise. */
+export function openScreen({ output, input }: { output: NodeJS.WritableStream; input: Input }): Screen {
+  let isOpen = true;
+  const { promise: quit, resolve } = Promise.withResolvers<void>();
+  const onData = (bytes: Buffer | string) => {
+    if (/[qQ]/.test(String(bytes)) || String(bytes).includes(CTRL_C)) resolve();
+  };
+  const close = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    process.off('exit', close);
+    output.write(LEAVE);
+    if (!input.isTTY) return;
+    input.off('data', onData).pause();
+    input.setRawMode?.(false);
+  };
+  process.once('exit', close);
+  output.write(ENTER);
+  if (input.isTTY) {
+    input.setRawMode?.(true);
+    input.on('data', onData).resume();
+  }
+  return {
+    quit,
+    close,
+    draw(lines) {
+      if (isOpen) output.write(`${HOME}${lines.map((line) => `${line}${CLEAR_LINE_END}`).join('\r\n')}${CLEAR_BELOW}`);
+    },
+  };
+}

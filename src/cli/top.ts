@@ -1,0 +1,75 @@
+import type { Command } from 'commander';
+import { pause } from '../client/backoff.ts';
+import type { DawatchClient } from '../client/client.ts';
+import { isPassing } from '../client/errors.ts';
+import { paintFor } from './colour.ts';
+import { type ConnectOptions, connect, serverAddress, withServer } from './connect.ts';
+import { durationWithin } from './duration.ts';
+import { untilStopped } from './signals.ts';
+import { frame, type View } from './top-frame.ts';
+import { openScreen } from './top-screen.ts';
+
+type Options = ConnectOptions & { interval: number; once?: boolean; json?: boolean };
+
+const INTERVAL_MS = 1_000;
+/** Where the picture goes to a file, or the terminal does not say, which is 0. */
+const DEFAULT_COLUMNS = 100;
+const DEFAULT_ROWS = 24;
+
+export function addTop(program: Command): void {
+  withServer(program.command('top'))
+    .description('Show what is going on, live: statuses, finalizations, lag, upstreams, deliveries. q ends it.')
+    .option('--interval <duration>', 'look again after this', durationWithin('250ms', '1h'), INTERVAL_MS)
+    .option('--once', 'print one picture and end, as where there is no terminal')
+    .option('--json', 'print one JSON object and end, as the HTTP interface answers')
+    .addHelpText('after', '\nExample:\n  dawatch top --interval 5s')
+    .action(async (options: Options) => {
+      const address = serverAddress(options);
+      const client = connect(options);
+      // Whether the server is there at all, and takes the key, should be told at once.
+      const overview = await client.overview();
+      if (options.json) return void process.stdout.write(`${JSON.stringify(overview)}\n`);
+      const isLive = process.stdout.isTTY && process.env.TERM !== 'dumb' && !options.once;
+      const view = { address, overview, trouble: undefined };
+      if (isLive) await live(view, client, options.interval);
+      else process.stdout.write(`${picture(view, Number.POSITIVE_INFINITY).join('\n')}\n`);
+    });
+}
+
+async function live(first: View, client: DawatchClient, intervalMs: number): Promise<void> {
+  let view = first;
+  const screen = openScreen({ output: process.stdout, input: process.stdin });
+  const redraw = () => screen.draw(picture(view, process.stdout.rows || DEFAULT_ROWS));
+  const stopped = new AbortController();
+  const stop = () => stopped.abort();
+  void untilStopped().then(stop);
+  process.once('SIGHUP', stop);
+  void screen.quit.then(stop);
+  process.stdout.on('resize', redraw);
+  try {
+    for (;;) {
+      redraw();
+      await pause(intervalMs, stopped.signal);
+      if (stopped.signal.aborted) return;
+      view = await look(view, client, stopped.signal);
+    }
+  } finally {
+    process.stdout.off('resize', redraw);
+    screen.close();
+  }
+}
+
+/** The next view; a server that is away leaves the last overview. Throws for what another try does not mend. */
+async function look(view: View, client: DawatchClient, signal: AbortSignal): Promise<View> {
+  try {
+    return { ...view, overview: await client.overview(signal), trouble: undefined };
+  } catch (error) {
+    if (signal.aborted) return view;
+    if (!isPassing(error)) throw error;
+    return { ...view, trouble: error.message };
+  }
+}
+
+function picture(view: View, rows: number): string[] {
+  return frame(view, process.stdout.columns || DEFAULT_COLUMNS, rows, paintFor(process.stdout));
+}

@@ -1,0 +1,49 @@
+import { Readable, Writable } from 'node:stream';
+import { run } from '../../src/cli/program.ts';
+
+type Surroundings = { env: Record<string, string>; input: string; cwd: string };
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** A command of the CLI within this process, which lends it its own streams and variables: one command at a time. */
+export function runHere(args: readonly string[], surroundings: Surroundings) {
+  const ended = last.then(() => runAlone(args, surroundings));
+  last = ended.catch(() => undefined);
+  return ended;
+}
+
+async function runAlone(args: readonly string[], { env, input, cwd }: Surroundings) {
+  const [stdout, stderr] = [new Captured(), new Captured()];
+  const stdin = Readable.from(input === '' ? [] : [Buffer.from(input)]);
+  const takeBack = [lend('stdin', stdin), lend('stdout', stdout), lend('stderr', stderr), lend('env', env)];
+  const before = { folder: process.cwd(), exitCode: process.exitCode };
+  try {
+    process.chdir(cwd);
+    process.exitCode = undefined;
+    const exitCode = await run(args);
+    return { code: exitCode ?? Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    process.exitCode = before.exitCode;
+    process.chdir(before.folder);
+    for (const back of takeBack) back();
+  }
+}
+
+/** Gives back what undoes it. */
+function lend(name: 'stdin' | 'stdout' | 'stderr' | 'env', value: unknown): () => void {
+  const own = Object.getOwnPropertyDescriptor(process, name) ?? {};
+  Object.defineProperty(process, name, { value, configurable: true, enumerable: true });
+  return () => Object.defineProperty(process, name, own);
+}
+
+/** Keeps what is written; no terminal. */
+class Captured extends Writable {
+  readonly #chunks: Buffer[] = [];
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+  text(): string {
+    return Buffer.concat(this.#chunks).toString();
+  }
+}
