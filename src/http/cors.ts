@@ -2,10 +2,10 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
-  'access-control-allow-headers': 'authorization, content-type, last-event-id, x-api-key',
+  'access-control-allow-headers': 'authorization, content-type, last-event-id, x-api-key, x-request-id',
   'access-control-max-age': '600',
 } as const;
-const EXPOSED = 'ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after';
+const EXPOSED = 'ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';
 
 /**
  * Lets pages of exactly these origins read answers. Without any, no answer says a word about origins. Cookies are never

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SUBMISSION_ID_PATTERN } from '../monitor/submission.ts';
 
 /** Cursors are opaque to clients, so that what is in them can change. */
 export function toCursor(position: number): string {
@@ -17,4 +18,14 @@ export function fromCursor(cursor: string): number | undefined {
   const digits = /^s1\.([1-9]\d{0,14})$/.exec(text)?.[1];
   // Only the one spelling that we hand out: base64 has several for the same bytes.
   return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
+}
+
+/** Of a list in the order of the ids: what is deleted between two pages must not lead it astray. */
+export function toIdCursor(submissionId: string): string {
+  return Buffer.from(`i1.${submissionId}`).toString('base64url');
+}
+
+export function fromIdCursor(cursor: string): string | undefined {
+  const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
+  return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor ? id : undefined;
 }

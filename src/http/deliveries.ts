@@ -60,7 +60,7 @@ export function registerDeliveries(
       schema: {
         operationId: 'listDeliveries',
         summary: 'List deliveries, newest first',
-        description: 'Kept for a while after they ended: the setting `deliveries.keep_s`.',
+        description: 'Kept for a while after they ended: the settings `deliveries.keep_s` and `retention`.',
         tags,
         querystring: querySchema,
         response: { 200: deliveryListSchema, ...problems },

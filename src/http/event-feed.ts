@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { FastifyBaseLogger } from 'fastify';
+import type { Log } from '../monitor/log-events.ts';
 import type { Clock } from '../monitor/ports.ts';
 import { FeedReader, type FeedReaderOptions, toFrame } from './feed-reader.ts';
 import type { EventLog } from './ports.ts';
@@ -11,7 +11,7 @@ const SLICE = 500;
 
 /** Everybody who reads the live feed. A new event is read from the log once and made into bytes once, for all of them. */
 export class EventFeed {
-  readonly #deps: { events: EventLog; clock: Clock; log: FastifyBaseLogger };
+  readonly #deps: { events: EventLog; clock: Clock; log: Log };
   readonly #readers = new Set<FeedReader>();
   readonly #live = new Set<FeedReader>();
   /** The newest event that was told to everybody who is live. */
@@ -21,9 +21,13 @@ export class EventFeed {
   #cancelHeartbeat: (() => void) | undefined;
   readonly #unlisten: () => void;
 
-  constructor(deps: { events: EventLog; clock: Clock; log: FastifyBaseLogger }) {
+  constructor(deps: { events: EventLog; clock: Clock; log: Log }) {
     this.#deps = deps;
     this.#unlisten = deps.events.onAppended(() => this.#schedule());
+  }
+
+  get readers(): number {
+    return this.#readers.size;
   }
 
   /** The body of a response: everything after `position` that passes the filter, for as long as the client stays. */

@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Clock } from '../monitor/ports.ts';
 import { submissionIdSchema } from '../monitor/track-request.ts';
-import { EventFeed } from './event-feed.ts';
+import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
 import type { Credentials, EventLog } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
@@ -18,7 +17,9 @@ const streamAnswer = {
         .string()
         .describe(
           'Per event: `id:` its sequence number, `event:` its type, `data:` the event as JSON on one line, the same ' +
-            'object that a webhook gets. A comment every 15 s; blocks without data tell the position alone.',
+            'object that a webhook gets. A comment every 15 s; blocks without data tell the position alone. One of the type ' +
+            '`feed.gap` comes first where events behind the position may be missing, up to `data.through`: they were kept no ' +
+            'longer, or a backup was restored.',
         )
         .meta({
           examples: [
@@ -33,11 +34,10 @@ const streamAnswer = {
 /** The live feed: what happens, as it happens, and everything since a position before. */
 export function registerEvents(
   instance: FastifyInstance,
-  deps: { events: EventLog; clock: Clock; credentials: Credentials },
+  deps: { events: EventLog; feed: EventFeed; credentials: Credentials },
 ): void {
-  const { events, clock, credentials } = deps;
+  const { events, feed, credentials } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  const feed = new EventFeed({ events, clock, log: instance.log });
   instance.addHook('preClose', async () => feed.close());
 
   app.get(
@@ -45,12 +45,13 @@ export function registerEvents(
     {
       // Whoever asks for the head alone would open a stream that nobody reads.
       exposeHeadRoute: false,
+      config: { staysOpen: true },
       schema: {
         operationId: 'readEvents',
         summary: 'The live feed of events',
         description:
           'Resumes after the event that Last-Event-ID or `after` names (the header wins), else begins now. No event is ' +
-          'left out and none is repeated. A reader that takes nothing between two heartbeats, although something waits for it, ' +
+          'left out and none is repeated; where some are kept no longer, `feed.gap` says so. A reader that takes nothing between two heartbeats, although something waits for it, ' +
           'is hung up on; it can resume. A revoked credential ends the stream with the next heartbeat.',
         tags: ['events'],
         headers: z.looseObject({

@@ -9,6 +9,9 @@ const MAX_WAITING_BYTES = 256 * 1024;
 /** Events that are read at once for a reader that is behind; then others have their turn. */
 const PAGE = 100;
 
+/** No event of the log: it is told to whoever asks for more than there is. */
+const GAP_TYPE = 'feed.gap';
+
 /** One event as the stream has it, made once for all readers. */
 export function toFrame(event: EventRecord): Buffer {
   return Buffer.from(`id: ${event.seq}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`);
@@ -17,6 +20,12 @@ export function toFrame(event: EventRecord): Buffer {
 /** A position without an event: who is cut off from here on resumes without a gap. */
 function positionFrame(comment: string, position: number): string {
   return `: ${comment}\nid: ${position}\n\n`;
+}
+
+/** Tells that events behind `after` may be missing, up to and with `through`. The position stays. */
+function gapFrame(after: number, through: number): string {
+  const event = { id: `gap_${after}_${through}`, type: GAP_TYPE, data: { after, through } };
+  return `id: ${after}\nevent: ${GAP_TYPE}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 export type FeedReaderOptions = {
@@ -46,6 +55,7 @@ export class FeedReader extends Readable {
   #isScheduled = false;
   #isOver = false;
   #tookSomething = true;
+  #gapTold = 0;
 
   constructor(options: FeedReaderOptions) {
     super({ highWaterMark: 16 * 1024 });
@@ -115,8 +125,11 @@ export class FeedReader extends Readable {
 
   #readPage(): void {
     const { log, filter, onCaughtUp } = this.#options;
+    this.#tellOfGap(log.missingThrough());
     const events = log.after(this.#position, PAGE);
     if (events.length === 0) {
+      // Nothing is left of what is missing: who resumes from here need not hear of it again.
+      this.#position = Math.max(this.#position, this.#gapTold);
       this.#isLive = true;
       onCaughtUp(this);
       return;
@@ -127,6 +140,13 @@ export class FeedReader extends Readable {
       if (filter(event)) wantsMore = this.push(toFrame(event));
     }
     if (wantsMore) this.#schedule();
+  }
+
+  /** What is missing may become more while it reads: then it is told again. */
+  #tellOfGap(through: number): void {
+    if (through <= this.#position || through <= this.#gapTold) return;
+    this.#gapTold = through;
+    this.push(gapFrame(this.#position, through));
   }
 
   #drop(): false {

@@ -60,7 +60,12 @@ const PROBLEMS: Partial<Record<ProblemStatus, { name: string; description: strin
 
 const number = (description: string, example: number) => ({ description, schema: { type: 'integer' }, example });
 
-export const RATE_LIMIT_HEADERS = {
+export const ANSWER_HEADERS = {
+  'x-request-id': {
+    description: "This request's id, as it stands in the logs; the caller's own where it sent one that may be",
+    schema: { type: 'string' },
+    example: '0b9ff3b2-6f0a-4f2c-8a50-8d0a4f6f1a55',
+  },
   'ratelimit-limit': number('Requests per minute', 60_000),
   'ratelimit-remaining': number('Requests left in this window', 59_998),
   'ratelimit-reset': number('Seconds until the window ends', 43),
@@ -71,13 +76,13 @@ export const RATE_LIMIT_HEADERS = {
     example: 'Bearer realm="dawatch"',
   },
 };
-type HeaderName = keyof typeof RATE_LIMIT_HEADERS;
+type HeaderName = keyof typeof ANSWER_HEADERS;
 
 const { $schema: _, ...problemJsonSchema } = z.toJSONSchema(problemSchema, { io: 'output' });
 const INSTANCE = '0b9ff3b2-6f0a-4f2c-8a50-8d0a4f6f1a55';
 const PROBLEM_REF = { $ref: '#/components/schemas/Problem' };
 
-/** Beside the rate limit's. */
+/** Beside those of every answer. */
 const HEADERS_OF: Partial<Record<ProblemStatus, HeaderName[]>> = {
   401: ['www-authenticate'],
   429: ['retry-after'],
@@ -95,7 +100,7 @@ export const PROBLEM_COMPONENTS = {
         const status = Number(text) as ProblemStatus;
         const example = problemBody({ status, detail }, INSTANCE);
         const content = { 'application/problem+json': { schema: PROBLEM_REF, example } };
-        const headers = { ...headerRefs(HEADERS_OF[status] ?? []), ...rateLimitRefs() };
+        const headers = { ...headerRefs(HEADERS_OF[status] ?? []), ...commonRefs({ isLimited: true }) };
         return [name, { description, headers, content }];
       }),
     ),
@@ -114,7 +119,7 @@ export function completeOperation(path: string, operation: Operation): void {
     const problem = PROBLEMS[Number(status) as ProblemStatus];
     if (problem && isProblem(response))
       operation.responses[status] = { $ref: `#/components/responses/${problem.name}` } as object;
-    else if (!isUnlimited(path)) response.headers = { ...response.headers, ...rateLimitRefs() };
+    else response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
   }
   operation.responses.default = { $ref: '#/components/responses/Problem' } as object;
 }
@@ -123,8 +128,9 @@ function isProblem({ content }: { content?: object }): boolean {
   return content === undefined || 'application/problem+json' in content;
 }
 
-function rateLimitRefs() {
-  return headerRefs(['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset']);
+function commonRefs({ isLimited }: { isLimited: boolean }) {
+  const limits = ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'] as const;
+  return headerRefs(['x-request-id', ...(isLimited ? limits : [])]);
 }
 
 function headerRefs(names: readonly HeaderName[]) {

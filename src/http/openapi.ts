@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
-import { completeOperation, PROBLEM_COMPONENTS, RATE_LIMIT_HEADERS } from './openapi-answers.ts';
+import { ANSWER_HEADERS, completeOperation, PROBLEM_COMPONENTS } from './openapi-answers.ts';
 import { EVENT_WEBHOOKS, eventSchemas } from './openapi-webhooks.ts';
 
 const DESCRIPTION = `Watches data-availability submissions until they are final.
@@ -71,7 +71,7 @@ function complete<D extends { tags?: { name: string }[]; components?: { schemas?
       ...document.components,
       ...PROBLEM_COMPONENTS,
       schemas: { ...eventSchemas(document.components?.schemas), ...PROBLEM_COMPONENTS.schemas },
-      headers: RATE_LIMIT_HEADERS,
+      headers: ANSWER_HEADERS,
     },
   };
 }

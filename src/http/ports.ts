@@ -1,8 +1,9 @@
 import type { Attempt, Delivery, DeliveryState } from '../monitor/delivery.ts';
 import type { EventRecord } from '../monitor/event-body.ts';
 import type { LookupAnswer } from '../monitor/lookup.ts';
-import type { UpstreamHealth } from '../monitor/monitor.ts';
+import type { UpstreamHealth, UpstreamPacing } from '../monitor/monitor.ts';
 import type { TrackResult } from '../monitor/ports.ts';
+import type { HourFigures, MinuteFigures } from '../monitor/rolling-hour.ts';
 import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts';
 import type { TrackBody } from '../monitor/track-request.ts';
 import type { NewWebhook, Webhook, WebhookPatch } from '../monitor/webhook.ts';
@@ -15,6 +16,11 @@ export type Submissions = {
   list(query: { status?: Status | undefined; limit: number; before?: number | undefined }): {
     submissions: Submission[];
     nextBefore: number | null;
+  };
+  /** In the order of the ids. */
+  findByPrefix(query: { prefix: string; limit: number; after?: string | undefined }): {
+    submissions: Submission[];
+    nextAfter: string | null;
   };
   cancel(submissionId: string): Submission | undefined;
   waitUntilFinal(submissionId: string, timeoutMs: number, signal: AbortSignal): Promise<void>;
@@ -31,6 +37,8 @@ export type SubmissionInfo = {
 export type EventLog = {
   /** 0 if there never was one. */
   newestSeq(): number;
+  /** Events with numbers up to this one may be missing; 0: none is. */
+  missingThrough(): number;
   /** The next ones after `seq`, oldest first, at most `limit`; empty only if there is nothing newer. */
   after(seq: number, limit: number): EventRecord[];
   /** Calls `listener` after every commit that added events, until the function it gives back is called. */
@@ -103,6 +111,21 @@ export type Health = {
       }
     | undefined;
 };
+
+/** What is going on now, and how the last hour was. */
+export type Overview = {
+  submissions: Record<Status, number>;
+  minutes: MinuteFigures[];
+  hour: HourFigures;
+  upstreams: UpstreamPacing[];
+  oldestOpen: Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>[];
+  deliveries: { waiting: number; dead: number; oldestWaitingAt: number | null };
+  /** null: there is no Redis. */
+  workers: number | null;
+};
+
+/** A file that browsers load, as it is sent. */
+export type Asset = { path: string; contentType: string; body: Buffer; policy?: string | undefined };
 
 /** What an error of the house means to a client; undefined: nothing it should know. */
 export type ErrorMeaning = (error: unknown) => { status: 503 | 507; detail: string; retryAfterS: number } | undefined;

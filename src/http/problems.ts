@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { ErrorMeaning } from './ports.ts';
+import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 /** RFC 9457. `errors` point into the request: a JSON pointer into the body, or the name of a parameter. */
@@ -11,7 +12,7 @@ export const problemSchema = z
     title: z.string(),
     status: z.int(),
     detail: z.string(),
-    instance: z.string().describe("This request's id, as it stands in the logs"),
+    instance: z.string().describe("This request's id, as it stands in the logs and in x-request-id"),
     error: z.string().optional().describe("The same as detail, where the upstream's interface has its message"),
     errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
   })
@@ -86,20 +87,20 @@ export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning):
     if (hasZodFastifySchemaValidationErrors(error)) return sendProblem(reply, invalid(error));
     const meaning = meaningOf(error);
     if (meaning) {
-      request.log.error({ err: error }, 'http.failed');
+      logOf(request).error({ err: error }, 'http.failed');
       reply.header('retry-after', meaning.retryAfterS);
       return sendProblem(reply, { status: meaning.status, detail: meaning.detail });
     }
     const status = error.statusCode ?? 500;
     if (isClientError(status)) return sendProblem(reply, { status, detail: error.message });
-    request.log.error({ err: error }, 'http.failed');
+    logOf(request).error({ err: error }, 'http.failed');
     return sendProblem(reply, { status: 500, detail: 'the log has the reason under this instance' });
   });
 }
 
 /** What the router refuses: there is no route to answer it. */
-export function answerUnroutable(error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers(SECURITY_HEADERS);
+export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID_HEADER]: request.id });
   const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
   sendProblem(reply, {
     status: 400,

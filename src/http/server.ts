@@ -5,22 +5,30 @@ import { validatorCompiler } from 'fastify-type-provider-zod';
 import type { UpstreamPacing } from '../monitor/monitor.ts';
 import type { Clock } from '../monitor/ports.ts';
 import { requireRole } from './access.ts';
+import { Admission, type AdmissionDeps } from './admission.ts';
 import { registerAudit } from './audit.ts';
 import { addCors } from './cors.ts';
+import { registerDashboard } from './dashboard.ts';
 import { registerDeliveries } from './deliveries.ts';
+import { EventFeed } from './event-feed.ts';
 import { registerEvents } from './events.ts';
 import { addLimits, type LimitSettings } from './limits.ts';
-import { registerMetrics } from './metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import { countRequests } from './metrics/requests.ts';
+import { registerMetrics } from './metrics/route.ts';
 import { addOpenapi, registerDocs } from './openapi.ts';
 import { registerOperations } from './operations.ts';
+import { registerOverview } from './overview.ts';
 import { registerPacing } from './pacing.ts';
 import type {
+  Asset,
   Audit,
   Credentials,
   Deliveries,
   ErrorMeaning,
   EventLog,
   Health,
+  Overview,
   SubmissionInfo,
   Submissions,
   Users,
@@ -28,11 +36,14 @@ import type {
 } from './ports.ts';
 import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
 import type { Queues } from './queues.ts';
+import { addRequestLog, logOf, REQUEST_ID_FIELD, REQUEST_ID_HEADER, requestIdOf } from './request-log.ts';
 import { addSecurityHeaders, SECURITY_HEADERS } from './security-headers.ts';
+import { dropStalledReaders, requestTimeouts } from './slow-callers.ts';
 import { registerSubmissionInfo } from './submission-info.ts';
 import { registerSubmissions } from './submissions.ts';
 import { registerUsers } from './users.ts';
 import { registerWebhooks } from './webhooks.ts';
+import { registerWhoami } from './whoami.ts';
 
 export type HttpDeps = {
   submissions: Submissions;
@@ -46,13 +57,20 @@ export type HttpDeps = {
   isOwnToken: (secret: string) => boolean;
   health: () => Health;
   pacing: () => UpstreamPacing[];
+  overview: () => Overview;
+  metrics: Metrics;
+  /** The size of the ledger's files. */
+  ledgerBytes: () => { database: number; wal: number };
   /** Undefined: there are none. */
   queues?: Queues | undefined;
+  dashboard: readonly Asset[];
   credentials: Credentials;
   meaningOf: ErrorMeaning;
   log: FastifyBaseLogger;
   version: string;
-  limits: LimitSettings;
+  limits: LimitSettings & Pick<AdmissionDeps, 'maxWaitMs' | 'maxHeldOpen'>;
+  /** For a request to come whole, and for its answer to stand still. */
+  timeoutMs: number;
   /** Pages of these may read the answers. */
   corsOrigins: readonly string[];
 };
@@ -61,30 +79,35 @@ const BODY_LIMIT_BYTES = 64 * 1024;
 const HEADER_LIMIT_BYTES = 16 * 1024;
 /** An id of 128 characters, each written as %XX. */
 const MAX_PARAM_CHARS = 3 * 128;
-/** From the first byte of a request to its last; not the answer, which may wait for finality. */
-const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 72_000;
+/** For the answer to what is no HTTP to arrive. */
+const LINGER_MS = 500;
 
 /** Builds the server; the caller listens and closes. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: deps.log,
-    logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => randomUUID(),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: REQUEST_ID_FIELD }),
+    genReqId: requestIdOf,
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: Math.ceil(deps.timeoutMs),
+    connectionTimeout: Math.ceil(deps.timeoutMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
     // What comes over an open connection while the server closes is still answered: the ledger closes after it.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_CHARS, querystringParser: parseQuery },
-    http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false },
+    http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false, ...requestTimeouts(deps.timeoutMs) },
     clientErrorHandler: answerUnreadable,
     frameworkErrors: answerUnroutable,
   });
+  countRequests(app, deps.metrics.happened);
   addSecurityHeaders(app);
+  addRequestLog(app);
   answerWhatNodeWould(app);
+  dropStalledReaders(app);
   endConnectionsOnClose(app);
+  refuseCodedBodies(app);
   app.removeContentTypeParser('text/plain');
   app.setValidatorCompiler(validatorCompiler);
   // Answers are built by typed functions; the schemas document them, and tests hold the two together.
@@ -93,19 +116,26 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addCors(app, deps.corsOrigins);
   await addLimits(app, deps);
 
+  const admission = new Admission({ ...deps.limits, onShed: (what) => deps.metrics.happened.shed(what) });
+  const feed = new EventFeed({ ...deps, log: logOf(app) });
+  const readers = () => feed.readers;
   await addOpenapi(app, deps.version);
   await app.register(registerDocs);
   await app.register(async (open) => {
     registerOperations(open, deps);
-    registerMetrics(open, deps);
+    registerMetrics(open, { ...deps, readers, waitingIds: () => admission.waitingIds });
+    registerDashboard(open, deps.dashboard);
   });
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireRole(deps.credentials, ['service', 'admin']));
-    registerSubmissions(guarded, deps);
+    admission.boundHeldOpen(guarded);
+    registerSubmissions(guarded, { ...deps, admission });
     registerSubmissionInfo(guarded, deps);
-    registerEvents(guarded, deps);
+    registerEvents(guarded, { ...deps, feed });
     registerPacing(guarded, deps);
+    registerOverview(guarded, { ...deps, readers });
   });
+  await app.register(async (open) => registerWhoami(open, deps));
   await app.register(async (lookups) => registerUsers(lookups, deps));
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireRole(deps.credentials, ['admin']));
@@ -126,8 +156,22 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
 function answerWhatNodeWould(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
   app.addHook('onRequest', async (request, reply) => {
-    if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return undefined;
-    return sendProblem(reply, { status: 400, detail: 'the Host header is missing' });
+    const hosts = request.raw.headersDistinct.host?.length ?? 0;
+    if (hosts === 1 || (hosts === 0 && request.raw.httpVersion !== '1.1')) return undefined;
+    return sendProblem(reply.header('connection', 'close'), {
+      status: 400,
+      detail: hosts === 0 ? 'the Host header is missing' : 'there is more than one Host header',
+    });
+  });
+}
+
+/** Nothing here unpacks a body: one that says it is packed would be read otherwise by whoever stands in front of us. */
+function refuseCodedBodies(app: FastifyInstance): void {
+  app.addHook('preParsing', async ({ headers }, reply) => {
+    const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
+    if (encoding.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked') return undefined;
+    const detail = 'the body must come unpacked, without Content-Encoding';
+    return sendProblem(reply.header('connection', 'close'), { status: 415, detail });
   });
 }
 
@@ -168,13 +212,18 @@ function answerUnreadable(error: Error & { code?: string }, socket: Socket): voi
     return;
   }
   const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-  const body = JSON.stringify(problemBody({ status, detail: 'the request could not be read as HTTP' }, randomUUID()));
+  const id = randomUUID();
+  const body = JSON.stringify(problemBody({ status, detail: 'the request could not be read as HTTP' }, id));
   const headers = {
     ...SECURITY_HEADERS,
+    [REQUEST_ID_HEADER]: id,
     'content-type': 'application/problem+json',
     'content-length': Buffer.byteLength(body),
     connection: 'close',
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} Error\r\n${lines.join('')}\r\n${body}`);
+  // Whoever keeps sending would never close it. Not at once: what is unread then costs them the answer.
+  const linger = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(linger));
 }

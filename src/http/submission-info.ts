@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { LookupAnswer } from '../monitor/lookup.ts';
+import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../monitor/submission.ts';
 import { submissionIdSchema } from '../monitor/track-request.ts';
 import type { SubmissionInfo, Submissions } from './ports.ts';
 import { problemAnswer, sendProblem, tellRetryAfter } from './problems.ts';
@@ -54,11 +55,19 @@ export function registerSubmissionInfo(
           'that is a few seconds old is given again; everybody who asks at the same time shares one request. Failures are ' +
           'problem documents with an `error` member, as the interface has it.',
         tags: ['submissions'],
-        querystring: z.strictObject({
-          submission_id: submissionIdSchema,
-          track: z.enum(['true', 'false']).optional().describe('true: track it from now on, if it is not tracked yet'),
-          upstream: z.string().max(32).optional().describe('Which of the configured upstreams; "default" if absent'),
-        }),
+        querystring: z
+          .strictObject({
+            submission_id: submissionIdSchema,
+            track: z
+              .enum(['true', 'false'])
+              .optional()
+              .describe('true: track it from now on, if it is not tracked yet'),
+            upstream: z.string().max(32).optional().describe('Which of the configured upstreams; "default" if absent'),
+          })
+          .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {
+            path: ['submission_id'],
+            error: UNREACHABLE_ID_REASON,
+          }),
         response: {
           200: envelopeSchema,
           400: problemAnswer,

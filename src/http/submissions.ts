@@ -1,11 +1,13 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { STATUSES, type Submission } from '../monitor/submission.ts';
+import { STATUSES, Status, type Submission } from '../monitor/submission.ts';
 import { submissionIdSchema, trackBodySchema } from '../monitor/track-request.ts';
-import { cursorSchema, fromCursor, toCursor } from './cursor.ts';
+import type { Admission } from './admission.ts';
+import { fromCursor, fromIdCursor, toCursor, toIdCursor } from './cursor.ts';
 import type { Submissions } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
+import { logOf } from './request-log.ts';
 import {
   submissionListSchema,
   submissionSchema,
@@ -18,14 +20,48 @@ import { wholeNumber } from './whole-number.ts';
 
 /** Ten thousand ids of 128 characters, and metadata. */
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+/** Of 128 characters as base64, and what kind of cursor it is. */
+const MAX_CURSOR_CHARS = 180;
 /** Below the 300 s after which common HTTP clients give up on an answer. */
 const MAX_WAIT_S = 240;
 
 const params = z.object({ id: submissionIdSchema });
+const listQuerySchema = z
+  .strictObject({
+    status: z
+      .enum(STATUSES)
+      .optional()
+      .describe('Only those')
+      .meta({ examples: ['pending'] }),
+    prefix: submissionIdSchema.optional().describe('Only those whose ids begin so; not together with status'),
+    limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
+    cursor: z
+      .string()
+      .max(MAX_CURSOR_CHARS)
+      .optional()
+      .describe('`next_cursor` of the page before')
+      .meta({ examples: [toCursor(4_711)] }),
+  })
+  .refine(({ status, prefix }) => status === undefined || prefix === undefined, {
+    path: ['prefix'],
+    error: 'either status or prefix, not both',
+  })
+  .refine(
+    ({ prefix, cursor }) =>
+      cursor === undefined || (prefix === undefined ? fromCursor : fromIdCursor)(cursor) !== undefined,
+    {
+      path: ['cursor'],
+      error: 'not a cursor that this list gave',
+    },
+  );
+
 const problems = { 400: problemAnswer, 401: problemAnswer, 503: problemAnswer };
 
-export function registerSubmissions(instance: FastifyInstance, deps: { submissions: Submissions }): void {
-  const { submissions } = deps;
+export function registerSubmissions(
+  instance: FastifyInstance,
+  deps: { submissions: Submissions; admission: Admission },
+): void {
+  const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const body = (submission: Submission) => toSubmissionBody(submission, submissions.deadlineAt(submission));
   const closing = new AbortController();
@@ -35,10 +71,13 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
     '/v1/submissions',
     {
       bodyLimit: BODY_LIMIT_BYTES,
+      onRequest: (request, reply) => admission.beforeBody(request, reply),
       schema: {
         operationId: 'trackSubmissions',
         summary: 'Track one submission or many',
-        description: 'Idempotent: what is tracked already stays as it is. Answered once it is on the disk.',
+        description:
+          'Idempotent: what is tracked already stays as it is. Answered once it is on the disk. When too many ids wait for ' +
+          'that, 503 with Retry-After: nothing of the request was taken.',
         tags: ['submissions'],
         body: trackBodySchema,
         response: {
@@ -52,6 +91,9 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
       },
     },
     async (request, reply) => {
+      const isAdmitted = await admission.turn(request.body.submission_ids?.length ?? 1);
+      request.bodyDone?.();
+      if (!isAdmitted) return admission.shed('tracking', request, reply);
       const result = submissions.track(request.body);
       switch (result.kind) {
         case 'invalid':
@@ -73,6 +115,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
           });
         case 'tracked': {
           const accepted = result.submissions.filter(({ isNew }) => isNew).length;
+          logTracked(request, accepted, result.submissions);
           return reply.code(202).send({
             accepted,
             already_tracked: result.submissions.length - accepted,
@@ -91,26 +134,22 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
       schema: {
         operationId: 'listSubmissions',
         summary: 'List submissions, newest first',
+        description: 'With `prefix` in the order of the ids instead, so that finding one among millions costs nothing.',
         tags: ['submissions'],
-        querystring: z.strictObject({
-          status: z
-            .enum(STATUSES)
-            .optional()
-            .describe('Only those')
-            .meta({ examples: ['pending'] }),
-          limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
-          cursor: cursorSchema.optional(),
-        }),
+        querystring: listQuerySchema,
         response: { 200: submissionListSchema, ...problems },
       },
     },
-    async ({ query }) => {
-      const before = query.cursor === undefined ? undefined : fromCursor(query.cursor);
-      const page = submissions.list({ status: query.status, limit: Number(query.limit), before });
-      return {
-        submissions: page.submissions.map(body),
-        next_cursor: page.nextBefore === null ? null : toCursor(page.nextBefore),
-      };
+    async ({ query: { status, prefix, limit: text, cursor = '' } }) => {
+      const limit = Number(text);
+      if (prefix !== undefined) {
+        const page = submissions.findByPrefix({ prefix, limit, after: fromIdCursor(cursor) });
+        const next_cursor = page.nextAfter === null ? null : toIdCursor(page.nextAfter);
+        return { submissions: page.submissions.map(body), next_cursor };
+      }
+      const page = submissions.list({ status, limit, before: fromCursor(cursor) });
+      const next_cursor = page.nextBefore === null ? null : toCursor(page.nextBefore);
+      return { submissions: page.submissions.map(body), next_cursor };
     },
   );
 
@@ -135,6 +174,7 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
   app.get(
     '/v1/submissions/:id/wait',
     {
+      config: { staysOpen: true },
       schema: {
         operationId: 'waitForSubmission',
         summary: 'Wait until a submission is final',
@@ -166,11 +206,24 @@ export function registerSubmissions(instance: FastifyInstance, deps: { submissio
         response: { 200: submissionSchema, ...problems, 404: problemAnswer, 507: problemAnswer },
       },
     },
-    async ({ params: { id } }, reply) => {
+    async (request, reply) => {
+      const { id } = request.params;
       const submission = submissions.cancel(id);
+      if (submission?.status === Status.cancelled)
+        logOf(request).info({ submission_id: id, status: submission.status }, 'submission.cancelled');
       return submission ? reply.send(body(submission)) : notTracked(reply, id);
     },
   );
+}
+
+function logTracked(
+  request: { log: FastifyBaseLogger },
+  accepted: number,
+  tracked: readonly { submission: Submission }[],
+): void {
+  const [only, ...others] = tracked;
+  const single = only && others.length === 0 ? { submission_id: only.submission.submissionId } : {};
+  logOf(request).debug({ accepted, already_tracked: tracked.length - accepted, ...single }, 'submissions.tracked');
 }
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {

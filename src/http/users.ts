@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { AuditEntry, UserLookup } from './ports.ts';
 import { problemAnswer } from './problems.ts';
+import { logOf } from './request-log.ts';
 import { callerOf, emailSchema, type LookupAccess, lookupAccess } from './user-access.ts';
 import { sendLookup } from './user-answers.ts';
 import { wholeNumber } from './whole-number.ts';
@@ -138,7 +139,8 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     deps.audit.add({ ...entry, email, bearer, credentialId: request.caller?.id ?? null });
     const duration_ms = Math.round(performance.now() - startedMs);
     const fields = { ...entry, duration_ms, ...(lookup.kind === 'unavailable' && { upstream_said: lookup.detail }) };
-    request.log[outcome === 'failed' ? 'warn' : 'info'](fields, 'users.answered');
+    if (outcome === 'failed') logOf(request).warn(fields, 'users.answered');
+    else logOf(request).info(fields, 'users.answered');
   }
 }
 

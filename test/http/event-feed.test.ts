@@ -14,15 +14,17 @@ function openLog() {
   const listeners = new Set<() => void>();
   const log = {
     reads: 0,
+    missing: 0,
     add(): void {
       const seq = events.length + 1;
       events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', upstream: 'default' });
       for (const listener of listeners) listener();
     },
     newestSeq: () => events.length,
+    missingThrough: () => log.missing,
     after(seq: number, limit: number): EventRecord[] {
       log.reads += 1;
-      return events.slice(seq, seq + limit);
+      return events.slice(Math.max(seq, log.missing), Math.max(seq, log.missing) + limit);
     },
     onAppended(listener: () => void): () => void {
       listeners.add(listener);
@@ -125,5 +127,38 @@ it('ends its readers when the log can not be read, and goes on with those who co
   const second = read(feed, 0);
   await until(() => expect(second.text()).toContain('id: 1\nevent'));
   expect(reader.text()).not.toContain('event');
+  feed.close();
+});
+
+const gap = (after: number, through: number) =>
+  `id: ${after}\nevent: feed.gap\ndata: {"id":"gap_${after}_${through}","type":"feed.gap","data":{"after":${after},"through":${through}}}\n\n`;
+
+it('says first that events are missing to whoever resumes from before them, and to nobody else', async () => {
+  const log = openLog();
+  for (let count = 0; count < 5; count++) log.add();
+  log.missing = 3;
+  const feed = openFeed(log);
+  const early = read(feed, 1);
+  const late = read(feed, 3);
+  await until(() => expect(early.text()).toContain('id: 5\nevent: upstream.up'));
+  await until(() => expect(late.text()).toContain('id: 5\nevent: upstream.up'));
+  expect(early.text()).toContain(`: dawatch\nid: 1\n\n${gap(1, 3)}id: 4\nevent: upstream.up`);
+  expect(late.text()).not.toContain('feed.gap');
+  feed.close();
+});
+
+it('where nothing is left, the position is behind what is missing, so that it is said once', async () => {
+  const log = openLog();
+  for (let count = 0; count < 3; count++) log.add();
+  log.missing = 3;
+  const clock = new HeldClock(15_000);
+  const feed = openFeed(log, clock);
+  const reader = read(feed, 0);
+  await until(() => expect(reader.text()).toContain(gap(0, 3)));
+  clock.fire(15_000);
+  await until(() => expect(reader.text()).toContain(': heartbeat\nid: 3\n\n'));
+  log.add();
+  await until(() => expect(reader.text()).toContain('id: 4\nevent: upstream.up'));
+  expect(reader.text().split('feed.gap')).toHaveLength(3);
   feed.close();
 });

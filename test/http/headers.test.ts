@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Answer, call, sendRaw } from '../support/http-calls.ts';
+import { fetchDocument } from '../support/openapi-document.ts';
 import { openApp, useApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -54,6 +55,21 @@ describe('every answer is secured, tells nothing of the server, and is kept by n
     expect(first).toContain(`HTTP/1.1 ${status}`);
     expectSecured({ headers: Object.fromEntries(lines.map((line) => line.split(/: (.*)/).slice(0, 2))) });
   });
+});
+
+it('every route, file and page has a policy that lets no text of a page run or style anything', async () => {
+  const { operations } = await fetchDocument(app.url);
+  const open = ['/', '/assets/main.js', '/assets/style/base.css', '/docs', '/docs/static/swagger-ui.css', '/docs/json'];
+  const asked = [...operations.keys()].map((operation) => operation.split(' ') as [string, string]);
+  for (const [method, path] of [...asked, ...open.map((path) => ['GET', path] as const)]) {
+    const stream = path === '/v1/events' ? '?after=x' : '';
+    const { headers } = await call(app.url, `${path.replace('{id}', 'a')}${stream}`, { method });
+    const policy = String(headers['content-security-policy']);
+    expect(policy, path).toMatch(/^default-src 'none';/);
+    expect(policy, path).not.toMatch(/unsafe|\*|https?:/);
+    for (const directive of ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"])
+      expect(policy, path).toContain(directive);
+  }
 });
 
 describe('pages of other origins', () => {

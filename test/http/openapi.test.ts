@@ -6,7 +6,7 @@ import { type Documented, fetchDocument } from '../support/openapi-document.ts';
 import { useApp } from '../support/running-app.ts';
 
 /** What is there for people, not for clients. */
-const HIDDEN = /^GET \/docs(\/|$)/;
+const HIDDEN = /^GET \/((docs|assets)(\/|$)|$)/;
 const OPEN = ['GET /livez', 'GET /readyz', 'GET /metrics', 'GET /openapi.json', 'GET /events.schema.json'];
 
 /** Every route of the app, as it was registered: fastify tells of itself before its first one. */
@@ -91,7 +91,7 @@ it('tells receivers what they are sent, as the four kinds of events', () => {
 });
 
 it.each([
-  ['GET /v1/submissions', ['cursor', 'limit', 'status']],
+  ['GET /v1/submissions', ['cursor', 'limit', 'prefix', 'status']],
   ['GET /v1/submissions/{id}', ['id']],
   ['GET /v1/submissions/{id}/wait', ['id', 'timeout_s']],
   ['DELETE /v1/submissions/{id}', ['id']],

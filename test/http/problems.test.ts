@@ -18,7 +18,7 @@ function answerOf(told: string): Answer {
 
 describe('a route that is not there is answered with 404:', () => {
   it.each([
-    ['GET', '/'],
+    ['GET', '/nothing'],
     ['GET', '/v1'],
     ['GET', '/v1/submissions/a/history'],
     ['GET', '/v1/submissions/a/wait/'],

@@ -23,6 +23,8 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   // A wrong parameter: a stream that is let in would not end.
   'GET /v1/events': { access: SUBMISSIONS, query: '?after=x' },
   'GET /v1/pacing': { access: SUBMISSIONS },
+  'GET /v1/overview': { access: SUBMISSIONS },
+  'GET /v1/whoami': { access: ['service', 'user', 'admin'] },
   'GET /users/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /admin/get_all_users': { access: ['admin'], query: '?limit=1' },

@@ -9,8 +9,8 @@ describe.each([
   ['of one character', '-'],
   ['of every printable character', PRINTABLE],
   ['of 128 characters that all need encoding', '%'.repeat(128)],
-  ['that is one dot', '.'],
-  ['that is two dots', '..'],
+  ['of three dots', '...'],
+  ['that begins with a dot', '.a'],
   ['that climbs', '../../livez'],
   ['that looks like the path of another route', 'a/wait'],
   ['with a query', 'a?timeout_s=1&b=c'],
@@ -74,6 +74,31 @@ it.each(BAD.filter(([, id]) => id.isWellFormed()))('refuses an id of or with %s 
   const answer = await call(app.url, pathOf(id));
   expect(answer.status).toBe(400);
   expect(problemOf(answer).errors).toMatchObject([{ pointer: 'id' }]);
+});
+
+describe.each(['.', '..'])('the id %s, to which no URL leads', (id) => {
+  const reason = 'the ids . and .. can not be tracked: no URL leads to them';
+
+  it('is refused where it would be tracked, and nothing of its batch is kept', async () => {
+    const answer = await post(app.url, { submission_ids: ['beside-dots', id] });
+    expect(answer.status).toBe(400);
+    expect(problemOf(answer).errors).toEqual([{ pointer: '/submission_ids/1', detail: reason }]);
+    expect((await call(app.url, pathOf('beside-dots'))).status).toBe(404);
+    expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe('/submission_id');
+    const info = await call(app.url, `/v1/get_submission_info?submission_id=${id}&track=true`);
+    expect(info.status).toBe(400);
+    expect(problemOf(info).detail).toContain(reason);
+  });
+
+  it('is no fault where ids are searched or asked about', async () => {
+    await post(app.url, { submission_id: `${id}begins-so` });
+    const found = await call(app.url, `/v1/submissions?prefix=${id}`);
+    expect(found.status).toBe(200);
+    expect(found.text).toContain(`"${id}begins-so"`);
+    expect((await call(app.url, `/v1/deliveries?submission_id=${id}`)).status).not.toBe(400);
+    const info = await call(app.url, `/v1/get_submission_info?submission_id=${id}`);
+    expect(problemOf(info).detail).not.toContain(reason);
+  });
 });
 
 it.each([1, 0, null, true, [], {}, ['a']])('refuses %j as an id, by its position', async (id) => {

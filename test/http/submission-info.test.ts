@@ -79,7 +79,7 @@ it('an open tracked submission is answered from its last answer, and what is lea
 });
 
 it('two hundred who ask about an untracked submission at once cause one request', async () => {
-  const { ask, submit, requests } = await open({ latencyMs: 200 * 300 });
+  const { ask, submit, requests } = await open({ latencyMs: 200 * 2_000 });
   const id = submit();
   const answers = await Promise.all(Array.from({ length: 200 }, () => ask(id)));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));

@@ -1,0 +1,210 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Config } from '../../src/config-schema.ts';
+import { Admission } from '../../src/http/admission.ts';
+import { readEvents } from '../support/event-reader.ts';
+import { call, post, problemOf, trackedOf } from '../support/http-calls.ts';
+import { reading, scrape } from '../support/metrics.ts';
+import { API_KEY, openApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const MAX_BODY = 2 * 1024 * 1024;
+const shedMetric = 'dawatch_http_requests_shed_total';
+
+async function bounded(limits: Partial<Config['limits']>) {
+  const lines: string[] = [];
+  const app = await openApp({ database: join(tempFolder(), 'ledger.db'), limits, onLog: (line) => lines.push(line) });
+  onTestFinished(() => app.close());
+  return { url: app.url, shedLines: () => lines.filter((line) => line.includes('"http.shed"')) };
+}
+
+/** Many requests in one packet, so that all of them are there before the first one is answered. */
+async function postAtOnce(url: string, bodies: readonly object[]): Promise<number[]> {
+  const requests = bodies.map((body, index) => {
+    const json = JSON.stringify(body);
+    const end = index === bodies.length - 1 ? 'connection: close\r\n' : '';
+    const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+    return `${head}${end}content-length: ${json.length}\r\n\r\n${json}`;
+  });
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname).setEncoding('latin1');
+  socket.write(requests.join(''));
+  const told = await text(socket);
+  return [...told.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+}
+
+const batch = (name: string, size: number) => ({
+  submission_ids: Array.from({ length: size }, (_, index) => `${name}-${index}`),
+});
+
+it('refuses with 503 and Retry-After what would make too many ids wait, tells of it, and takes it later', async () => {
+  const app = await bounded({ tracking_wait_s: 0.015 });
+  const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
+  // The first is taken at once, two wait: until it is known better, a thousand ids are a tenth of a second.
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 503, 503]);
+  expect(app.shedLines()).toHaveLength(3);
+  const metrics = (await scrape(app.url)).text;
+  expect(reading(metrics, shedMetric, { what: 'tracking' })).toBe(3);
+  expect(reading(metrics, 'dawatch_tracking_waiting_ids')).toBe(0);
+  const accepted: number[] = [];
+  for (const body of bodies) accepted.push(trackedOf(await post(app.url, body)).accepted);
+  expect(accepted).toEqual([0, 0, 0, 50, 50, 50]);
+});
+
+it('takes a batch larger than all that may wait, if nothing else waits', async () => {
+  const app = await bounded({ tracking_wait_s: 0.001 });
+  expect(await postAtOnce(app.url, [batch('a', 20), batch('b', 20)])).toEqual([202, 202]);
+});
+
+it('refuses a body before it is read when too many are under way, and counts no longer those that hung up', async () => {
+  const app = await bounded({});
+  const { hostname, port } = new URL(app.url);
+  const slow = await Promise.all(
+    Array.from({ length: 15 }, async () => {
+      const socket = connect(Number(port), hostname);
+      const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+      socket.write(`${head}content-length: ${MAX_BODY}\r\nexpect: 100-continue\r\n\r\n`);
+      // It was seen, and its body is waited for.
+      expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
+      return socket;
+    }),
+  );
+  onTestFinished(() => slow.forEach((socket) => void socket.destroy()));
+  const large = JSON.stringify(batch('large', 1)).padEnd(MAX_BODY);
+  const refused = await post(app.url, large, { 'content-type': 'application/json' });
+  expect(problemOf(refused)).toMatchObject({ status: 503, detail: expect.stringMatching(/try again in 5 s$/) });
+  expect(refused.headers['retry-after']).toBe('5');
+  // Small ones and everything else still pass.
+  expect((await post(app.url, batch('small', 10))).status).toBe(202);
+  expect((await call(app.url, '/livez')).status).toBe(200);
+  slow[0]?.destroy();
+  await vi.waitFor(async () => {
+    expect((await post(app.url, large, { 'content-type': 'application/json' })).status).toBe(202);
+  });
+});
+
+it('asks who may come before anything else', async () => {
+  const app = await bounded({ held_open: 1 });
+  await readEvents(app.url);
+  const headers = { 'x-api-key': 'wrong' };
+  expect((await call(app.url, '/v1/events', { headers })).status).toBe(401);
+});
+
+it('bounds the requests that are held open: 503 with Retry-After beyond, until one has gone', async () => {
+  const app = await bounded({ held_open: 2 });
+  await post(app.url, { submission_id: 'open' });
+  const reader = await readEvents(app.url);
+  await readEvents(app.url);
+  for (const path of ['/v1/events', '/v1/submissions/open/wait?timeout_s=240']) {
+    const refused = await call(app.url, path);
+    expect([problemOf(refused).status, refused.headers['retry-after']]).toEqual([503, '30']);
+  }
+  expect(reading((await scrape(app.url)).text, shedMetric, { what: 'held_open' })).toBe(2);
+  expect((await call(app.url, '/v1/submissions')).status).toBe(200);
+  reader.cut();
+  await vi.waitFor(async () => {
+    expect((await call(app.url, '/v1/submissions/open/wait?timeout_s=0')).status).toBe(200);
+  });
+});
+
+describe('the line of tracking requests', () => {
+  function openLine(maxWaitMs: number) {
+    const deferred: { run: () => void; restMs: number }[] = [];
+    const told = { now: 0, taken: [] as string[] };
+    const settled = () => new Promise((resolve) => setImmediate(resolve));
+    const admission = new Admission({
+      maxWaitMs,
+      maxHeldOpen: 1,
+      onShed: () => undefined,
+      defer: (run, restMs) => deferred.push({ run, restMs }),
+      now: () => told.now,
+    });
+    return {
+      admission,
+      deferred,
+      now: () => told.now,
+      take: (name: string, ids: number) => {
+        void admission.turn(ids).then((isAdmitted) => told.taken.push(isAdmitted ? name : `not ${name}`));
+      },
+      taken: async () => {
+        await settled();
+        return told.taken.splice(0).join();
+      },
+      /** What has its turn in between takes so long. */
+      next(tookMs: number): void {
+        told.now += tookMs;
+        deferred.shift()?.run();
+        const rest = deferred.find(({ restMs }) => restMs > 0);
+        told.now += rest?.restMs ?? 0;
+        rest?.run();
+        if (rest) deferred.splice(deferred.indexOf(rest), 1);
+      },
+    };
+  }
+
+  it('lets everything else have its turn between two of them, in the order in which they came', async () => {
+    const line = openLine(1_000);
+    for (const name of ['a', 'b', 'c']) line.take(name, 5);
+    expect([await line.taken(), line.admission.waitingIds, line.deferred.length]).toEqual(['a', 10, 1]);
+    line.next(1);
+    expect(await line.taken()).toBe('b');
+    line.next(1);
+    expect(await line.taken()).toBe('c');
+    line.next(1);
+    expect([line.admission.waitingIds, line.deferred.length]).toEqual([0, 0]);
+  });
+
+  it('rests after a long one, if others wait, so that what comes and goes in small steps gets on', async () => {
+    const line = openLine(1_000);
+    line.take('a', 5);
+    line.take('b', 5);
+    expect(await line.taken()).toBe('a');
+    line.next(400);
+    expect(await line.taken()).toBe('b');
+    expect(line.now()).toBe(500);
+    line.next(400);
+    expect([line.now(), line.deferred.length]).toEqual([900, 0]);
+  });
+
+  it('is as long as the wait that is allowed, as fast as the last ones went', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1);
+    line.take('a', 9_000);
+    line.take('b', 961);
+    line.take('c', 960);
+    expect(await line.taken()).toBe('first,not b');
+    // A hundred times as slow.
+    line.next(10);
+    expect(await line.taken()).toBe('a');
+    line.next(90_000);
+    expect(await line.taken()).toBe('c');
+    line.take('d', 90);
+    line.take('e', 90);
+    expect(await line.taken()).toBe('not e');
+    line.next(0);
+    expect(await line.taken()).toBe('d');
+  });
+
+  it('takes a large batch among many small requests, of which each costs a turn for one id', async () => {
+    const line = openLine(5_000);
+    for (let turn = 0; turn < 200; turn++) {
+      line.take('small', 1);
+      line.take('small', 1);
+      line.next(5);
+      line.next(0);
+      await line.taken();
+    }
+    line.take('small', 1);
+    line.take('small', 1);
+    line.take('large', 10_000);
+    const taken = [await line.taken()];
+    while (line.deferred.length > 0) {
+      line.next(5);
+      taken.push(await line.taken());
+    }
+    expect(taken.filter(Boolean)).toEqual(['small', 'small', 'large']);
+  });
+});

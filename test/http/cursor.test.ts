@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { cursorSchema, fromCursor, fromIdCursor, toCursor, toIdCursor } from '../../src/http/cursor.ts';
+import { SUBMISSION_ID_PATTERN } from '../../src/monitor/submission.ts';
+import { call, listOf, post, problemOf } from '../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
+import { useApp } from '../support/running-app.ts';
+
+const position = fc.integer({ min: 1, max: 999_999_999_999_999 });
+const id = fc.stringMatching(/^[\x21-\x7e]{1,128}$/);
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 200, size: 'max' }),
+  fc.base64String(),
+  // What is in a cursor, with something else in it, and a cursor with something else around it.
+  fc
+    .tuple(
+      fc.constantFrom('s1.', 'i1.', 's2.', 'S1.', ''),
+      fc.oneof(fc.string(), fc.integer().map(String), fc.bigInt().map(String)),
+    )
+    .map(([kind, rest]) => Buffer.from(`${kind}${rest}`).toString('base64url')),
+  fc.tuple(position, fc.string({ maxLength: 3 })).map(([at, rest]) => `${toCursor(at)}${rest}`),
+  fc.tuple(id, fc.constantFrom('=', '==', ' ', '\n', 'A', '.')).map(([name, rest]) => `${toIdCursor(name)}${rest}`),
+);
+
+describe('a cursor', () => {
+  it('comes back as the position or the id it was made of', () => {
+    fc.assert(
+      fc.property(position, (at) => fromCursor(toCursor(at)) === at && cursorSchema.safeParse(toCursor(at)).success),
+    );
+    fc.assert(fc.property(id, (name) => fromIdCursor(toIdCursor(name)) === name));
+  });
+
+  it('of one sort is none of the other', () => {
+    fc.assert(fc.property(position, (at) => fromIdCursor(toCursor(at)) === undefined));
+    fc.assert(fc.property(id, (name) => fromCursor(toIdCursor(name)) === undefined));
+  });
+
+  it('is only what was handed out, letter by letter; any other text is refused, and breaks nothing', () => {
+    fc.assert(
+      fc.property(text, (given) => {
+        const at = fromCursor(given);
+        if (at !== undefined) expect([Number.isSafeInteger(at) && at > 0, toCursor(at)]).toEqual([true, given]);
+        const name = fromIdCursor(given);
+        if (name !== undefined) expect([SUBMISSION_ID_PATTERN.test(name), toIdCursor(name)]).toEqual([true, given]);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('with one letter changed is another one or none', () => {
+    const changed = fc.tuple(position, fc.nat(), fc.integer({ min: 0x20, max: 0x7e })).map(([at, place, code]) => {
+      const cursor = toCursor(at);
+      const from = place % cursor.length;
+      return { at, cursor, other: cursor.slice(0, from) + String.fromCharCode(code) + cursor.slice(from + 1) };
+    });
+    fc.assert(fc.property(changed, ({ at, cursor, other }) => other === cursor || fromCursor(other) !== at));
+  });
+});
+
+const app = useApp({ adminToken: ADMIN_TOKEN });
+
+it('a list answers any text for a cursor with a page or with 400', async () => {
+  const lists = fc.constantFrom(
+    '/v1/submissions?limit=2',
+    '/v1/submissions?prefix=a&limit=2',
+    '/v1/submissions?status=pending',
+    '/v1/deliveries?limit=2',
+    '/v1/webhooks?limit=2',
+    '/v1/audit?limit=2',
+  );
+  await fc.assert(
+    fc.asyncProperty(lists, text, async (list, cursor) => {
+      const headers = { 'x-api-key': ADMIN_TOKEN };
+      const answer = await call(app.url, `${list}&cursor=${encodeURIComponent(cursor.toWellFormed())}`, { headers });
+      expect([200, 400]).toContain(answer.status);
+      if (answer.status === 400) expect(problemOf(answer).detail).toMatch(/cursor/);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it('leads through any set of ids, each of them once, in pages of any size', async () => {
+  const ids = fc.uniqueArray(id, { minLength: 1, maxLength: 12 });
+  let round = 0;
+  await fc.assert(
+    fc.asyncProperty(ids, fc.integer({ min: 1, max: 5 }), async (names, limit) => {
+      const prefix = `p${round++}_`;
+      const tracked = names.map((name) => `${prefix}${name}`.slice(0, 128));
+      expect((await post(app.url, { submission_ids: tracked })).status).toBe(202);
+      const listed: string[] = [];
+      let cursor: string | null = null;
+      do {
+        const after: string = cursor === null ? '' : `&cursor=${cursor}`;
+        const page = listOf(await call(app.url, `/v1/submissions?prefix=${prefix}&limit=${limit}${after}`));
+        listed.push(...page.submissions.map((one) => one.submission_id));
+        cursor = page.next_cursor;
+      } while (cursor !== null);
+      expect(listed).toEqual([...new Set(tracked)].sort());
+    }),
+    { numRuns: 40 },
+  );
+});

@@ -1,0 +1,194 @@
+import { connect } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { call, listOf, post, problemOf } from '../support/http-calls.ts';
+import { API_KEY, useApp } from '../support/running-app.ts';
+
+/**
+ * A proxy in front and this server must agree on where each request ends: otherwise somebody's request becomes part of
+ * another's. Whatever could be read in two ways is refused, and its connection closed with what may still be in it.
+ */
+const app = useApp();
+
+const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+const BODY = '{"submission_id":"smuggled"}';
+const SIZE = BODY.length;
+const HEX = SIZE.toString(16);
+/** What an attacker would have taken for a request of its own. */
+const INNER = `DELETE /v1/submissions/kept HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
+const CHUNKED = `${HEX}\r\n${BODY}\r\n0\r\n\r\n`;
+
+type Told = { statuses: number[]; text: string; isClosed: boolean };
+
+/** Everything a connection is told up to and with its answer to the last request on it, or until it is closed. */
+function talk(bytes: string, answers = 1): Promise<Told> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+    let text = '';
+    const statuses = () => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
+    const done = (isClosed: boolean) => {
+      socket.destroy();
+      resolve({ statuses: statuses(), text, isClosed });
+    };
+    socket.setEncoding('latin1').on('data', (part) => {
+      text += part;
+      if (statuses().filter((status) => status !== 100).length >= answers && text.endsWith('}')) done(false);
+    });
+    socket.on('error', () => undefined).on('close', () => done(true));
+    socket.write(bytes, 'latin1');
+  });
+}
+
+/** The server is given the time to read on where it should not. */
+async function refused(bytes: string): Promise<Told> {
+  const told = await talk(bytes, Number.POSITIVE_INFINITY);
+  expect(told.isClosed).toBe(true);
+  return told;
+}
+
+describe('is refused with 400, once, and what follows on its connection is never looked at:', () => {
+  it.each<[string, string]>([
+    [
+      'a length and chunks (CL.TE)',
+      `${HEAD}content-length: ${5 + INNER.length}\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+    ['chunks and a length (TE.CL)', `${HEAD}transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n${CHUNKED}`],
+    ['the same length twice', `${HEAD}content-length: ${SIZE}\r\ncontent-length: ${SIZE}\r\n\r\n${BODY}`],
+    ['two lengths', `${HEAD}content-length: ${SIZE}\r\ncontent-length: 0\r\n\r\n${BODY}`],
+    ['a list of lengths', `${HEAD}content-length: ${SIZE}, ${SIZE}\r\n\r\n${BODY}`],
+    ['a length with a sign', `${HEAD}content-length: +${SIZE}\r\n\r\n${BODY}`],
+    ['a negative length', `${HEAD}content-length: -1\r\n\r\n${BODY}`],
+    ['a length in hex', `${HEAD}content-length: 0x${HEX}\r\n\r\n${BODY}`],
+    ['a length beyond numbers', `${HEAD}content-length: 99999999999999999999999\r\n\r\n${BODY}`],
+    ['an empty length', `${HEAD}content-length:\r\n\r\n${BODY}`],
+    ['a space before a colon', `${HEAD}content-length : ${SIZE}\r\n\r\n${BODY}`],
+    ['a header without a colon', `${HEAD}content-length\r\n\r\n${BODY}`],
+    ['a folded header', `${HEAD}content-length: ${SIZE}\r\nx-a: b\r\n c\r\n\r\n${BODY}`],
+    ['a folded transfer-encoding', `${HEAD}transfer-encoding:\r\n chunked\r\n\r\n${CHUNKED}`],
+    ['lines that end in LF', 'GET /livez HTTP/1.1\nhost: x\n\n'],
+    ['one line that ends in LF', 'GET /livez HTTP/1.1\r\nhost: x\nx-b: c\r\n\r\n'],
+    ['a CR within a line', 'GET /livez HTTP/1.1\r\nhost: x\rx-b: c\r\n\r\n'],
+    ['an encoding that ends in chunked', `${HEAD}transfer-encoding: xchunked\r\n\r\n${CHUNKED}`],
+    ['an encoding after chunked', `${HEAD}transfer-encoding: chunked, identity\r\n\r\n${CHUNKED}`],
+    ['two encodings', `${HEAD}transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n${CHUNKED}`],
+    ['an encoding alone', `${HEAD}transfer-encoding: identity\r\n\r\n`],
+    ['chunk sizes with 0x', `${HEAD}transfer-encoding: chunked\r\n\r\n0x${CHUNKED}`],
+    ['a chunk size with a space before', `${HEAD}transfer-encoding: chunked\r\n\r\n ${CHUNKED}`],
+    ['a chunk size that overflows', `${HEAD}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n${BODY}`],
+    ['a negative chunk size', `${HEAD}transfer-encoding: chunked\r\n\r\n-1\r\n${BODY}`],
+    ['chunks that end in LF', `${HEAD}transfer-encoding: chunked\r\n\r\n${CHUNKED.replaceAll('\r\n', '\n')}`],
+    [
+      'an LF in what extends a chunk size',
+      `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};a\nb\r\n${BODY}\r\n0\r\n\r\n`,
+    ],
+    ['a chunk longer than its size', `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n${BODY}\r\n0\r\n\r\n`],
+    ['a chunk size without end', `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};${'a'.repeat(20_000)}\r\n`],
+    ['the port alone as its target', 'GET x:80 HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['a NUL in its target', 'GET /livez\0 HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['more than ASCII in its target', 'GET /livez\u0080 HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['HTTP/2 by prior knowledge', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ])('%s', async (_, bytes) => {
+    await post(app.url, { submission_id: 'kept' });
+    const told = await refused(bytes + INNER);
+    expect(told.statuses).toEqual([400]);
+    const { submissions } = listOf(await call(app.url, '/v1/submissions'));
+    expect(submissions).toMatchObject([{ submission_id: 'kept', status: 'tracking' }]);
+  });
+});
+
+it.each<[string, string]>([
+  [
+    '2,000 headers',
+    `GET /livez HTTP/1.1\r\nhost: x\r\n${Array.from({ length: 2_000 }, (_, n) => `h${n}: x\r\n`).join('')}\r\n`,
+  ],
+  ['a header of 1 MB', `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
+  ['a target of 1 MB', `GET /${'x'.repeat(1_000_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
+  ['a trailer of 1 MB', `${HEAD}transfer-encoding: chunked\r\n\r\n0\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
+])('%s are never read to their end', async (_, bytes) => {
+  const { statuses } = await refused(bytes);
+  // Who still sends may be cut off before it reads the answer.
+  for (const status of statuses) expect([400, 431]).toContain(status);
+});
+
+it('more than one Host is refused, in every version', async () => {
+  for (const version of ['1.0', '1.1'])
+    expect((await refused(`GET /livez HTTP/${version}\r\nhost: x\r\nhost: y\r\n\r\n`)).text).toContain(
+      'more than one Host',
+    );
+});
+
+it.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x'])(
+  'a body packed with %s is not taken',
+  async (coding) => {
+    const answer = await post(app.url, { submission_id: 'packed' }, { 'content-encoding': coding });
+    expect(answer.status).toBe(415);
+    expect(problemOf(answer).detail).toBe('the body must come unpacked, without Content-Encoding');
+  },
+);
+
+it('nor one packed for its way only', async () => {
+  const { statuses } = await refused(`${HEAD}transfer-encoding: gzip, chunked\r\n\r\n${CHUNKED}${INNER}`);
+  expect(statuses).toEqual([415]);
+});
+
+it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is passed over', async () => {
+  const tunnel = await refused(`CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n${INNER}`);
+  expect(tunnel.text).toBe('');
+  const trace = await talk(`TRACE /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
+  expect(trace.statuses).toEqual([404]);
+  expect(trace.text).not.toContain(API_KEY);
+  for (const protocol of ['websocket', 'h2c']) {
+    const upgrade = `GET /livez HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: ${protocol}\r\n\r\n`;
+    expect((await talk(upgrade)).statuses).toEqual([200]);
+  }
+});
+
+it('a whole address as target is this server, whatever host it names, with the same need of a credential', async () => {
+  const ask = (header: string) => talk(`GET http://evil.example/v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`);
+  expect((await ask('')).statuses).toEqual([401]);
+  expect((await ask(`x-api-key: ${API_KEY}\r\n`)).statuses).toEqual([200]);
+});
+
+describe('one connection', () => {
+  const livez = 'GET /livez HTTP/1.1\r\nhost: x\r\n\r\n';
+
+  it('has as many answers as requests, in their order, and each shows its own credential', async () => {
+    const list = (header: string) => `GET /v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`;
+    const key = `x-api-key: ${API_KEY}\r\n`;
+    const bytes = [list(key), list(''), livez, list(key), list('')].join('');
+    expect((await talk(bytes, 5)).statuses).toEqual([200, 401, 200, 200, 401]);
+  });
+
+  it.each<[string, string, number]>([
+    ['to a route without one', 'GET /livez', 200],
+    ['of a request that is refused', 'POST /v1/submissions', 401],
+    ['to a route that is not there', 'GET /nowhere', 404],
+  ])('reads the body %s as a body, not as a request', async (_, line, status) => {
+    const head = `${line} HTTP/1.1\r\nhost: x\r\ncontent-length: ${INNER.length}\r\ncontent-type: application/json\r\n\r\n`;
+    const { statuses } = await talk(`${head}${INNER}${livez}`, 2);
+    expect(statuses).toEqual([status, 200]);
+  });
+
+  it('takes no credential from behind a body', async () => {
+    const head =
+      'POST /v1/submissions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n';
+    const trailer = `${head}trailer: x-api-key\r\n\r\n${CHUNKED.slice(0, -2)}x-api-key: ${API_KEY}\r\n\r\n`;
+    expect((await talk(trailer)).statuses).toEqual([401]);
+  });
+
+  it('of HTTP/1.0 ends with its answer, unless it asks otherwise, and never goes on after chunks', async () => {
+    expect(await refused('GET /livez HTTP/1.0\r\n\r\n')).toMatchObject({ statuses: [200] });
+    const kept = await talk(`GET /livez HTTP/1.0\r\nconnection: keep-alive\r\n\r\n${livez}`, 2);
+    expect(kept.statuses).toEqual([200, 200]);
+    const chunks = HEAD.replace('HTTP/1.1', 'HTTP/1.0').replace(API_KEY, 'nobody');
+    const told = await refused(`${chunks}transfer-encoding: chunked\r\n\r\n${CHUNKED}${INNER}`);
+    expect(told.statuses).toEqual([401]);
+  });
+
+  it('that expects to be asked for its body is asked, and held to its length', async () => {
+    const head = HEAD.replace(API_KEY, 'nobody');
+    const expecting = `${head}expect: 100-continue\r\ncontent-length: ${INNER.length}\r\n\r\n${INNER}${livez}`;
+    expect((await talk(expecting, 2)).statuses).toEqual([100, 401, 200]);
+    const huge = await refused(`${HEAD}expect: 100-continue\r\ncontent-length: 99999999\r\n\r\n`);
+    expect(huge.statuses).toEqual([100, 413]);
+  });
+});
