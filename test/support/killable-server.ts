@@ -1,52 +1,50 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient } from '../../src/client/client.ts';
+import { killableProcess } from './killable-process.ts';
+import { compile } from './main-file.ts';
 
-const CRASH_API_KEY = 'crash-test-key-0123456789';
+export const CRASH_API_KEY = 'crash-test-key-0123456789';
 export const CRASH_ADMIN_TOKEN = 'crash-test-admin-0123456789';
+
+export type KillableServer = Awaited<ReturnType<typeof prepareServer>>;
 
 /** The server as its users start it, in a process that can be killed and started again on the same port and ledger. */
 export async function prepareServer(folder: string, settings: Record<string, unknown>) {
   const port = await freePort();
-  const file = join(folder, 'ledger.db');
   const config = join(folder, 'dawatch.yaml');
   const own = {
     server: { port },
     auth: { api_key: CRASH_API_KEY, admin_token: CRASH_ADMIN_TOKEN },
-    database: file,
+    database: join(folder, 'ledger.db'),
     log: { level: 'error' },
   };
-  writeFileSync(config, JSON.stringify({ ...own, ...settings }));
+  const all = { ...own, ...settings, server: { port, ...(settings.server ?? {}) } };
+  writeFileSync(config, JSON.stringify(all));
+  compile('serve', folder);
   const url = `http://127.0.0.1:${port}`;
-  let child: ChildProcess | undefined;
-  const kill = async () => {
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exited;
-  };
-  onTestFinished(kill);
+  const server = killableProcess(['serve', '--config', config]);
   return {
-    file,
+    ...server,
+    folder,
+    /** The ledger. */
+    file: all.database,
     url,
     client: new DawatchClient({ url, apiKey: CRASH_API_KEY }),
-    start(): void {
-      child = spawn(process.execPath, ['src/cli/main.ts', 'serve', '--config', config], { stdio: 'inherit', env: {} });
-    },
+    /** Throws when it ends instead. */
     async listening(): Promise<void> {
       while (
         !(await fetch(`${url}/livez`).then(
           (response) => response.ok,
           () => false,
         ))
-      )
+      ) {
+        if (server.isGone()) throw new Error(`the server ended: ${server.lines.slice(-3).join('\n')}`);
         await sleep(20);
+      }
     },
-    kill,
   };
 }
 

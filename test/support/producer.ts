@@ -43,6 +43,8 @@ export function openProducer({ url }: { url: string }) {
           if (!job) jobId = undefined;
           else if (job.failedReason) throw new RefusedError(job.failedReason);
           else if (job.returnvalue) return job.returnvalue;
+          // A Redis that evicts keys may keep the job, and lose the list that it stood in.
+          else if ((await job.getState()) === 'unknown') jobId = undefined;
         } catch (error) {
           if (error instanceof RefusedError) throw error;
         }

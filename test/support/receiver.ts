@@ -85,10 +85,10 @@ export function drip(socket: Socket, text: string, everyMs = 5): void {
 /** Not in the call itself: knip would ask for a package that brings it. */
 const OPENSSL = 'openssl';
 
-/** A certificate for 127.0.0.1 that nobody trusts; undefined where there is no openssl to make one. */
-export function selfSigned(): { key: string; cert: string } | undefined {
+/** A certificate, for 127.0.0.1, that nobody trusts; undefined where there is no openssl to make one. */
+export function selfSigned(name = 'IP:127.0.0.1'): { key: string; cert: string } | undefined {
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '-'];
-  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  const subject = ['-subj', '/CN=127.0.0.1', '-addext', `subjectAltName=${name}`];
   try {
     const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
     const pem = execFileSync(OPENSSL, ['req', '-x509', ...curve, ...subject], { encoding: 'utf8', stdio });

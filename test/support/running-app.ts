@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
 import { type App, startApp } from '../../src/app.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { Config, UpstreamConfig } from '../../src/config-schema.ts';
+import { createLog } from '../../src/log.ts';
 import type { Clock } from '../../src/monitor/ports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 
@@ -24,6 +24,8 @@ type AppSetting = {
   clock?: Clock;
   limits?: Partial<Config['limits']>;
   corsOrigins?: string[];
+  /** server.timeout_s. */
+  timeoutS?: number;
   adminToken?: string;
   /** More about the upstream: its bearer, its paths, its timeout. */
   upstream?: Partial<UpstreamConfig>;
@@ -32,10 +34,11 @@ type AppSetting = {
   webhooks?: Partial<Config['webhooks']>;
   channels?: Config['channels'];
   routes?: Config['routes'];
+  retention?: Partial<Config['retention']>;
   redisUrl?: string;
   /** Events by themselves, where an upstream is out: a test that counts events looks at them seldom. */
   alerts?: Partial<Config['alerts']>;
-  logLevel?: string;
+  logLevel?: Config['log']['level'];
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
 };
@@ -56,6 +59,7 @@ export function openApp(setting: AppSetting): Promise<App> {
         host,
         port,
         shutdown_s: 2,
+        ...(setting.timeoutS !== undefined && { timeout_s: setting.timeoutS }),
         ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
       },
       // Tests are full of wrong credentials, all from one address.
@@ -65,13 +69,18 @@ export function openApp(setting: AppSetting): Promise<App> {
       webhooks: { ...config.webhooks, ...setting.webhooks },
       channels: setting.channels ?? {},
       routes: setting.routes ?? [],
+      retention: { ...config.retention, ...setting.retention },
       redis: { ...config.redis, url: setting.redisUrl },
       alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: NOWHERE } }),
       pacing: { min_interval_s: 0.02, max_interval_s: 0.1 },
       breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
     },
-    log: pino({ level: setting.logLevel ?? 'info' }, { write: setting.onLog ?? (() => undefined) }),
+    // Every line: a test may look for any of them.
+    log: createLog(
+      { ...config.log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
+      { write: setting.onLog ?? (() => undefined) },
+    ),
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
     onNewKey: setting.onNewKey ?? (() => undefined),

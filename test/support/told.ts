@@ -20,8 +20,8 @@ export async function allTold(file: string, submissions: number): Promise<void> 
     db.close();
   });
   const left = db.prepare(`
-    -- What is still to come.
-    SELECT (SELECT count(*) FROM deliveries WHERE state <> 'delivered')
+    -- What is still to come; what was discarded went with its webhook.
+    SELECT (SELECT count(*) FROM deliveries WHERE state NOT IN ('delivered', 'discarded'))
          + (SELECT @submissions - count(*) FROM submissions WHERE status NOT IN ('tracking', 'pending', 'failing'))`);
   while (Number(left.pluck().get({ submissions })) > 0) await sleep(100);
 }

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Channel, Outgoing, SendResult } from '../../src/notify/channel.ts';
@@ -28,12 +29,16 @@ type World = {
   maxBatch?: number;
   store?: (store: DeliveryStore) => DeliveryStore;
   random?: () => number;
+  /** Waits until everything has happened that happens without time. */
+  settle?: () => Promise<void>;
+  /** Where the ledger is; a folder of its own without one. */
+  folder?: string;
 };
 
 /** The real pump over a real ledger, in virtual time; the test speaks for the receivers. */
 export function openPump(world: World) {
-  const clock = createVirtualClock(PUMP_START_MS);
-  const ledger = openLedger();
+  const clock = createVirtualClock(PUMP_START_MS, world.settle);
+  const ledger = openLedger(world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') });
   const sent: Sent[] = [];
   const attempted: Attempted[] = [];
   const errors: unknown[] = [];
@@ -114,7 +119,6 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
     settle: (settlements, disableAfterMs) => deliveries.settle(settlements, disableAfterMs),
     giveUp: (destination, createdBefore, now) => deliveries.giveUp(destination, createdBefore, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
-    prune: (endedBefore, limit) => deliveries.prune(endedBefore, limit),
     onWaiting: (listener) => deliveries.onWaiting(listener),
   };
 }

@@ -1,0 +1,231 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+import { expect, it, onTestFinished } from 'vitest';
+import { cliProcess } from '../support/cli.ts';
+import { finalEnvelope } from '../support/domain.ts';
+import { call } from '../support/http-calls.ts';
+import { prepareServer, sleep } from '../support/killable-server.ts';
+import { redisForTest } from '../support/redis-server.ts';
+import { openSmtpReceiver } from '../support/smtp-receiver.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const WEBHOOK_SECRET = `whsec_${Buffer.from('canary-of-the-webhook-signature').toString('base64')}`;
+/** Every secret there is, each to be found again wherever it gets to. */
+const CANARY = {
+  upstreamKey: 'canary-upstream-key-5d1f',
+  upstreamBearer: 'canary-upstream-bearer-77ab',
+  serviceKey: 'canary-service-key-19c4',
+  adminToken: 'canary-admin-token-83e0',
+  redisPassword: 'canary-redis-password-2b6d',
+  smtpPassword: 'canary-smtp-password-f00d',
+  slackPath: 'canary-slack-path-91aa',
+  discordPath: 'canary-discord-path-92bb',
+  teamsPath: 'canary-teams-path-93cc',
+  apprisePath: 'canary-apprise-path-94dd',
+  webhookSecret: WEBHOOK_SECRET.slice('whsec_'.length),
+  forwarded: 'canary-forwarded-bearer-c0de',
+  guess: 'canary-guessed-key-0bad',
+};
+type Canary = keyof typeof CANARY;
+
+/** Answers with all that it was sent, in the way that the id or the path asks for. */
+async function openParrot(): Promise<string> {
+  const quote = ({ url, headers }: IncomingMessage) => JSON.stringify({ url, headers });
+  const server = createServer((request, response) => {
+    const url = request.url ?? '';
+    const id = new URL(url, 'http://x').searchParams.get('submission_id');
+    const status = Number(/(?:s|name=)(\d{3})/.exec(url)?.[1] ?? 200);
+    if (status === 444) {
+      request.socket.destroy();
+      return;
+    }
+    response.statusCode = id === null && !url.includes('name=') ? 500 : status;
+    if (id !== null && status === 200) {
+      const said = id.includes('error') ? { state: 'Error', error: quote(request) } : {};
+      response.end(JSON.stringify({ ...finalEnvelope({ extra: quote(request) }, { id }), ...said }));
+      return;
+    }
+    response.end(JSON.stringify({ error: quote(request) }));
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Every key of a Redis with all that is in it. */
+async function everythingIn(url: string): Promise<string> {
+  const redis = new Redis(url);
+  const read: Record<string, (key: string) => Promise<unknown>> = {
+    string: (key) => redis.get(key),
+    hash: (key) => redis.hgetall(key),
+    list: (key) => redis.lrange(key, 0, -1),
+    set: (key) => redis.smembers(key),
+    zset: (key) => redis.zrange(key, '0', '-1'),
+    stream: (key) => redis.xrange(key, '-', '+'),
+  };
+  const found: unknown[] = [];
+  for (const key of await redis.keys('*')) found.push(key, await read[await redis.type(key)]?.(key));
+  redis.disconnect();
+  return JSON.stringify(found);
+}
+
+/** Where something was said, and all that was. */
+type Places = Map<string, string>;
+
+function expectKept(places: Places, allowed: Record<string, readonly Canary[]>): void {
+  const found = [...places].flatMap(([place, text]) =>
+    (Object.keys(CANARY) as Canary[])
+      .filter((name) => text.includes(CANARY[name]) && !allowed[place]?.includes(name))
+      .map((name) => `${name} in ${place}: ${text.slice(Math.max(0, text.indexOf(CANARY[name]) - 150)).slice(0, 220)}`),
+  );
+  expect(found.slice(0, 10)).toEqual([]);
+}
+
+it.each([true, false])(
+  'no secret gets anywhere, through successes and failures (callers forward their own: %s)',
+  async (forwards) => {
+    const redis = await redisForTest({ password: CANARY.redisPassword });
+    const parrot = await openParrot();
+    const smtp = await openSmtpReceiver({ login: { user: 'dawatch', password: 'another-one' } });
+    const mailer = smtp.url.replace(/\/\/.*@/, `//dawatch:${CANARY.smtpPassword}@`);
+    const hook = (path: string) => `${parrot}/${path}`;
+    const gather_s = 0.05;
+    const server = await prepareServer(tempFolder(), {
+      auth: { api_key: CANARY.serviceKey, admin_token: CANARY.adminToken },
+      upstreams: {
+        default: {
+          url: parrot,
+          api_key: CANARY.upstreamKey,
+          ...(!forwards && { bearer: CANARY.upstreamBearer }),
+          budget: { requests: 500, per_s: 1, concurrency: 50 },
+        },
+      },
+      redis: { url: redis.url },
+      channels: {
+        slack: { type: 'slack', url: hook(CANARY.slackPath), gather_s },
+        discord: { type: 'discord', url: hook(CANARY.discordPath), gather_s },
+        teams: { type: 'teams', url: hook(CANARY.teamsPath), gather_s },
+        apprise: { type: 'apprise', url: hook(CANARY.apprisePath), gather_s },
+        mail: { type: 'email', smtp_url: mailer, from: 'a@example.com', to: ['b@example.com'], gather_s },
+      },
+      routes: [{ types: ['*'], channels: ['slack', 'discord', 'teams', 'apprise', 'mail'] }],
+      webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+      pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+      log: { level: 'debug', repeats_per_minute: 0 },
+    });
+    server.start();
+    await server.listening();
+    const places: Places = new Map();
+    const ask = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
+      const answer = await call(server.url, path, {
+        method,
+        headers: { 'x-api-key': [], ...headers },
+        ...(body !== undefined && { body }),
+      });
+      places.set(`${method} ${path} ${places.size}`, JSON.stringify(answer));
+      return answer;
+    };
+    const service = { 'x-api-key': CANARY.serviceKey };
+    const admin = { authorization: `Bearer ${CANARY.adminToken}` };
+    const lookup = { authorization: `Bearer ${forwards ? CANARY.forwarded : CANARY.adminToken}` };
+
+    await call(server.url, '/v1/webhooks', {
+      method: 'POST',
+      headers: { 'x-api-key': [], ...admin },
+      body: { url: hook('hook'), secret: WEBHOOK_SECRET },
+    });
+    const ids = [200, 401, 403, 404, 406, 429, 444, 500, 502].flatMap((status) => [`s${status}-a`, `s${status}-error`]);
+    // Those that pause or stop everything come last.
+    for (const id of ids.toSorted(
+      (a, b) => Number(/s(?:401|403|429|444|50)/.test(a)) - Number(/s(?:401|403|429|444|50)/.test(b)),
+    )) {
+      await ask('POST', '/v1/submissions', service, { submission_id: id, callback_url: hook('callback') });
+      await ask('GET', `/v1/get_submission_info?submission_id=${id}`, service);
+    }
+    await ask('DELETE', '/v1/submissions/s404-a', service);
+    for (const name of ['200', '401', '403', '404', '429', '444', '500'])
+      await ask('GET', `/users/get_user?name=${name}&email=a%40example.com`, lookup);
+    await ask('GET', '/admin/get_all_users?limit=1', lookup);
+    for (const headers of [
+      { 'x-api-key': CANARY.guess },
+      { authorization: `Bearer ${CANARY.guess}` },
+      { authorization: CANARY.guess },
+    ])
+      for (const path of [
+        '/v1/submissions',
+        '/v1/audit',
+        '/users/get_user?name=200&email=a%40example.com',
+        '/nowhere',
+        '/queues',
+      ])
+        await ask('GET', path, headers);
+    await ask('POST', '/v1/submissions', service, `{"submission_id": ${CANARY.guess.length}`);
+    await ask('POST', '/v1/submissions', service, { submission_id: 'x', upstream: 'nowhere' });
+
+    const settled = async () => {
+      while (server.logged('delivery.failed').length < 5) await sleep(50);
+      await sleep(1_000);
+    };
+    await Promise.race([settled(), sleep(20_000)]);
+    const shown = [
+      '/v1/submissions?limit=1000',
+      '/v1/overview',
+      '/v1/pacing',
+      '/metrics',
+      '/readyz',
+      '/openapi.json',
+      '/v1/whoami',
+    ];
+    for (const path of [...shown, ...ids.map((id) => `/v1/submissions/${id}`)]) await ask('GET', path, service);
+    for (const path of ['/v1/webhooks', '/v1/deliveries?limit=1000', '/v1/audit', '/queues/api/queues'])
+      await ask('GET', path, admin);
+    const deliveries = JSON.stringify([...places]).matchAll(/\\+"id\\+":(\d+),/g);
+    const numbers = new Set([...deliveries].map(([, id]) => id));
+    expect(numbers.size).toBeGreaterThan(0);
+    for (const id of [...numbers].slice(0, 100)) await ask('GET', `/v1/deliveries/${id}`, admin);
+    places.set('Redis', await everythingIn(redis.url));
+
+    const config = ['--config', `${server.folder}/dawatch.yaml`];
+    const env = { DAWATCH_URL: server.url, DAWATCH_API_KEY: CANARY.adminToken, DAWATCH_ADMIN_TOKEN: CANARY.adminToken };
+    for (const args of [
+      ['config', ...config],
+      ['config', '--json', ...config],
+      ['doctor', ...config],
+      ['doctor', '--json', ...config],
+      ['deliveries', 'list'],
+      ['deliveries', 'show', '1'],
+      ['webhooks', 'list'],
+    ]) {
+      const { stdout, stderr } = await cliProcess(args, { env });
+      places.set(`dawatch ${args.slice(0, 2).join(' ')}`, stdout + stderr);
+    }
+    await redis.kill();
+    await sleep(1_000);
+    await ask('GET', '/readyz', service);
+    await server.stop();
+    places.set('the log', server.lines.join('\n'));
+    // Signatures can't be made from a hash.
+    for (const name of ['', '-wal']) places.set(`the ledger${name}`, readable(`${server.file}${name}`));
+    expect(places.get('the log')).toContain('delivery.failed');
+    expect(places.get('the log')).toContain('poll.answered');
+    // Upstream and receivers did quote secrets, and what they said was kept.
+    for (const place of [/^GET .v1.submissions.s\d+-error /, /^GET .v1.deliveries.\d+ /])
+      expect([...places].filter(([name, text]) => place.test(name) && text.includes('[redacted]'))).not.toEqual([]);
+    const ledger: Canary[] = ['webhookSecret'];
+    expectKept(places, { 'the ledger': ledger, 'the ledger-wal': ledger });
+    expect(places.get('the ledger') ?? '').toContain(CANARY.webhookSecret);
+  },
+);
+
+function readable(file: string): string {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return '';
+  }
+}

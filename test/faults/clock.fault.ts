@@ -1,0 +1,66 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { sleep } from '../support/killable-server.ts';
+import { openProducer } from '../support/producer.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { prepareWorld } from './support/world.ts';
+
+const HOUR_S = 3_600;
+const SHIFTS_H = [5, -5, 0, -30, 12, 0];
+
+async function prepareShiftedWorld(name: string, options: Parameters<typeof prepareWorld>[1] = {}) {
+  // Who checks the timestamp of a signature refuses it, rightly, for as long as the clock is wrong.
+  const world = await prepareWorld(name, { receiver: { toleranceS: 100 * HOUR_S }, ...options });
+  const file = join(world.folder, 'shift');
+  const shift = (hours: number) => writeFileSync(file, String(hours * HOUR_S * 1_000));
+  shift(0);
+  const how = {
+    nodeOptions: ['--import', join(import.meta.dirname, 'support/shifted-clock.mjs')],
+    env: { SHIFT_FILE: file },
+  };
+  return { ...world, shift, start: () => world.start(how), restart: () => world.server.start(how) };
+}
+
+test('the clock jumps by hours both ways while it runs: nothing ends, nothing waits, nothing is told late', async () => {
+  const world = await prepareShiftedWorld('clock, running');
+  await world.start();
+  for (const hours of SHIFTS_H) {
+    world.shift(hours);
+    await world.track(50);
+    await sleep(500);
+  }
+  await world.survives();
+});
+
+test('the clock was hours off in one life and is right in the next: what was open becomes final', async () => {
+  const world = await prepareShiftedWorld('clock, between starts', { sandbox: { speed: 20 } });
+  await world.start();
+  for (const hours of [5, 0, -5, 0]) {
+    await world.track(50);
+    await world.server.kill();
+    world.shift(hours);
+    world.restart();
+    await world.server.listening();
+  }
+  await world.track(50);
+  await world.survives();
+});
+
+describe.skipIf(isRedisMissing())('with Redis', () => {
+  test('the clock of the server jumps by hours, not that of Redis: jobs go on', async () => {
+    const redis = await redisForTest();
+    const world = await prepareShiftedWorld('clock, with Redis', { redisUrl: redis.url, workers: 1 });
+    await world.start();
+    const producer = openProducer(redis);
+    for (const hours of [5, -5, 0]) {
+      world.shift(hours);
+      const ids = world.submit(50);
+      await producer.enqueue(ids, AbortSignal.timeout(60_000));
+      for (const id of ids) world.expected.set(id, 'finalized');
+      await sleep(1_000);
+    }
+    expect(world.server.isGone()).toBe(false);
+    await world.survives();
+  });
+});

@@ -1,0 +1,70 @@
+import { get, type IncomingMessage } from 'node:http';
+import { expect, onTestFinished, test } from 'vitest';
+import { CRASH_API_KEY, sleep } from '../support/killable-server.ts';
+import { reading, scrape } from '../support/metrics.ts';
+import { watch } from './support/probe.ts';
+import { prepareWorld } from './support/world.ts';
+
+const READERS = 5_000;
+const AT_ONCE = 250;
+const SUBMISSIONS = 20;
+/** 5,000 idle readers take 220 MiB. */
+const MEMORY_MIB = 600;
+
+test('5,000 readers of the live feed get every event once and in order, and leave nothing behind', async () => {
+  const world = await prepareWorld('readers', { sandbox: { errorRate: 0.5 }, settings: { log: { level: 'warn' } } });
+  await world.start();
+  const { url } = world.server;
+  const readers: { told: number[]; response: IncomingMessage }[] = [];
+  onTestFinished(() => readers.forEach(({ response }) => void response.destroy()));
+  for (let opened = 0; opened < READERS; opened += AT_ONCE)
+    readers.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => read(url)))));
+  expect(await readersOf(url)).toBe(READERS);
+
+  const seen = watch(world.server);
+  await world.track(SUBMISSIONS);
+  const isTold = async () => {
+    const { waiting, newest } = await world.server.client.overview().then(async ({ submissions }) => ({
+      waiting: submissions.tracking + submissions.pending + submissions.failing,
+      newest: Math.max(...readers.map(({ told }) => told.at(-1) ?? 0)),
+    }));
+    return waiting === 0 && newest > 0 && readers.every(({ told }) => told.at(-1) === newest);
+  };
+  while (!(await isTold())) await sleep(200);
+  const { refused, peakMiB } = await seen.end();
+  const first = readers[0]?.told ?? [];
+  console.log(`${READERS} readers, ${first.length} events each, at most ${peakMiB.toFixed(0)} MiB`);
+  expect(first.length).toBeGreaterThan(SUBMISSIONS);
+  expect(first).toEqual([...new Set(first)].toSorted((a, b) => a - b));
+  const all = JSON.stringify(first);
+  expect(readers.filter(({ told }) => JSON.stringify(told) !== all)).toEqual([]);
+  expect(refused).toEqual([]);
+  expect(peakMiB).toBeLessThan(MEMORY_MIB);
+
+  for (const { response } of readers) response.destroy();
+  while ((await readersOf(url)) !== 0) await sleep(50);
+  // What many connections leave to the allocator is not given back at once.
+  await world.survives({ memoryMiB: MEMORY_MIB });
+});
+
+async function readersOf(url: string): Promise<number | undefined> {
+  return reading((await scrape(url)).text, 'dawatch_feed_readers');
+}
+
+/** The numbers of the events that it is told. */
+function read(url: string): Promise<{ told: number[]; response: IncomingMessage }> {
+  return new Promise((resolve, reject) => {
+    get(`${url}/v1/events`, { agent: false, headers: { 'x-api-key': CRASH_API_KEY } }, (response) => {
+      const told: number[] = [];
+      let rest = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        const blocks = (rest + chunk).split('\n\n');
+        rest = blocks.pop() ?? '';
+        for (const block of blocks) if (block.includes('\nevent: ')) told.push(Number(/^id: (\d+)/.exec(block)?.[1]));
+      });
+      response.on('error', () => undefined);
+      if (response.statusCode === 200) resolve({ told, response });
+      else reject(new Error(`a reader was told ${response.statusCode}`));
+    }).on('error', reject);
+  });
+}

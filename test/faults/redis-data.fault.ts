@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest';
+import { lookInto } from '../support/bullmq-rig.ts';
+import { sleep } from '../support/killable-server.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
+
+describe.skipIf(isRedisMissing())('Redis loses what it holds', () => {
+  test('FLUSHALL, again and again, while polls and intake jobs are under way', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('FLUSHALL', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    const look = lookInto(redis);
+    await world.through(async () => {
+      for (let flush = 0; flush < 10; flush++) {
+        await look.flushall();
+        await sleep(world.between(0, 600));
+      }
+    });
+    await world.survives();
+  });
+
+  test.each([
+    ['with its data', true],
+    ['without its data', false],
+  ])('killed and started again, %s', async (name, keeps) => {
+    const redis = await redisForTest({ keeps });
+    const world = await prepareRedisWorld(`Redis killed, ${name}`, { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    await world.through(async () => {
+      for (let kill = 0; kill < 3; kill++) {
+        await redis.kill();
+        await sleep(world.between(0, 2_000));
+        await redis.restart();
+        await sleep(world.between(500, 2_000));
+      }
+    });
+    await world.survives();
+    expect(world.server.logged('redis.away').length).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { lookInto, openOddWorker, openQueue } from '../support/bullmq-rig.ts';
+import { sleep } from '../support/killable-server.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
+
+const SUBMISSIONS = 'dawatch-submissions';
+const POLLS = 'dawatch-polls';
+const EVENTS = 'dawatch-events';
+/** Twice the timeout of a request, and 10 s. */
+const LEASE_MS = 12_000;
+
+describe.skipIf(isRedisMissing())('hands and jobs', () => {
+  test('a worker, and then the server, stand still until their locks and leases are lost, and go on', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('lost locks', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    await world.through(async () => {
+      for (const hand of [world.workers[0], world.server]) {
+        hand?.pause();
+        await sleep(LEASE_MS + 2_000);
+        hand?.resume();
+        await sleep(500);
+      }
+    });
+    await world.survives();
+  });
+
+  test('jobs that come twice are taken once', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('duplicate jobs', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    const [submissions, polls] = [openQueue(redis, SUBMISSIONS), openQueue(redis, POLLS)];
+    await world.through(async () => {
+      const ids = world.submit(20);
+      for (let count = 0; count < 20; count++) {
+        await submissions.add('track', { submission_ids: ids }, { jobId: `twice-${count % 5}` });
+        const [poll] = await polls.getJobs(['active', 'waiting', 'completed'], 0, 0);
+        if (poll) await polls.add(poll.name, poll.data, { jobId: `copy-${count}` });
+        await sleep(100);
+      }
+      for (const id of ids) world.expected.set(id, 'finalized');
+    });
+    await world.survives();
+  });
+
+  test('hostile jobs in each queue harm nobody', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('hostile jobs', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    const look = lookInto(redis);
+    await world.through(async () => {
+      for (const name of [SUBMISSIONS, POLLS, EVENTS]) {
+        const queue = openQueue(redis, name);
+        for (const data of HOSTILE) await queue.add('\u001b[31m\n', data);
+        // Past BullMQ: no JSON, no fields at all, and no such job.
+        await look.hset(`bull:${name}:broken`, { name: 'x', data: '{', opts: '{', timestamp: 'soon' });
+        await look.hset(`bull:${name}:empty`, { nothing: '1' });
+        for (const id of ['broken', 'empty', 'missing']) await look.lpush(`bull:${name}:wait`, id);
+        await queue.add('wakes them', {});
+      }
+      await sleep(3_000);
+    });
+    const refused = await openQueue(redis, SUBMISSIONS).getFailed();
+    expect(refused.length).toBeGreaterThan(HOSTILE.length - 1);
+    await world.survives();
+  });
+
+  test('a worker of another version answers in its own ways', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('another version', { redisUrl: redis.url, workers: 1 });
+    await world.start();
+    let count = 0;
+    await openOddWorker(redis, async (job) => {
+      const kind = count++ % ODD.length;
+      if (kind === 0) throw new Error('this version knows no such job\n\u001b[31m');
+      await job.updateProgress(ODD[kind] as object);
+      return ODD[kind];
+    });
+    await untilLogged(world, 'worker.seen', 2);
+    await world.through(() => sleep(5_000));
+    expect(count).toBeGreaterThan(0);
+    await world.survives();
+  });
+});
+
+const HOSTILE: unknown[] = [
+  null,
+  '',
+  0,
+  [],
+  {},
+  { submission_ids: [] },
+  { submission_ids: null, submission_id: { $ne: 1 } },
+  { submission_id: 'x'.repeat(1_000_000) },
+  { submission_ids: Array.from({ length: 10_001 }, (_, index) => `many-${index}`) },
+  JSON.parse('{"__proto__": {"submission_id": "polluted"}, "constructor": {"prototype": {"x": 1}}}'),
+  { submission_id: 'a\r\nb', metadata: { a: 1 }, upstream: 'nowhere' },
+  { upstream: 'default', submission_ids: ['stolen'], epoch: 'x', expires_at: 9e15, timeout_ms: 1 },
+  { upstream: 'default', submission_ids: ['stolen'], epoch: 'x', expires_at: -1, timeout_ms: 9e15, more: 1 },
+];
+
+const ODD: unknown[] = [
+  null,
+  { answers: 'none' },
+  [{ submission_id: 'nobody asked' }],
+  { kind: 'answered', observations: [{ submissionId: 'nobody asked', verdict: { kind: 'finalized' } }] },
+  'done',
+];

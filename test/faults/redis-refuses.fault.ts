@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { lookInto } from '../support/bullmq-rig.ts';
+import { sleep } from '../support/killable-server.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
+import { readiness } from './support/requests.ts';
+
+describe.skipIf(isRedisMissing())('Redis refuses', () => {
+  test('writes, as it is full (maxmemory, noeviction)', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('Redis is full', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    const look = lookInto(redis);
+    await world.through(async () => {
+      await look.config('SET', 'maxmemory', '100kb');
+      await untilLogged(world, 'redis.away');
+      expect(world.server.logged('redis.away').at(-1)).toMatchObject({ reason: 'refused' });
+      expect(await readiness(world.server.url)).toMatchObject({ status: 200, body: { status: 'degraded' } });
+      await sleep(2_000);
+      await look.config('SET', 'maxmemory', '0');
+      await untilLogged(world, 'redis.up', 2);
+    });
+    await world.survives();
+  });
+
+  test('to keep what it holds: a full one that evicts keys, jobs and all', async () => {
+    const redis = await redisForTest({ settings: { maxmemory: '3mb', 'maxmemory-policy': 'allkeys-random' } });
+    const world = await prepareRedisWorld('eviction', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'redis.eviction_policy');
+    const look = lookInto(redis);
+    await world.through(async () => {
+      for (let count = 0; count < 40; count++) {
+        await look.set(`ballast-${count}`, 'x'.repeat(100_000)).catch(() => undefined);
+        await sleep(50);
+      }
+      await look.config('SET', 'maxmemory', '0');
+    });
+    expect(/^evicted_keys:(\d+)/m.exec(await look.info('stats'))?.[1]).not.toBe('0');
+    await world.survives();
+  });
+
+  test('writes, as it became the replica of another one', async () => {
+    const [redis, master] = [await redisForTest(), await redisForTest()];
+    const world = await prepareRedisWorld('replica', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    const look = lookInto(redis);
+    await world.through(async () => {
+      await look.call('REPLICAOF', '127.0.0.1', String(master.port));
+      await untilLogged(world, 'redis.away');
+      await sleep(2_000);
+      await look.call('REPLICAOF', 'NO', 'ONE');
+      await untilLogged(world, 'redis.up', 2);
+    });
+    await world.survives();
+  });
+
+  test('the password, until it is the right one', async () => {
+    const redis = await redisForTest({ password: 'right' });
+    const wrong = redis.url.replace('right', 'wrong');
+    const world = await prepareRedisWorld('wrong password', { redisUrl: wrong });
+    await world.start();
+    await untilLogged(world, 'redis.away');
+    expect(world.server.logged('redis.away').at(-1)).toMatchObject({ reason: 'refused' });
+    await world.track(100);
+    await lookInto(redis).config('SET', 'requirepass', 'wrong');
+    await untilLogged(world, 'redis.up');
+    await world.through(() => sleep(1_000));
+    await world.survives();
+    expect(world.server.lines.join()).not.toContain('wrong@');
+  });
+});

@@ -1,0 +1,43 @@
+import { describe, test } from 'vitest';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { sleep } from '../support/killable-server.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
+
+describe.skipIf(isRedisMissing())('Redis does not answer', () => {
+  test('it stands still, for longer than a lease', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('Redis stands still', { redisUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    await world.through(async () => {
+      redis.pause();
+      await untilLogged(world, 'redis.away');
+      // What is tracked meanwhile becomes final: the server asks by itself.
+      await sleep(13_000);
+      redis.resume();
+      await untilLogged(world, 'redis.up', 2);
+    });
+    await world.survives();
+  });
+
+  test('connections are cut in the middle of what they carry, and others fall silent without a word', async () => {
+    const redis = await redisForTest();
+    const proxy = await startCuttingProxy(redis.url);
+    const redisUrl = proxy.url.replace('http', 'redis');
+    const world = await prepareRedisWorld('connections', { redisUrl, producerUrl: redis.url });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    await world.through(async () => {
+      for (let count = 0; count < 10; count++) {
+        proxy.cut();
+        await sleep(world.between(0, 800));
+      }
+      proxy.silence();
+      await sleep(8_000);
+      proxy.silence();
+      await sleep(2_000);
+    });
+    await world.survives();
+  });
+});

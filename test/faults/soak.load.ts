@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { DawatchClient } from '../../src/client/client.ts';
+import { CRASH_ADMIN_TOKEN, sleep } from '../support/killable-server.ts';
+import { createWebhook } from '../support/told.ts';
+import { deadAddress } from '../support/upstream-server.ts';
+import { measure, rises, tableOf } from './support/steady.ts';
+import { prepareWorld } from './support/world.ts';
+
+const MINUTES = Number(process.env.SOAK_MINUTES ?? 0.5);
+const EVERY_MS = 250;
+const PER_ROUND = 5;
+const READERS = 10;
+
+test(`${MINUTES} minutes of everything at once: memory and handles stay flat, and nothing is lost`, {
+  timeout: (MINUTES + 5) * 60_000,
+}, async () => {
+  const world = await prepareWorld('soak', {
+    sandbox: { timeoutRate: 0.05, regressRate: 0.05, regressAfterS: 10 },
+    settings: { log: { level: 'warn' } },
+  });
+  await world.start();
+  const { client, url } = world.server;
+  // It refuses every connection, for as long as it lasts.
+  const nobody = await deletableWebhook(url, `${await deadAddress()}/hook`);
+  const measuring = measure(world.server);
+  const until = performance.now() + MINUTES * 60_000;
+  const isOver = () => performance.now() > until;
+
+  const track = async () => {
+    while (!isOver()) {
+      await world.track(PER_ROUND);
+      await sleep(EVERY_MS);
+    }
+  };
+  const look = async () => {
+    while (!isOver()) {
+      const { submissions } = await client.list({ limit: 50 });
+      const [one] = submissions;
+      if (one) await Promise.all([client.get(one.submission_id), client.wait(one.submission_id, 1)]);
+      await Promise.all([client.overview(), client.pacing()]);
+      await fetch(`${url}/v1/submissions`, { method: 'POST', body: '{' }).then((answer) => answer.text());
+      await sleep(EVERY_MS);
+    }
+  };
+  const read = async () => {
+    let after = 0;
+    while (!isOver()) {
+      const leave = new AbortController();
+      setTimeout(() => leave.abort(), world.between(100, 5_000));
+      for await (const { seq } of client.events({ after, signal: leave.signal })) {
+        after = seq;
+        if (isOver()) break;
+      }
+      await sleep(EVERY_MS);
+    }
+  };
+  await Promise.all([track(), look(), ...Array.from({ length: READERS }, read)]);
+  const windows = await measuring.end();
+  await nobody.delete();
+  if (windows) console.log(`${world.expected.size} submissions in ${MINUTES} minutes\n${tableOf(windows)}`);
+  expect(rises(windows ?? [])).toEqual([]);
+  // What the process was given for garbage it gives back late.
+  await world.survives({ memoryMiB: 450 });
+});
+
+async function deletableWebhook(serverUrl: string, receiverUrl: string) {
+  await createWebhook(serverUrl, receiverUrl);
+  const { webhooks } = new DawatchClient({ url: serverUrl, token: CRASH_ADMIN_TOKEN });
+  return {
+    async delete(): Promise<void> {
+      for (const webhook of (await webhooks.list()).webhooks)
+        if (webhook.url === receiverUrl) await webhooks.delete(webhook.id);
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { auditLedger } from '../../support/audit.ts';
+import type { EventReceiver } from '../../support/event-receiver.ts';
+import { type KillableServer, sleep } from '../../support/killable-server.ts';
+import { eventIdsOf } from '../../support/told.ts';
+
+type Aftermath = {
+  /** The server that lived through it all, still running and with nothing left to do. */
+  server: KillableServer;
+  /** The right final status of every id that was acknowledged. */
+  expected: ReadonlyMap<string, string>;
+  /** Who was told of every event. */
+  receiver?: Pick<EventReceiver, 'bodies' | 'invalid'>;
+  /** The most memory it may hold now. */
+  memoryMiB?: number;
+};
+
+/** An idle server holds 90 to 130 MiB; what garbage is still to be collected comes on top. */
+const MEMORY_MIB = 300;
+const MEMORY_WAIT_MS = 20_000;
+
+/**
+ * What must hold after any fault. Ends the server: each acknowledged id has its right final status, histories have no hole
+ * and no repeat, the ledger is sound, every event arrived under one id with one body, memory came back, and no process
+ * stays behind.
+ */
+export async function auditAftermath({ server, expected, receiver, memoryMiB = MEMORY_MIB }: Aftermath) {
+  const heldMiB = await memoryCameBack(server, memoryMiB);
+  expect(await server.stop(), server.lines.slice(-3).join('\n')).toBe(0);
+  const statuses = auditLedger(server.file, expected.keys());
+  const wrong = [...expected].filter(([id, status]) => statuses.get(id) !== status);
+  expect(wrong.map(([id, status]) => `${id} is ${statuses.get(id)}, not ${status}`)).toEqual([]);
+  if (receiver) auditEvents(eventIdsOf(server.file), receiver);
+  expect(processesNaming(server.folder)).toEqual([]);
+  const arrived = receiver ? `, ${receiver.bodies.size} events` : '';
+  console.log(`audit: ${expected.size} ids${arrived}, ${heldMiB?.toFixed(0) ?? '?'} of at most ${memoryMiB} MiB`);
+}
+
+/** That all of them become final as usual. */
+export function allFinalized(ids: Iterable<string>): Map<string, string> {
+  return new Map([...ids].map((id) => [id, 'finalized']));
+}
+
+async function memoryCameBack(server: KillableServer, atMostMiB: number): Promise<number | undefined> {
+  const until = performance.now() + MEMORY_WAIT_MS;
+  for (;;) {
+    const heldMiB = server.residentMiB();
+    if (heldMiB === undefined || heldMiB <= atMostMiB) return heldMiB;
+    if (performance.now() > until) throw new Error(`${heldMiB.toFixed(0)} MiB are held, at most ${atMostMiB} may be`);
+    await sleep(500);
+  }
+}
+
+function auditEvents(told: readonly string[], { bodies, invalid }: Pick<EventReceiver, 'bodies' | 'invalid'>): void {
+  expect(invalid).toEqual([]);
+  expect(told.filter((id) => !bodies.has(id))).toEqual([]);
+  const known = new Set(told);
+  expect([...bodies.keys()].filter((id) => !known.has(id))).toEqual([]);
+  expect([...bodies].filter(([, each]) => each.size !== 1)).toEqual([]);
+}
+
+/** The command lines of processes that have to do with this folder; none where the system doesn't show them. */
+function processesNaming(folder: string): string[] {
+  if (!existsSync('/proc/self/cmdline')) return [];
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => commandLine(join('/proc', pid, 'cmdline')))
+    .filter((line) => line.includes(folder));
+}
+
+function commandLine(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}

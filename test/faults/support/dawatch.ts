@@ -1,0 +1,13 @@
+import { spawnSync } from 'node:child_process';
+import type { KillableServer } from '../../support/killable-server.ts';
+import { COMPILED, MAIN } from '../../support/main-file.ts';
+
+/** A short command with a server's settings: `dawatch backup …`. */
+export function dawatch({ folder }: Pick<KillableServer, 'folder'>, ...args: string[]) {
+  const config = ['--config', `${folder}/dawatch.yaml`];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args, ...config], {
+    encoding: 'utf8',
+    env: COMPILED,
+  });
+  return { status, said: stdout + stderr };
+}

@@ -1,0 +1,74 @@
+import { expect, onTestFinished } from 'vitest';
+import type { DawatchClient } from '../../../src/client/client.ts';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { type EventReceiver, openEventReceiver } from '../../support/event-receiver.ts';
+import { prepareServer, sleep, trackForSure } from '../../support/killable-server.ts';
+import { seeded } from '../../support/seed.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { allTold, createWebhook } from '../../support/told.ts';
+import { allFinalized, auditAftermath } from './audit.ts';
+
+const BATCH = 10;
+
+/** Kills the server while it delivers: every event arrives, none is skipped, repeats carry the same id and body. */
+export async function killDeliveries({ kills }: { kills: number }): Promise<void> {
+  const { seed, between } = seeded(`${kills} kills during deliveries`);
+  const folder = tempFolder();
+  const sandbox = await startSandbox({ options: { seed, speed: 100, errorRate: 0.2 } });
+  onTestFinished(() => sandbox.close());
+  const receiver = await openEventReceiver({ delayMs: () => between(0, 40), refuseOneOf: 20 });
+  const server = await prepareServer(folder, {
+    upstreams: {
+      default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.02, concurrency: 64 } },
+    },
+    pacing: { min_interval_s: 0.05, max_interval_s: 0.3 },
+    webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+    alerts: { check_s: 0.05 },
+  });
+  server.start();
+  await server.listening();
+  receiver.secret = await createWebhook(server.url, receiver.url);
+
+  const acknowledged = new Set<string>();
+  const killing = new AbortController();
+  const tracking = trackUntil(server.client, killing.signal, acknowledged, () =>
+    sandbox.model.submit('data', Date.now()),
+  );
+  let interrupted = 0;
+  for (let kill = 0; kill < kills; kill++) {
+    await server.listening();
+    await isBusy(receiver);
+    await sleep(between(0, 40));
+    interrupted += receiver.underWay() > 0 ? 1 : 0;
+    await server.kill();
+    server.start();
+  }
+  killing.abort();
+  await tracking;
+  await server.listening();
+  await allTold(server.file, acknowledged.size);
+
+  console.log(`${interrupted} of ${kills} kills hit a delivery under way, ${receiver.bodies.size} events`);
+  // Otherwise the kills hit nothing that was under way.
+  expect(interrupted).toBeGreaterThan(kills / 10);
+  await auditAftermath({ server, expected: allFinalized(acknowledged), receiver });
+}
+
+/** Something is under way, or nothing came for a while. */
+async function isBusy(receiver: EventReceiver): Promise<void> {
+  for (let waitedMs = 0; receiver.underWay() === 0 && waitedMs < 400; waitedMs += 5) await sleep(5);
+}
+
+async function trackUntil(
+  client: DawatchClient,
+  signal: AbortSignal,
+  acknowledged: Set<string>,
+  submit: () => string,
+): Promise<void> {
+  while (!signal.aborted) {
+    const batch = Array.from({ length: BATCH }, submit);
+    await trackForSure(client, batch);
+    for (const id of batch) acknowledged.add(id);
+    await sleep(50);
+  }
+}

@@ -1,0 +1,67 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+
+const HOUR_MS = 3_600_000;
+
+export type Hostility = (exchange: {
+  request: IncomingMessage;
+  response: ServerResponse;
+  socket: Socket;
+  /** Epoch milliseconds of virtual time. */
+  now: number;
+  /** How often this event came here before. */
+  before: number;
+  /** It has it, whatever it answers. */
+  take: () => void;
+  /** Takes it, with this answer. */
+  accept: (answer?: { headers?: Record<string, string>; body?: Uint8Array | string }) => void;
+  /** Nothing more comes, until the sender gives up. */
+  park: () => void;
+}) => void;
+
+const isUp = (now: number) => Math.floor(now / HOUR_MS) % 2 === 0;
+const bomb = gzipSync(Buffer.alloc(20_000_000));
+const chunk = 'x'.repeat(65_536);
+const httpDate = (ms: number) => new Date(ms).toUTCString();
+
+/** What receivers do to those who send to them, by what they are called. */
+export const HOSTILITIES: Record<string, Hostility> = {
+  hangs: ({ park }) => park(),
+  drips: ({ socket, park }) => {
+    socket.write('HTTP/1.1 200 OK\r\nx-drip: ');
+    park();
+  },
+  resets: ({ socket }) => socket.resetAndDestroy(),
+  'hangs up': ({ socket }) => socket.destroy(),
+  'speaks no HTTP': ({ socket }) => socket.end('220 mail ESMTP\r\n'),
+  'has a fault': ({ response }) => response.writeHead(500).end('fault'),
+  'is gone': ({ response }) => response.writeHead(410).end(),
+  'redirects inwards': ({ response }) => response.writeHead(307, { location: 'http://127.0.0.2:1/admin' }).end(),
+  'asks for less in seconds': ({ response, before, accept }) =>
+    before > 0 ? accept() : response.writeHead(429, { 'retry-after': '90' }).end(),
+  'asks for less by a date': ({ response, now, before, accept }) => {
+    const headers = { date: httpDate(now), 'retry-after': httpDate(now + 120_000) };
+    return before > 0 ? accept() : response.writeHead(503, headers).end();
+  },
+  'accepts with 100 MB': ({ response, socket, take }) => {
+    take();
+    response.writeHead(200);
+    let sent = 0;
+    const more = () => {
+      while (sent < 1e8 && !socket.destroyed && response.write(chunk)) sent += chunk.length;
+    };
+    response.on('drain', more);
+    more();
+  },
+  'accepts with a gzip bomb': ({ accept }) => accept({ headers: { 'content-encoding': 'gzip' }, body: bomb }),
+  'flaps by the hour': ({ socket, now, accept }) => (isUp(now) ? accept() : socket.resetAndDestroy()),
+};
+
+/** Its name leads to a private address every other hour; on that address there is somebody, too. */
+export const TURNS_PRIVATE = 'turns private';
+export const SELF_SIGNED = 'has a certificate that nobody trusts';
+
+export function addressOf(host: string, now: number): string {
+  return host === 'turns-private.test' && !isUp(now) ? '127.0.0.2' : '127.0.0.1';
+}

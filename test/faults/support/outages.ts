@@ -1,0 +1,72 @@
+import type { Liar, Lie } from './liar.ts';
+import { fake, say } from './lies-of-content.ts';
+
+/** How a whole upstream fails, and what its users are told. */
+export type Outage = { begin: (liar: Liar, dns: (code: string) => void) => void; told?: 'down' | 'unauthorized' };
+
+const toAll = (lie: Lie, told?: Outage['told']): Outage => ({
+  begin: (liar) => {
+    liar.aboutAll = lie;
+  },
+  ...(told && { told }),
+});
+const atConnection = (act: NonNullable<Liar['atConnection']>): Outage => ({
+  begin: (liar) => {
+    liar.atConnection = act;
+    liar.hangUp();
+  },
+  told: 'down',
+});
+const nameFails = (code: string): Outage => ({
+  begin: (liar, dns) => {
+    dns(code);
+    liar.hangUp();
+  },
+  told: 'down',
+});
+const plain = { 'content-type': 'text/plain' };
+const throttle = (retryAfter?: string, date?: string) =>
+  toAll(
+    say(429, 'Too many requests', {
+      ...plain,
+      ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
+      ...(date && { date }),
+    }),
+  );
+const inSeconds = (date: string, seconds: number) => new Date(Date.parse(date) + seconds * 1_000).toUTCString();
+const FAR = 'Fri, 31 Dec 2099 23:59:50 GMT';
+const LONG_AGO = 'Thu, 01 Jan 1970 00:00:10 GMT';
+
+export const OUTAGES: Record<string, Outage> = {
+  'a name that does not exist': nameFails('ENOTFOUND'),
+  'a name server that fails': nameFails('EAI_AGAIN'),
+  'a name server that is silent': nameFails('silent'),
+  'connections that are reset': atConnection((socket) => socket.resetAndDestroy()),
+  'a handshake that is reset': atConnection((socket) => socket.once('data', () => socket.resetAndDestroy())),
+  'a handshake that is silent': atConnection(() => undefined),
+  'HTTP where TLS is asked for': atConnection((socket) =>
+    socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+  ),
+  '401 to everybody': toAll(say(401, 'Invalid API key', plain), 'unauthorized'),
+  '403 to everybody': toAll(say(403, '{"error":"Forbidden"}'), 'unauthorized'),
+  '429 without a time': throttle(),
+  '429 with zero seconds': throttle('0'),
+  '429 with seconds below zero': throttle('-5'),
+  '429 with junk': throttle('soon, or later\u00e9'),
+  '429 with more digits than a number has': throttle('0.'.padEnd(300, '0')),
+  '429 with a date that is past': throttle(inSeconds(LONG_AGO, -5), LONG_AGO),
+  '503 with Retry-After': toAll(say(503, '<html>', { 'retry-after': '1' }), 'down'),
+  redirects: toAll(say(302, '', { location: 'http://localhost:1/elsewhere' }), 'down'),
+  'the answer to another question, for everybody': toAll(
+    say(200, () => fake('0c9e2d7a-1111-4222-8333-444455556666')),
+    'down',
+  ),
+  'record not found, for everybody': toAll(say(500, '{"error":"Record not found"}')),
+};
+
+/** What asks for a wait of three seconds, each in its own way. */
+export const WAITS: Record<string, Lie> = {
+  seconds: say(429, 'Too many requests', { ...plain, 'retry-after': '3' }),
+  'a date of a clock far ahead': say(429, '', { 'retry-after': inSeconds(FAR, 3), date: FAR }),
+  'a date of a clock far behind': say(429, '', { 'retry-after': inSeconds(LONG_AGO, 3), date: LONG_AGO }),
+};

@@ -1,0 +1,33 @@
+import { onTestFinished } from 'vitest';
+import { type KillableServer, sleep } from '../../support/killable-server.ts';
+
+const EVERY_MS = 200;
+
+/** Looks at a server all the time: whether it says that it lives and is ready, and how much memory it holds. */
+export function watch(server: KillableServer) {
+  const seen = { asked: 0, refused: [] as string[], peakMiB: 0, slowestMs: 0 };
+  let isOver = false;
+  const watching = (async () => {
+    while (!isOver) {
+      for (const path of ['/livez', '/readyz']) {
+        const from = performance.now();
+        const status = await fetch(`${server.url}${path}`).then(
+          (response) => response.status,
+          (error) => String(error),
+        );
+        if (status !== 200) seen.refused.push(`${path}: ${status}`);
+        seen.slowestMs = Math.max(seen.slowestMs, performance.now() - from);
+        seen.asked += 1;
+      }
+      seen.peakMiB = Math.max(seen.peakMiB, server.residentMiB() ?? 0);
+      await sleep(EVERY_MS);
+    }
+  })();
+  const end = async () => {
+    isOver = true;
+    await watching;
+    return seen;
+  };
+  onTestFinished(() => void end());
+  return { end };
+}

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import { onTestFinished } from 'vitest';
+import { verifyWebhook } from '../../../src/client/index.ts';
+import { createAddressGuard, type LookupAll } from '../../../src/notify/address-guard.ts';
+import { createHttpPost } from '../../../src/notify/http-post.ts';
+import { makeSecret } from '../../../src/notify/signing.ts';
+import { createWebhookChannel } from '../../../src/notify/webhook.ts';
+import { context, observation } from '../../support/domain.ts';
+import { trackRequest } from '../../support/ledger-file.ts';
+import { openReceiver, type ScriptedAnswer, selfSigned } from '../../support/receiver.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { DAY_MS, failed, openPump } from '../../support/virtual-pump.ts';
+import { addressOf, HOSTILITIES, type Hostility, SELF_SIGNED, TURNS_PRIVATE } from './hostile-receivers.ts';
+import { createExchanges } from './real-exchanges.ts';
+
+/** The product's, which here is virtual. */
+const TIMEOUT_MS = 15_000;
+const SECRET = makeSecret('v1');
+
+export type DayReceiver = {
+  name: string;
+  /** Id of the webhook that leads to it. */
+  webhookId: string;
+  /** By id of the event, a digest of each body that it took. */
+  taken: Map<string, Set<string>>;
+  /** How often it was sent anything. */
+  attempts: number;
+};
+
+/**
+ * The real pump, ledger, signing, guard and HTTP client against real servers of every sort, while only time is virtual: it
+ * stands still as long as bytes move. The same chances make the same day.
+ */
+export function openDay(between: (least: number, most: number) => number) {
+  const exchanges = createExchanges();
+  const violations: string[] = [];
+  const receivers = new Map<string, DayReceiver>();
+  let isMended = false;
+  const lookup: LookupAll = (hostname, _options, callback) => {
+    const address = isMended ? '127.0.0.1' : addressOf(hostname, clock.now());
+    process.nextTick(callback, null, [{ address, family: 4 }]);
+  };
+  const http = createHttpPost({
+    guard: createAddressGuard({ allow: ['127.0.0.1/32'] }),
+    version: 'test',
+    now: () => clock.now(),
+    timeoutMs: 60_000,
+    lookup,
+  });
+  onTestFinished(() => http.close());
+  const channelTo = (webhookId: string) =>
+    createWebhookChannel({
+      post: http.post,
+      endpoint: () => ({ url: ledger.webhooks.get(webhookId, clock.now())?.url ?? null, secrets: [SECRET] }),
+      refusalOf: () => undefined,
+      now: () => clock.now(),
+    });
+  const world = openPump({
+    settle: exchanges.settle,
+    // A day has thousands of commits; what is to be seen is not how long the disk takes for them.
+    folder: tempFolder({ inMemory: true }),
+    random: () => between(0, 999_999) / 1_000_000,
+    async receive(destination, batch, signal) {
+      const receiver = receivers.get(destination);
+      const key = `${receiver?.name}:${batch[0]?.event.id}`;
+      if (receiver) receiver.attempts += 1;
+      const latencyMs = between(2_000, 200_000) / 1_000;
+      const timeout = new AbortController();
+      const cancel = clock.after(TIMEOUT_MS, () => {
+        exchanges.unpark(key);
+        timeout.abort();
+      });
+      exchanges.begin(key);
+      const both = AbortSignal.any([signal, timeout.signal]);
+      const result = await channelTo(destination.replace('webhook:', '')).send(batch, both);
+      cancel();
+      exchanges.end(key);
+      if (timeout.signal.aborted) return failed({ httpStatus: null, error: 'no answer within 15 s' });
+      await new Promise<void>((resolve) => clock.after(latencyMs, resolve));
+      return result;
+    },
+  });
+  const { clock, ledger } = world;
+
+  function script(receiver: DayReceiver, hostility: Hostility): ScriptedAnswer {
+    const seen = new Map<string, number>();
+    return ({ request, response, socket }) => {
+      const received = server(receiver).requests.splice(0).at(-1);
+      const eventId = String(request.headers['webhook-id']);
+      const before = seen.get(eventId) ?? 0;
+      seen.set(eventId, before + 1);
+      const body = received?.body ?? '';
+      const take = () => {
+        try {
+          const event = verifyWebhook({ payload: body, headers: request.headers, secret: SECRET, now: clock.now() });
+          if (event.id !== eventId) violations.push(`${receiver.name}: ${event.id} came as ${eventId}`);
+        } catch (error) {
+          violations.push(`${receiver.name}: ${error}`);
+        }
+        const digest = createHash('sha1').update(body).digest('base64');
+        receiver.taken.set(eventId, (receiver.taken.get(eventId) ?? new Set()).add(digest));
+      };
+      if (received?.localAddress !== '127.0.0.1')
+        violations.push(`${receiver.name}: was reached at ${received?.localAddress}`);
+      const accept: Parameters<Hostility>[0]['accept'] = ({ headers = {}, body: answer } = {}) => {
+        take();
+        response
+          .writeHead(200, { ...headers, ...(receiver.name === TURNS_PRIVATE && { connection: 'close' }) })
+          .end(answer);
+      };
+      const park = () => exchanges.park(`${receiver.name}:${eventId}`);
+      if (isMended) accept();
+      else hostility({ request, response, socket, now: clock.now(), before, take, accept, park });
+    };
+  }
+
+  const servers = new Map<DayReceiver, Awaited<ReturnType<typeof openReceiver>>>();
+  function server(receiver: DayReceiver) {
+    const found = servers.get(receiver);
+    if (!found) throw new Error(`${receiver.name} has no server`);
+    return found;
+  }
+
+  async function open(
+    name: string,
+    hostility: Hostility,
+    metadata: Record<string, unknown> | null,
+    more: { tls?: ReturnType<typeof selfSigned>; hostname?: string } = {},
+  ): Promise<DayReceiver> {
+    const receiver: DayReceiver = { name, webhookId: '', taken: new Map(), attempts: 0 };
+    const { tls, hostname = '127.0.0.1' } = more;
+    const options = { ...(more.hostname && { host: '0.0.0.0' }), ...(tls && { tls }) };
+    servers.set(receiver, await openReceiver(script(receiver, hostility), options));
+    const { url, port } = server(receiver);
+    receiver.webhookId = world.webhook(`${new URL(url).protocol}//${hostname}:${port}/hook`, { metadata });
+    receivers.set(`webhook:${receiver.webhookId}`, receiver);
+    return receiver;
+  }
+
+  return {
+    world,
+    violations,
+    honest: (name: string) => open(name, ({ accept }) => accept(), null),
+    /** One of every sort; they want only events with that metadata. */
+    async hostile(metadata: Record<string, unknown>): Promise<DayReceiver[]> {
+      const all: DayReceiver[] = [];
+      for (const [name, hostility] of Object.entries(HOSTILITIES)) all.push(await open(name, hostility, metadata));
+      const accepts: Hostility = ({ accept }) => accept();
+      all.push(await open(TURNS_PRIVATE, accepts, metadata, { hostname: 'turns-private.test' }));
+      const tls = selfSigned();
+      if (tls) all.push(await open(SELF_SIGNED, accepts, metadata, { tls }));
+      return all;
+    },
+    flapping: (name: string, metadata: Record<string, unknown>) =>
+      open(name, HOSTILITIES['flaps by the hour'] as Hostility, metadata),
+    /** A submission that fails for a while or not, and becomes final: one event or two. */
+    happen(submissionId: string, fields: { fails: boolean; metadata: Record<string, unknown> }): number {
+      const now = clock.now();
+      const far = now + 1_000 * DAY_MS;
+      const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
+      ledger.track([trackRequest(submissionId, { ...limits, metadata: fields.metadata })], now);
+      const verdicts = fields.fails ? (['error', 'finalized'] as const) : (['finalized'] as const);
+      ledger.record(
+        verdicts.map((verdict) => observation(verdict, now, submissionId)),
+        context({ now }),
+      );
+      return verdicts.length;
+    },
+    /** From now on all of them are honest; what they missed is sent again. */
+    async mend(): Promise<void> {
+      isMended = true;
+      for (const receiver of receivers.values()) {
+        if (receiver.name === SELF_SIGNED) await moveToPlain(receiver);
+        ledger.webhooks.update(receiver.webhookId, { enabled: true }, clock.now());
+        ledger.deliveries.replayDead(`webhook:${receiver.webhookId}`, 0, clock.now());
+      }
+    },
+  };
+
+  async function moveToPlain(receiver: DayReceiver): Promise<void> {
+    servers.set(receiver, await openReceiver(script(receiver, ({ accept }) => accept())));
+    ledger.webhooks.update(receiver.webhookId, { url: `${server(receiver).url}/hook` }, clock.now());
+  }
+}

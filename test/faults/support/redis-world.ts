@@ -1,0 +1,61 @@
+import { onTestFinished } from 'vitest';
+import { sleep } from '../../support/killable-server.ts';
+import { openProducer } from '../../support/producer.ts';
+import { prepareWorld } from './world.ts';
+
+const BATCH = 20;
+const PAUSE_MS = 400;
+
+/**
+ * The product with a Redis and two workers. What is at `redisUrl` may be a proxy; producers use `producerUrl`, and are as careful
+ * as docs/queues.md asks for.
+ */
+export async function prepareRedisWorld(
+  name: string,
+  options: NonNullable<Parameters<typeof prepareWorld>[1]> & { redisUrl: string; producerUrl?: string },
+) {
+  const world = await prepareWorld(name, { workers: 2, sandbox: { latencyMs: 4_000 }, ...options });
+  const { redisUrl, producerUrl = redisUrl } = options;
+  const given = new AbortController();
+  onTestFinished(() => given.abort());
+  const enqueue = async (): Promise<void> => {
+    const ids = world.submit(BATCH);
+    await openProducer({ url: producerUrl }).enqueue(ids, given.signal);
+    for (const id of ids) world.expected.set(id, 'finalized');
+  };
+  return {
+    ...world,
+    enqueue,
+    /** Has polls and intake jobs under way, and requests over HTTP, from before a fault until after it. */
+    async through(fault: () => Promise<void>): Promise<void> {
+      let isOver = false;
+      const jobs: Promise<void>[] = [];
+      const load = async () => {
+        while (!isOver) {
+          jobs.push(enqueue());
+          await world.track(BATCH);
+          await sleep(PAUSE_MS);
+        }
+      };
+      const loading = load();
+      await sleep(1_500);
+      await fault();
+      await sleep(500);
+      isOver = true;
+      await loading;
+      await Promise.all(jobs);
+    },
+  };
+}
+
+/** Until the server has said so, so many times. */
+export async function untilLogged(
+  { server }: Pick<Awaited<ReturnType<typeof prepareWorld>>, 'server'>,
+  event: string,
+  times = 1,
+): Promise<void> {
+  while (server.logged(event).length < times) {
+    if (server.isGone()) throw new Error(`the server ended before it said ${event}`);
+    await sleep(50);
+  }
+}

@@ -1,0 +1,150 @@
+import { QueueEvents } from 'bullmq';
+import { expect, onTestFinished } from 'vitest';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { lookInto } from '../../support/bullmq-rig.ts';
+import { openEventReceiver } from '../../support/event-receiver.ts';
+import { recordEvents } from '../../support/event-recorder.ts';
+import { prepareServer, sleep } from '../../support/killable-server.ts';
+import { prepareWorker } from '../../support/killable-worker.ts';
+import { openProducer } from '../../support/producer.ts';
+import { type RedisServer, redisForTest } from '../../support/redis-server.ts';
+import { seeded } from '../../support/seed.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { allTold, createWebhook, eventIdsOf } from '../../support/told.ts';
+import { allFinalized, auditAftermath } from './audit.ts';
+
+const BATCH = 25;
+/** In a second of the server's time. */
+const LIMIT = 400;
+
+type Rounds = {
+  kills: number;
+  submissions: number;
+  /** Before which of the kills Redis is killed, and emptied. */
+  redisKills: readonly number[];
+  flush: number;
+};
+
+/** Kills workers, server and Redis, and empties Redis, while ids come through the queue: nothing acknowledged is lost. */
+export async function killScaling({ kills, submissions, redisKills, flush: flushAt }: Rounds): Promise<void> {
+  const { seed, between } = seeded(`${kills} kills of server and workers`);
+  const pause = (least: number, most: number) => sleep(between(least, most));
+  const folder = tempFolder();
+  const redis = await redisForTest({ keeps: true });
+  // Its limit is just what the server is told. An answer takes 0.1 s, so that kills meet many that are under way.
+  const limit = { rateLimit: LIMIT, rateLimitPerS: 40, latencyMs: 4_000 };
+  const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1, ...limit } });
+  onTestFinished(() => sandbox.close());
+  const budget = { requests: LIMIT, per_s: 1, concurrency: 64 };
+  const settings = {
+    upstreams: { default: { url: sandbox.url, api_key: 'sandbox-key', timeout_s: 0.5, budget } },
+    redis: { url: redis.url },
+  };
+  const server = await prepareServer(folder, {
+    ...settings,
+    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+    webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+    log: { level: 'silent' },
+  });
+  const workers = ['one', 'two', 'three'].map((name) => prepareWorker(folder, name, settings));
+  const hands = [server, ...workers];
+  for (const hand of hands) hand.start();
+  await server.listening();
+  const receiver = await openEventReceiver();
+  receiver.secret = await createWebhook(server.url, receiver.url);
+  const consumed = recordEvents(redis);
+  const answered = countAnswered(redis);
+
+  const acknowledged = new Set<string>();
+  const given = new AbortController();
+  onTestFinished(() => given.abort());
+  const tracking = enqueueAll(
+    redis,
+    () => sandbox.model.submit('data', Date.now()),
+    acknowledged,
+    submissions,
+    given.signal,
+  );
+  const destroyed = new Set<string>();
+  for (let kill = 0; kill < kills; kill++) {
+    await untilAnswered(answered, 3);
+    await pause(0, 900);
+    if (redisKills.includes(kill)) {
+      await redis.kill();
+      await pause(0, 1_500);
+      await redis.restart();
+    }
+    if (kill === flushAt) for (const id of await flush(redis)) destroyed.add(id);
+    const hand = hands[between(0, hands.length - 1)];
+    await hand?.kill();
+    hand?.start();
+  }
+  const answeredBetweenKills = answered();
+  await tracking;
+  await server.listening();
+  await allTold(server.file, submissions);
+  const events = eventIdsOf(server.file);
+  const isMissing = (id: string) => !consumed.has(id) && !destroyed.has(id);
+  for (let tried = 0; tried < 200 && events.some(isMissing); tried++) await sleep(100);
+  for (const worker of workers) await worker.kill();
+
+  expect(acknowledged.size).toBe(submissions);
+  // Otherwise the kills hit idle workers and prove nothing.
+  expect(answeredBetweenKills).toBeGreaterThan(kills);
+  // Every event reached the consumer of the queue, but for those that FLUSHALL took out of its hands.
+  expect(events.filter(isMissing)).toEqual([]);
+  expect([...consumed].filter(([id, bodies]) => bodies.size !== 1 || !events.includes(id))).toEqual([]);
+  await auditAftermath({ server, expected: allFinalized(acknowledged), receiver });
+  // Whatever died in between: the upstream never saw more than it grants.
+  expect(sandbox.stats()).toMatchObject({ throttled: 0 });
+  expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(LIMIT);
+}
+
+async function enqueueAll(
+  redis: RedisServer,
+  submit: () => string,
+  acknowledged: Set<string>,
+  submissions: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const producer = openProducer(redis);
+  const jobs: Promise<void>[] = [];
+  for (let given = 0; given < submissions; given += BATCH) {
+    const ids = Array.from({ length: BATCH }, submit);
+    const job = producer.enqueue(ids, signal).then(() => {
+      for (const id of ids) acknowledged.add(id);
+    });
+    job.catch(() => undefined);
+    jobs.push(job);
+    await sleep(80);
+  }
+  await Promise.all(jobs);
+}
+
+/** Empties Redis, and gives back the events that nobody had taken by then. */
+async function flush(redis: RedisServer): Promise<string[]> {
+  const lists = ['wait', 'active'].map((list) => `bull:dawatch-events:${list}`);
+  const look = lookInto(redis);
+  const found = await look
+    .multi()
+    .lrange(lists[0] ?? '', 0, -1)
+    .lrange(lists[1] ?? '', 0, -1)
+    .flushall()
+    .exec();
+  return found?.slice(0, 2).flatMap(([, ids]) => ids as string[]) ?? [];
+}
+
+/** Until workers answered so many batches more, but not for long: there may be nobody who could. */
+async function untilAnswered(answered: () => number, more: number): Promise<void> {
+  const enough = answered() + more;
+  for (let tried = 0; tried < 150 && answered() < enough; tried++) await sleep(20);
+}
+
+/** How many batches workers answered. */
+function countAnswered(redis: RedisServer): () => number {
+  let count = 0;
+  const events = new QueueEvents('dawatch-polls', { connection: { url: redis.url, retryStrategy: () => 200 } });
+  events.on('error', () => undefined).on('completed', () => (count += 1));
+  onTestFinished(() => events.close());
+  return () => count;
+}

@@ -1,0 +1,68 @@
+import { expect, onTestFinished } from 'vitest';
+import type { DawatchClient } from '../../../src/client/client.ts';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { auditLedger } from '../../support/audit.ts';
+import { type KillableServer, prepareServer, sleep, trackForSure } from '../../support/killable-server.ts';
+import { seeded } from '../../support/seed.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { allFinalized, auditAftermath } from './audit.ts';
+
+const BATCH = 25;
+
+/** Kills the server at random moments while submissions are tracked over HTTP: nothing acknowledged is lost. */
+export async function killServer({ kills, submissions }: { kills: number; submissions: number }): Promise<void> {
+  const { seed, between } = seeded(`${kills} kills of the server`);
+  const folder = tempFolder();
+  // Its limit is just what the server is told, 100 requests in 0.1 s of the server's time.
+  const limit = { rateLimit: 100, rateLimitPerS: 4 };
+  const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1, ...limit } });
+  onTestFinished(() => sandbox.close());
+  const server = await prepareServer(folder, {
+    upstreams: {
+      default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.1, concurrency: 64 } },
+    },
+    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+  });
+
+  const acknowledged = new Set<string>();
+  const trackAll = async () => {
+    while (acknowledged.size < submissions) {
+      const batch = Array.from({ length: BATCH }, () => sandbox.model.submit('data', Date.now()));
+      await trackForSure(server.client, batch);
+      for (const id of batch) acknowledged.add(id);
+      await sleep(100);
+    }
+  };
+  const tracking = trackAll();
+  for (let kill = 0; kill < kills; kill++) {
+    server.start();
+    // Every third life is cut short before it listens; the others get as far as they get.
+    if (kill % 3 !== 0) await server.listening();
+    await sleep(between(0, 600));
+    // Otherwise the kills hit an idle server and prove nothing.
+    if (kill === kills - 1) await firstFinal(server);
+    await server.kill();
+  }
+  auditLedger(server.file, acknowledged);
+  server.start();
+  await server.listening();
+  await tracking;
+  await allFinal(server.client);
+
+  expect(acknowledged.size).toBe(submissions);
+  await auditAftermath({ server, expected: allFinalized(acknowledged) });
+  // Whatever died in between: the upstream never saw more than it grants.
+  expect(sandbox.stats()).toMatchObject({ throttled: 0 });
+  expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(100);
+}
+
+async function firstFinal({ listening, client }: KillableServer): Promise<void> {
+  await listening();
+  while ((await client.list({ status: 'finalized', limit: 1 })).submissions.length === 0) await sleep(20);
+}
+
+async function allFinal(client: DawatchClient): Promise<void> {
+  for (const status of ['tracking', 'pending', 'failing', 'tracking', 'pending']) {
+    while ((await client.list({ status, limit: 1 })).submissions.length > 0) await sleep(100);
+  }
+}

@@ -1,0 +1,24 @@
+// Loaded before the product with --import: the machine's clock, moved by as many milliseconds as a file says.
+import { readFileSync, watchFile } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+
+const file = process.env.SHIFT_FILE;
+const read = () => Number(readFileSync(file, 'utf8'));
+let shiftMs = read();
+// As where the real clock was wrong when the process began; a later step moves only what reads the clock again.
+const origin = performance.timeOrigin + shiftMs;
+Object.defineProperty(performance, 'timeOrigin', { get: () => origin });
+watchFile(file, { interval: 100, persistent: false }, () => {
+  shiftMs = read();
+});
+
+const RealDate = globalThis.Date;
+globalThis.Date = class extends RealDate {
+  constructor(...args) {
+    if (args.length === 0) super(RealDate.now() + shiftMs);
+    else super(...args);
+  }
+  static now() {
+    return RealDate.now() + shiftMs;
+  }
+};

@@ -1,0 +1,97 @@
+import { readdirSync } from 'node:fs';
+import { onTestFinished } from 'vitest';
+import { type KillableServer, sleep } from '../../support/killable-server.ts';
+import { reading, scrape } from '../../support/metrics.ts';
+import { quantile } from './flood.ts';
+
+const EVERY_MS = 1_000;
+const WINDOWS = 5;
+/** What a server may hold more in the last window than in the second; memory of the process comes in steps. */
+const MAX_RISE = { heapMib: 16, mib: 96, handles: 40 };
+
+type Sample = {
+  /** Memory of the process. */
+  mib: number;
+  /** What is in use of it by objects, garbage too. */
+  heapMib: number;
+  /** Open files and connections. */
+  handles: number;
+};
+
+/** Measures a server once a second. */
+export function measure(server: KillableServer) {
+  const samples: Sample[] = [];
+  let isOver = false;
+  const measuring = (async () => {
+    while (!isOver) {
+      const mib = server.residentMiB();
+      const handles = handlesOf(server.pid());
+      const heap = reading((await scrape(server.url)).text, 'nodejs_heap_size_used_bytes');
+      if (mib !== undefined && handles !== undefined && heap !== undefined)
+        samples.push({ mib, heapMib: heap / 1_048_576, handles });
+      await sleep(EVERY_MS);
+    }
+  })();
+  measuring.catch(() => undefined);
+  onTestFinished(() => {
+    isOver = true;
+  });
+  return {
+    /** Of equal parts of the time, the first of them warm-up. Undefined where the system doesn't say. */
+    async end(): Promise<Sample[] | undefined> {
+      isOver = true;
+      await measuring;
+      const size = Math.floor(samples.length / WINDOWS);
+      if (size === 0) return undefined;
+      return Array.from({ length: WINDOWS }, (_, window) =>
+        windowOf(samples.slice(window * size, (window + 1) * size)),
+      );
+    },
+  };
+}
+
+/** Medians; of the heap the least, which is what is left when garbage was collected. */
+function windowOf(samples: readonly Sample[]): Sample {
+  return {
+    mib: quantile(
+      samples.map(({ mib }) => mib),
+      0.5,
+    ),
+    heapMib: quantile(
+      samples.map(({ heapMib }) => heapMib),
+      0,
+    ),
+    handles: quantile(
+      samples.map(({ handles }) => handles),
+      0.5,
+    ),
+  };
+}
+
+export function tableOf(windows: readonly Sample[]): string {
+  const rows = windows.map(
+    ({ mib, heapMib, handles }, index) => `| ${index + 1} | ${mib.toFixed(0)} | ${heapMib.toFixed(1)} | ${handles} |`,
+  );
+  const head = '| fifth of the time | memory, MiB (median) | heap, MiB (least) | open files (median) |';
+  return [head, '|---|---|---|---|', ...rows].join('\n');
+}
+
+/** What rose from the second window to the last beyond its bound; empty: nothing did. */
+export function rises([, second, ...later]: readonly Sample[]): string[] {
+  const last = later.at(-1);
+  if (!second || !last) return [];
+  return (['heapMib', 'mib', 'handles'] as const)
+    .filter((what) => last[what] - second[what] > MAX_RISE[what])
+    .map(
+      (what) =>
+        `${what}: from ${second[what].toFixed(0)} to ${last[what].toFixed(0)}, a rise of ${MAX_RISE[what]} at most`,
+    );
+}
+
+function handlesOf(pid: number | undefined): number | undefined {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,104 @@
+import { expect, onTestFinished } from 'vitest';
+import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { openEventReceiver } from '../../support/event-receiver.ts';
+import { prepareServer, trackForSure } from '../../support/killable-server.ts';
+import { prepareWorker } from '../../support/killable-worker.ts';
+import { seeded } from '../../support/seed.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { allTold, createWebhook } from '../../support/told.ts';
+import { auditAftermath } from './audit.ts';
+
+type WorldOptions = {
+  sandbox?: SandboxOptionsInput;
+  /** Instead of the sandbox: a hostile one, say. */
+  upstreamUrl?: string;
+  /** Beside the world's own, section by section; as in config/dawatch.yaml. */
+  settings?: Record<string, unknown>;
+  /** Of `server` in it; its port is found. */
+  server?: Record<string, unknown>;
+  receiver?: Parameters<typeof openEventReceiver>[0];
+  /** More about the default one: its timeout, say. */
+  upstream?: Record<string, unknown>;
+  /** More of them beside that. */
+  upstreams?: Record<string, unknown>;
+  redisUrl?: string;
+  workers?: number;
+  /** Where the ledger is; a folder of its own without one. */
+  folder?: string;
+};
+
+const UPSTREAM = {
+  api_key: 'sandbox-key',
+  timeout_s: 1,
+  budget: { requests: 400, per_s: 1, concurrency: 64 },
+};
+
+/**
+ * The product as it is used: `dawatch serve` in a process of its own, with the sandbox as its upstream, a receiver of every
+ * event, and workers where there is a Redis. Submissions are final within a second or two. All gone when the test ends.
+ */
+export async function prepareWorld(name: string, options: WorldOptions = {}) {
+  const { settings = {}, redisUrl, workers: workerCount = 0, folder = tempFolder() } = options;
+  const chance = seeded(name);
+  const sandbox = await startSandbox({
+    options: { seed: chance.seed, speed: 40, errorRate: 0.1, ...options.sandbox },
+  });
+  onTestFinished(() => sandbox.close());
+  const receiver = await openEventReceiver(options.receiver);
+  const hands = {
+    upstreams: {
+      default: { url: options.upstreamUrl ?? sandbox.url, ...UPSTREAM, ...options.upstream },
+      ...options.upstreams,
+    },
+    ...(redisUrl && { redis: { url: redisUrl } }),
+  };
+  const server = await prepareServer(folder, {
+    ...hands,
+    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+    breaker: { failures: 5, probe_after_s: 0.1, max_probe_s: 0.5 },
+    webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+    alerts: { check_s: 0.1 },
+    log: { level: 'info', repeats_per_minute: 0 },
+    server: options.server,
+    ...settings,
+  });
+  const workers = Array.from({ length: workerCount }, (_, index) =>
+    prepareWorker(folder, `worker-${index}`, { ...hands, log: { level: 'info' } }),
+  );
+  /** The right final status of what was acknowledged. */
+  const expected = new Map<string, string>();
+  const submit = (count: number) => Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
+  return {
+    ...chance,
+    folder,
+    sandbox,
+    server,
+    workers,
+    receiver,
+    expected,
+    /** Ids that the upstream has, and that are not tracked yet. */
+    submit,
+    /** Starts all of it, with a webhook for every event. */
+    async start(how: Parameters<typeof server.start>[0] = {}): Promise<void> {
+      server.start(how);
+      for (const worker of workers) worker.start();
+      await server.listening();
+      if (!receiver.secret) receiver.secret = await createWebhook(server.url, receiver.url);
+    },
+    /** Tracks new ones for sure, through whatever happens to the server meanwhile. */
+    async track(count: number): Promise<string[]> {
+      const ids = submit(count);
+      await trackForSure(server.client, ids);
+      for (const id of ids) expected.set(id, 'finalized');
+      return ids;
+    },
+    /** Waits until all is final and told, and audits; the server runs, and is ended. */
+    async survives(limits: { memoryMiB?: number } = {}): Promise<void> {
+      await server.listening();
+      await allTold(server.file, expected.size);
+      for (const worker of workers) expect(await worker.stop(), worker.lines.slice(-3).join('\n')).toBe(0);
+      await auditAftermath({ server, expected, receiver, ...limits });
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { sleep } from '../support/killable-server.ts';
+import { afterFinalized, CHANGES_OF_MIND } from './support/changes-of-mind.ts';
+import { openLiar } from './support/liar.ts';
+import { truthsOf } from './support/truth.ts';
+import { prepareWorld } from './support/world.ts';
+
+const IDS_EACH = 3;
+
+test('an upstream that says otherwise after Finalized is corrected by an event each time, and nothing final is undone', async () => {
+  const liar = await openLiar();
+  const world = await prepareWorld('upstream corrections', {
+    upstreamUrl: liar.url,
+    settings: {
+      submissions: { recheck_after_s: 0.5 },
+      // Long, because an answer that is given up was not said, and here it matters who said what when.
+      upstreams: { default: { url: liar.url, api_key: 'sandbox-key', timeout_s: 8 } },
+    },
+  });
+  liar.truthUrl = world.sandbox.url;
+  await world.start();
+  const ids = new Map<string, string[]>();
+  for (const [name, { said }] of Object.entries(CHANGES_OF_MIND)) {
+    const each = world.submit(IDS_EACH);
+    liar.lieAbout(each, afterFinalized(said));
+    ids.set(name, each);
+  }
+  const all = [...ids.values()].flat();
+  await world.server.client.track(all);
+  for (const id of all) world.expected.set(id, 'finalized');
+  const honest = await world.track(50);
+
+  while (watched(world.server.file) > 0) await sleep(100);
+  await world.survives();
+  const told = corrections(world.server.file);
+  for (const [name, each] of ids)
+    for (const id of each)
+      expect([name, told.get(id) ?? 0], histories(world.server.file, id)).toEqual([
+        name,
+        CHANGES_OF_MIND[name]?.corrections,
+      ]);
+  for (const id of honest) expect(told.get(id)).toBeUndefined();
+  const truths = truthsOf(world.server.file);
+  const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;
+  for (const id of world.expected.keys()) expect(truths.get(id)?.block_hash, id).toBe(blockOf(id));
+});
+
+/** Open, or final and still to be asked about once more. */
+function watched(file: string): number {
+  return read(file, 'SELECT count(*) FROM submissions WHERE watched = 1', (db) => db.pluck().get() as number);
+}
+
+/** How often each submission was told to be another than before. */
+function corrections(file: string): Map<string, number> {
+  const counted = `
+    SELECT s.submission_id, count(*) FROM outbox o JOIN submissions s ON s.id = o.submission
+    WHERE o.type = 'submission.corrected' GROUP BY s.id`;
+  return new Map(read(file, counted, (db) => db.raw().all() as [string, number][]));
+}
+
+/** What one submission was, one after the other. */
+function histories(file: string, id: string): string {
+  const rows = `
+    SELECT h.status, h.upstream_state, substr(h.answer, instr(h.answer, 'block_hash'), 24) AS block, s.polls
+    FROM history h JOIN submissions s ON s.id = h.submission WHERE s.submission_id = '${id}' ORDER BY h.version`;
+  return read(file, rows, (db) => JSON.stringify(db.all()));
+}
+
+function read<T>(file: string, sql: string, run: (statement: Database.Statement) => T): T {
+  const db = new Database(file, { readonly: true });
+  try {
+    return run(db.prepare(sql));
+  } finally {
+    db.close();
+  }
+}

@@ -1,0 +1,14 @@
+import type { Status } from '../../src/monitor/submission.ts';
+
+/** The statuses as the design words them, written down a second time. */
+export const LEGAL: Record<Status, readonly Status[]> = {
+  tracking: ['pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'],
+  pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],
+  failing: ['failing', 'pending', 'finalized', 'failed', 'expired', 'cancelled'],
+  finalized: ['finalized'],
+  failed: [],
+  unknown: [],
+  rejected: [],
+  expired: [],
+  cancelled: [],
+};

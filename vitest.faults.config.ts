@@ -1,0 +1,50 @@
+import { availableParallelism } from 'node:os';
+import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** The longest first: otherwise the last one to begin is waited for alone. */
+class KillsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification) => moduleId.includes('/kill-');
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
+
+process.env.TEST_SEED ??= String(Date.now() % 2 ** 31);
+
+const shared = {
+  globalSetup: 'test/faults/support/print-seed.ts',
+  isolate: false,
+  // The longest take minutes where others use the machine, too.
+  testTimeout: 500_000,
+  hookTimeout: 60_000,
+};
+
+export default defineConfig({
+  test: {
+    sequence: { sequencer: KillsFirst },
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'faults',
+          include: ['test/faults/**/*.fault.ts'],
+          // Processes are waited for more than they compute.
+          maxWorkers: availableParallelism() + 1,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'load',
+          include: ['test/faults/**/*.load.ts'],
+          // What measures has the machine to itself.
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
