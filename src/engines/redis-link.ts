@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../monitor/ports.ts';
 import { Epoch, isOfRedis } from './epoch.ts';
-import { end, openRedis, type RedisSettings, within } from './redis.ts';
+import { end, isCredentialRefusal, openRedis, type RedisSettings, within } from './redis.ts';
+import { NEEDED_REDIS_VERSION, readRedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
 import { WorkerRegister, type WorkerSeen } from './worker-register.ts';
 
 /** `unreachable`: no connection. `not_answering`: no answer in time. `refused`: it says no, to the password or a write. */
@@ -40,8 +41,6 @@ const LOOK_MS = 1_000;
 const ANSWER_WITHIN_MS = 2_000;
 /** Older than that, a look tells nothing of now: this process stood still itself. */
 const LOOK_LASTS_MS = 5_000;
-/** BullMQ's own recommendation. */
-const NEEDED_VERSION = '6.2.0';
 
 /**
  * The server's connection to Redis, and what it knows of it: whether it works, which workers are there, and the epoch.
@@ -163,13 +162,10 @@ export class RedisLink {
   }
 
   async #inspect(): Promise<void> {
-    const info = await this.redis.info();
-    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
-    if (policy !== undefined && policy !== 'noeviction') this.#onEvent({ kind: 'eviction_policy', policy });
-    const version = /^redis_version:(\S+)/m.exec(info)?.[1];
-    const isCompatible = /^(?:valkey_version|dragonfly_version):/m.test(info);
-    if (version !== undefined && !isCompatible && isOlder(version, NEEDED_VERSION))
-      this.#onEvent({ kind: 'too_old', version, needed: NEEDED_VERSION });
+    const { version, isTooOld, evictionPolicy } = readRedisInfo(await this.redis.info());
+    if (evictionPolicy !== null && evictionPolicy !== SAFE_EVICTION_POLICY)
+      this.#onEvent({ kind: 'eviction_policy', policy: evictionPolicy });
+    if (version !== null && isTooOld) this.#onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
   }
 
   #tellWorkers(workers: readonly WorkerSeen[]): void {
@@ -182,23 +178,11 @@ export class RedisLink {
   #away(found: AwayReason): void {
     if (this.#isClosed) return;
     // With a wrong password it ends the connection itself.
-    const isRefusal = found === 'unreachable' && REFUSALS.test(this.#detail ?? '');
+    const isRefusal = found === 'unreachable' && isCredentialRefusal(this.#detail ?? '');
     const reason = isRefusal ? 'refused' : found;
     const isNews = this.#state !== 'away' || this.#reason !== reason;
     this.#state = 'away';
     this.#reason = reason;
     if (isNews) this.#onEvent({ kind: 'away', reason, detail: this.#detail });
   }
-}
-
-/** How Redis begins an error that is about our credentials. */
-const REFUSALS = /^(?:WRONGPASS|NOAUTH|NOPERM)\b/;
-
-export function isOlder(version: string, than: string): boolean {
-  const [a, b] = [version, than].map((text) => text.split('.').map(Number));
-  for (let index = 0; index < 3; index++) {
-    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0);
-    if (difference !== 0) return difference < 0;
-  }
-  return false;
 }

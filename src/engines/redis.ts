@@ -81,6 +81,11 @@ export async function becomesReady(redis: Redis, limitMs: number): Promise<void>
   if (redis.status !== 'ready') await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
 }
 
+/** Whether an error of Redis is about our credentials, by how it begins. */
+export function isCredentialRefusal(message: string): boolean {
+  return /^(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
+}
+
 /** Waits for `work`, but no longer than `limitMs`; what comes of it later is nobody's business. */
 export async function within(limitMs: number, work: Promise<unknown>): Promise<'done' | 'late'> {
   let timer: NodeJS.Timeout | undefined;

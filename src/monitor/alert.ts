@@ -17,6 +17,8 @@ export const AlertRule = {
   deadLetters: 'dead_letters',
   /** A webhook was disabled because its receiver is gone, or failed for days. */
   webhookDisabled: 'webhook_disabled',
+  /** The write-ahead log beside the ledger has grown large. */
+  walSize: 'wal_size',
 } as const;
 export type AlertRule = (typeof AlertRule)[keyof typeof AlertRule];
 
@@ -25,7 +27,7 @@ export const ALERT_RULES = Object.values(AlertRule);
 /** A condition that holds now. Rule and subject name it; there is one alert of a name at a time. */
 export type Condition = {
   rule: AlertRule;
-  /** What it is about: an upstream, a destination; "all" where it is about everything. */
+  /** What it is about: an upstream, a destination, the ledger; "all" where it is about everything. */
   subject: string;
   /** One sentence for people. */
   summary: string;
@@ -65,6 +67,8 @@ export type AlertFacts = {
   /** Of destinations that are not disabled; alerts that could not be told don't count. */
   dead: { receiver: string; count: number }[];
   disabled: { id: string; reason: DisabledReason; since: number }[];
+  /** Bytes of the write-ahead log beside the ledger. */
+  walBytes: number;
   /** What was told and is not over. */
   open: { rule: AlertRule; subject: string }[];
 };

@@ -71,8 +71,8 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Ve
   if (!envelope) return unavailable('malformed', `not a submission: ${text.slice(0, 200) || '(empty body)'}`);
   if (envelope.state === 'ERROR' && envelope.data === undefined)
     return unavailable('malformed', `a failure with HTTP 200: ${errorText(envelope.error) ?? ''}`);
-  if (isAboutAnother(submissionId, envelope.id))
-    return unavailable('malformed', `an answer about another submission: ${envelope.id}`);
+  const other = idsIn(body).find((id) => isAnother(submissionId, id));
+  if (other !== undefined) return unavailable('malformed', `an answer about another submission: ${other}`);
 
   const error = errorText(envelope.error);
   const isKept = text.length <= MAX_ANSWER_CHARS && canBeWritten(text, body);
@@ -80,15 +80,28 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Ve
   const state = envelope.state;
   if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', answer };
   // Finalized is believed only with the block it is in, and without an error beside it.
-  const believed = state === 'Finalized' && error === null && !!envelope.data?.block_hash;
+  const believed = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
   const blockNumber = envelope.data?.block_number ?? null;
   return { kind: believed ? 'finalized' : 'pending', state, error, answer, blockNumber };
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-function isAboutAnother(asked: string, answered: string | undefined): boolean {
-  if (!answered || !uuid.test(asked) || !uuid.test(answered)) return false;
-  return asked.toLowerCase() !== answered.toLowerCase();
+/** Every id that an answer gives its submission: some versions repeat it in a raw row beside `data`. */
+function idsIn(body: unknown): unknown[] {
+  const { id, data, submission } = isObject(body) ? body : {};
+  const row = isObject(submission) ? submission : {};
+  return [id, isObject(data) ? data.submission_id : undefined, row.id, row.submission_id];
+}
+
+/** Where both are UUIDs, in whatever spelling; what else an upstream calls its rows is its own affair. */
+function isAnother(asked: string, answered: unknown): boolean {
+  const [one, two] = [uuidDigits(asked), uuidDigits(answered)];
+  return one !== undefined && two !== undefined && one !== two;
+}
+
+function uuidDigits(text: unknown): string | undefined {
+  if (typeof text !== 'string') return undefined;
+  const digits = text.toLowerCase().replace(/^urn:uuid:|[{}-]/g, '');
+  return /^[0-9a-f]{32}$/.test(digits) ? digits : undefined;
 }
 
 /** Whoever shows it writes it down again, and that fails for what is nested thousands deep; short texts can't be. */

@@ -1,4 +1,5 @@
 import type { BreakerState } from './breaker.ts';
+import type { Finality } from './finality.ts';
 import { Lane } from './lane.ts';
 import { type Outlook, Pacer, type PacerSettings } from './pacer.ts';
 import type { PolicyFactory } from './policy.ts';
@@ -25,6 +26,7 @@ export type MonitorSettings = {
 /** What happens inside the monitor, for logs and for who shows it live. Everything told here is committed. */
 export type MonitorListener = {
   recorded?: (recorded: Recorded) => void;
+  finalized?: (finality: Finality) => void;
   upstream?: (change: UpstreamChange) => void;
   writeFailed?: (error: unknown) => void;
 };
@@ -58,9 +60,11 @@ export class Monitor {
       const pacer = new Pacer({ settings: pacerSettings, policy: settings.policy, random });
       const { recheck } = settings;
       const onRecorded = (recorded: Recorded) => this.#recorded(recorded);
+      const onFinalized = (finality: Finality) => listener.finalized?.(finality);
       const onUpstream = (change: UpstreamChange) => listener.upstream?.(change);
       const onWriteFailed = (error: unknown) => listener.writeFailed?.(error);
-      const lane = new Lane({ upstream, pacer, ledger, engine, clock, recheck, onRecorded, onUpstream, onWriteFailed });
+      const listeners = { onRecorded, onFinalized, onUpstream, onWriteFailed };
+      const lane = new Lane({ upstream, pacer, ledger, engine, clock, recheck, ...listeners });
       this.#lanes.set(upstream, lane);
     }
   }
@@ -146,14 +150,14 @@ export class Monitor {
     const lanes = [...this.#lanes];
     return {
       ledgerWritable: this.#isWritable() && lanes.every(([, lane]) => !lane.writeFailed),
-      upstreams: lanes.map(([upstream, { pacer }]) => healthOf(upstream, pacer)),
+      upstreams: lanes.map(([upstream, { pacer }]) => stateOf(upstream, pacer)),
     };
   }
 
   /** Why the next question of each upstream goes where it goes. */
   pacing(): UpstreamPacing[] {
     const now = this.#clock.now();
-    return [...this.#lanes].map(([upstream, { pacer }]) => ({ ...healthOf(upstream, pacer), ...pacer.outlook(now) }));
+    return [...this.#lanes].map(([upstream, { pacer }]) => ({ ...stateOf(upstream, pacer), ...pacer.outlook(now) }));
   }
 
   /** Remembers whether the ledger could be written. */
@@ -192,6 +196,6 @@ export class Monitor {
   }
 }
 
-function healthOf(upstream: string, { breaker, size, inFlight }: Pacer): UpstreamHealth {
+function stateOf(upstream: string, { breaker, size, inFlight }: Pacer): UpstreamHealth {
   return { upstream, state: breaker.state, tracked: size, inFlight };
 }

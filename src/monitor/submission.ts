@@ -38,6 +38,10 @@ export function isFinal(status: Status): boolean {
 /** Printable ASCII without spaces: upstreams decide what a valid id is, a UUID is only the usual form. */
 export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
+/** All but `.` and `..`: in a path they are steps, which clients take before they ask, however they are encoded. */
+export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
+export const UNREACHABLE_ID_REASON = 'the ids . and .. can not be tracked: no URL leads to them';
+
 /** A request to track one submission, complete: every default is filled in. Times are epoch milliseconds. */
 export type TrackRequest = {
   submissionId: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SUBMISSION_ID_PATTERN, type TrackRequest } from './submission.ts';
+import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN, type TrackRequest, UNREACHABLE_ID_REASON } from './submission.ts';
 
 export const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
@@ -14,14 +14,17 @@ export const submissionIdSchema = z
   .describe('The id that the upstream handed out, compared exactly')
   .meta({ examples: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] });
 
+/** One that may be tracked from now on. */
+const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON);
+
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 
 /** What a client sends to have submissions tracked, over HTTP or a queue. */
 export const trackBodySchema = z
   .strictObject({
-    submission_id: submissionIdSchema.optional(),
+    submission_id: newSubmissionIdSchema.optional(),
     submission_ids: z
-      .array(submissionIdSchema)
+      .array(newSubmissionIdSchema)
       .min(1)
       .max(MAX_IDS_PER_REQUEST)
       .optional()

@@ -118,18 +118,32 @@ export type GuardedConnectorOptions = {
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
   const { guard, timeoutMs, signal, lookup } = options;
-  const connect = buildConnector({
-    timeout: timeoutMs,
-    allowH2: false,
-    lookup: guardedLookup(guard, lookup),
-    ...(signal && { signal }),
-  });
+  const common = { timeout: timeoutMs, allowH2: false, lookup: guardedLookup(guard, lookup) };
   return (target, callback) => {
     // The system asks no lookup about an address.
     const reason = isIP(target.hostname) ? guard.check(target.hostname) : undefined;
-    if (reason === undefined) connect(target, callback);
-    else process.nextTick(callback, new RefusedAddressError(reason), null);
+    if (reason !== undefined) {
+      process.nextTick(callback, new RefusedAddressError(reason), null);
+      return;
+    }
+    const following = signal && follow(signal);
+    const connect = buildConnector({ ...common, ...(following && { signal: following.signal }) });
+    connect(target, (...outcome: Parameters<buildConnector.Callback>) => {
+      const [, socket] = outcome;
+      if (socket) socket.once('close', () => following?.leave());
+      else following?.leave();
+      callback(...outcome);
+    });
   };
+}
+
+/** A signal for one connection: Node never lets go of a connection whose signal lives on. */
+function follow(signal: AbortSignal): { signal: AbortSignal; leave: () => void } {
+  const own = new AbortController();
+  const abort = () => own.abort(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  return { signal: own.signal, leave: () => signal.removeEventListener('abort', abort) };
 }
 
 function guardedLookup(guard: AddressGuard, lookup: LookupAll): LookupFunction {

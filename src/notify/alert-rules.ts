@@ -8,6 +8,8 @@ export type AlertThresholds = {
   failuresWindowMs: number;
   /** So many deliveries that wait for longer than a minute. */
   backlog: number;
+  /** A write-ahead log of so many bytes. */
+  walBytes: number;
 };
 
 /** Which conditions hold now: a pure function of the facts. What is counted is over at half of where it begins. */
@@ -21,6 +23,7 @@ export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Co
     ...ofBacklog(facts.waiting, thresholds, reached),
     ...facts.dead.map(ofDeadLetters),
     ...facts.disabled.map(ofDisabled),
+    ...ofWal(facts.walBytes, thresholds, reached),
   ];
 }
 
@@ -63,6 +66,14 @@ function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reach
   const [rule, subject] = [AlertRule.backlog, 'all'];
   if (!reached(waiting, backlog, rule, subject)) return [];
   return [{ rule, subject, summary: `${waiting} deliveries wait for longer than a minute`, count: waiting }];
+}
+
+function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): Condition[] {
+  const [rule, subject] = [AlertRule.walSize, 'ledger'];
+  if (!reached(bytes, walBytes, rule, subject)) return [];
+  const mib = Math.round(walBytes / 1_048_576);
+  const summary = `The ledger's write-ahead log has grown beyond ${mib} MiB: something reads one moment of the ledger for long`;
+  return [{ rule, subject, summary, count: null }];
 }
 
 function ofDeadLetters({ receiver, count }: AlertFacts['dead'][number]): Condition {

@@ -1,8 +1,10 @@
 import { setMaxListeners } from 'node:events';
-import { Agent, type Dispatcher, errors } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
+import { redact } from '../monitor/redact.ts';
 import { retryAfterMs } from '../monitor/retry-after.ts';
-import { type AddressGuard, guardedConnector, type LookupAll, RefusedAddressError } from './address-guard.ts';
+import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
 import type { SendResult } from './channel.ts';
+import { causeOf, codeOf } from './connection-error.ts';
 import { createLookup } from './dns.ts';
 
 export type HttpPostOptions = {
@@ -117,12 +119,12 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
             retryAfter: first(head['retry-after']),
             date: first(head.date) ?? new Date(now()).toUTCString(),
           }),
-          response: await beginningOf(answer.body, bodyTimeoutMs),
+          response: withoutAddress(await beginningOf(answer.body, bodyTimeoutMs), target),
         };
       } catch (error) {
         if (signal.aborted || closing.signal.aborted) return { kind: 'no_answer', error: 'the attempt was stopped' };
         if (deadline.signal.aborted) return { kind: 'no_answer', error: `no answer within ${timeoutMs / 1_000} s` };
-        return { kind: 'no_answer', error: sentenceOf(error) };
+        return { kind: 'no_answer', error: causeOf(error).sentence };
       } finally {
         clearTimeout(timer);
       }
@@ -132,6 +134,17 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
       await Promise.all([kept.destroy(), fresh.destroy()]);
     },
   };
+}
+
+/** Pages of errors repeat the path that was asked for, which of a chat's webhook is the secret. */
+function withoutAddress(response: string | null, { pathname, search, searchParams }: URL): string | null {
+  const parts = [...pathname.split('/').filter(isHardlyAWord), ...searchParams.values()];
+  return response && redact(response, [`${pathname}${search}`, pathname, ...parts]);
+}
+
+/** "services" and "webhooks" are no secrets. */
+function isHardlyAWord(segment: string): boolean {
+  return segment.length >= 16 || /\d/.test(segment);
 }
 
 /** Whether something was so within the last `ms`; what is older is forgotten. */
@@ -191,39 +204,8 @@ function first(value: string | string[] | undefined): string | null {
   return (Array.isArray(value) ? value[0] : value) ?? null;
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
-
 function isReset(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(codeOf(error));
-}
-
-const NOT_HTTP = 'the answer is not HTTP';
-const CAUSES: readonly [codes: RegExp, sentence: string][] = [
-  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'the connection was closed before an answer'],
-  [/^ECONNREFUSED$/, 'the connection was refused'],
-  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'no connection in time'],
-  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'the host is not reachable'],
-  [/^(?:ENOTFOUND|ENODATA)$/, 'the host name does not resolve'],
-  [/^(?:EAI_|ESERVFAIL|EREFUSED|ETIMEOUT)/, 'the host name could not be looked up'],
-  [
-    /^(?:ERR_TLS_|ERR_SSL_|CERT_|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/,
-    'TLS failed',
-  ],
-  [/^UND_ERR_HEADERS_OVERFLOW$/, "the answer's headers are too large"],
-  [/^UND_ERR_RES_/, NOT_HTTP],
-];
-
-/** By its code only: messages name addresses. */
-function sentenceOf(error: unknown): string {
-  if (error instanceof RefusedAddressError) return error.message;
-  // It has no code in undici 8.
-  if (error instanceof errors.HTTPParserError) return NOT_HTTP;
-  const code = codeOf(error);
-  const sentence = CAUSES.find(([codes]) => codes.test(code))?.[1];
-  if (sentence === 'TLS failed') return `${sentence} (${code})`;
-  return sentence ?? (/^[A-Z_]+$/.test(code) ? `the request failed (${code})` : 'the request failed');
 }
 
 /** These ask for less, with Retry-After or without. */

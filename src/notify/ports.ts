@@ -18,8 +18,6 @@ export type DeliveryStore = {
   correctTimes(now: number, maxWaitMs: { first: number; retry: number }): void;
   /** Calls `listener` after every commit that made deliveries wait, until the function it gives back is called. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void;
-  /** Deletes up to `limit` that ended before that time. Gives back how many there were. */
-  prune(endedBefore: number, limit: number): number;
 };
 
 /** Which conditions were told, on the disk. */

@@ -14,6 +14,8 @@ export type Attempted = {
   deliveryIds: readonly number[];
   eventIds: readonly string[];
   eventType: string;
+  /** What the first one is about, if that is a submission. */
+  submissionId: string | undefined;
   /** The number of this attempt of the first one, from 1. */
   attempt: number;
   durationMs: number;
@@ -271,6 +273,7 @@ export class Pump {
         deliveryIds: waiting.map(({ id }) => id),
         eventIds: waiting.map(({ event }) => event.id),
         eventType: first.event.type,
+        submissionId: 'submission' in first.event ? first.event.submission.submissionId : undefined,
         attempt: first.attempts + 1,
         durationMs,
         result,

@@ -24,6 +24,8 @@ export function checkWebhookUrl(text: string, { allowHttp, guard }: Rules): stri
     return allowHttp ? 'the URL must begin with https:// or http://' : 'the URL must begin with https://';
   // The parser takes https:b.com and https:\\b.com for it, others don't.
   if (!/^https?:\/\//i.test(text)) return 'the URL must have // after its protocol';
+  // A slash to the parser, and to others not: they would see another host.
+  if (text.split('?', 1)[0]?.includes('\\')) return 'the URL must not have a backslash (\\)';
   // Said of the text: an empty user name or fragment is gone once parsed.
   if (url.username || url.password || authorityOf(text).includes('@'))
     return 'the URL must not hold a user name or a password';

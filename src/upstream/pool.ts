@@ -1,5 +1,9 @@
 import { errors, Pool } from 'undici';
 import type { Answer } from '../monitor/classify.ts';
+import { redact } from '../monitor/redact.ts';
+
+/** A timer that is so late shows that this process stood still, not the upstream. */
+const STALL_MS = 500;
 
 export type UpstreamPoolOptions = {
   /** Base address; a path in it is kept as a prefix. */
@@ -41,7 +45,7 @@ export class UpstreamPool {
   /** Never rejects. */
   async get({ path, headers, body, maxBytes = MAX_BODY_BYTES }: Question): Promise<Answer> {
     const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(), this.#options.timeoutMs);
+    const leave = abortAfter(deadline, this.#options.timeoutMs);
     try {
       const response = await this.#pool.request({
         method: 'GET',
@@ -58,14 +62,14 @@ export class UpstreamPool {
         httpStatus: response.statusCode,
         retryAfter: header(response.headers['retry-after']),
         date: header(response.headers.date) ?? new Date(this.#options.now()).toUTCString(),
-        body: text,
+        body: redact(text, credentialsIn(headers)),
       };
     } catch (error) {
       if (deadline.signal.aborted)
         return { kind: 'failure', reason: 'timeout', detail: `no whole answer within ${this.#options.timeoutMs} ms` };
       return { kind: 'failure', reason: 'network', detail: describe(error) };
     } finally {
-      clearTimeout(timer);
+      leave();
     }
   }
 
@@ -92,6 +96,21 @@ async function readBody(body: Body, maxBytes: number, call: AbortController): Pr
   }
   call.signal.throwIfAborted();
   return Buffer.concat(chunks).toString('utf8');
+}
+
+/** What an upstream quotes of them would be kept, shown and sent on. */
+function credentialsIn({ 'x-api-key': key = '', authorization = '' }: Record<string, string>): string[] {
+  return [key, authorization.replace(/^Bearer +/i, '').trimEnd()];
+}
+
+/** Who stood still for that long has not looked yet at what came meanwhile: the answer gets the same time once more. */
+function abortAfter(call: AbortController, ms: number): () => void {
+  const from = performance.now();
+  let timer = setTimeout(() => {
+    if (performance.now() - from < ms + STALL_MS) call.abort();
+    else timer = setTimeout(() => call.abort(), ms);
+  }, ms);
+  return () => clearTimeout(timer);
 }
 
 function header(value: string | string[] | undefined): string | null {

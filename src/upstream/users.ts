@@ -113,7 +113,7 @@ const ROUTER_TEXTS: readonly RegExp[] = [
   /^404 page not found$/i, // Go
   /^Cannot GET \//, // Express
   /^\{\s*"detail"\s*:\s*"Not Found"\s*\}$/, // FastAPI
-  /"Route GET:\/.* not found"/, // Fastify
+  /"Route GET:\/[^"]* not found"/, // Fastify; not .*, whose work would grow with the square of a hostile answer
 ];
 
 /** A page, or nothing at all, comes from a proxy or from a path that isn't there; the service says something. */

@@ -24,6 +24,13 @@ it('tracks a submission until it is final, and looks at its history', async () =
   expect(await client().track([id])).toMatchObject({ accepted: 0, already_tracked: 1 });
 });
 
+it('tells what is going on, and what is learned about each upstream', async () => {
+  const overview = await client().overview();
+  expect(overview.upstreams.map(({ name }) => name)).toEqual(['default', 'other']);
+  expect(overview.per_minute).toHaveLength(60);
+  expect((await client().pacing()).upstreams.map(({ upstream }) => upstream)).toEqual(['default', 'other']);
+});
+
 it('lists by status, page by page', async () => {
   const ids = ['listed-1', 'listed-2', 'listed-3'];
   await client().track(ids, { upstream: 'other' });
@@ -32,6 +39,12 @@ it('lists by status, page by page', async () => {
   const second = await client().list({ status: 'cancelled', limit: 2, cursor: first.next_cursor ?? '' });
   expect([...first.submissions, ...second.submissions].map((one) => one.submission_id)).toEqual(ids.toReversed());
   expect(second.next_cursor).toBeNull();
+});
+
+it('finds by how ids begin', async () => {
+  await client().track(['begun-2', 'begun-1', 'other-1'], { upstream: 'other' });
+  const { submissions } = await client().list({ prefix: 'begun-' });
+  expect(submissions.map((one) => one.submission_id)).toEqual(['begun-1', 'begun-2']);
 });
 
 it.each(['a/b', '../livez', 'a?b=c#d', '100%', 'a+b&c', '%2e%2e', 'a;b', '"\'<>`{|}\\^~'])(

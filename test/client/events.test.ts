@@ -162,3 +162,16 @@ describe('tries again', () => {
     expect(server.requests.map(({ headers }) => headers['last-event-id'])).toEqual(['2', '2']);
   });
 });
+
+it('hears of events that are kept no longer apart from those that it is told', async () => {
+  const event = { id: 'evt_1', type: 'upstream.up', timestamp: '', data: { sequence: 9, upstream: 'default' } };
+  const gap = { id: 'gap_0_8', type: 'feed.gap', data: { after: 0, through: 8 } };
+  const blocks = [gap, event].map((body, index) => `id: ${index === 0 ? 0 : 9}\ndata: ${JSON.stringify(body)}\n\n`);
+  const server = await serve((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).end(blocks.join(''));
+  });
+  const gaps: unknown[] = [];
+  const told = await take(client(server.url).events({ after: 0, onGap: (heard) => gaps.push(heard) }), 1);
+  expect(gaps).toEqual([{ after: 0, through: 8 }]);
+  expect(told).toEqual([{ ...event, seq: 9 }]);
+});

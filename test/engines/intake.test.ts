@@ -66,6 +66,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     ['nothing', null, /must be a body of POST \/v1\/submissions/],
     ['a text', 'a', /must be a body of POST \/v1\/submissions/],
     ['an id with a space', { submission_id: 'a b' }, /submission_id/],
+    ['an id that no URL reaches', { submission_ids: ['a', '..'] }, /no URL leads to them → at submission_ids\[1\]/],
     ['too many ids', { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, /submission_ids/],
     ['a deadline that is none', { submission_id: 'a', deadline: 'soon' }, /deadline/],
     ['a field that nobody knows', { submission_id: 'a', colour: 'red' }, /colour/],

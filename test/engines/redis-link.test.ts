@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from 'vitest';
-import { isOlder } from '../../src/engines/redis-link.ts';
 import type { Observation } from '../../src/monitor/classify.ts';
 import { lookInto, openEngine, openWorker, PENDING } from '../support/bullmq-rig.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
@@ -216,14 +215,4 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     // What is only a name belongs to a worker that is gone.
     expect((await look.smembers(names)).sort()).toEqual(['a', 'b']);
   });
-});
-
-it.each([
-  ['6.0.16', true],
-  ['5.9.99', true],
-  ['6.2.0', false],
-  ['6.10.0', false],
-  ['7.0.15', false],
-])('version %s is older than 6.2.0: %s', (version, expected) => {
-  expect(isOlder(version, '6.2.0')).toBe(expected);
 });

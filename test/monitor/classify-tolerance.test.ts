@@ -71,6 +71,30 @@ describe('what is no submission changes nothing', () => {
     expect(about(ID.toUpperCase())).toMatchObject({ kind: 'finalized' });
     expect(about('internal-row-17')).toMatchObject({ kind: 'finalized' });
   });
+
+  it.each([
+    ['in the data', { data: { ...FINAL_DATA, submission_id: OTHER_ID } }],
+    ['in the row beside it', { submission: { id: OTHER_ID } }],
+    ['by its own name in the row beside it', { submission: { submission_id: OTHER_ID } }],
+  ])('nor is one that names the other %s', (_name, fields) => {
+    const text = JSON.stringify(finalEnvelope({}, fields));
+    expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
+    expect(classifyText(text.replaceAll(OTHER_ID, ID.toUpperCase()))).toMatchObject({ kind: 'finalized' });
+  });
+
+  it('another one is seen however the id asked about is spelled', () => {
+    const digits = ID.replaceAll('-', '');
+    for (const asked of [digits, digits.toUpperCase(), `{${ID}}`, `urn:uuid:${ID}`]) {
+      expect(classify(asked, response(200, finalEnvelope()))).toMatchObject({ kind: 'finalized' });
+      expect(classify(asked, response(200, finalEnvelope({}, { id: OTHER_ID })))).toMatchObject({
+        kind: 'unavailable',
+      });
+    }
+  });
+
+  it('a block hash of nothing but space is none', () => {
+    expect(classifyText(JSON.stringify(finalEnvelope({ block_hash: ' \n' })))).toMatchObject({ kind: 'pending' });
+  });
 });
 
 describe('hostile answers', () => {
@@ -136,6 +160,14 @@ describe('hostile answers', () => {
     const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
     for (const status of [200, 401, 404, 406, 429, 500, 503])
       expect(() => classifyText(`{"state":"Error","error":${nested}}`, status), `HTTP ${status}`).not.toThrow();
+  });
+
+  it('survives data nested 100,000 deep, with and without integers that are looked into', () => {
+    for (const inner of ['', '12345678901234567890']) {
+      const nested = `${'[{"a":'.repeat(100_000)}[${inner}]${'}]'.repeat(100_000)}`;
+      for (const field of ['data', 'extra', 'id', 'state'])
+        expect(() => classifyText(`{"state":"Pending","${field}":${nested}}`), field).not.toThrow();
+    }
   });
 
   it('gives only well-formed text: a database would store half a character as another one, and see a change each time', () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { isFinal, type Status, type Submission } from '../../src/monitor/submission.ts';
 import { type Input, type Outcome, type TransitionContext, transition } from '../../src/monitor/transition.ts';
 import { applied, context, observation, submission, VERDICTS, type VerdictName } from '../support/domain.ts';
+import { LEGAL } from '../support/legal.ts';
 
 const HOUR = 3_600_000;
 
@@ -71,19 +72,6 @@ describe('a submission that is open for too long', () => {
     expect(transition(final, observation('error', 5_000), context()).becameStuck).toBe(false);
   });
 });
-
-/** The statuses as the design words them, written down a second time. */
-const LEGAL: Record<Status, readonly Status[]> = {
-  tracking: ['pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'],
-  pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],
-  failing: ['failing', 'pending', 'finalized', 'failed', 'expired', 'cancelled'],
-  finalized: ['finalized'],
-  failed: [],
-  unknown: [],
-  rejected: [],
-  expired: [],
-  cancelled: [],
-};
 
 type Step = { name: VerdictName | 'cancel'; afterMs: number; outMs: number; upstreamUp: boolean; recheck: boolean };
 const step: fc.Arbitrary<Step> = fc.record({

@@ -1,6 +1,10 @@
+import { getEventListeners, once } from 'node:events';
+import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createAddressGuard, isCidr } from '../../src/notify/address-guard.ts';
+import { createAddressGuard, guardedConnector, isCidr } from '../../src/notify/address-guard.ts';
+import { openReceiver } from '../support/receiver.ts';
+import { deadAddress } from '../support/upstream-server.ts';
 
 const guard = createAddressGuard({ allow: [] });
 
@@ -212,4 +216,38 @@ it.each([
   '10.0.0.0/8 ',
 ])('"%s" is no CIDR', (text) => {
   expect(isCidr(text)).toBe(false);
+});
+
+describe('a connector that can be told to end all its connections', () => {
+  const guard = createAddressGuard({ allow: ['127.0.0.1/32'] });
+  const connectTo = (port: number, signal: AbortSignal) =>
+    new Promise<Error | Socket>((resolve) =>
+      guardedConnector({ guard, timeoutMs: 5_000, signal, lookup: () => undefined })(
+        { hostname: '127.0.0.1', protocol: 'http:', port: String(port) },
+        (error, socket) => resolve(socket ?? (error as Error)),
+      ),
+    );
+
+  it('keeps nothing of those that have ended, however they did', async () => {
+    const all = new AbortController();
+    const { port } = await openReceiver();
+    for (let times = 0; times < 3; times++) {
+      const socket = (await connectTo(port, all.signal)) as Socket;
+      const closed = once(socket, 'close');
+      socket.destroy();
+      await closed;
+      const { port: nobody } = new URL(await deadAddress());
+      expect(await connectTo(Number(nobody), all.signal)).toBeInstanceOf(Error);
+    }
+    expect(getEventListeners(all.signal, 'abort')).toEqual([]);
+  });
+
+  it('ends those that are open', async () => {
+    const all = new AbortController();
+    const socket = (await connectTo((await openReceiver()).port, all.signal)) as Socket;
+    const closed = new Promise((resolve) => socket.on('error', () => undefined).once('close', resolve));
+    all.abort();
+    await closed;
+    expect(await connectTo(1, all.signal)).toBeInstanceOf(Error);
+  });
 });

@@ -6,8 +6,8 @@ import { context, observation } from '../support/domain.ts';
 import { trackRequests } from '../support/ledger-file.ts';
 import { DAY_MS, delivered, failed, openPump } from '../support/virtual-pump.ts';
 
-const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10 };
-const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], open: [] };
+const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
+const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
 const upstream = { name: 'default', state: 'closed' as const, outSince: null, watched: 9, stuck: 0, failed: 0 };
 
 describe('the rules', () => {
@@ -30,6 +30,17 @@ describe('the rules', () => {
       'a disabled webhook',
       { disabled: [{ id: 'wh_1', reason: 'gone', since: 0 }] },
       ['webhook_disabled webhook:wh_1 null'],
+    ],
+    ['a large write-ahead log', { walBytes: 1_000_000_000 }, ['wal_size ledger null']],
+    [
+      'one that is smaller than what began it, but more than half of that',
+      { walBytes: 500_000_000, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      ['wal_size ledger null'],
+    ],
+    [
+      'one that is less than half of that',
+      { walBytes: 499_999_999, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      [],
     ],
   ])('%s', (_name, facts, expected) => {
     const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);

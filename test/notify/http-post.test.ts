@@ -102,6 +102,12 @@ describe('a receiver that', () => {
     expect(receiver.requests[0]?.headers['accept-encoding']).toBe('identity');
   });
 
+  it('repeats the address it was sent to is kept without that', async () => {
+    const receiver = await openReceiver(({ request, response }) => response.end(`Cannot POST ${request.url}`));
+    const { response } = await poster().post(`${receiver.url}/services/T0p-Secret-Path`);
+    expect(response).toBe('Cannot POST [redacted]');
+  });
+
   it('cuts a character in two or sends what is no text breaks nothing', async () => {
     const receiver = await openReceiver([{ body: `a${'é'.repeat(4_000)}` }, { body: Buffer.from([0xff, 0x41]) }]);
     const { post } = poster();

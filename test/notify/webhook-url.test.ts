@@ -60,6 +60,7 @@ describe('events may not be sent to', () => {
     ['https://:pass@example.com/', /user name or a password/],
     ['https://@example.com/', /user name or a password/],
     ['https:\\\\@example.com/', /must have \/\//],
+    ['https://example.com\\@inside.example/', /backslash/],
     ['https://example.com/#part', /fragment/],
     ['https://example.com/#', /fragment/],
     ['https://example.com:0/', /port/],

@@ -45,6 +45,16 @@ describe('the time for a whole call ends it', () => {
     expect((await failureOf(url, TIMEOUT_MS)).reason).toBe('timeout');
   });
 
+  it('which is told from a stall of this process, in which nobody could look at what came', async () => {
+    const { url } = await serve((_request, response) => void response.end('{}'));
+    const client = openClient(url, { timeoutMs: 1_000 });
+    await client.getSubmissionInfo('s');
+    const answer = client.getSubmissionInfo('s');
+    const until = performance.now() + 1_600;
+    while (performance.now() < until);
+    expect(await answer).toMatchObject({ kind: 'response' });
+  });
+
   it('not before it is over', async () => {
     const { url } = await serve(async (_request, response) => {
       await sleep(150);

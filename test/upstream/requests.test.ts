@@ -114,6 +114,11 @@ describe('an answer', () => {
   });
 });
 
+it('a key that the upstream quotes is cut out of its answer', async () => {
+  const { url } = await serve((request, response) => response.end(`no such key: ${request.headers['x-api-key']}`));
+  expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({ body: 'no such key: [redacted]' });
+});
+
 describe('connections', () => {
   it('are used again', async () => {
     const { url, sockets, requests } = await ok();
