@@ -14,7 +14,11 @@ it.each(pages)('%s refers only to files that are there', (page) => {
   const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, path]) => join(page, '..', path ?? ''));
   const tests = [...text.matchAll(/vitest run ([\w./-]+)/g)].map(([, path]) => path ?? '');
   const missing = [...links, ...tests].filter((path) => !existsSync(join(ROOT, path)));
-  expect(missing).toEqual([]);
+  const faults = [...text.matchAll(/test:faults -- ([\w-]+)/g)].map(([, name]) => name ?? '');
+  const unknown = faults.filter(
+    (name) => !readdirSync(join(ROOT, 'test/faults')).some((file) => file.startsWith(name)),
+  );
+  expect([...missing, ...unknown]).toEqual([]);
 });
 
 it('docs/interface.md names a test that is there in every row', () => {
