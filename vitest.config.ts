@@ -14,8 +14,10 @@ class CrashTestsFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Many tests wait for processes and timers: even two cores have room for two files.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Many tests wait for processes and timers.
+    maxWorkers: availableParallelism() + 1,
+    // A process for each file would load everything anew, which costs as much as the tests do.
+    isolate: false,
     sequence: { sequencer: CrashTestsFirst },
     testTimeout: 20_000,
     hookTimeout: 20_000,

@@ -5,7 +5,7 @@ import { cruise } from 'dependency-cruiser';
 import rules from '../dependency-cruiser.json' with { type: 'json' };
 
 const expected = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) =>
-  name.endsWith('.ts'),
+  /\.[jt]s$/.test(name),
 ).length;
 const { output } = await cruise(['src'], {
   ruleSet: rules,

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../src/clock.ts';
 import { loadConfig } from '../src/config.ts';
+import { createMetrics } from '../src/http/metrics/metrics.ts';
 import { Ledger } from '../src/ledger/ledger.ts';
 import { createLog } from '../src/log.ts';
 import { startNotifications } from '../src/wiring/notifications.ts';
@@ -30,8 +31,8 @@ const env = { DAWATCH_WEBHOOK_ALLOW: '127.0.0.0/8', DAWATCH_WEBHOOK_ALLOW_HTTP: 
 const { config } = loadConfig({ file: null, env });
 const ledger = new Ledger({ file: join(folder, 'ledger.db'), now: Date.now() });
 ledger.upstream('default');
-const log = createLog({ level: 'silent', format: 'json' }, process.stderr);
-const notifications = startNotifications({
+const log = createLog({ ...config.log, level: 'silent' }, process.stderr);
+const notifications = await startNotifications({
   config,
   ledger,
   upstreams: ['default'],
@@ -39,6 +40,7 @@ const notifications = startNotifications({
   clock: systemClock,
   random: Math.random,
   version: 'bench',
+  happened: createMetrics({ version: 'bench' }).happened,
 });
 const types = ['*'];
 notifications.webhooks.create({ url, types, metadata: null, description: '', signature: 'v1', enabled: true });

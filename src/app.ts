@@ -2,7 +2,9 @@ import type { FastifyBaseLogger } from 'fastify';
 import pkg from '../package.json' with { type: 'json' };
 import type { Config } from './config-schema.ts';
 import { credentialsOf, ensureCredential, isOwnToken } from './credentials.ts';
+import { dashboardAssets } from './dashboard/assets.ts';
 import { createLocalEngine } from './engines/local.ts';
+import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { type Log, logMonitor } from './log.ts';
@@ -12,9 +14,11 @@ import { Monitor, type MonitorListener } from './monitor/monitor.ts';
 import type { PacerSettings } from './monitor/pacer.ts';
 import type { Clock, Recorded } from './monitor/ports.ts';
 import { StartError } from './start-error.ts';
+import { overviewOf, startTally } from './wiring/figures.ts';
 import { auditOf, meaningOf, submissionsOf, usersOf } from './wiring/http.ts';
 import { startNotifications } from './wiring/notifications.ts';
-import { startScaling } from './wiring/scaling.ts';
+import type { startScaling as StartScaling } from './wiring/scaling.ts';
+import { startUpkeep } from './wiring/upkeep.ts';
 import { clientOf, createClient, createUserPool, leaseMsOf, type Usable, usableUpstreams } from './wiring/upstreams.ts';
 
 export type App = {
@@ -58,7 +62,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     if (first.kind === 'made') deps.onNewKey(first.key);
     const credentials = credentialsOf(auth, ledger.credentials, () => clock.now());
 
-    const notifications = startNotifications({
+    const metrics = createMetrics({ version: pkg.version });
+    const { happened } = metrics;
+    const notifications = await startNotifications({
       config,
       ledger,
       upstreams: upstreams.map(([name]) => name),
@@ -66,8 +72,11 @@ export async function startApp(deps: AppDeps): Promise<App> {
       random,
       log,
       version: pkg.version,
+      happened,
     });
     opened.push(() => notifications.stop(leftMs()));
+    const upkeep = startUpkeep({ config, ledger, clock, log });
+    opened.push(() => upkeep.stop());
 
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
@@ -77,9 +86,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
       clock,
       ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
     });
-    const scaling = startScaling({ config, upstreams, ledger, local, clock, log });
+    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log });
     opened.push(() => scaling?.close());
 
+    const tally = startTally({ ledger, clock, happened });
     const lookup: SubmissionLookup = new SubmissionLookup({
       get: (id) => ledger.get(id),
       ask: (upstream, id) => monitor.ask(upstream, id),
@@ -87,18 +97,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
       maxAgeMs: config.facade.max_age_s * 1_000,
     });
     const remember = { recorded: ({ observation }: Recorded) => lookup.recorded(observation) };
-    const listener = all([logMonitor(log), remember, deps.listener ?? {}]);
+    const listener = all([logMonitor(log), remember, tally.listener, deps.listener ?? {}]);
     const monitor = new Monitor({
       settings: monitorSettings(config, upstreams),
       ledger,
-      engine: scaling?.engine ?? local,
+      engine: tally.counted(scaling?.engine ?? local),
       clock,
       random,
       listener,
     });
     let isStopping = false;
-    if (scaling) void scaling.alone.then(() => isStopping || monitor.start());
-    else monitor.start();
     opened.push(() => {
       isStopping = true;
       return monitor.stop(leftMs());
@@ -124,15 +132,22 @@ export async function startApp(deps: AppDeps): Promise<App> {
       clock,
       health: () => ({ ...monitor.health(), redis: scaling?.health() }),
       pacing: () => monitor.pacing(),
+      overview: () => overviewOf({ ledger, monitor, tally, clock, scaling }),
+      metrics,
+      ledgerBytes: () => ledger.figures.bytes(),
       queues: scaling?.queues,
+      dashboard: dashboardAssets(),
       credentials,
       meaningOf,
-      log: log as FastifyBaseLogger,
+      log: log as unknown as FastifyBaseLogger,
       version: pkg.version,
       limits: {
         requestsPerMinute: config.limits.requests_per_minute,
         failedAuthenticationsPerMinute: config.limits.failed_authentications_per_minute,
+        maxWaitMs: config.limits.tracking_wait_s * 1_000,
+        maxHeldOpen: config.limits.held_open,
       },
+      timeoutMs: config.server.timeout_s * 1_000,
       corsOrigins: config.server.cors_origins,
     });
     opened.push(async () => {
@@ -145,6 +160,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
       port: config.server.port,
       listenTextResolver: () => 'http.listening',
     });
+    // Whoever can't listen has asked nobody.
+    if (scaling) void scaling.alone.then(() => isStopping || monitor.start());
+    else monitor.start();
     log.info(
       { url, database: config.database, upstreams: [...clients.keys()], version: pkg.version },
       'server.started',
@@ -190,6 +208,18 @@ function monitorSettings(config: Config, upstreams: [string, Usable][]) {
   };
 }
 
+/** Undefined: there is no Redis, and this process does everything itself. */
+async function startScaling({
+  config,
+  ...deps
+}: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis'>) {
+  const { url, prefix } = config.redis;
+  if (url === undefined) return undefined;
+  // What comes with a Redis would make every start slower, also where there is none.
+  const { startScaling: start } = await import('./wiring/scaling.ts');
+  return start({ redis: { url, prefix }, ...deps });
+}
+
 /** Submissions of an upstream that is no longer configured are kept, but nobody asks about them. */
 function warnOfOrphans(ledger: Ledger, monitor: Monitor, log: Log): void {
   for (const [upstream, submissions] of ledger.watchedCounts())
@@ -200,6 +230,9 @@ function all(listeners: readonly MonitorListener[]): Required<MonitorListener> {
   return {
     recorded: (recorded) => {
       for (const listener of listeners) listener.recorded?.(recorded);
+    },
+    finalized: (finality) => {
+      for (const listener of listeners) listener.finalized?.(finality);
     },
     upstream: (change) => {
       for (const listener of listeners) listener.upstream?.(change);

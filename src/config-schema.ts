@@ -9,6 +9,8 @@ const seconds = (fallback: number, minimum = 0) =>
     .max(366 * 86_400)
     .default(fallback);
 
+const days = z.number().min(0).max(36_600).default(0);
+
 const perMinute = (fallback: number) => z.number().int().min(0).max(1_000_000_000).default(fallback);
 
 const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
@@ -100,6 +102,9 @@ const settingsSchema = z.strictObject({
       host: z.string().min(1).default('127.0.0.1').describe('Address to listen on'),
       port: z.number().int().min(0).max(65_535).default(8080).describe('Port to listen on; 0 takes a free one'),
       shutdown_s: seconds(15).describe('Seconds that requests under way have to end when the server stops'),
+      timeout_s: seconds(30, 0.001).describe(
+        'Seconds in which a whole request must have come, and for which a caller may take nothing of its answer; then the connection is closed',
+      ),
       cors_origins: z
         .array(z.string().refine(isOrigin, 'an origin as browsers send it, like https://app.example'))
         .max(100)
@@ -115,6 +120,16 @@ const settingsSchema = z.strictObject({
       failed_authentications_per_minute: perMinute(20).describe(
         'Wrong credentials from one address in a minute before no more unknown ones are looked into; so many may be under way at once. 0: no limit',
       ),
+      tracking_wait_s: seconds(5, 0.001).describe(
+        'Seconds that tracking requests may wait for the ledger; what would wait for longer is told 503 with Retry-After',
+      ),
+      held_open: z
+        .number()
+        .int()
+        .min(1)
+        .max(1_000_000_000)
+        .default(10_000)
+        .describe('Readers of the live feed and requests that wait for a submission, at once; more are told 503'),
     })
     .prefault({}),
   auth: z
@@ -143,6 +158,14 @@ const settingsSchema = z.strictObject({
         .default('info')
         .describe('Least level shown'),
       format: z.enum(['auto', 'json', 'pretty']).default('auto').describe('auto: pretty on a terminal, else JSON'),
+      repeats_per_minute: z
+        .number()
+        .int()
+        .min(0)
+        .default(10)
+        .describe(
+          'Lines of one name about one thing that are shown in a minute, at warn and error; the rest is counted. 0: all',
+        ),
     })
     .prefault({}),
   upstreams: z
@@ -201,10 +224,28 @@ const settingsSchema = z.strictObject({
   deliveries: z
     .strictObject({
       keep_s: seconds(30 * 86_400, 60).describe(
-        'Seconds for which deliveries are kept after they ended, dead letters too, with every attempt',
+        'Seconds for which deliveries are kept after they ended, dead letters too, with every attempt; with `retention`, those that arrived go with their event',
       ),
     })
     .prefault({}),
+  retention: z
+    .strictObject({
+      submissions_days: days.describe(
+        'Days for which submissions are kept after they became final, with history, events and deliveries; open ones always are. 0: for ever',
+      ),
+      submissions_max: z
+        .number()
+        .int()
+        .min(0)
+        .max(1_000_000_000)
+        .default(0)
+        .describe('At most so many final submissions are kept, those that became final last; 0: all'),
+      events_days: days.describe(
+        'Days for which events can be read again from the live feed, if their submission is kept for longer; 0: as long as that',
+      ),
+    })
+    .prefault({})
+    .describe('What is deleted once it is over'),
   channels: z
     .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'a name of a-z, 0-9, - and _'), channelSchema)
     .default({})
@@ -217,6 +258,13 @@ const settingsSchema = z.strictObject({
       failures: z.number().int().min(1).default(10).describe('So many submissions that fail at one upstream …'),
       failures_window_s: seconds(600, 1).describe('… within so many seconds are an alert'),
       backlog: z.number().int().min(1).default(1_000).describe('So many deliveries that wait are an alert'),
+      wal_mib: z
+        .number()
+        .int()
+        .min(64)
+        .max(1_048_576)
+        .default(256)
+        .describe('So many MiB of write-ahead log beside the ledger are an alert'),
     })
     .prefault({}),
   facade: z

@@ -59,6 +59,11 @@ export function isSecret(path: string): boolean {
   return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^redis\.url$/.test(path);
 }
 
+/** The environment variable of a setting; null: it has none. */
+export function variableOf(path: string): string | null {
+  return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
+}
+
 /** What an environment variable, which is always text, means; undefined: not what it should be, the schema says why. */
 const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
   'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),

@@ -187,14 +187,21 @@ describe('closing', () => {
   });
 });
 
-it('closes everything again if it can not listen', async () => {
+it('closes everything again if it can not listen, and has asked nobody', async () => {
   const occupant = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => occupant.once('listening', resolve));
   onTestFinished(() => void occupant.close());
   const { port } = occupant.address() as AddressInfo;
-  const database = newLedger();
-  await expect(openApp({ database, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
-  await start({ database });
+  const sandbox = await startSandbox({ options: {} });
+  onTestFinished(() => sandbox.close());
+  const setting = { database: newLedger(), upstreamUrl: sandbox.url };
+  const before = await openApp(setting);
+  await post(before.url, { submission_id: sandbox.model.submit('data', Date.now()) });
+  await before.close();
+  const { requests } = sandbox.stats();
+  await expect(openApp({ ...setting, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  expect(sandbox.stats().requests).toBe(requests);
+  await start(setting);
 });
 
 it('closes although a client has sent only half of its request', async () => {

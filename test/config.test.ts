@@ -268,3 +268,21 @@ describe('no secret is in what is told', () => {
     expect(JSON.stringify(warn.mock.calls)).not.toContain(SECRET);
   });
 });
+
+describe('a file of settings that is meant to do harm is refused:', () => {
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...[...'bcdefghi'].map((name, n) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`)}]`),
+  ];
+  it.each<[string, string]>([
+    ['another prototype', '__proto__: { auth: { api_key: "0123456789abcdef" } }'],
+    ['another prototype of a section', 'server: { __proto__: { port: 1 } }'],
+    ['a constructor', 'constructor: { prototype: { port: 1 } }'],
+    ['aliases that would unfold to billions', bomb.join('\n')],
+    ['100,000 levels', `server: ${'['.repeat(100_000)}`],
+    ['a name twice', 'server: { port: 1 }\nserver: { port: 2 }'],
+  ])('%s', (_, yaml) => {
+    expect(problems(yaml).length).toBeGreaterThan(0);
+    expect(Object.hasOwn(Object.prototype, 'port')).toBe(false);
+  });
+});

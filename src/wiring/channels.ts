@@ -1,39 +1,55 @@
 import { lookup } from 'node:dns';
 import type { ChannelConfig, Config } from '../config-schema.ts';
+import { parseDestination } from '../monitor/delivery.ts';
 import { createAddressGuard } from '../notify/address-guard.ts';
 import { createAppriseChannel } from '../notify/apprise.ts';
 import type { Channel } from '../notify/channel.ts';
 import { createDiscordChannel } from '../notify/discord.ts';
-import { createEmailChannel } from '../notify/email.ts';
 import { createHttpPost, type HttpPost } from '../notify/http-post.ts';
-import { createQueueChannel } from '../notify/queue.ts';
 import { createSlackChannel } from '../notify/slack.ts';
 import { createTeamsChannel } from '../notify/teams.ts';
 
 /** The channel of every event's job, where there is a Redis. */
 const QUEUE_CHANNEL = 'queue';
 
-/** The channels of the settings, by name; their addresses are the operator's own, so they may be anywhere. */
-export function createChannels(deps: { config: Config; version: string; now: () => number }): {
+/**
+ * The channels of the settings, by name; their addresses are the operator's own, so they may be anywhere. What mails and
+ * queues bring along is loaded where there are such: it would make every start slower.
+ */
+export async function createChannels(deps: { config: Config; version: string; now: () => number }): Promise<{
   channels: ReadonlyMap<string, Channel>;
   close: () => Promise<void>;
-} {
+}> {
   const { config, version, now } = deps;
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
   // Their names are the operator's own too, so the system looks them up, search domains included.
   const http = createHttpPost({ guard, version, now, lookup });
-  const channels = new Map(
-    Object.entries(config.channels).map(([name, channel]) => [name, createChannel(channel, http.post)]),
-  );
+  const channels = new Map<string, Channel>();
+  for (const [name, channel] of Object.entries(config.channels))
+    channels.set(name, await createChannel(channel, http.post));
   const { url, prefix } = config.redis;
-  if (url !== undefined) channels.set(QUEUE_CHANNEL, createQueueChannel({ redisUrl: url, prefix }));
+  if (url !== undefined) {
+    const { createQueueChannel } = await import('../notify/queue.ts');
+    channels.set(QUEUE_CHANNEL, createQueueChannel({ redisUrl: url, prefix }));
+  }
   const close = async () => {
     await Promise.all([http.close(), ...[...channels.values()].map((channel) => channel.close())]);
   };
   return { channels, close };
 }
 
-function createChannel(config: ChannelConfig, post: HttpPost['post']): Channel {
+/** What sort of receiver that is: one of few words. */
+export function kindOf(destination: string, channels: Config['channels']): string {
+  const parsed = parseDestination(destination);
+  return parsed.kind === 'channel' ? (channels[parsed.name]?.type ?? QUEUE_CHANNEL) : parsed.kind;
+}
+
+/** Every kind that there can be. A channel that was taken out of the settings counts as a queue. */
+export function kindsOf(channels: Config['channels']): ReadonlySet<string> {
+  return new Set(['webhook', 'callback', QUEUE_CHANNEL, ...Object.values(channels).map(({ type }) => type)]);
+}
+
+async function createChannel(config: ChannelConfig, post: HttpPost['post']): Promise<Channel> {
   switch (config.type) {
     case 'slack':
       return createSlackChannel({ url: config.url, post });
@@ -43,8 +59,10 @@ function createChannel(config: ChannelConfig, post: HttpPost['post']): Channel {
       return createTeamsChannel({ url: config.url, post });
     case 'apprise':
       return createAppriseChannel({ url: config.url, post, ...(config.tag !== undefined && { tag: config.tag }) });
-    case 'email':
+    case 'email': {
+      const { createEmailChannel } = await import('../notify/email.ts');
       return createEmailChannel({ smtpUrl: config.smtp_url, from: config.from, to: config.to });
+    }
     default:
       return config satisfies never;
   }

@@ -33,6 +33,7 @@ export function submissionsOf(deps: {
     get: (id) => ledger.get(id),
     history: (id) => ledger.history(id),
     list: (query) => ledger.list(query),
+    findByPrefix: (query) => ledger.findByPrefix(query),
     cancel: (id) => monitor.cancel(id),
     waitUntilFinal: (id, timeoutMs, signal) => monitor.waitUntilFinal(() => ledger.get(id), timeoutMs, signal),
     deadlineAt: (submission) => monitor.deadlineAt(submission),

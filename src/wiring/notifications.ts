@@ -1,10 +1,11 @@
 import type { Config } from '../config-schema.ts';
+import type { Happened } from '../http/metrics/happened.ts';
 import type { Deliveries, Webhooks } from '../http/ports.ts';
 import type { ChannelRoute } from '../ledger/fan-out.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { WebhookSecret } from '../ledger/webhooks.ts';
 import { type Log, logAlert, logAttempt } from '../log.ts';
-import { parseDestination } from '../monitor/delivery.ts';
+import { DEAD_REASONS, parseDestination } from '../monitor/delivery.ts';
 import type { Clock } from '../monitor/ports.ts';
 import { CALLBACKS_ID, type Signature } from '../monitor/webhook.ts';
 import { createAddressGuard } from '../notify/address-guard.ts';
@@ -12,11 +13,10 @@ import { AlertWatch } from '../notify/alert-watch.ts';
 import type { Channel } from '../notify/channel.ts';
 import { createHttpPost } from '../notify/http-post.ts';
 import { Pump } from '../notify/pump.ts';
-import { Retention } from '../notify/retention.ts';
 import { checkSecret, makeSecret, publicKeyOf } from '../notify/signing.ts';
 import { createWebhookChannel } from '../notify/webhook.ts';
 import { checkWebhookUrl } from '../notify/webhook-url.ts';
-import { createChannels } from './channels.ts';
+import { createChannels, kindOf, kindsOf } from './channels.ts';
 
 export type Notifications = {
   webhooks: Webhooks;
@@ -28,7 +28,7 @@ export type Notifications = {
 };
 
 /** Everything that tells others: what waits in the ledger goes out, alerts are watched. */
-export function startNotifications(deps: {
+export async function startNotifications(deps: {
   config: Config;
   ledger: Ledger;
   /** Names of the configured ones. */
@@ -37,8 +37,9 @@ export function startNotifications(deps: {
   random: () => number;
   log: Log;
   version: string;
-}): Notifications {
-  const { config, ledger, clock, random, log, version } = deps;
+  happened: Happened;
+}): Promise<Notifications> {
+  const { config, ledger, clock, random, log, version, happened } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
   const onFailed = (error: unknown) => log.error({ err: error }, 'notify.failed');
@@ -47,7 +48,7 @@ export function startNotifications(deps: {
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
-  const { channels, close: closeChannels } = createChannels({ config, version, now });
+  const { channels, close: closeChannels } = await createChannels({ config, version, now });
   ledger.setChannels(routesOf(config, [...channels.keys()]));
 
   const channelOf = (destination: string): Channel | undefined => {
@@ -61,30 +62,39 @@ export function startNotifications(deps: {
     return createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
+  for (const kind of kindsOf(config.channels))
+    for (const reason of DEAD_REASONS) happened.gaveUp({ kind, reason, count: 0 });
+  deliveries.onDead(({ destination, ...dead }) =>
+    happened.gaveUp({ kind: kindOf(destination, config.channels), ...dead }),
+  );
+  const logAttempted = logAttempt(log);
   const pump = new Pump({
     store: deliveries,
     channelOf,
     clock,
     random,
     disableAfterMs: config.webhooks.disable_after_s * 1_000,
-    onAttempted: logAttempt(log),
+    onAttempted(attempted) {
+      logAttempted(attempted);
+      const { destination, result, next, durationMs } = attempted;
+      const outcome = result.kind === 'delivered' ? result.kind : next.kind;
+      happened.attempted({ kind: kindOf(destination, config.channels), outcome, durationMs });
+    },
     onFailed,
   });
-  const { check_s, remind_after_s, failures, failures_window_s, backlog } = config.alerts;
+  const { check_s, remind_after_s, failures, failures_window_s, backlog, wal_mib } = config.alerts;
   const watch = new AlertWatch({
     store: ledger.alerts,
     upstreams: deps.upstreams,
     clock,
-    thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog },
+    thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog, walBytes: wal_mib * 1_048_576 },
     checkMs: check_s * 1_000,
     remindAfterMs: remind_after_s * 1_000,
     onTold: logAlert(log),
     onFailed,
   });
-  const retention = new Retention({ store: deliveries, clock, keepMs: config.deliveries.keep_s * 1_000, onFailed });
   pump.start();
   watch.start();
-  retention.start();
 
   return {
     webhooks: webhooksOf(ledger, now, refusalOf),
@@ -97,7 +107,6 @@ export function startNotifications(deps: {
     refusalOf,
     async stop(limitMs) {
       watch.stop();
-      retention.stop();
       await pump.stop(limitMs);
       await Promise.all([http.close(), closeChannels()]);
     },

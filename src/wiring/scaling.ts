@@ -1,5 +1,4 @@
 import { Queue } from 'bullmq';
-import type { Config } from '../config-schema.ts';
 import { untilAlone } from '../engines/alone.ts';
 import { BullmqEngine } from '../engines/bullmq.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../engines/intake.ts';
@@ -27,19 +26,15 @@ export type Scaling = {
   close(): Promise<void>;
 };
 
-/** Undefined: there is no Redis, and this process does everything itself. */
 export function startScaling(deps: {
-  config: Config;
+  redis: { url: string; prefix: string };
   upstreams: readonly [string, Usable][];
   ledger: Ledger;
   local: PollEngine;
   clock: Clock;
   log: Log;
-}): Scaling | undefined {
-  const { config, upstreams, ledger, local, clock, log } = deps;
-  const { url, prefix } = config.redis;
-  if (url === undefined) return undefined;
-  const redis = { url, prefix };
+}): Scaling {
+  const { redis, upstreams, ledger, local, clock, log } = deps;
   const link = new RedisLink({ redis, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams);
   const of = (name: string, measure: (upstream: Usable) => number) => {
@@ -65,7 +60,12 @@ export function startScaling(deps: {
   if (longestMs > 0) log.info({ at_most_ms: longestMs }, 'polls.held');
   const closing = new AbortController();
   const open = (name: string) => {
-    const queue = new Queue(name, { prefix, connection: link.redis, skipVersionCheck: true, skipMetasUpdate: true });
+    const queue = new Queue(name, {
+      prefix: redis.prefix,
+      connection: link.redis,
+      skipVersionCheck: true,
+      skipMetasUpdate: true,
+    });
     return queue.on('error', () => undefined);
   };
   const others = [open(SUBMISSIONS_QUEUE), open(EVENTS_QUEUE)];
