@@ -12,7 +12,7 @@ import { createMetrics } from '../src/http/metrics/metrics.ts';
 import { Ledger } from '../src/ledger/ledger.ts';
 import { createLog } from '../src/log.ts';
 import { startNotifications } from '../src/wiring/notifications.ts';
-import { ms, percentile } from './percentiles.ts';
+import { ms, percentile } from './support/percentiles.ts';
 
 const EVENTS = 500;
 const GAP_MS = 10;

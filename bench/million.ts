@@ -9,7 +9,7 @@ import { Ledger } from '../src/ledger/ledger.ts';
 import { keepMemorySmall } from '../src/memory.ts';
 import { cohortPacing } from '../src/monitor/cohort-policy.ts';
 import { Pacer } from '../src/monitor/pacer.ts';
-import { seededRandom } from './random.ts';
+import { seededRandom } from './support/random.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_SUBMISSIONS ?? 1_000_000);
 const BARS = { memoryMb: 400, restartS: 5 };

@@ -15,7 +15,7 @@ import { createLog } from '../src/log.ts';
 import type { Clock } from '../src/monitor/ports.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
 import { openChromium } from '../test/support/chromium.ts';
-import { seededRandom } from './random.ts';
+import { seededRandom } from './support/random.ts';
 
 const SPEED = 20;
 const HOUR_MS = 3_600_000;

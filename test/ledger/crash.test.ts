@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../bench/random.ts';
+import { seededRandom } from '../../bench/support/random.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { startChild } from '../support/child-process.ts';
 import { integrityOf, isUnbroken, openLedger, outboxOf } from '../support/ledger-file.ts';

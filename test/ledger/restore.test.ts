@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../bench/random.ts';
+import { seededRandom } from '../../bench/support/random.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { type RestoreStep, restoreLedger } from '../../src/ledger/restore.ts';

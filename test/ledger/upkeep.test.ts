@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../bench/random.ts';
+import { seededRandom } from '../../bench/support/random.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Waiting } from '../../src/monitor/delivery.ts';
 import { isFinal } from '../../src/monitor/submission.ts';

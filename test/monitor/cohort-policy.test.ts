@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { arrivalsOf } from '../../bench/arrivals.ts';
-import { BASELINES } from '../../bench/baselines.ts';
-import { seededRandom } from '../../bench/random.ts';
-import { sandboxWorld } from '../../bench/sandbox-world.ts';
-import { type Life, type Run, START_MS, simulate, type World } from '../../bench/simulate.ts';
-import { summarize } from '../../bench/summary.ts';
+import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
+import { BASELINES } from '../../bench/pacing/baselines.ts';
+import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
+import { type Life, type Run, START_MS, simulate, type World } from '../../bench/pacing/simulate.ts';
+import { summarize } from '../../bench/pacing/summary.ts';
+import { seededRandom } from '../../bench/support/random.ts';
 import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
 import { readLearned } from '../../src/monitor/learned.ts';
 import type { PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../bench/random.ts';
-import { simulate } from '../../bench/simulate.ts';
+import { simulate } from '../../bench/pacing/simulate.ts';
+import { seededRandom } from '../../bench/support/random.ts';
 import { ceilingMs } from '../../src/monitor/backoff.ts';
 import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
 import { type Nature, randomWorld } from '../support/random-world.ts';

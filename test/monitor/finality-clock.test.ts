@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../bench/random.ts';
+import { seededRandom } from '../../bench/support/random.ts';
 import { FinalityClock } from '../../src/monitor/finality-clock.ts';
 
 const PERIOD_MS = 20_000;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../bench/random.ts';
+import { seededRandom } from '../../bench/support/random.ts';
 import type { Verdict } from '../../src/monitor/classify.ts';
 import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
 import type { Pacer } from '../../src/monitor/pacer.ts';

@@ -1,4 +1,4 @@
-import { LEARNS_NOTHING } from '../../bench/baselines.ts';
+import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
 import type { BreakerSettings } from '../../src/monitor/breaker.ts';
 import type { BudgetSettings } from '../../src/monitor/budget.ts';
 import type { Paced } from '../../src/monitor/entry.ts';

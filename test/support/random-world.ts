@@ -1,4 +1,4 @@
-import type { World } from '../../bench/simulate.ts';
+import type { World } from '../../bench/pacing/simulate.ts';
 
 /** How a random upstream makes submissions final, and which block it names. */
 export type Nature = {

@@ -1,11 +1,11 @@
 // npm run docs:pacing: the pictures of docs/pacing.md, drawn from runs of the benchmark. Argument: the folder to write to.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cohortPacing } from '../src/monitor/cohort-policy.ts';
-import type { PolicyFactory } from '../src/monitor/policy.ts';
+import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
+import type { PolicyFactory } from '../../src/monitor/policy.ts';
+import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { BASELINES } from './baselines.ts';
-import { seededRandom } from './random.ts';
 import { sandboxWorld } from './sandbox-world.ts';
 import { type Run, simulate } from './simulate.ts';
 

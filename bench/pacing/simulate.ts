@@ -1,9 +1,9 @@
-import type { BudgetSettings } from '../src/monitor/budget.ts';
-import type { Observation, Verdict } from '../src/monitor/classify.ts';
-import { Pacer } from '../src/monitor/pacer.ts';
-import type { PolicyFactory } from '../src/monitor/policy.ts';
+import type { BudgetSettings } from '../../src/monitor/budget.ts';
+import type { Observation, Verdict } from '../../src/monitor/classify.ts';
+import { Pacer } from '../../src/monitor/pacer.ts';
+import type { PolicyFactory } from '../../src/monitor/policy.ts';
+import { seededRandom } from '../support/random.ts';
 import { Mail } from './mail.ts';
-import { seededRandom } from './random.ts';
 
 /** An upstream in virtual time; `now` never goes back. */
 export type World = {

@@ -1,9 +1,9 @@
 // npm run bench:pacing: every scenario with every rule, in virtual time. Arguments: words that the scenario's name has.
-import { cohortPacing } from '../src/monitor/cohort-policy.ts';
-import type { PolicyFactory } from '../src/monitor/policy.ts';
+import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
+import type { PolicyFactory } from '../../src/monitor/policy.ts';
+import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { BASELINES } from './baselines.ts';
-import { seededRandom } from './random.ts';
 import { sandboxWorld } from './sandbox-world.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 import { type Run, simulate } from './simulate.ts';

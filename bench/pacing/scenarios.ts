@@ -1,5 +1,5 @@
-import type { BudgetSettings } from '../src/monitor/budget.ts';
-import type { SandboxOptionsInput } from '../src/sandbox/options.ts';
+import type { BudgetSettings } from '../../src/monitor/budget.ts';
+import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import type { Arrivals } from './arrivals.ts';
 
 /** What dawatch is to reach at most; undefined: no bar. */

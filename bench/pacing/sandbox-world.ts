@@ -1,8 +1,8 @@
-import type { Verdict } from '../src/monitor/classify.ts';
-import { createModel } from '../src/sandbox/model.ts';
-import { type SandboxOptionsInput, sandboxOptionsSchema } from '../src/sandbox/options.ts';
-import { createRateLimit } from '../src/sandbox/rate-limit.ts';
-import type { Row } from '../src/sandbox/row.ts';
+import type { Verdict } from '../../src/monitor/classify.ts';
+import { createModel } from '../../src/sandbox/model.ts';
+import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../src/sandbox/options.ts';
+import { createRateLimit } from '../../src/sandbox/rate-limit.ts';
+import type { Row } from '../../src/sandbox/row.ts';
 import type { World } from './simulate.ts';
 
 /** The sandbox's model of an upstream and its rate limit, without the HTTP in between. */

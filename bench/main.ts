@@ -1,0 +1,63 @@
+// npm run bench [-- <row> …] [-- --write]: what dawatch does beside what a user would write or pick instead, as one table.
+// Every row is measured in a process of its own, side by side. Ends with 1 if a bar is missed or memory is not flat.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Outcome } from './measure.ts';
+
+const PAGE = join(import.meta.dirname, '../docs/performance.md');
+/** How much more a product may hold after the last round than after the second: a tenth, and what its garbage may be. */
+const MAX_RISE = { share: 0.1, mib: 32 };
+
+const { values, positionals } = parseArgs({ options: { write: { type: 'boolean' } }, allowPositionals: true });
+const known = readdirSync(join(import.meta.dirname, 'rows')).map((file) => file.replace(/\.ts$/, ''));
+const unknown = positionals.filter((name) => !known.includes(name));
+if (unknown.length > 0 || (values.write && positionals.length > 0)) {
+  console.error(`npm run bench [-- <row> …], or all of them with --write. The rows are ${known.toSorted().join(', ')}`);
+  process.exit(2);
+}
+
+let failed = 0;
+const table = ['| What | Beside | Bar | Median (least to most) | | On this machine |', '|---|---|---|---|---|---|'];
+const notes: string[] = [];
+for (const line of table) console.log(line);
+for (const name of known.toSorted().filter((name) => positionals.length === 0 || positionals.includes(name))) {
+  const { lines, memoryMib } = await measured(name);
+  for (const { what, beside, bar, value, isMet, context } of lines) {
+    if (!isMet) failed += 1;
+    const line = `| ${what} | ${beside} | ${bar} | ${value} | ${isMet ? '✓' : '✗'} | ${context} |`;
+    console.log(line);
+    table.push(line);
+  }
+  if (memoryMib.length === 0) continue;
+  const isFlat = (memoryMib.at(-1) ?? 0) <= (memoryMib[1] ?? 0) * (1 + MAX_RISE.share) + MAX_RISE.mib;
+  if (!isFlat) failed += 1;
+  notes.push(`${isFlat ? '✓' : '✗'} ${name}: ${memoryMib.map(Math.round).join(', ')} MiB after each round`);
+}
+console.log(`\n${notes.join('\n')}\n${failed === 0 ? 'every bar is met' : `missed: ${failed}`}`);
+if (values.write) write();
+process.exitCode = failed === 0 ? 0 : 1;
+
+async function measured(name: string): Promise<Outcome> {
+  const child = fork(join(import.meta.dirname, 'measure.ts'), [name]);
+  const ended = once(child, 'exit');
+  const outcome = await Promise.race([
+    once(child, 'message').then(([message]) => message as Outcome),
+    ended.then(([code]) => Promise.reject(new Error(`${name} was not measured: its process ended with ${code}`))),
+  ]);
+  await ended;
+  return outcome;
+}
+
+/** Puts the table into the page between its two marks. */
+function write(): void {
+  const page = readFileSync(PAGE, 'utf8');
+  const [begin, end] = ['<!-- table -->\n', '<!-- end of table -->'];
+  const [before, rest] = page.split(begin);
+  const after = rest?.split(end)[1];
+  if (after === undefined) throw new Error(`${PAGE} has lost the marks of its table`);
+  const memory = notes.map((note) => `- ${note}`).join('\n');
+  writeFileSync(PAGE, `${before}${begin}${table.join('\n')}\n\nMemory of the product:\n\n${memory}\n${end}${after}`);
+}

@@ -1,0 +1,50 @@
+// Measures the row whose name it is given, and sends what came of it to its parent.
+import { type Figure, median, type Round, type Row } from './row.ts';
+
+type Line = { what: string; beside: string; bar: string; value: string; isMet: boolean; context: string };
+export type Outcome = { lines: Line[]; memoryMib: number[] };
+
+const { row } = (await import(`./rows/${process.argv[2]}.ts`)) as { row: Row };
+process.send?.(await measure(row));
+process.disconnect?.();
+
+async function measure({ rounds, figures, open }: Row): Promise<Outcome> {
+  const measuring = await open();
+  const measured: Round[] = [];
+  const memoryMib: number[] = [];
+  try {
+    for (let index = 0; index <= rounds; index++) {
+      const round = await measuring.round(index);
+      if (index === 0) continue;
+      measured.push(round);
+      if (measuring.memoryMib) memoryMib.push(measuring.memoryMib());
+    }
+  } finally {
+    await measuring.close();
+  }
+  const names = Object.keys(measured[0] ?? {});
+  const medians = Object.fromEntries(
+    names.map((name) => [name, median(measured.map((round) => round[name] ?? Number.NaN))]),
+  );
+  return { lines: figures.map((figure) => lineOf(figure, measured, medians)), memoryMib };
+}
+
+function lineOf({ what, beside, bar, unit, value, context }: Figure, measured: readonly Round[], medians: Round): Line {
+  const values = measured.map(value);
+  const middle = median(values);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const write = (figure: number) => `${round(figure)}${unit && ` ${unit}`}`;
+  return {
+    what,
+    beside,
+    bar: bar === undefined ? '–' : 'least' in bar ? `≥ ${bar.least} ${unit}`.trim() : `≤ ${bar.most} ${unit}`.trim(),
+    value: measured.length > 1 ? `${write(middle)} (${round(least)} to ${round(most)})` : write(middle),
+    isMet: bar === undefined || ('least' in bar ? middle >= bar.least : middle <= bar.most),
+    context: context(medians),
+  };
+}
+
+function round(figure: number): string {
+  if (figure >= 100) return figure.toLocaleString('en', { maximumFractionDigits: 0 });
+  return figure.toLocaleString('en', { maximumSignificantDigits: figure >= 10 ? 3 : 2 });
+}

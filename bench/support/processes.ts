@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DawatchClient } from '../../src/client/client.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const API_KEY = 'bench-key-0123456789';
+const ADMIN_TOKEN = 'bench-admin-0123456789';
+/** What a load of a benchmark must not run into. */
+const NO_LIMITS = { requests_per_minute: 0, failed_authentications_per_minute: 0 };
+
+/** A folder of its own, gone with `remove`. */
+export function temporaryFolder(): { path: string; remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), 'dawatch-bench-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Seconds of CPU and MiB of memory of a process so far, as the system counts them. */
+export function costsOf(pid: number): { cpuS: number; mib: number } {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+  return { cpuS: (Number(stat[11]) + Number(stat[12])) / 100, mib: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024 };
+}
+
+export type BenchServer = {
+  url: string;
+  pid: number;
+  apiKey: string;
+  adminToken: string;
+  client: DawatchClient;
+  admin: DawatchClient;
+  /** Milliseconds from the start of the process until it said that it is ready. */
+  readyMs: number;
+  stop(): Promise<void>;
+};
+
+/** The whole product as its users start it. `settings` go beside a ledger in `folder`, a free port and no limits. */
+export async function startServer(folder: string, settings: Record<string, unknown>): Promise<BenchServer> {
+  const port = await freePort();
+  const file = join(folder, 'dawatch.yaml');
+  const own = {
+    server: { port },
+    auth: { api_key: API_KEY, admin_token: ADMIN_TOKEN },
+    database: join(folder, 'ledger.db'),
+    limits: NO_LIMITS,
+    log: { level: 'warn' },
+  };
+  writeFileSync(file, JSON.stringify({ ...own, ...settings }));
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, [join(ROOT, 'src/cli/main.ts'), 'serve', '--config', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const url = `http://127.0.0.1:${port}`;
+  while (!(await isReady(url))) {
+    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
+    await sleep(5);
+  }
+  return {
+    url,
+    pid: pidOf(child),
+    apiKey: API_KEY,
+    adminToken: ADMIN_TOKEN,
+    client: new DawatchClient({ url, apiKey: API_KEY }),
+    admin: new DawatchClient({ url, token: ADMIN_TOKEN }),
+    readyMs: performance.now() - startedAt,
+    stop: () => end(child),
+  };
+}
+
+/** A program of the bench that prints one line of JSON when it is ready; that line is its `hello`. */
+export async function startProgram<Hello>(path: string, args: readonly unknown[]) {
+  const child = spawn(process.execPath, [join(ROOT, 'bench', path), JSON.stringify(args)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = await Promise.race([
+    once(child.stdout, 'data'),
+    once(child, 'exit').then(([code]) => Promise.reject(new Error(`${path} ended with ${code}`))),
+  ]);
+  return { hello: JSON.parse(String(line)) as Hello, pid: pidOf(child), stop: () => end(child) };
+}
+
+/** Runs a program of the bench to its end; the last line that it prints is JSON. */
+export async function runProgram<Result>(path: string, args: readonly unknown[]): Promise<Result> {
+  const child = spawn(process.execPath, [join(ROOT, 'bench', path), JSON.stringify(args)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  child.stdout.on('data', (chunk) => {
+    printed += chunk;
+  });
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`${path} ended with ${code}`);
+  return JSON.parse(printed.trim().split('\n').at(-1) ?? '') as Result;
+}
+
+/** A redis-server of its own that keeps an append-only file, as one with a queue in it should. */
+export async function startRedis(folder: string) {
+  const port = await freePort();
+  const options = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec', '--loglevel', 'warning'];
+  const child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...options], {
+    stdio: 'ignore',
+  });
+  return { url: `redis://127.0.0.1:${port}`, pid: pidOf(child), stop: () => end(child) };
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function isReady(url: string): Promise<boolean> {
+  return fetch(`${url}/readyz`).then(
+    (answer) => answer.ok,
+    () => false,
+  );
+}
+
+function pidOf({ pid }: ChildProcess): number {
+  if (pid === undefined) throw new Error('a process could not be started');
+  return pid;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill();
+  await ended;
+}
