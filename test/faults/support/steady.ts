@@ -12,7 +12,9 @@ const MAX_RISE = { heapMib: 16, mib: 96, handles: 40 };
 type Sample = {
   /** Memory of the process. */
   mib: number;
-  /** What is in use of it by objects, garbage too. */
+  /** What of it the engine holds for objects; the rest is code, caches and buffers. */
+  reservedMib: number;
+  /** What is in use of that by objects, garbage too. */
   heapMib: number;
   /** Open files and connections. */
   handles: number;
@@ -26,9 +28,11 @@ export function measure(server: KillableServer) {
     while (!isOver) {
       const mib = server.residentMiB();
       const handles = handlesOf(server.pid());
-      const heap = reading((await scrape(server.url)).text, 'nodejs_heap_size_used_bytes');
-      if (mib !== undefined && handles !== undefined && heap !== undefined)
-        samples.push({ mib, heapMib: heap / 1_048_576, handles });
+      const { text } = await scrape(server.url);
+      const heap = reading(text, 'nodejs_heap_size_used_bytes');
+      const reserved = reading(text, 'nodejs_heap_size_total_bytes');
+      if (mib !== undefined && handles !== undefined && heap !== undefined && reserved !== undefined)
+        samples.push({ mib, reservedMib: reserved / 1_048_576, heapMib: heap / 1_048_576, handles });
       await sleep(EVERY_MS);
     }
   })();
@@ -52,28 +56,27 @@ export function measure(server: KillableServer) {
 
 /** Medians; of the heap the least, which is what is left when garbage was collected. */
 function windowOf(samples: readonly Sample[]): Sample {
+  const of = (what: keyof Sample, part: number) =>
+    quantile(
+      samples.map((sample) => sample[what]),
+      part,
+    );
   return {
-    mib: quantile(
-      samples.map(({ mib }) => mib),
-      0.5,
-    ),
-    heapMib: quantile(
-      samples.map(({ heapMib }) => heapMib),
-      0,
-    ),
-    handles: quantile(
-      samples.map(({ handles }) => handles),
-      0.5,
-    ),
+    mib: of('mib', 0.5),
+    reservedMib: of('reservedMib', 0.5),
+    heapMib: of('heapMib', 0),
+    handles: of('handles', 0.5),
   };
 }
 
 export function tableOf(windows: readonly Sample[]): string {
   const rows = windows.map(
-    ({ mib, heapMib, handles }, index) => `| ${index + 1} | ${mib.toFixed(0)} | ${heapMib.toFixed(1)} | ${handles} |`,
+    ({ mib, reservedMib, heapMib, handles }, index) =>
+      `| ${[index + 1, mib.toFixed(0), reservedMib.toFixed(0), heapMib.toFixed(1), handles].join(' | ')} |`,
   );
-  const head = '| fifth of the time | memory, MiB (median) | heap, MiB (least) | open files (median) |';
-  return [head, '|---|---|---|---|', ...rows].join('\n');
+  const head =
+    '| fifth of the time | memory, MiB (median) | heap reserved, MiB (median) | heap in use, MiB (least) | open files (median) |';
+  return [head, '|---|---|---|---|---|', ...rows].join('\n');
 }
 
 /** What rose from the second window to the last beyond its bound; empty: nothing did. */

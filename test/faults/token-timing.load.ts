@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { credentialsOf } from '../../src/credentials.ts';
+import { sha256 } from '../../src/http/access.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import { seeded } from '../support/seed.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { tellApart } from './support/leak.ts';
+
+const SECRET = randomBytes(48).toString('hex');
+
+/** Another last character: what a guesser gets near to who learns one character after the other. */
+const NEAR = `${SECRET.slice(0, -1)}${SECRET.endsWith('0') ? '1' : '0'}`;
+const FAR = [...SECRET].map((digit) => (digit === '0' ? '1' : '0')).join('');
+
+const chance = seeded('token timing');
+
+test('a measure of time finds a comparison that ends at the first wrong character', () => {
+  expect(tellApart(chance, [NEAR, FAR], (guess) => naive(guess, SECRET))).toBe(true);
+});
+
+test('how long a wrong key takes does not tell how much of it was right', () => {
+  const isKnown = credentials({ api_key: SECRET, admin_token: undefined });
+  expect(isKnown(sha256(SECRET))).toMatchObject({ role: 'service' });
+  expect(tellApart(chance, [NEAR, FAR], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
+});
+
+test('how long a wrong key takes does not tell whether it resembles the key of a service or of an admin', () => {
+  const admin = randomBytes(48).toString('hex');
+  const isKnown = credentials({ api_key: SECRET, admin_token: admin });
+  const nearAdmin = `${admin.slice(0, -1)}${admin.endsWith('0') ? '1' : '0'}`;
+  expect(tellApart(chance, [NEAR, nearAdmin], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
+});
+
+test('not even a hash with one wrong bit at its end takes another time than one that is wrong from the first bit', () => {
+  const isKnown = credentials({ api_key: SECRET, admin_token: undefined });
+  const wrongAt = (index: number) => {
+    const hash = sha256(SECRET);
+    hash[index] = (hash[index] ?? 0) ^ 1;
+    return hash;
+  };
+  expect(tellApart(chance, [wrongAt(31), wrongAt(0)], (hash) => isKnown(hash) !== undefined)).toBe(false);
+});
+
+function credentials(auth: { api_key: string | undefined; admin_token: string | undefined }) {
+  const ledger = new Ledger({ file: join(tempFolder(), 'ledger.db'), now: 0 });
+  onTestFinished(() => ledger.close());
+  return credentialsOf(auth as Parameters<typeof credentialsOf>[0], ledger.credentials, () => 0);
+}
+
+function naive(one: string, other: string): boolean {
+  for (let index = 0; index < other.length; index++) if (one[index] !== other[index]) return false;
+  return true;
+}
