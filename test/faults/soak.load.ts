@@ -60,7 +60,7 @@ test(`${MINUTES} minutes of everything at once: memory and handles stay flat, an
   if (windows) console.log(`${world.expected.size} submissions in ${MINUTES} minutes\n${tableOf(windows)}`);
   expect(rises(windows ?? [])).toEqual([]);
   // What the process was given for garbage it gives back late.
-  await world.survives({ memoryMiB: 450 });
+  await world.survives({ memoryMiB: 400 });
 });
 
 async function deletableWebhook(serverUrl: string, receiverUrl: string) {
