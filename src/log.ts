@@ -1,6 +1,7 @@
+import { createRequire } from 'node:module';
 import { format } from 'node:util';
 import { pino } from 'pino';
-import { build } from 'pino-pretty';
+import type { PinoPretty, PrettyOptions } from 'pino-pretty';
 import { systemClock } from './clock.ts';
 import type { Config } from './config-schema.ts';
 import { toShownLine, toWrittenLine } from './log-line.ts';
@@ -15,6 +16,8 @@ import { printable } from './monitor/printable.ts';
 import type { Attempted } from './notify/pump.ts';
 
 export type { Log };
+
+const require = createRequire(import.meta.url);
 
 /** Ending it says what was held back so far. */
 export type OpenLog = Log & { end(): void };
@@ -71,10 +74,16 @@ export function createLog(
     },
   };
   const destination = isPretty
-    ? build({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
+    ? prettyStream({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
     : stream;
   const log: OpenLog = Object.assign(pino(options, destination), { end: () => repeats.flush() });
   return log;
+}
+
+/** Loaded only where people read: it would make every start slower. */
+function prettyStream(options: PrettyOptions): pino.DestinationStream {
+  const { build } = require('pino-pretty') as typeof PinoPretty;
+  return build(options);
 }
 
 /** What is told in a library's own words gets a name too; of what it tells besides only the error is kept. */

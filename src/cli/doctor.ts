@@ -1,8 +1,6 @@
 import type { Command } from 'commander';
 import { ConfigError, type LoadedConfig, loadConfig } from '../config.ts';
-import { examine } from '../doctor/examine.ts';
 import { type Finding, type Level, problem, worstOf } from '../doctor/finding.ts';
-import { examineMachine } from '../doctor/machine.ts';
 import { paintFor } from './colour.ts';
 import { doctorJson, doctorText } from './doctor-report.ts';
 import { durationWithin } from './duration.ts';
@@ -49,6 +47,11 @@ Exit codes of this command: 0 all is well, 1 warnings, 2 problems.`,
 
 async function examined({ config: file, full = false, timeout: limitMs }: Options): Promise<Finding[]> {
   const { env } = process;
+  // Everything it looks at would make the start of every command slower.
+  const [{ examine }, { examineMachine }] = await Promise.all([
+    import('../doctor/examine.ts'),
+    import('../doctor/machine.ts'),
+  ]);
   let loaded: LoadedConfig;
   try {
     loaded = loadConfig({ env, file });

@@ -1,4 +1,6 @@
-import { MultiBar, Presets } from 'cli-progress';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
 
 /** Lines, with a bar below them on a terminal; plain lines elsewhere. */
 export type Progress = {
@@ -10,6 +12,8 @@ export type Progress = {
 export function createProgress(total: number, label: string, stream: NodeJS.WriteStream): Progress {
   if (!stream.isTTY)
     return { line: (text) => stream.write(`${text}\n`), advance: () => undefined, stop: () => undefined };
+  // Only where it is seen: it would make every command slower.
+  const { MultiBar, Presets }: typeof import('cli-progress') = require('cli-progress');
   const format = `${label} {bar} {value}/{total} {note}`;
   const bars = new MultiBar({ format, stream, hideCursor: true, clearOnComplete: false }, Presets.shades_classic);
   const bar = bars.create(total, 0, { note: '' });

@@ -1,5 +1,4 @@
 import swagger from '@fastify/swagger';
-import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { ANSWER_HEADERS, completeOperation, PROBLEM_COMPONENTS } from './openapi-answers.ts';
@@ -74,29 +73,4 @@ function complete<D extends { tags?: { name: string }[]; components?: { schemas?
       headers: ANSWER_HEADERS,
     },
   };
-}
-
-/** What Swagger UI needs: its own scripts and styles, pictures within those, and the document. Nothing from elsewhere. */
-const DOCS_CSP = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
-
-/** The page at /docs. */
-export async function registerDocs(app: FastifyInstance): Promise<void> {
-  app.addHook('onRequest', async (_request, reply) => {
-    reply.header('content-security-policy', DOCS_CSP);
-  });
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    theme: { title: 'dawatch' },
-    // Without the bar on top, which would load any other document.
-    uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
-  });
 }

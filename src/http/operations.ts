@@ -54,7 +54,10 @@ const schemaSchema = z
   .describe('A JSON Schema (2020-12)')
   .meta({ examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
 
-export function registerOperations(instance: FastifyInstance, deps: { health: () => Health }): void {
+export function registerOperations(
+  instance: FastifyInstance,
+  deps: { health: () => Health; document: () => Promise<unknown> },
+): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
   app.get(
@@ -115,7 +118,7 @@ export function registerOperations(instance: FastifyInstance, deps: { health: ()
         response: { 200: openapiSchema },
       },
     },
-    async (_request, reply) => reply.send(instance.swagger() as z.output<typeof openapiSchema>),
+    async (_request, reply) => reply.send((await deps.document()) as z.output<typeof openapiSchema>),
   );
 
   const eventSchema = eventJsonSchema() as z.output<typeof schemaSchema>;

@@ -10,13 +10,13 @@ import { registerAudit } from './audit.ts';
 import { addCors } from './cors.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeliveries } from './deliveries.ts';
+import { addDocumentation } from './documentation.ts';
 import { EventFeed } from './event-feed.ts';
 import { registerEvents } from './events.ts';
 import { addLimits, type LimitSettings } from './limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests } from './metrics/requests.ts';
 import { registerMetrics } from './metrics/route.ts';
-import { addOpenapi, registerDocs } from './openapi.ts';
 import { registerOperations } from './operations.ts';
 import { registerOverview } from './overview.ts';
 import { registerPacing } from './pacing.ts';
@@ -83,6 +83,17 @@ const KEEP_ALIVE_MS = 72_000;
 /** For the answer to what is no HTTP to arrive. */
 const LINGER_MS = 500;
 
+/**
+ * In place of Fastify's own, which are not even loaded. Answers are built by typed functions; the schemas document them, and
+ * tests hold the two together.
+ */
+const COMPILERS = {
+  compilersFactory: {
+    buildValidator: () => validatorCompiler as never,
+    buildSerializer: () => () => (body: unknown) => JSON.stringify(body),
+  },
+};
+
 /** Builds the server; the caller listens and closes. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = fastify({
@@ -100,6 +111,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false, ...requestTimeouts(deps.timeoutMs) },
     clientErrorHandler: answerUnreadable,
     frameworkErrors: answerUnroutable,
+    schemaController: COMPILERS,
   });
   countRequests(app, deps.metrics.happened);
   addSecurityHeaders(app);
@@ -109,9 +121,6 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   endConnectionsOnClose(app);
   refuseCodedBodies(app);
   app.removeContentTypeParser('text/plain');
-  app.setValidatorCompiler(validatorCompiler);
-  // Answers are built by typed functions; the schemas document them, and tests hold the two together.
-  app.setSerializerCompiler(() => (body) => JSON.stringify(body));
   registerProblems(app, deps.meaningOf);
   addCors(app, deps.corsOrigins);
   await addLimits(app, deps);
@@ -119,10 +128,9 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const admission = new Admission({ ...deps.limits, onShed: (what) => deps.metrics.happened.shed(what) });
   const feed = new EventFeed({ ...deps, log: logOf(app) });
   const readers = () => feed.readers;
-  await addOpenapi(app, deps.version);
-  await app.register(registerDocs);
+  const { document } = addDocumentation(app, deps.version);
   await app.register(async (open) => {
-    registerOperations(open, deps);
+    registerOperations(open, { ...deps, document });
     registerMetrics(open, { ...deps, readers, waitingIds: () => admission.waitingIds });
     registerDashboard(open, deps.dashboard);
   });
