@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Row } from '../row.ts';
+import { fillLedger } from '../support/filled-ledger.ts';
+import { type BenchServer, costsOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
+import { pollsOf } from '../support/scrape.ts';
+
+const MANY = 1_000_000;
+const FEW = 10_000;
+const FULL_SPEED = { requests: 100_000, concurrency: 64 };
+const SECONDS = 8;
+/** As long as the engine takes to notice what it doesn't need after the start. */
+const SETTLE_S = 40;
+
+/** What a million tracked submissions cost, beside ten thousand: per poll at full speed, in memory at the default budget, and at the start. */
+export const row: Row = {
+  rounds: 3,
+  figures: [
+    {
+      what: 'CPU per poll with 1,000,000 tracked',
+      beside: 'with 10,000 tracked',
+      bar: { most: 1.3 },
+      unit: '',
+      value: ({ many = 0, few = 0 }) => many / few,
+      context: ({ many = 0, few = 0 }) => `${many.toFixed(0)} and ${few.toFixed(0)} µs of the server's CPU`,
+    },
+    {
+      what: 'memory of the process with 1,000,000 tracked, asking at the default budget',
+      beside: '–',
+      bar: { most: 400 },
+      unit: 'MiB',
+      value: ({ restingMib = 0 }) => restingMib,
+      context: ({ busyMib = 0 }) => `${busyMib.toFixed(0)} MiB after ${SECONDS} s at full speed`,
+    },
+    {
+      what: 'start to ready with 1,000,000 tracked',
+      beside: '–',
+      bar: { most: 5 },
+      unit: 's',
+      value: ({ readyS = 0 }) => readyS,
+      context: ({ firstPollS = 0 }) => `asking after ${firstPollS.toFixed(1)} s`,
+    },
+  ],
+  async open() {
+    const [many, few] = [temporaryFolder(), temporaryFolder()];
+    const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Pending']);
+    fillLedger(many.path, MANY);
+    fillLedger(few.path, FEW);
+    const start = (folder: string, budget: object) =>
+      startServer(folder, {
+        upstreams: { default: { url: upstream.hello.url, api_key: 'bench', budget } },
+        pacing: { min_interval_s: 1, max_interval_s: 1 },
+      });
+    return {
+      async round() {
+        const resting = await start(many.path, {});
+        const readyS = resting.readyMs / 1_000;
+        const from = performance.now();
+        while ((await pollsOf(resting)) === 0) await sleep(20);
+        const firstPollS = readyS + (performance.now() - from) / 1_000;
+        await sleep(SETTLE_S * 1_000);
+        const restingMib = costsOf(resting.pid).mib;
+        await resting.stop();
+        const ofFew = await atFullSpeed(await start(few.path, FULL_SPEED));
+        const ofMany = await atFullSpeed(await start(many.path, FULL_SPEED));
+        return { many: ofMany.us, few: ofFew.us, busyMib: ofMany.mib, restingMib, readyS, firstPollS };
+      },
+      async close() {
+        await upstream.stop();
+        many.remove();
+        few.remove();
+      },
+    };
+  },
+};
+
+/** Microseconds of CPU per poll, once what is used often is compiled. */
+async function atFullSpeed(server: BenchServer): Promise<{ us: number; mib: number }> {
+  while ((await pollsOf(server)) === 0) await sleep(20);
+  await sleep(2_000);
+  const [polls, { cpuS }] = [await pollsOf(server), costsOf(server.pid)];
+  await sleep(SECONDS * 1_000);
+  const after = costsOf(server.pid);
+  const us = ((after.cpuS - cpuS) / ((await pollsOf(server)) - polls)) * 1e6;
+  await server.stop();
+  return { us, mib: after.mib };
+}

@@ -1,0 +1,31 @@
+import type { Row } from '../row.ts';
+import { startServer, temporaryFolder } from '../support/processes.ts';
+
+/** The first start makes the ledger; what Node compiled is kept from the round before, as on any machine after its first start. */
+export const row: Row = {
+  rounds: 7,
+  figures: [
+    {
+      what: 'start to ready with none tracked',
+      beside: '–',
+      bar: { most: 400 },
+      unit: 'ms',
+      value: ({ readyMs = 0 }) => readyMs,
+      context: () => 'from the start of the process to 200 at /readyz',
+    },
+  ],
+  async open() {
+    return {
+      async round() {
+        const folder = temporaryFolder();
+        const server = await startServer(folder.path, {
+          upstreams: { default: { url: 'http://127.0.0.1:9', api_key: 'bench' } },
+        });
+        await server.stop();
+        folder.remove();
+        return { readyMs: server.readyMs };
+      },
+      async close() {},
+    };
+  },
+};

@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { Ledger } from '../../src/ledger/ledger.ts';
+
+const PER_COMMIT = 10_000;
+
+/** Makes the ledger of a server that is about to start in `folder`, with so many submissions tracked. Gives back their ids. */
+export function fillLedger(folder: string, submissions: number): string[] {
+  const now = Date.now();
+  const ledger = new Ledger({ file: join(folder, 'ledger.db'), now });
+  ledger.upstream('default');
+  const limits = { deadlineAt: now + 86_400_000, graceEndsAt: now + 86_400_000, stuckAt: now + 86_400_000 };
+  const ids = Array.from({ length: submissions }, () => randomUUID() as string);
+  for (let from = 0; from < submissions; from += PER_COMMIT) {
+    const batch = ids.slice(from, from + PER_COMMIT);
+    const fields = { upstream: 'default', metadata: null, callbackUrl: null, ...limits };
+    ledger.track(
+      batch.map((submissionId) => ({ submissionId, ...fields })),
+      now,
+    );
+  }
+  ledger.close();
+  return ids;
+}
