@@ -263,7 +263,9 @@ type UpstreamRow = {
 
 function prepareStatements(db: Database.Database) {
   return {
-    find: db.prepare(`${SELECT_SUBMISSION} WHERE s.submission_id = ?`),
+    find: db.prepare(`
+      -- Its row id is looked up apart: SQLite plans a join anew whenever a parameter of it changes.
+      ${SELECT_SUBMISSION} WHERE s.id = (SELECT id FROM submissions WHERE submission_id = ?)`),
     insert: db.prepare(`
       -- A newly tracked submission. The upstream's outages until now, a running one included, don't count for it.
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
@@ -282,8 +284,7 @@ function prepareStatements(db: Database.Database) {
     history: db.prepare(`
       -- Every change of one submission.
       SELECT h.seq, h.version, h.at, h.status, h.previous_status, h.upstream_state, h.error, h.answer
-      FROM history h JOIN submissions s ON s.id = h.submission
-      WHERE s.submission_id = ? ORDER BY h.version`),
+      FROM history h WHERE h.submission = (SELECT id FROM submissions WHERE submission_id = ?) ORDER BY h.version`),
     list: db.prepare(`${SELECT_SUBMISSION} WHERE s.id < @before AND @status IS NULL ORDER BY s.id DESC LIMIT @limit`),
     listByStatus: db.prepare(
       `${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`,

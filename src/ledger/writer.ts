@@ -8,6 +8,7 @@ import type { StatusCounts } from './status-counts.ts';
 
 /** Writes what a transition decided: the row, its history, its events. Always inside a transaction of its caller. */
 export class Writer {
+  readonly #countPoll: Database.Statement;
   readonly #updateSubmission: Database.Statement;
   readonly #insertHistory: Database.Statement;
   readonly #outbox: Outbox;
@@ -16,8 +17,11 @@ export class Writer {
   constructor(db: Database.Database, outbox: Outbox, counts: StatusCounts) {
     this.#outbox = outbox;
     this.#counts = counts;
+    this.#countPoll = db.prepare(`
+      -- A submission after an answer without news, as most are: what an index or a trigger looks at is not touched.
+      UPDATE submissions SET polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?`);
     this.#updateSubmission = db.prepare(`
-      -- A submission after an answer or a cancel.
+      -- A submission after a change.
       UPDATE submissions
       SET status = @status, watched = @watched, stuck = @stuck, version = @version, polls = @polls,
           polled_at = @polledAt, unanswered_since = @unansweredSince, finalized_at = @finalizedAt,
@@ -53,18 +57,9 @@ export class Writer {
       finalized_at: row.finalized_at ?? (change?.status === Status.finalized ? input.at : null),
       ended_at: row.ended_at ?? (change && isFinal(change.status) ? input.at : null),
     };
-    this.#updateSubmission.run({
-      id: after.id,
-      status: after.status,
-      watched: after.watched,
-      stuck: after.stuck,
-      version: after.version,
-      polls: after.polls,
-      polledAt: after.polled_at,
-      unansweredSince: after.unanswered_since,
-      finalizedAt: after.finalized_at,
-      endedAt: after.ended_at,
-    });
+    if (!change && after.watched === row.watched && after.stuck === row.stuck)
+      this.#countPoll.run(after.polls, after.polled_at, after.unanswered_since, after.id);
+    else this.#update(after);
     this.#counts.moved(row.status, after.status);
     if (change) this.#history(after, row.status, input.at);
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, after, input.at);
@@ -76,6 +71,21 @@ export class Writer {
   begin(row: SubmissionRow): void {
     this.#counts.moved(null, row.status);
     this.#history(row, null, row.tracked_at);
+  }
+
+  #update(row: SubmissionRow): void {
+    this.#updateSubmission.run({
+      id: row.id,
+      status: row.status,
+      watched: row.watched,
+      stuck: row.stuck,
+      version: row.version,
+      polls: row.polls,
+      polledAt: row.polled_at,
+      unansweredSince: row.unanswered_since,
+      finalizedAt: row.finalized_at,
+      endedAt: row.ended_at,
+    });
   }
 
   #history(row: SubmissionRow, previousStatus: Status | null, at: number): void {
