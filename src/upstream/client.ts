@@ -6,19 +6,18 @@ export type UpstreamClientOptions = UpstreamPoolOptions & { apiKey: string | und
 /** Asks one upstream about submissions. */
 export class UpstreamClient {
   readonly #pool: UpstreamPool;
-  readonly #apiKey: string | undefined;
+  readonly #headers: Record<string, string>;
 
   constructor({ apiKey, ...options }: UpstreamClientOptions) {
     this.#pool = new UpstreamPool(options);
-    this.#apiKey = apiKey;
+    this.#headers = { accept: 'application/json', ...(apiKey !== undefined && { 'x-api-key': apiKey }) };
   }
 
   /** GET /v1/get_submission_info. Never rejects. */
   getSubmissionInfo(submissionId: string): Promise<Answer> {
-    const apiKey = this.#apiKey;
     return this.#pool.get({
       path: `/v1/get_submission_info?submission_id=${encodeURIComponent(submissionId)}`,
-      headers: { accept: 'application/json', ...(apiKey !== undefined && { 'x-api-key': apiKey }) },
+      headers: this.#headers,
     });
   }
 
