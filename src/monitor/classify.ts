@@ -94,6 +94,7 @@ function idsIn(body: unknown): unknown[] {
 
 /** Where both are UUIDs, in whatever spelling; what else an upstream calls its rows is its own affair. */
 function isAnother(asked: string, answered: unknown): boolean {
+  if (answered === undefined || answered === asked) return false;
   const [one, two] = [uuidDigits(asked), uuidDigits(answered)];
   return one !== undefined && two !== undefined && one !== two;
 }

@@ -25,8 +25,10 @@ export type LookupDeps = {
  */
 export class SubmissionLookup {
   readonly #deps: LookupDeps;
-  /** The newest answers about tracked submissions, the oldest first; none older than `maxAgeMs` when it was last looked at. */
-  readonly #recent = new Map<string, Observation>();
+  /** The newest answers about tracked submissions; the older half is let go at once, which costs nothing per answer. */
+  #recent = new Map<string, Observation>();
+  #older = new Map<string, Observation>();
+  #turnedAt = Number.NEGATIVE_INFINITY;
 
   constructor(deps: LookupDeps) {
     this.#deps = deps;
@@ -35,9 +37,8 @@ export class SubmissionLookup {
   /** Takes note of a committed answer. */
   recorded(observation: Observation): void {
     if (!saysSomething(observation)) return;
-    this.#recent.delete(observation.submissionId);
-    this.#recent.set(observation.submissionId, observation);
     this.#forgetOld();
+    this.#recent.set(observation.submissionId, observation);
   }
 
   /** `upstream` counts only for a submission that is not tracked. */
@@ -45,19 +46,21 @@ export class SubmissionLookup {
     const submission = this.#deps.get(submissionId);
     if (submission?.status === Status.finalized && submission.answer !== null)
       return { kind: 'envelope', text: submission.answer };
-    this.#forgetOld();
-    const recent = this.#recent.get(submissionId);
-    if (recent) return toAnswer(recent);
+    const { now, maxAgeMs } = this.#deps;
+    const recent = this.#recent.get(submissionId) ?? this.#older.get(submissionId);
+    if (recent && recent.at > now() - maxAgeMs) return toAnswer(recent);
     const asked = await this.#deps.ask(submission?.upstream ?? upstream, submissionId);
     return asked.kind === 'answered' ? toAnswer(asked.observation) : unanswered(asked);
   }
 
   #forgetOld(): void {
-    const oldest = this.#deps.now() - this.#deps.maxAgeMs;
-    for (const [submissionId, { at }] of this.#recent) {
-      if (at > oldest) return;
-      this.#recent.delete(submissionId);
-    }
+    const { now, maxAgeMs } = this.#deps;
+    const sinceMs = now() - this.#turnedAt;
+    // A clock that was set back must not keep them until it has caught up.
+    if (sinceMs >= 0 && sinceMs < maxAgeMs) return;
+    this.#older = this.#recent;
+    this.#recent = new Map();
+    this.#turnedAt = now();
   }
 }
 
