@@ -71,6 +71,17 @@ export async function startServer(folder: string, settings: Record<string, unkno
   };
 }
 
+/** A worker of the server that was started in this folder, from the same settings. Resolves once the server hands out to it. */
+export async function startWorker(folder: string, { client }: BenchServer) {
+  const args = [join(ROOT, 'src/cli/main.ts'), 'worker', '--config', join(folder, 'dawatch.yaml')];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  while ((await client.overview()).workers !== 1) {
+    if (child.exitCode !== null) throw new Error(`the worker ended with ${child.exitCode}`);
+    await sleep(50);
+  }
+  return { pid: pidOf(child), stop: () => end(child) };
+}
+
 /** A program of the bench that prints one line of JSON when it is ready; that line is its `hello`. */
 export async function startProgram<Hello>(path: string, args: readonly unknown[]) {
   const child = spawn(process.execPath, [join(ROOT, 'bench', path), JSON.stringify(args)], {

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { inTurns, type Row } from '../row.ts';
+import {
+  costsOf,
+  runProgram,
+  startProgram,
+  startRedis,
+  startServer,
+  startWorker,
+  temporaryFolder,
+} from '../support/processes.ts';
+import { pollsOf } from '../support/scrape.ts';
+
+/** So many that 5 s are over for the first of them before the peer has asked about the last: it never has to wait. */
+const SUBMISSIONS = 15_000;
+/** Of so many answers the last is Finalized. */
+const ANSWERS = 3;
+const PEER = 'the usual BullMQ poller: a job per submission, moveToDelayed 5 s, an insert per change';
+
+export const row: Row = {
+  rounds: 3,
+  figures: [
+    {
+      what: `polls per second while submissions are taken to Finalized through BullMQ, each by ${ANSWERS} polls`,
+      beside: PEER,
+      bar: { least: 2 },
+      unit: '',
+      value: ({ ours = 0, usual = 0 }) => ours / usual,
+      context: ({ ours = 0, usual = 0, oursFinal = 0 }) =>
+        `${Math.round(ours)} and ${Math.round(usual)} polls/s; ${Math.round(oursFinal)} submissions/s`,
+    },
+    {
+      what: 'commands to Redis per submission taken to Finalized',
+      beside: 'the same poller',
+      bar: { most: 0.2 },
+      unit: '',
+      value: ({ oursCommands = 0, usualCommands = 0 }) => oursCommands / usualCommands,
+      context: ({ oursCommands = 0, usualCommands = 0 }) =>
+        `${oursCommands.toFixed(1)} and ${usualCommands.toFixed(1)} commands`,
+    },
+  ],
+  async open() {
+    const folder = temporaryFolder();
+    const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Finalized', ANSWERS - 1]);
+    const redis = await startRedis(folder.path);
+    const { url } = upstream.hello;
+    const server = await startServer(folder.path, {
+      upstreams: { default: { url, api_key: 'bench', budget: { requests: 100_000, concurrency: 256 } } },
+      pacing: { min_interval_s: 1, max_interval_s: 1 },
+      submissions: { recheck_after_s: 0 },
+      redis: { url: redis.url },
+    });
+    const worker = await startWorker(folder.path, server);
+    const commands = new Redis(redis.url);
+    const finalized = async () => (await server.client.overview()).submissions.finalized;
+
+    /** What `work` costs, per submission. */
+    async function commandsOf(work: () => Promise<void>): Promise<number> {
+      const before = await processed(commands);
+      await work();
+      return ((await processed(commands)) - before) / SUBMISSIONS;
+    }
+
+    return {
+      async round(index) {
+        let [ours, oursFinal, usual, oursCommands, usualCommands] = [0, 0, 0, 0, 0];
+        await inTurns(index, [
+          async () => {
+            const ids = Array.from({ length: SUBMISSIONS }, () => randomUUID());
+            oursCommands = await commandsOf(async () => {
+              const [before, asked, from] = [await finalized(), await pollsOf(server), performance.now()];
+              for (let at = 0; at < SUBMISSIONS; at += 1_000) await server.client.track(ids.slice(at, at + 1_000));
+              while ((await finalized()) < before + SUBMISSIONS) await sleep(20);
+              const seconds = (performance.now() - from) / 1_000;
+              ours = ((await pollsOf(server)) - asked) / seconds;
+              oursFinal = SUBMISSIONS / seconds;
+            });
+          },
+          async () => {
+            usualCommands = await commandsOf(async () => {
+              const args = [url, redis.url, folder.path, SUBMISSIONS];
+              const { polls, seconds } = await runProgram<{ polls: number; seconds: number }>(
+                'peers/bullmq-poller.ts',
+                args,
+              );
+              usual = polls / seconds;
+            });
+          },
+        ]);
+        return { ours, oursFinal, usual, oursCommands, usualCommands };
+      },
+      memoryMib: () => costsOf(server.pid).mib,
+      async close() {
+        commands.disconnect();
+        await worker.stop();
+        await server.stop();
+        await redis.stop();
+        await upstream.stop();
+        folder.remove();
+      },
+    };
+  },
+};
+
+/** Everything that this Redis has done so far, what scripts call included. */
+async function processed(redis: Redis): Promise<number> {
+  return Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1]);
+}
