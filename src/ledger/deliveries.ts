@@ -235,11 +235,11 @@ function prepareStatements(db: Database.Database) {
       SELECT id FROM deliveries WHERE state = 'waiting' AND destination = @destination AND next_at <= @now
       ORDER BY next_at, id LIMIT @limit`),
     waiting: db.prepare(`
-      -- One of them, with the event that is sent.
+      -- One of them, with the event that is sent. The plus keeps its plan: a join is planned anew for each id otherwise.
       SELECT d.id, d.attempts, w.revision, ${EVENT_COLUMNS}
       FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
       LEFT JOIN webhooks w ON w.webhook_id = substr(d.destination, 9) AND d.destination LIKE 'webhook:%'
-      WHERE d.id = ?`),
+      WHERE d.id = +?`),
     nextDue: db.prepare(`
       -- When something is due next there.
       SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = @destination
