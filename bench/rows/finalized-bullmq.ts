@@ -47,7 +47,7 @@ export const row: Row = {
     const redis = await startRedis(folder.path);
     const { url } = upstream.hello;
     const server = await startServer(folder.path, {
-      upstreams: { default: { url, api_key: 'bench', budget: { requests: 100_000, concurrency: 256 } } },
+      upstreams: { default: { url, api_key: 'bench', budget: { requests: 100_000, concurrency: 768 } } },
       pacing: { min_interval_s: 1, max_interval_s: 1 },
       submissions: { recheck_after_s: 0 },
       redis: { url: redis.url },

@@ -12,7 +12,8 @@ import {
 } from '../support/processes.ts';
 import { pollsOf } from '../support/scrape.ts';
 
-const CONCURRENCY = 256;
+/** The way through Redis and back is longer than the one to the upstream. */
+const CONCURRENCY = 768;
 const SECONDS = 5;
 const TRACKED = 30_000;
 
