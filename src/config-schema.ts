@@ -226,6 +226,15 @@ const settingsSchema = z.strictObject({
       keep_s: seconds(30 * 86_400, 60).describe(
         'Seconds for which deliveries are kept after they ended, dead letters too, with every attempt; with `retention`, those that arrived go with their event',
       ),
+      concurrency: z
+        .number()
+        .int()
+        .min(1)
+        .max(256)
+        .default(8)
+        .describe(
+          'Attempts that may be under way to one receiver; it is reached as they arrive, and one that fails gets one',
+        ),
     })
     .prefault({}),
   retention: z

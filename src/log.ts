@@ -13,7 +13,7 @@ import { isLogEvent, type Log, type LogEventName } from './monitor/log-events.ts
 import type { MonitorListener } from './monitor/monitor.ts';
 import type { Clock, Recorded } from './monitor/ports.ts';
 import { printable } from './monitor/printable.ts';
-import type { Attempted } from './notify/pump.ts';
+import type { Attempted } from './notify/outcome.ts';
 
 export type { Log };
 

@@ -67,10 +67,10 @@ export class Deliveries {
   due(destination: string, query: { now: number; limit: number; except: ReadonlySet<number> }): Waiting[] {
     const { now, limit, except } = query;
     return this.#transactions.read(() => {
-      const ids = this.#sql.due.all({ destination, now, limit: limit + except.size }) as { id: number }[];
+      const ids = this.#sql.due.all({ destination, now, limit: limit + except.size }) as number[];
       const waiting: Waiting[] = [];
       let chars = 0;
-      for (const { id } of ids) {
+      for (const id of ids) {
         if (except.has(id)) continue;
         const row = this.#sql.waiting.get(id) as DueRow;
         waiting.push(toWaiting(row));
@@ -230,10 +230,12 @@ function prepareStatements(db: Database.Database) {
     destinations: db.prepare(`
       -- Where something waits, and since when or until when.
       SELECT destination, min(next_at) AS dueAt FROM deliveries WHERE state = 'waiting' GROUP BY destination`),
-    due: db.prepare(`
-      -- What is due at one destination; from the index alone.
-      SELECT id FROM deliveries WHERE state = 'waiting' AND destination = @destination AND next_at <= @now
-      ORDER BY next_at, id LIMIT @limit`),
+    due: db
+      .prepare(`
+        -- What is due at one destination; from the index alone.
+        SELECT id FROM deliveries WHERE state = 'waiting' AND destination = @destination AND next_at <= @now
+        ORDER BY next_at, id LIMIT @limit`)
+      .pluck(),
     waiting: db.prepare(`
       -- One of them, with the event that is sent. The plus keeps its plan: a join is planned anew for each id otherwise.
       SELECT d.id, d.attempts, w.revision, ${EVENT_COLUMNS}

@@ -70,10 +70,14 @@ export class Webhooks {
     });
   }
 
-  /** What it is signed with now, the newest first; empty if there is no such webhook. */
-  secrets(id: string, now: number): string[] {
-    const rows = this.#transactions.read(() => this.#sql.secrets.all({ id, now })) as SecretRow[];
-    return rows.map(({ secret }) => secret);
+  /** Where it is sent to and what it is signed with now, the newest first. Undefined: there is none, or it is disabled. */
+  endpoint(id: string, now: number): { url: string | null; secrets: string[] } | undefined {
+    return this.#transactions.read(() => {
+      const row = this.#sql.get.get(id) as WebhookRow | undefined;
+      if (row?.enabled !== 1) return undefined;
+      const secrets = this.#sql.secrets.all({ id, now }) as SecretRow[];
+      return { url: row.url, secrets: secrets.map(({ secret }) => secret) };
+    });
   }
 
   /** Undefined: there is none. To enable it makes it good again; to disable it gives up what waits for it. */

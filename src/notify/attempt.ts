@@ -1,8 +1,7 @@
-import type { Settlement, Waiting } from '../monitor/delivery.ts';
+import type { Waiting } from '../monitor/delivery.ts';
 import { toEventJson } from '../monitor/event-body.ts';
 import type { Clock } from '../monitor/ports.ts';
 import type { Channel, SendResult } from './channel.ts';
-import { jittered } from './schedule.ts';
 
 /** Every channel has shorter limits of its own; this is for one that breaks its word. */
 const SEND_LIMIT_MS = 150_000;
@@ -36,27 +35,24 @@ export async function send(
   }
 }
 
-/** What becomes of a delivery after its `tried`-th attempt. */
-export function nextOf(
-  result: SendResult,
-  attempt: { channel: Channel; tried: number; now: number; random: number },
-): Settlement['next'] {
-  const { channel, tried, now, random } = attempt;
-  if (result.kind === 'delivered') return { kind: 'delivered' };
-  if (result.gone) return { kind: 'gone' };
-  const delayMs = channel.retryDelayMs(tried);
-  if (delayMs === null) return { kind: 'dead', reason: 'attempts_used_up' };
-  const wishedMs = result.slowDown?.retryAfterMs ?? 0;
-  return { kind: 'retry', at: now + Math.max(jittered(delayMs, random), wishedMs) };
-}
-
 /** What counts where a channel does not end when it is told to. */
 function endOf(signal: AbortSignal): Promise<SendResult> {
   const result: SendResult = { kind: 'failed', httpStatus: null, error: 'it took too long', response: null };
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(result), { once: true }));
 }
 
-/** What comes first, and what is told together with it. */
-export function ofOneType(waiting: readonly Waiting[]): Waiting[] {
-  return waiting.filter(({ event }) => event.type === waiting[0]?.event.type);
+/** What is told as one message each: events of one type, not more at once than the channel takes. */
+export function toMessages(due: readonly Waiting[], maxBatch: number): Waiting[][] {
+  const open = new Map<string, Waiting[]>();
+  const messages: Waiting[][] = [];
+  for (const waiting of due) {
+    let message = open.get(waiting.event.type);
+    if (!message || message.length === maxBatch) {
+      message = [];
+      open.set(waiting.event.type, message);
+      messages.push(message);
+    }
+    message.push(waiting);
+  }
+  return messages;
 }

@@ -1,11 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import { Agent, type Dispatcher } from 'undici';
+import { Agent } from 'undici';
 import { redact } from '../monitor/redact.ts';
 import { retryAfterMs } from '../monitor/retry-after.ts';
 import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
 import type { SendResult } from './channel.ts';
 import { causeOf, codeOf } from './connection-error.ts';
 import { createLookup } from './dns.ts';
+import { type Answer, type Exchange, exchange } from './exchange.ts';
 
 export type HttpPostOptions = {
   guard: AddressGuard;
@@ -40,6 +41,7 @@ export type HttpPost = {
   close(): Promise<void>;
 };
 
+const STOPPED = 'the attempt was stopped';
 const TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_RESPONSE_BYTES = 4_096;
@@ -66,71 +68,77 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
   const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
   const kept = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
   const fresh = new Agent({ ...common, pipelining: 0 });
+  const limits = { bodyTimeoutMs, maxBytes: MAX_RESPONSE_BYTES };
+  const underWay = new Set<() => void>();
   const answered = createRecently(KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
-
-  /**
-   * A kept connection that its receiver closes just as we write says nothing about the receiver, so such a POST is made
-   * again at once on a connection of its own. It may arrive twice that way, under the same id.
-   */
-  async function ask(request: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData> {
-    const origin = String(request.origin);
-    const mayBeStale = answered.wasRecently(origin);
-    try {
-      const answer = await kept.request(request);
-      answered.now(origin);
-      return answer;
-    } catch (error) {
-      if (!mayBeStale || !isReset(error)) throw error;
-      return await fresh.request(request);
-    }
-  }
 
   return {
     async post({ url, body, headers = {}, signal }) {
       const target = URL.parse(url);
       if (!target) return { kind: 'no_answer', error: 'its address is no URL' };
-      const deadline = new AbortController();
-      const timer = setTimeout(() => deadline.abort(), timeoutMs);
-      const over = AbortSignal.any([signal, closing.signal, deadline.signal]);
+      if (signal.aborted || closing.signal.aborted) return { kind: 'no_answer', error: STOPPED };
+      const request = {
+        method: 'POST' as const,
+        origin: target.origin,
+        path: `${target.pathname}${target.search}`,
+        headers: {
+          'user-agent': `dawatch/${version}`,
+          'content-type': 'application/json',
+          // What is kept of an answer is for people to read, and what is not decoded can't blow up.
+          'accept-encoding': 'identity',
+          ...headers,
+        },
+        body,
+      };
+      let current: Exchange | undefined;
+      let ended: string | undefined;
+      const end = (reason: string) => {
+        ended ??= reason;
+        current?.stop(new Error(reason));
+      };
+      const stop = () => end(STOPPED);
+      const timer = setTimeout(end, timeoutMs, `no answer within ${timeoutMs / 1_000} s`);
+      signal.addEventListener('abort', stop);
+      underWay.add(stop);
+      /**
+       * A kept connection that its receiver closes just as we write says nothing about the receiver, so such a POST is made
+       * again at once on a connection of its own. It may arrive twice that way, under the same id.
+       */
+      const ask = async (): Promise<Answer> => {
+        const mayBeStale = answered.wasRecently(target.origin);
+        try {
+          current = exchange(kept, request, limits);
+          const answer = await current.answer;
+          answered.now(target.origin);
+          return answer;
+        } catch (error) {
+          if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
+          current = exchange(fresh, request, limits);
+          return await current.answer;
+        }
+      };
       try {
-        over.throwIfAborted();
-        const answer = await unless(
-          over,
-          ask({
-            method: 'POST',
-            origin: target.origin,
-            path: `${target.pathname}${target.search}`,
-            headers: {
-              'user-agent': `dawatch/${version}`,
-              'content-type': 'application/json',
-              // What is kept of an answer is for people to read, and what is not decoded can't blow up.
-              'accept-encoding': 'identity',
-              ...headers,
-            },
-            body,
-            signal: over,
-          }),
-        );
-        const head = answer.headers;
+        const { httpStatus, headers: head, body: begun } = await ask();
         return {
           kind: 'answer',
-          httpStatus: answer.statusCode,
+          httpStatus,
           retryAfterMs: retryAfterMs({
             retryAfter: first(head['retry-after']),
             date: first(head.date) ?? new Date(now()).toUTCString(),
           }),
-          response: withoutAddress(await beginningOf(answer.body, bodyTimeoutMs), target),
+          response: withoutAddress(textOf(begun), target),
         };
       } catch (error) {
-        if (signal.aborted || closing.signal.aborted) return { kind: 'no_answer', error: 'the attempt was stopped' };
-        if (deadline.signal.aborted) return { kind: 'no_answer', error: `no answer within ${timeoutMs / 1_000} s` };
-        return { kind: 'no_answer', error: causeOf(error).sentence };
+        return { kind: 'no_answer', error: ended ?? causeOf(error).sentence };
       } finally {
         clearTimeout(timer);
+        signal.removeEventListener('abort', stop);
+        underWay.delete(stop);
       }
     },
     async close() {
       closing.abort();
+      for (const stop of underWay) stop();
       await Promise.all([kept.destroy(), fresh.destroy()]);
     },
   };
@@ -163,40 +171,9 @@ function createRecently(ms: number) {
   };
 }
 
-/** undici only looks at a signal once it is connected. */
-function unless(over: AbortSignal, asked: Promise<Dispatcher.ResponseData>): Promise<Dispatcher.ResponseData> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(over.reason);
-    over.addEventListener('abort', stop, { once: true });
-    if (over.aborted) stop();
-    asked.then(resolve, reject).finally(() => over.removeEventListener('abort', stop));
-  });
-}
-
-/**
- * The status is the answer: a body that drips, breaks off or never ends changes nothing. What is not read to its end takes
- * its connection with it.
- */
-async function beginningOf(body: Dispatcher.ResponseData['body'], timeoutMs: number): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // Destroying is how reading ends, and an error to the stream.
-  body.on('error', () => undefined);
-  const timer = setTimeout(() => body.destroy(), timeoutMs);
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      // Leaving the loop destroys the body.
-      if (bytes > MAX_RESPONSE_BYTES) break;
-    }
-  } catch {
-    // Cut off: what came is kept.
-  } finally {
-    clearTimeout(timer);
-  }
+function textOf(begun: Buffer): string | null {
   // As a stream it leaves out a character that was cut in two.
-  const text = new TextDecoder().decode(Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES), { stream: true });
+  const text = new TextDecoder().decode(begun, { stream: true });
   return text === '' ? null : text;
 }
 

@@ -6,14 +6,13 @@ import type { Due } from '../monitor/due-queue.ts';
  */
 export type LaneKind = 'proven' | 'unproven' | 'proven_callback' | 'callback';
 
-const MAX_WINDOW = 8;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
 
 /**
  * How fast one destination is sent to; what is waiting for it is in the ledger.
  *
- * It begins with one attempt at a time. Each that arrives doubles that, up to 8; each that fails sets it back to one. A
+ * It begins with one attempt at a time. Each that arrives doubles that, up to its limit; each that fails sets it back to one. A
  * destination that asks for less (429, 502, 503, 504) is left alone for as long as it says, else for 1, 2, 4 … 60 s.
  */
 export class Lane implements Due {
@@ -26,14 +25,16 @@ export class Lane implements Due {
   readyAs: LaneKind | null = null;
   /** Numbers of the deliveries that are under way, or whose result is not on the disk yet. */
   readonly busy = new Set<number>();
+  readonly #maxWindow: number;
   #attempts = 0;
   #window = 1;
   #slowDowns = 0;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #isProven = false;
 
-  constructor(destination: string) {
+  constructor(destination: string, concurrency: number) {
     this.destination = destination;
+    this.#maxWindow = concurrency;
   }
 
   get kind(): LaneKind {
@@ -49,8 +50,9 @@ export class Lane implements Due {
     return this.#pausedUntil;
   }
 
-  get hasRoom(): boolean {
-    return this.#attempts < this.#window;
+  /** For so many attempts more; less than none after one that failed beside others. */
+  get room(): number {
+    return this.#window - this.#attempts;
   }
 
   get isIdle(): boolean {
@@ -64,7 +66,7 @@ export class Lane implements Due {
 
   succeeded(): void {
     this.#attempts -= 1;
-    this.#window = Math.min(this.#window * 2, MAX_WINDOW);
+    this.#window = Math.min(this.#window * 2, this.#maxWindow);
     this.#slowDowns = 0;
     this.#isProven = true;
   }

@@ -20,8 +20,10 @@ export class Places {
     this.#clock = clock;
   }
 
-  isFree(kind: LaneKind): boolean {
-    return this.#young[kind] < MAX_YOUNG[kind] && (!isCallback(kind) || this.#callbacks < MAX_CALLBACKS);
+  /** For so many attempts of that kind there is a place. */
+  free(kind: LaneKind): number {
+    const young = MAX_YOUNG[kind] - this.#young[kind];
+    return isCallback(kind) ? Math.min(young, MAX_CALLBACKS - this.#callbacks) : young;
   }
 
   /** An attempt begins; `onFree` is called when its place is free although it has not ended. Call what is given back at its end. */

@@ -1,27 +1,13 @@
 import type { Settlement, Waiting } from '../monitor/delivery.ts';
 import { DueQueue } from '../monitor/due-queue.ts';
 import type { Clock } from '../monitor/ports.ts';
-import { nextOf, ofOneType, send } from './attempt.ts';
+import { send, toMessages } from './attempt.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { Lane } from './lane.ts';
+import { type Attempted, outcomeOf } from './outcome.ts';
 import { Places } from './places.ts';
 import type { DeliveryStore } from './ports.ts';
 import { ReadyQueue } from './ready-queue.ts';
-
-/** What came of one attempt, committed. */
-export type Attempted = {
-  destination: string;
-  deliveryIds: readonly number[];
-  eventIds: readonly string[];
-  eventType: string;
-  /** What the first one is about, if that is a submission. */
-  submissionId: string | undefined;
-  /** The number of this attempt of the first one, from 1. */
-  attempt: number;
-  durationMs: number;
-  result: SendResult;
-  next: Settlement['next'];
-};
 
 export type PumpDeps = {
   store: DeliveryStore;
@@ -30,12 +16,18 @@ export type PumpDeps = {
   clock: Clock;
   random: () => number;
   disableAfterMs: number;
+  /** Attempts that may be under way to one destination. */
+  concurrency: number;
   onAttempted: (attempted: Attempted) => void;
   /** The ledger did not take a write, or could not be read; it is tried again. */
   onFailed: (error: unknown) => void;
 };
 
 const RETRY_MS = 1_000;
+/** So long results wait for others, to be committed with them: a commit costs as much as many results. */
+const GATHER_MS = 10;
+/** With so many nothing more is sent until they are committed: the disk may be full. */
+const MAX_SETTLED = 1_000;
 /** So many lanes that could not be served mean that none can. */
 const MAX_FAULTS = 3;
 /** A channel that is not in the settings may be so by mistake: as long as attempts take, what waits for it waits. */
@@ -51,9 +43,9 @@ const KINDS = ['proven', 'unproven', 'proven_callback', 'callback'] as const;
  * Sends what the ledger says must be sent: ledger → channel → ledger.
  *
  * A delivery stays in the ledger as waiting until its result is on the disk. A crash in between sends it again, with the
- * same id. Per destination there is a lane with its pace; lanes take turns, one attempt each. A lane is in exactly one
- * place: ready (there may be something to send now), queued (it waits for its time), or neither (there is nothing, or
- * it has no room until an attempt ends).
+ * same id. Per destination there is a lane with its pace; lanes take turns, each as far as it has room. A lane is in
+ * exactly one place: ready (there may be something to send now), queued (it waits for its time), or neither (there is
+ * nothing, or it has no room until an attempt ends).
  */
 export class Pump {
   readonly #deps: PumpDeps;
@@ -111,7 +103,7 @@ export class Pump {
   #laneOf(destination: string): Lane {
     const known = this.#lanes.get(destination);
     if (known) return known;
-    const lane = new Lane(destination);
+    const lane = new Lane(destination, this.#deps.concurrency);
     this.#lanes.set(destination, lane);
     return lane;
   }
@@ -185,15 +177,16 @@ export class Pump {
   /** The lane that has waited the longest for its turn, where there is a place for its attempt. */
   #takeReady(): Lane | undefined {
     for (const { kind, lanes } of this.#ready) {
-      const lane = this.#places.isFree(kind) ? lanes.take() : undefined;
+      const lane = this.#places.free(kind) > 0 ? lanes.take() : undefined;
       if (lane) return lane;
     }
     return undefined;
   }
 
-  /** One attempt, if something is due and there is room; then it is the others' turn. */
+  /** Attempts at what is due, as many as there is room for; then it is the others' turn. */
   #serve(lane: Lane): void {
-    if (!lane.hasRoom) return;
+    const room = Math.min(lane.room, this.#places.free(lane.kind));
+    if (room <= 0) return;
     const { destination } = lane;
     const { store, clock, channelOf } = this.#deps;
     const now = clock.now();
@@ -207,12 +200,14 @@ export class Pump {
       this.#rest(lane, store.nextDueAt(destination, lane.busy) === null ? null : now + UNCONFIGURED_LOOK_MS);
       return;
     }
-    const waiting = ofOneType(store.due(destination, { now, limit: channel.maxBatch, except: lane.busy }));
-    if (waiting.length === 0) {
+    const { maxBatch } = channel;
+    const due = store.due(destination, { now, limit: room * maxBatch, except: lane.busy });
+    if (due.length === 0) {
       this.#rest(lane, store.nextDueAt(destination, lane.busy));
       return;
     }
-    this.#attempts.add(this.#attempt(lane, channel, waiting));
+    for (const waiting of toMessages(due, maxBatch).slice(0, room))
+      this.#attempts.add(this.#attempt(lane, channel, waiting));
     this.#addReady(lane);
   }
 
@@ -244,43 +239,18 @@ export class Pump {
     const { channel, waiting, result, at } = attempt;
     const { clock } = this.#deps;
     const now = clock.now();
-    if (result.kind === 'delivered') lane.succeeded();
-    else if (this.#calledOff.signal.aborted) {
+    if (result.kind === 'delivered') {
+      lane.succeeded();
+      if (this.#settled.length < MAX_SETTLED) this.#makeReady(lane);
+    } else if (this.#calledOff.signal.aborted) {
       // The stop ended it, not its receiver: it never happened, and is sent again at the next start.
       lane.calledOff();
       return;
     } else lane.failed(now, result.slowDown);
-    const [first] = waiting;
-    if (!first) return;
-    // The same for all: what was sent as one message comes back as one.
+    const { destination } = lane;
     const random = this.#deps.random();
-    const next = waiting.map(({ attempts }) => nextOf(result, { channel, tried: attempts + 1, now, random }));
-    const durationMs = now - at;
-    const failure = result.kind === 'failed' ? result.error : null;
-    const kept = { at, durationMs, httpStatus: result.httpStatus, error: failure, response: result.response };
-    this.#settled.push({
-      lane,
-      settlements: waiting.map(({ id, attempts, revision }, index) => ({
-        deliveryId: id,
-        destination: lane.destination,
-        attempts,
-        revision,
-        attempt: kept,
-        next: next[index] ?? { kind: 'delivered' },
-      })),
-      attempted: {
-        destination: lane.destination,
-        deliveryIds: waiting.map(({ id }) => id),
-        eventIds: waiting.map(({ event }) => event.id),
-        eventType: first.event.type,
-        submissionId: 'submission' in first.event ? first.event.submission.submissionId : undefined,
-        attempt: first.attempts + 1,
-        durationMs,
-        result,
-        next: next[0] ?? { kind: 'delivered' },
-      },
-    });
-    this.#cancelFlush ??= clock.after(0, () => this.#flush());
+    this.#settled.push({ lane, ...outcomeOf({ destination, channel, waiting, result, at, now, random }) });
+    this.#cancelFlush ??= clock.after(GATHER_MS, () => this.#flush());
   }
 
   /** Results that arrived together are committed together; until they are, their deliveries count as under way. */

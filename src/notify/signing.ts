@@ -2,6 +2,7 @@ import {
   createHmac,
   createPrivateKey,
   createPublicKey,
+  createSecretKey,
   generateKeyPairSync,
   type KeyObject,
   randomBytes,
@@ -54,30 +55,39 @@ type Attempt = {
   timestampS: number;
   /** Exactly what is sent. */
   body: string;
-  /** During a rotation the old one too: each gives a signature, and a receiver takes any that it can verify. */
-  secrets: readonly string[];
 };
 
-/** The three headers of Standard Webhooks. Throws on a secret that checkSecret refuses. */
-export function signatureHeaders({ id, timestampS, body, secrets }: Attempt): Record<string, string> {
+/** Gives the three headers of Standard Webhooks. */
+export type Signer = (attempt: Attempt) => Record<string, string>;
+
+/**
+ * `secrets`: during a rotation the old one too; each gives a signature, and a receiver takes any that it can verify.
+ * Throws on a secret that checkSecret refuses, and if there is none.
+ */
+export function createSigner(secrets: readonly string[]): Signer {
   if (secrets.length === 0) throw new TypeError('there is no secret to sign with');
-  if (id.includes('.')) throw new TypeError('the id of what is signed must not have a dot');
-  const text = `${id}.${timestampS}.${body}`;
-  return {
-    'webhook-id': id,
-    'webhook-timestamp': String(timestampS),
-    'webhook-signature': secrets.map((secret) => signed(secret, text)).join(' '),
+  const signatures = secrets.map(signatureWith);
+  return ({ id, timestampS, body }) => {
+    if (id.includes('.')) throw new TypeError('the id of what is signed must not have a dot');
+    const text = `${id}.${timestampS}.${body}`;
+    return {
+      'webhook-id': id,
+      'webhook-timestamp': String(timestampS),
+      'webhook-signature': signatures.map((signature) => signature(text)).join(' '),
+    };
   };
 }
 
-function signed(secret: string, text: string): string {
+function signatureWith(secret: string): (text: string) => string {
   const signature = signatureOf(secret) ?? 'v1';
-  const key = usable(secret, signature);
-  const bytes =
-    signature === 'v1'
-      ? createHmac('sha256', key).update(text).digest()
-      : sign(null, Buffer.from(text), privateKey(key));
-  return `${signature},${bytes.toString('base64')}`;
+  const bytes = usable(secret, signature);
+  if (signature === 'v1a') {
+    const key = privateKey(bytes);
+    return (text) => `${signature},${sign(null, Buffer.from(text), key).toString('base64')}`;
+  }
+  // From bytes, each signature would take five times as long.
+  const key = createSecretKey(bytes);
+  return (text) => `${signature},${createHmac('sha256', key).update(text).digest('base64')}`;
 }
 
 function signatureOf(secret: string): Signature | undefined {

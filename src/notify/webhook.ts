@@ -1,13 +1,12 @@
 import type { Channel, SendResult } from './channel.ts';
 import { type HttpPost, toSendResult } from './http-post.ts';
 import { retryDelayMs } from './schedule.ts';
-import { signatureHeaders } from './signing.ts';
+import { createSigner, type Signer } from './signing.ts';
 
 export type WebhookChannelOptions = {
   /** Shared by all webhooks, and closed by who made it. */
   post: HttpPost['post'];
-  /** Asked at each attempt: it may have been moved or its secret rotated since the last one. */
-  endpoint: () => WebhookEndpoint;
+  endpoint: WebhookEndpoint;
   /** Why nothing is sent to that address; undefined: it may be. What may be can change after an address was kept. */
   refusalOf: (url: string) => string | undefined;
   /** Epoch milliseconds. */
@@ -21,21 +20,25 @@ export type WebhookEndpoint = {
   secrets: readonly string[];
 };
 
-/** One event per request, signed as Standard Webhooks 1.0 says. */
+/**
+ * One event per request, signed as Standard Webhooks 1.0 says. To be made anew for what is sent at one time: by then it may
+ * have been moved or its secret rotated.
+ */
 export function createWebhookChannel({ post, endpoint, refusalOf, now }: WebhookChannelOptions): Channel {
+  const sign = signerOf(endpoint.secrets);
+  const ownRefusal = endpoint.url === null ? undefined : refusalOf(endpoint.url);
   return {
     maxBatch: 1,
     retryDelayMs,
     async send([outgoing], signal) {
       if (!outgoing) return failed('there is nothing to send');
-      const { url: ownUrl, secrets } = endpoint();
-      const url = ownUrl ?? outgoing.callbackUrl;
+      const url = endpoint.url ?? outgoing.callbackUrl;
       if (url === null) return failed('there is no address to send to');
-      const refusal = refusalOf(url);
+      const refusal = endpoint.url === null ? refusalOf(url) : ownRefusal;
       if (refusal !== undefined) return failed(refusal);
+      if (!sign) return failed('its secret can not sign');
       const { event, json: body } = outgoing;
-      const headers = headersOf({ id: event.id, timestampS: Math.floor(now() / 1_000), body, secrets });
-      if (!headers) return failed('its secret can not sign');
+      const headers = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
       return toSendResult(await post({ url, body, headers, signal }));
     },
     async close() {},
@@ -43,9 +46,9 @@ export function createWebhookChannel({ post, endpoint, refusalOf, now }: Webhook
 }
 
 /** Undefined: there is no secret, or one that is none. Unsigned nothing is sent. */
-function headersOf(attempt: Parameters<typeof signatureHeaders>[0]): Record<string, string> | undefined {
+function signerOf(secrets: readonly string[]): Signer | undefined {
   try {
-    return signatureHeaders(attempt);
+    return createSigner(secrets);
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;

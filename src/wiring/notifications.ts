@@ -55,11 +55,9 @@ export async function startNotifications(deps: {
     const parsed = parseDestination(destination);
     if (parsed.kind === 'channel') return channels.get(parsed.name);
     const id = parsed.kind === 'webhook' ? parsed.webhookId : CALLBACKS_ID;
-    const webhook = webhooks.get(id, now());
-    if (!webhook?.enabled) return undefined;
-    const endpoint = () => ({ url: webhook.url, secrets: webhooks.secrets(id, now()) });
+    const endpoint = webhooks.endpoint(id, now());
     // Receivers compare the time of a request with theirs, so a step of this machine's clock counts.
-    return createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
+    return endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
   for (const kind of kindsOf(config.channels))
@@ -74,6 +72,7 @@ export async function startNotifications(deps: {
     clock,
     random,
     disableAfterMs: config.webhooks.disable_after_s * 1_000,
+    concurrency: config.deliveries.concurrency,
     onAttempted(attempted) {
       logAttempted(attempted);
       const { destination, result, next, durationMs } = attempted;

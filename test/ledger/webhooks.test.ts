@@ -189,20 +189,20 @@ describe('secrets', () => {
     const id = create(ledger);
     for (let index = 0; index < 9; index++)
       ledger.webhooks.rotate(id, { secret: `whsec_${index}`, publicKey: null }, { oldUntil: 1_000, now: 20 });
-    expect(ledger.webhooks.secrets(id, 30)).toEqual([8, 7, 6, 5, 4].map((index) => `whsec_${index}`));
+    expect(ledger.webhooks.endpoint(id, 30)?.secrets).toEqual([8, 7, 6, 5, 4].map((index) => `whsec_${index}`));
   });
 
   it('the old one signs beside the new one until its time is over; a third one shortens nothing', () => {
     const ledger = openLedger();
     const id = create(ledger);
     ledger.webhooks.rotate(id, { secret: 'whsec_second', publicKey: null }, { oldUntil: 100, now: 20 });
-    expect(ledger.webhooks.secrets(id, 99)).toEqual(['whsec_second', 'whsec_first']);
-    expect(ledger.webhooks.secrets(id, 100)).toEqual(['whsec_second']);
+    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.endpoint(id, 100)?.secrets).toEqual(['whsec_second']);
     ledger.webhooks.rotate(id, { secret: 'whsec_third', publicKey: null }, { oldUntil: 200, now: 30 });
-    expect(ledger.webhooks.secrets(id, 99)).toEqual(['whsec_third', 'whsec_second', 'whsec_first']);
-    expect(ledger.webhooks.secrets(id, 150)).toEqual(['whsec_third', 'whsec_second']);
+    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_third', 'whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.endpoint(id, 150)?.secrets).toEqual(['whsec_third', 'whsec_second']);
     ledger.webhooks.rotate(id, { secret: 'whsec_leaked', publicKey: null }, { oldUntil: 40, now: 40 });
-    expect(ledger.webhooks.secrets(id, 40)).toEqual(['whsec_leaked']);
+    expect(ledger.webhooks.endpoint(id, 40)?.secrets).toEqual(['whsec_leaked']);
     expect(
       ledger.webhooks.rotate('wh_nobody', { secret: 'x', publicKey: null }, { oldUntil: 0, now: 0 }),
     ).toBeUndefined();
@@ -222,7 +222,7 @@ describe('secrets', () => {
     const makeSecret = () => ({ secret: `whsec_${++made}`, publicKey: null });
     ledger.webhooks.ensureCallbacks(makeSecret, 0);
     ledger.webhooks.ensureCallbacks(makeSecret, 0);
-    expect(ledger.webhooks.secrets('callbacks', 0)).toEqual(['whsec_1']);
+    expect(ledger.webhooks.endpoint('callbacks', 0)?.secrets).toEqual(['whsec_1']);
     ledger.track([trackRequest('s1', { callbackUrl: 'https://c.example/x' })], 0);
     ledger.record([observation('finalized', 10, 's1')], context());
     expect(ledger.deliveries.list({ limit: 9, destination: 'callback:https://c.example' }).deliveries).toHaveLength(1);

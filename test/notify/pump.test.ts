@@ -123,10 +123,11 @@ describe('a receiver that fails', () => {
     expect(got?.at).toBeLessThanOrEqual(from + 2_000);
   });
 
-  it('is sent one at a time; one that works is sent up to eight', async () => {
+  it.each([1, 8, 50])('is sent one at a time; one that works is sent up to %i', async (concurrency) => {
     let underWay = 0;
     let most = 0;
     const world = openPump({
+      concurrency,
       receive: (_destination, _batch, signal) => {
         underWay += 1;
         most = Math.max(most, underWay);
@@ -142,9 +143,9 @@ describe('a receiver that fails', () => {
     });
     let works = true;
     world.webhook('https://a.example');
-    for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
+    for (let index = 0; index < 1_000; index++) world.finalize(`s${index}`);
     await world.clock.advance(1_000);
-    expect(most).toBe(8);
+    expect(most).toBe(concurrency);
     works = false;
     await world.clock.advance(100);
     most = 0;
@@ -152,7 +153,7 @@ describe('a receiver that fails', () => {
     expect(most).toBe(1);
     works = true;
     await world.clock.advance(2_000);
-    expect(most).toBe(8);
+    expect(most).toBe(concurrency);
   });
 
   it('that asks for less is left alone for as long as it says, all of it', async () => {
@@ -196,7 +197,7 @@ describe('a receiver that fails', () => {
     answer = delivered;
     world.ledger.webhooks.update(id, { enabled: true }, world.clock.now());
     expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBe(4);
-    await world.clock.advance(0);
+    await world.clock.advance(SECOND);
     expect(world.deliveries().map(({ state }) => state)).toEqual(['delivered', 'delivered', 'delivered', 'delivered']);
   });
 
@@ -229,7 +230,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.sent).toHaveLength(1);
     answer = delivered;
     world.restart();
-    await world.clock.advance(1);
+    await world.clock.advance(SECOND);
     expect(world.sent).toHaveLength(2);
     expect(world.sent[1]?.ids).toEqual(world.sent[0]?.ids);
     expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 2 }]);
@@ -271,6 +272,47 @@ describe('nothing is lost, nothing is skipped', () => {
     await world.clock.advance(2 * SECOND);
     expect(world.sent).toHaveLength(1);
     expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 1 }]);
+  });
+
+  it('while the ledger takes no writes, no more is sent than memory should hold, and nothing twice', async () => {
+    let isFull = true;
+    const world = openPump({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        settle(...arguments_) {
+          if (isFull) throw new LedgerError('full', 'no room');
+          store.settle(...arguments_);
+        },
+      }),
+    });
+    world.webhook('https://a.example');
+    for (let index = 0; index < 1_200; index++) world.finalize(`s${index}`);
+    await world.clock.advance(10 * SECOND);
+    expect(world.sent.length).toBeLessThan(1_100);
+    isFull = false;
+    await world.clock.advance(2 * SECOND);
+    expect(world.sent).toHaveLength(1_200);
+    expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(1_200);
+  });
+
+  it('results that arrive soon after each other are committed together', async () => {
+    let commits = 0;
+    const world = openPump({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        settle(...arguments_) {
+          commits += 1;
+          store.settle(...arguments_);
+        },
+      }),
+    });
+    world.webhook('https://a.example');
+    for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
+    await world.clock.advance(SECOND);
+    expect(world.ledger.deliveries.list({ limit: 1_000, state: 'delivered' }).deliveries).toHaveLength(100);
+    expect(commits).toBeLessThan(10);
   });
 
   it('while the ledger can not be read, it goes on trying', async () => {
@@ -406,7 +448,7 @@ describe('a channel that takes many at once', () => {
     for (let index = 0; index < 120; index++) world.finalize(`s${index}`);
     await world.clock.advance(4 * SECOND);
     expect(world.sent).toEqual([]);
-    await world.clock.advance(1 * SECOND);
+    await world.clock.advance(1.1 * SECOND);
     expect(world.sent.map(({ events }) => events.length)).toEqual([100, 20]);
     answer = delivered;
     await world.clock.advance(6 * SECOND);

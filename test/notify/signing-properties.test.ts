@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyWebhook, WebhookVerificationError } from '../../src/client/webhook.ts';
-import { checkSecret, makeSecret, publicKeyOf, signatureHeaders } from '../../src/notify/signing.ts';
+import { checkSecret, createSigner, makeSecret, publicKeyOf } from '../../src/notify/signing.ts';
 
 const NOW_S = 1_767_323_045;
 const NOW = NOW_S * 1_000;
@@ -20,7 +20,7 @@ const asymmetric = fc.constantFrom(makeSecret('v1a'), makeSecret('v1a'));
 
 type Sent = { payload: Buffer; headers: Record<string, string> };
 function sent(id: string, body: string, secrets: readonly string[]): Sent {
-  return { payload: Buffer.from(body), headers: signatureHeaders({ id, timestampS: NOW_S, body, secrets }) };
+  return { payload: Buffer.from(body), headers: createSigner(secrets)({ id, timestampS: NOW_S, body }) };
 }
 
 const problemOf = (work: () => unknown): string => {

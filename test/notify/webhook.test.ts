@@ -25,9 +25,9 @@ function channelTo(url: string | null, settings: Settings = {}) {
   const http = createHttpPost({ guard, version: '1.2.3', now: () => NOW });
   onTestFinished(() => http.close());
   const endpoint = { url, secrets };
-  const channel = createWebhookChannel({ post: http.post, endpoint: () => endpoint, refusalOf, now: () => NOW });
-  const send = () => channel.send([{ event: EVENT, json: JSON_BODY, callbackUrl }], new AbortController().signal);
-  return { channel, send, endpoint };
+  const open = () => createWebhookChannel({ post: http.post, endpoint, refusalOf, now: () => NOW });
+  const send = () => open().send([{ event: EVENT, json: JSON_BODY, callbackUrl }], new AbortController().signal);
+  return { channel: open(), send, endpoint };
 }
 
 const failed = (error: string | RegExp) => ({

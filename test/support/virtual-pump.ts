@@ -2,8 +2,9 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Channel, Outgoing, SendResult } from '../../src/notify/channel.ts';
+import type { Attempted } from '../../src/notify/outcome.ts';
 import type { DeliveryStore } from '../../src/notify/ports.ts';
-import { type Attempted, Pump } from '../../src/notify/pump.ts';
+import { Pump } from '../../src/notify/pump.ts';
 import { retryDelayMs } from '../../src/notify/schedule.ts';
 import { context, observation } from './domain.ts';
 import { openLedger, trackRequest } from './ledger-file.ts';
@@ -27,6 +28,7 @@ type World = {
   /** What the receiver of this destination does with that; a promise for one that hangs. */
   receive: (destination: string, batch: readonly Outgoing[], signal: AbortSignal) => SendResult | Promise<SendResult>;
   maxBatch?: number;
+  concurrency?: number;
   store?: (store: DeliveryStore) => DeliveryStore;
   random?: () => number;
   /** Waits until everything has happened that happens without time. */
@@ -69,6 +71,7 @@ export function openPump(world: World) {
       clock,
       random: world.random ?? (() => 0.5),
       disableAfterMs: 5 * DAY_MS,
+      concurrency: world.concurrency ?? 8,
       onAttempted: (entry) => attempted.push(entry),
       onFailed: (error) => errors.push(error),
     });

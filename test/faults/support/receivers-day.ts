@@ -51,7 +51,7 @@ export function openDay(between: (least: number, most: number) => number) {
   const channelTo = (webhookId: string) =>
     createWebhookChannel({
       post: http.post,
-      endpoint: () => ({ url: ledger.webhooks.get(webhookId, clock.now())?.url ?? null, secrets: [SECRET] }),
+      endpoint: { url: ledger.webhooks.get(webhookId, clock.now())?.url ?? null, secrets: [SECRET] },
       refusalOf: () => undefined,
       now: () => clock.now(),
     });
