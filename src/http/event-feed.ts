@@ -1,15 +1,18 @@
 import type { Readable } from 'node:stream';
 import type { Log } from '../monitor/log-events.ts';
 import type { Clock } from '../monitor/ports.ts';
-import { FeedReader, type FeedReaderOptions, toFrame } from './feed-reader.ts';
+import { FeedPage } from './feed-page.ts';
+import { FeedReader, type FeedReaderOptions } from './feed-reader.ts';
 import type { EventLog } from './ports.ts';
 
 const HEARTBEAT_MS = 15_000;
 /** Events read at once; readers get a heartbeat at once. In between everything else has its turn. */
 const PAGE = 100;
 const SLICE = 500;
+/** A telling costs a write for each reader, however much it tells: what comes sooner after one is told with the next. */
+const TELL_EVERY_MS = 40;
 
-/** Everybody who reads the live feed. A new event is read from the log once and made into bytes once, for all of them. */
+/** Everybody who reads the live feed. What is new is read from the log once and made into bytes once, for all of them. */
 export class EventFeed {
   readonly #deps: { events: EventLog; clock: Clock; log: Log };
   readonly #readers = new Set<FeedReader>();
@@ -62,10 +65,10 @@ export class EventFeed {
     this.#live.add(reader);
   }
 
-  #schedule(): void {
+  #schedule(delayMs = 0): void {
     if (this.#isScheduled || this.#live.size === 0) return;
     this.#isScheduled = true;
-    this.#deps.clock.after(0, () => {
+    this.#deps.clock.after(delayMs, () => {
       this.#isScheduled = false;
       if (this.#isClosed) return;
       try {
@@ -79,17 +82,12 @@ export class EventFeed {
   }
 
   #tellNews(): void {
-    const events = this.#deps.events.after(this.#position, PAGE);
-    for (const event of events) {
-      let made: Buffer | undefined;
-      const frame = () => {
-        made ??= toFrame(event);
-        return made;
-      };
-      for (const reader of this.#live) if (!reader.tell(event, frame)) this.#live.delete(reader);
-      this.#position = event.seq;
-    }
-    if (events.length > 0) this.#schedule();
+    const { events } = this.#deps;
+    const page = new FeedPage(events.after(this.#position, PAGE));
+    if (page.events.length === 0) return;
+    for (const reader of this.#live) if (!reader.tell(page)) this.#live.delete(reader);
+    this.#position = page.position;
+    this.#schedule(page.position < events.newestSeq() ? 0 : TELL_EVERY_MS);
   }
 
   /** In slices: with thousands of readers the rest of the server must not wait for all of them. */

@@ -1,21 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { type EventRecord, toEventJson } from '../monitor/event-body.ts';
 import type { EventFilter } from './event-filter.ts';
+import { FeedPage } from './feed-page.ts';
 import type { EventLog } from './ports.ts';
 
-/** With so much waiting a reader counts as behind: what comes then stays in the log until it has taken that. */
-const MAX_WAITING_BYTES = 256 * 1024;
+/** With so much waiting, more than a page ever is, a reader counts as behind: what comes then stays in the log until it has taken that. */
+const MAX_WAITING_BYTES = 512 * 1024;
 /** Events that are read at once for a reader that is behind; then others have their turn. */
 const PAGE = 100;
 
 /** No event of the log: it is told to whoever asks for more than there is. */
 const GAP_TYPE = 'feed.gap';
-
-/** One event as the stream has it, made once for all readers. */
-export function toFrame(event: EventRecord): Buffer {
-  return Buffer.from(`id: ${event.seq}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`);
-}
 
 /** A position without an event: who is cut off from here on resumes without a gap. */
 function positionFrame(comment: string, position: number): string {
@@ -45,7 +40,7 @@ export type FeedReaderOptions = {
  * One reader of the live feed, as the body of its response.
  *
  * It begins behind: reads pages from the log as fast as its client takes them. Once a page is empty it is live, and is
- * told each new event. Between the empty page and being live nothing else runs, so there is no gap and no repeat. If too
+ * told what is new. Between the empty page and being live nothing else runs, so there is no gap and no repeat. If too
  * much waits for its client it is behind again: memory holds a page at most, the log the rest.
  */
 export class FeedReader extends Readable {
@@ -73,11 +68,12 @@ export class FeedReader extends Readable {
     return this.readableLength + this.#options.response.writableLength;
   }
 
-  /** A new event. False: its client reads too slowly for it to be live; it is behind again, and catches up by itself. */
-  tell(event: EventRecord, frame: () => Buffer): boolean {
-    if (this.#isOver || event.seq <= this.#position) return true;
-    if (this.#options.filter(event)) this.push(frame());
-    this.#position = event.seq;
+  /** What is new. False: its client reads too slowly for it to be live; it is behind again, and catches up by itself. */
+  tell(page: FeedPage): boolean {
+    if (this.#isOver || page.position <= this.#position) return true;
+    const bytes = page.bytesFor(this.#position, this.#options.filter);
+    if (bytes) this.push(bytes);
+    this.#position = page.position;
     this.#isLive = this.waitingBytes <= MAX_WAITING_BYTES;
     return this.#isLive;
   }
@@ -126,20 +122,17 @@ export class FeedReader extends Readable {
   #readPage(): void {
     const { log, filter, onCaughtUp } = this.#options;
     this.#tellOfGap(log.missingThrough());
-    const events = log.after(this.#position, PAGE);
-    if (events.length === 0) {
+    const page = new FeedPage(log.after(this.#position, PAGE));
+    if (page.events.length === 0) {
       // Nothing is left of what is missing: who resumes from here need not hear of it again.
       this.#position = Math.max(this.#position, this.#gapTold);
       this.#isLive = true;
       onCaughtUp(this);
       return;
     }
-    let wantsMore = true;
-    for (const event of events) {
-      this.#position = event.seq;
-      if (filter(event)) wantsMore = this.push(toFrame(event));
-    }
-    if (wantsMore) this.#schedule();
+    const bytes = page.bytesFor(this.#position, filter);
+    this.#position = page.position;
+    if (!bytes || this.push(bytes)) this.#schedule();
   }
 
   /** What is missing may become more while it reads: then it is told again. */

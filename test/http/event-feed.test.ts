@@ -39,13 +39,15 @@ const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock
 const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
 
 /** Reads in the background. */
-function read(feed: EventFeed, position: number): { text: () => string } {
+function read(feed: EventFeed, position: number): { text: () => string; chunks: () => number } {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   let text = '';
+  let chunks = 0;
   feed.open({ position, mayRead: () => true, filter: () => true, response }).on('data', (chunk) => {
     text += chunk;
+    chunks += 1;
   });
-  return { text: () => text };
+  return { text: () => text, chunks: () => chunks };
 }
 
 it('reads a new event once for all its readers, and nothing for nobody', async () => {
@@ -69,6 +71,25 @@ it('reads a new event once for all its readers, and nothing for nobody', async (
   feed.close();
 });
 
+it('tells an event at once, and what comes soon after it in one piece', async () => {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const reader = read(feed, 0);
+  await until(() => expect(log.reads).toBe(1));
+  log.add();
+  clock.fire(0);
+  await until(() => expect(reader.text()).toContain('"evt_1"'));
+  const before = reader.chunks();
+  for (let count = 0; count < 5; count++) log.add();
+  clock.fire(0);
+  expect(reader.text()).not.toContain('"evt_2"');
+  clock.fire(40);
+  await until(() => expect(reader.text()).toContain('"evt_6"'));
+  expect(reader.chunks() - before).toBe(1);
+  feed.close();
+});
+
 it('leaves out nothing and repeats nothing when a reader catches up before the others are told', async () => {
   const log = openLog();
   const clock = new HeldClock(0);
@@ -84,7 +105,7 @@ it('leaves out nothing and repeats nothing when a reader catches up before the o
   expect([seqs(live), seqs(late)]).toEqual([[], ['1', '2']]);
   clock.fire(0);
   log.add();
-  clock.fire(0);
+  clock.fire(40);
   await until(() =>
     expect([seqs(live), seqs(late)]).toEqual([
       ['2', '3'],
