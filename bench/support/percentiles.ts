@@ -3,5 +3,3 @@ export function percentile(values: readonly number[], hundredths: number): numbe
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * hundredths) / 100))] ?? Number.NaN;
 }
-
-export const ms = (value: number) => `${value.toFixed(1)} ms`;

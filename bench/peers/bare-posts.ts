@@ -1,0 +1,28 @@
+// The least that telling costs: an undici Pool that posts one body over and over. Nothing is signed or kept.
+import { Pool } from 'undici';
+
+const [url, concurrency, seconds, body] = JSON.parse(process.argv[2] ?? '[]') as [string, number, number, string];
+const pool = new Pool(url, { connections: concurrency });
+const until = performance.now() + seconds * 1_000;
+let posts = 0;
+
+async function post(): Promise<void> {
+  while (performance.now() < until) {
+    const answer = await pool.request({
+      method: 'POST',
+      path: '/hook',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+    await answer.body.dump();
+    posts += 1;
+  }
+}
+
+const startedAt = performance.now();
+await Promise.all(Array.from({ length: concurrency }, post));
+const { user, system } = process.cpuUsage();
+console.log(
+  JSON.stringify({ perSecond: (posts * 1_000) / (performance.now() - startedAt), cpuUs: (user + system) / posts }),
+);
+await pool.close();

@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import { toEventJson } from '../../src/monitor/event-body.ts';
+import { inTurns, type Row } from '../row.ts';
+import { costsOf, runProgram, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
+
+const ROUNDS = 5;
+const CONCURRENCY = 64;
+const SECONDS = 3;
+const PER_ROUND = 20_000;
+const BATCH = 2_000;
+const ANSWER = JSON.stringify({
+  id: randomUUID(),
+  state: 'Finalized',
+  error: null,
+  data: { block_hash: `0x${'ab'.repeat(32)}`, block_number: 1_234_567, tx_hash: `0x${'ef'.repeat(32)}`, tx_index: 1 },
+});
+
+export const row: Row = {
+  rounds: ROUNDS,
+  figures: [
+    {
+      what: 'webhook deliveries per second, signed, each attempt recorded in the ledger (synchronous=FULL)',
+      beside: 'a bare undici Pool that posts the same body',
+      bar: { least: 0.6 },
+      unit: '',
+      value: ({ ours = 0, bare = 0 }) => ours / bare,
+      context: ({ ours = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
+        `${Math.round(ours)} and ${Math.round(bare)} deliveries/s; ${Math.round(cpuUs)} and ${Math.round(bareCpuUs)} µs of CPU each`,
+    },
+  ],
+  async open() {
+    const folder = temporaryFolder();
+    const receiver = await startProgram<{ url: string }>('support/receiver.ts', [false]);
+    const { url } = receiver.hello;
+    const file = join(folder.path, 'ledger.db');
+    const { webhookIds, body } = writeDeadLetters(file, `${url}/hook`);
+    const server = await startServer(folder.path, {
+      upstreams: { default: { url: 'http://127.0.0.1:1', api_key: 'bench' } },
+      webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+      deliveries: { concurrency: CONCURRENCY },
+    });
+    const ledger = new Database(file, { readonly: true });
+    const waiting = ledger.prepare(`
+      -- Whether anything is not delivered yet.
+      SELECT 1 FROM deliveries WHERE state = 'waiting' AND destination = ? LIMIT 1`);
+    return {
+      async round(index) {
+        let [ours, bare, cpuUs, bareCpuUs] = [0, 0, 0, 0];
+        await inTurns(index, [
+          async () => {
+            const id = webhookIds[index] ?? '';
+            const destination = `webhook:${id}`;
+            await server.admin.webhooks.update(id, { enabled: true });
+            await server.admin.deliveries.replayDead({ destination, since: new Date(0).toISOString() });
+            const [{ cpuS }, from] = [costsOf(server.pid), performance.now()];
+            while (waiting.get(destination)) await sleep(10);
+            ours = PER_ROUND / ((performance.now() - from) / 1_000);
+            cpuUs = ((costsOf(server.pid).cpuS - cpuS) * 1e6) / PER_ROUND;
+          },
+          async () => {
+            const args = [url, CONCURRENCY, SECONDS, body];
+            const result = await runProgram<{ perSecond: number; cpuUs: number }>('peers/bare-posts.ts', args);
+            [bare, bareCpuUs] = [result.perSecond, result.cpuUs];
+          },
+        ]);
+        return { ours, bare, cpuUs, bareCpuUs };
+      },
+      memoryMib: () => costsOf(server.pid).mib,
+      async close() {
+        ledger.close();
+        await server.stop();
+        await receiver.stop();
+        folder.remove();
+      },
+    };
+  },
+};
+
+/** For each round a webhook that is disabled, with all that it missed meanwhile; and the body of one such event. */
+function writeDeadLetters(file: string, url: string): { webhookIds: string[]; body: string } {
+  const now = Date.now();
+  const far = now + 86_400_000;
+  const ledger = new Ledger({ file, now });
+  ledger.upstream('default');
+  const secret = { secret: `whsec_${Buffer.alloc(32, 7).toString('base64')}`, publicKey: null };
+  const webhookIds = Array.from({ length: ROUNDS + 1 }, (_, round) => {
+    const webhook = { url, types: ['*'], metadata: { round }, description: '', signature: 'v1' as const };
+    const { id } = ledger.webhooks.create({ ...webhook, enabled: false }, secret, now);
+    for (let written = 0; written < PER_ROUND; written += BATCH) {
+      const ids = Array.from({ length: BATCH }, () => randomUUID());
+      const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
+      const request = { upstream: 'default', metadata: { round }, callbackUrl: null, ...limits };
+      ledger.track(
+        ids.map((submissionId) => ({ submissionId, ...request })),
+        now,
+      );
+      const said = { kind: 'finalized', state: 'Finalized', error: null, answer: ANSWER, blockNumber: 1 } as const;
+      ledger.record(
+        ids.map((submissionId) => ({ submissionId, at: now, durationMs: 1, ...said })),
+        { now, outageMs: 0, upstreamUp: true, recheck: false },
+      );
+    }
+    return id;
+  });
+  const [event] = ledger.outbox.after(0, 1);
+  const body = event ? toEventJson(event) : '';
+  ledger.close();
+  return { webhookIds, body };
+}
