@@ -264,8 +264,8 @@ type UpstreamRow = {
 function prepareStatements(db: Database.Database) {
   return {
     find: db.prepare(`
-      -- Its row id is looked up apart: SQLite plans a join anew whenever a parameter of it changes.
-      ${SELECT_SUBMISSION} WHERE s.id = (SELECT id FROM submissions WHERE submission_id = ?)`),
+      -- With a bare parameter, SQLite would plan a join anew for every value: it may decide which partial index applies.
+      ${SELECT_SUBMISSION} WHERE s.submission_id = +?`),
     insert: db.prepare(`
       -- A newly tracked submission. The upstream's outages until now, a running one included, don't count for it.
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
