@@ -103,14 +103,17 @@ export class Ledger implements MonitorLedger {
         if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
         if (!row && deadlineAt <= now) return { kind: 'late', index };
       }
+      const outages = new Map<string, number>();
       const submissions = requests.map((request, index) => {
+        const { submissionId, upstream } = request;
+        const outageMs = outages.get(upstream) ?? this.#outageMs(upstream, now);
+        outages.set(upstream, outageMs);
+        const inserted = known[index] ? undefined : this.#insert(request, { now, outageMs });
         // An id may stand twice in one batch: then the first of them made it known.
-        const row = known[index] ?? this.#find(request.submissionId);
-        if (row && row.upstream !== request.upstream)
-          throw new Error(
-            `${request.submissionId} is to be tracked at the upstreams ${row.upstream} and ${request.upstream}`,
-          );
-        return { submission: toSubmission(row ?? this.#insert(request, now)), isNew: !row };
+        const row = inserted ?? known[index] ?? this.#find(submissionId);
+        if (row?.upstream !== upstream)
+          throw new Error(`${submissionId} is to be tracked at the upstreams ${row?.upstream} and ${upstream}`);
+        return { submission: toSubmission(row), isNew: inserted !== undefined };
       });
       return { kind: 'tracked', submissions };
     });
@@ -237,11 +240,42 @@ export class Ledger implements MonitorLedger {
     return this.#sql.find.get(submissionId) as SubmissionRow | undefined;
   }
 
-  #insert(request: TrackRequest, now: number): SubmissionRow {
+  /** How long an upstream has been out until now, in total. */
+  #outageMs(upstream: string, now: number): number {
+    const outageMs = this.#sql.outageMs.get({ upstream, now }) as number | undefined;
+    if (outageMs === undefined) throw new Error(`no upstream is named ${upstream}`);
+    return outageMs;
+  }
+
+  /** Undefined: it is tracked already. */
+  #insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): SubmissionRow | undefined {
     const metadata = request.metadata && JSON.stringify(request.metadata);
-    const { changes, lastInsertRowid } = this.#sql.insert.run({ ...request, now, metadata });
-    if (changes !== 1) throw new Error(`no upstream is named ${request.upstream}`);
-    const row = this.#sql.inserted.get(lastInsertRowid) as SubmissionRow;
+    const { changes, lastInsertRowid } = this.#sql.insert.run({ ...request, now, outageMs, metadata });
+    if (changes === 0) return undefined;
+    const row: SubmissionRow = {
+      id: Number(lastInsertRowid),
+      submission_id: request.submissionId,
+      upstream: request.upstream,
+      status: Status.tracking,
+      watched: 1,
+      stuck: 0,
+      version: 1,
+      polls: 0,
+      polled_at: null,
+      unanswered_since: null,
+      tracked_at: now,
+      finalized_at: null,
+      ended_at: null,
+      deadline_at: request.deadlineAt,
+      grace_ends_at: request.graceEndsAt,
+      stuck_at: request.stuckAt,
+      outage_ms_before: outageMs,
+      metadata,
+      callback_url: request.callbackUrl,
+      upstream_state: null,
+      error: null,
+      answer: null,
+    };
     this.#writer.begin(row);
     return row;
   }
@@ -266,16 +300,18 @@ function prepareStatements(db: Database.Database) {
     find: db.prepare(`
       -- With a bare parameter, SQLite would plan a join anew for every value: it may decide which partial index applies.
       ${SELECT_SUBMISSION} WHERE s.submission_id = +?`),
+    outageMs: db
+      .prepare(`
+        -- The outages of an upstream until now, a running one included: they don't count for what is tracked from now on.
+        SELECT outage_ms + coalesce(max(0, @now - out_since), 0) FROM upstreams WHERE name = @upstream`)
+      .pluck(),
     insert: db.prepare(`
-      -- A newly tracked submission. The upstream's outages until now, a running one included, don't count for it.
+      -- A newly tracked submission.
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
                                stuck_at, outage_ms_before, metadata, callback_url)
-      SELECT @submissionId, name, 'tracking', 1, 1, @now, @deadlineAt, @graceEndsAt, @stuckAt,
-             outage_ms + coalesce(max(0, @now - out_since), 0), @metadata, @callbackUrl
-      FROM upstreams WHERE name = @upstream`),
-    inserted: db.prepare(`
-      -- The same, before its history begins.
-      SELECT *, NULL AS upstream_state, NULL AS error, NULL AS answer FROM submissions WHERE id = ?`),
+      VALUES (@submissionId, @upstream, 'tracking', 1, 1, @now, @deadlineAt, @graceEndsAt, @stuckAt, @outageMs, @metadata,
+              @callbackUrl)
+      ON CONFLICT (submission_id) DO NOTHING`),
     watched: db.prepare(`
       -- What the pacer is rebuilt from at start.
       SELECT submission_id, tracked_at, status, finalized_at, polled_at
