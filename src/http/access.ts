@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller, Credentials, Role } from './ports.ts';
 import { sendProblem } from './problems.ts';
@@ -54,17 +54,19 @@ function identityOf(secret: string, credentials: Credentials): Identity {
  * the answer whether a secret was ever known. `challenge`: how it is to be shown, where that is not as a bearer.
  */
 export function requireRole(credentials: Credentials, roles: readonly Role[], challenge?: string) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const caller = identify(request, credentials)?.caller;
-    if (!caller)
-      return sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
-    if (!roles.includes(caller.role))
-      return sendProblem(reply, {
+    if (!caller) {
+      sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
+    } else if (!roles.includes(caller.role)) {
+      sendProblem(reply, {
         status: 403,
         detail: `this needs the role ${roles.join(' or ')}, yours is ${caller.role}`,
       });
-    request.caller = caller;
-    return undefined;
+    } else {
+      request.caller = caller;
+      done();
+    }
   };
 }
 
@@ -79,5 +81,5 @@ export function sendUnauthenticated(
 
 /** Secrets are looked up and kept by this hash only: they are random enough that a plain one can't be guessed back. */
 export function sha256(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return hash('sha256', secret, 'buffer');
 }

@@ -1,5 +1,5 @@
 import rateLimit from '@fastify/rate-limit';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { AcceptedBearers } from './accepted-bearers.ts';
 import { identify, identifyBearer } from './access.ts';
 import { FailureBucket } from './failure-bucket.ts';
@@ -68,22 +68,23 @@ export async function addLimits(
     return known ? `credential:${known.hash.toString('hex')}` : `address:${addressOf(request)}`;
   }
 
-  app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
-    if (requestsPerMinute === 0 || isUnlimited(request.routeOptions.url)) return undefined;
+  const limitRequests: onRequestAsyncHookHandler = async (request, reply) => {
+    if (isUnlimited(request.routeOptions.url)) return undefined;
     const bucket = await requests(request);
     if (bucket.isAllowed) return undefined;
     tell(reply, bucket);
     return bucket.isExceeded
       ? refuse(reply, bucket.ttlInSeconds, `at most ${requestsPerMinute} requests a minute`)
       : undefined;
-  });
+  };
+  if (requestsPerMinute > 0) app.addHook('onRequest', limitRequests);
 
   // Before the answer leaves, here and below: whoever has it must be counted already.
-  app.addHook('onSend', async (request, reply) => {
+  app.addHook('onSend', (request, reply, _payload, done) => {
     const bearer = forwards(request) ? identifyBearer(request, deps.credentials) : undefined;
-    if (!bearer) return;
-    if (reply.statusCode === 200) accepted.add(bearer.hash);
-    if (reply.statusCode === 401 || reply.statusCode === 403) accepted.forget(bearer.hash);
+    if (bearer && reply.statusCode === 200) accepted.add(bearer.hash);
+    if (bearer && (reply.statusCode === 401 || reply.statusCode === 403)) accepted.forget(bearer.hash);
+    done();
   });
 
   if (failedAuthenticationsPerMinute === 0) return;
@@ -92,22 +93,27 @@ export async function addLimits(
     windowMs: WINDOW_MS,
     maxKeys: MAX_BUCKETS,
   });
-  app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
-    if (isUnlimited(request.routeOptions.url) || !showsAny(request) || isKnown(request)) return undefined;
+  app.addHook('onRequest', (request, reply, done) => {
+    if (isUnlimited(request.routeOptions.url) || !showsAny(request) || isKnown(request)) {
+      done();
+      return;
+    }
     const entry = failures.enter(addressOf(request));
     if (entry.kind === 'refused') {
       const ttlInSeconds = Math.ceil(entry.retryAfterMs / 1_000);
       tell(reply, { max: failedAuthenticationsPerMinute, remaining: 0, ttlInSeconds });
-      return refuse(reply, ttlInSeconds, 'too many wrong credentials came from this address');
+      refuse(reply, ttlInSeconds, 'too many wrong credentials came from this address');
+      return;
     }
     request.leaveFailures = entry.leave;
     // There may be no answer to who hangs up; but what went upstream counts until the upstream has answered.
     if (!forwards(request)) reply.raw.once('close', () => entry.leave(false));
-    return undefined;
+    done();
   });
-  app.addHook('onSend', async (request, reply) => {
+  app.addHook('onSend', (request, reply, _payload, done) => {
     const { statusCode } = reply;
     request.leaveFailures?.(forwards(request) ? !NO_FAILURES.includes(statusCode) : statusCode === 401);
+    done();
   });
 }
 

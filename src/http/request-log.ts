@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../monitor/log-events.ts';
 import { SUBMISSION_ID_PATTERN } from '../monitor/submission.ts';
 
@@ -23,25 +23,30 @@ export function logOf({ log }: { log: FastifyBaseLogger }): Log {
 
 /** Every answer names its request, and is a line at the level debug. Comes before every hook that may answer. */
 export function addRequestLog(app: FastifyInstance): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
+    done();
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const log = logOf(request);
-    if (!log.isLevelEnabled('debug')) return;
-    const submissionId = submissionIdOf(request);
-    log.debug(
-      {
-        method: request.method,
-        // Not the URL itself: it may hold names and addresses of users.
-        route: request.routeOptions.url,
-        http_status: reply.statusCode,
-        duration_ms: Math.round(reply.elapsedTime),
-        ...(submissionId !== undefined && { submission_id: submissionId }),
-      },
-      'http.answered',
-    );
+    if (log.isLevelEnabled('debug')) logAnswer(log, request, reply);
+    done();
   });
+}
+
+function logAnswer(log: Log, request: FastifyRequest, reply: FastifyReply): void {
+  const submissionId = submissionIdOf(request);
+  log.debug(
+    {
+      method: request.method,
+      // Not the URL itself: it may hold names and addresses of users.
+      route: request.routeOptions.url,
+      http_status: reply.statusCode,
+      duration_ms: Math.round(reply.elapsedTime),
+      ...(submissionId !== undefined && { submission_id: submissionId }),
+    },
+    'http.answered',
+  );
 }
 
 function submissionIdOf({ routeOptions, params, query }: FastifyRequest): string | undefined {

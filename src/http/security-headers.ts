@@ -17,7 +17,8 @@ export const SECURITY_HEADERS = {
 
 /** Comes before every hook that may answer. */
 export function addSecurityHeaders(app: FastifyInstance): void {
-  app.addHook('onRequest', async (_request, reply) => {
+  app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(SECURITY_HEADERS);
+    done();
   });
 }

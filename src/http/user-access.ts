@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
 import { identify, identifyBearer, requireRole, sendUnauthenticated } from './access.ts';
 import type { Audit, AuditEntry, Credentials, Role, Users } from './ports.ts';
@@ -25,7 +25,7 @@ export const emailSchema = z
 export function lookupAccess(
   deps: LookupAccess,
   route: { action: AuditEntry['action']; roles: readonly Role[] },
-): onRequestAsyncHookHandler[] {
+): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
   if (deps.users.forwards) return [takeUpstreamToken(deps, route.action)];
   return [noteWrongRole(deps, route), requireRole(deps.credentials, route.roles)];
 }

@@ -10,7 +10,7 @@ declare module 'fastify' {
 
 /** Counts every answer by the pattern of its route: what a client writes into a path is in no label. */
 export function countRequests(app: FastifyInstance, happened: Happened): void {
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const { url: route, config } = request.routeOptions;
     happened.answered({
       // Without a route it may be any of dozens.
@@ -19,5 +19,6 @@ export function countRequests(app: FastifyInstance, happened: Happened): void {
       status: reply.statusCode,
       durationMs: config?.staysOpen ? null : reply.elapsedTime,
     });
+    done();
   });
 }
