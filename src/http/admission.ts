@@ -12,7 +12,9 @@ declare module 'fastify' {
 /** What there is too much of. */
 export type Shed = 'tracking' | 'held_open';
 
-export type AdmissionDeps = {
+export type AdmissionDeps<Body, Outcome> = {
+  /** Takes all of them in one commit, each for itself; what it throws, it took none of. */
+  take: (bodies: readonly Body[]) => Outcome[];
   /** So long may ids wait for the ledger, as it is estimated. */
   maxWaitMs: number;
   /** Requests that may be held open. */
@@ -24,14 +26,23 @@ export type AdmissionDeps = {
   now?: () => number;
 };
 
+type Waiting<Body, Outcome> = {
+  body: Body;
+  ids: number;
+  resolve: (outcome: Outcome | undefined) => void;
+  reject: (error: unknown) => void;
+};
+
 /** What a request weighs besides its body. */
 const LEAST_BYTES = 1_024;
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** What a turn costs besides its ids, in ids: else a stream of single ones would make large batches look endless. */
+/** What a request costs besides its ids, in ids: else a stream of single ones would make large batches look endless. */
 const TURN_IDS = 20;
 /** Until there was a turn: a slow disk. */
 const FIRST_PACE = { ids: 1_000, ms: 100 };
 const MEMORY = 0.9;
+/** Requests that wait are taken in one commit up to so many ids, so that a turn stays short. */
+const TOGETHER_IDS = 1_000;
 /** After a long turn others get this share of its time: bodies and answers come and go in many small steps. */
 const REST = 0.25;
 const LEAST_REST_MS = 5;
@@ -41,13 +52,14 @@ const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
  * Takes no more than can be served soon, and says so to the rest: 503 with Retry-After, best before a body is read.
  *
  * Committing ten thousand ids takes a good part of a second, in which nothing else runs. So tracking requests stand in
- * line, and between two of them everything else has its turn: answers of the upstream, deliveries, probes of the process.
+ * line, and between two turns everything else has its own: answers of the upstream, deliveries, probes of the process.
+ * Small ones that wait are taken in one turn, because a commit costs more than the few ids in it.
  */
-export class Admission {
-  readonly #deps: AdmissionDeps;
+export class Admission<Body, Outcome> {
+  readonly #deps: AdmissionDeps<Body, Outcome>;
   readonly #defer: (run: () => void, restMs: number) => void;
   readonly #now: () => number;
-  readonly #line: { ids: number; begin: () => void }[] = [];
+  readonly #line: Waiting<Body, Outcome>[] = [];
   #bodyBytes = 0;
   #waitingIds = 0;
   #heldOpen = 0;
@@ -55,7 +67,7 @@ export class Admission {
   /** What the last turns took, the newer the more it counts. */
   #pace = { ...FIRST_PACE };
 
-  constructor(deps: AdmissionDeps) {
+  constructor(deps: AdmissionDeps<Body, Outcome>) {
     this.#deps = deps;
     this.#defer = deps.defer ?? afterOthers;
     this.#now = deps.now ?? (() => performance.now());
@@ -66,12 +78,15 @@ export class Admission {
   }
 
   /** A hook of tracking requests, before their bodies are read. */
-  async beforeBody(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
     const { bodyLimit } = request.routeOptions;
     // What is longer is refused as soon as it is looked at.
     const bytes = LEAST_BYTES + Math.min(bodyLimit, Number(request.headers['content-length'] ?? bodyLimit));
     const isFull = this.#bodyBytes > 0 && this.#bodyBytes + bytes > MAX_BODY_BYTES;
-    if (isFull || this.#waitMs(0) >= this.#deps.maxWaitMs) return this.shed('tracking', request, reply);
+    if (isFull || this.#waitMs(0) >= this.#deps.maxWaitMs) {
+      this.shed('tracking', request, reply);
+      return;
+    }
     this.#bodyBytes += bytes;
     let isDone = false;
     request.bodyDone = () => {
@@ -79,32 +94,34 @@ export class Admission {
       isDone = true;
     };
     reply.raw.once('close', request.bodyDone);
-    return undefined;
+    done();
   }
 
-  /** Resolves when it is the turn of these ids: what follows at once is the turn. False: too many wait already. */
-  async turn(ids: number): Promise<boolean> {
-    if (!this.#isTaken) {
-      this.#take(ids);
-      return true;
-    }
-    if (this.#waitingIds > 0 && this.#waitMs(ids + TURN_IDS) > this.#deps.maxWaitMs) return false;
-    this.#waitingIds += ids;
-    await new Promise<void>((begin) => this.#line.push({ ids, begin }));
-    this.#waitingIds -= ids;
-    return true;
+  /** Takes a body of so many ids when it is its turn. Resolves once that is committed; undefined: too many ids wait already. */
+  take(body: Body, ids: number): Promise<Outcome | undefined> {
+    if (this.#isTaken && this.#waitingIds > 0 && this.#waitMs(ids + TURN_IDS) > this.#deps.maxWaitMs)
+      return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      this.#line.push({ body, ids, resolve, reject });
+      this.#waitingIds += ids;
+      if (!this.#isTaken) this.#turn();
+    });
   }
 
   /** Bounds the requests of these routes that are held open on purpose. */
   boundHeldOpen(app: FastifyInstance): void {
-    app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
-      if (!request.routeOptions.config?.staysOpen) return undefined;
-      if (this.#heldOpen >= this.#deps.maxHeldOpen) return this.shed('held_open', request, reply);
-      this.#heldOpen += 1;
-      reply.raw.once('close', () => {
-        this.#heldOpen -= 1;
-      });
-      return undefined;
+    app.addHook('onRequest', (request, reply, done) => {
+      if (!request.routeOptions.config?.staysOpen) {
+        done();
+      } else if (this.#heldOpen >= this.#deps.maxHeldOpen) {
+        this.shed('held_open', request, reply);
+      } else {
+        this.#heldOpen += 1;
+        reply.raw.once('close', () => {
+          this.#heldOpen -= 1;
+        });
+        done();
+      }
     });
   }
 
@@ -125,25 +142,50 @@ export class Admission {
     return ((this.#waitingIds + TURN_IDS * this.#line.length + ids) * this.#pace.ms) / this.#pace.ids;
   }
 
-  #take(ids: number): void {
+  /** Of those who wait longest, and of everything else after them; then comes the next. */
+  #turn(): void {
+    const turn = this.#nextInLine();
+    if (turn.length === 0) return;
     this.#isTaken = true;
     const from = this.#now();
+    this.#take(turn);
     this.#defer(() => {
       const restMs = (this.#now() - from) * REST;
-      if (restMs < LEAST_REST_MS || this.#line.length === 0) this.#next(ids, from);
-      else this.#defer(() => this.#next(ids, from), restMs);
+      if (restMs < LEAST_REST_MS || this.#line.length === 0) this.#end(turn, from);
+      else this.#defer(() => this.#end(turn, from), restMs);
     }, 0);
   }
 
-  #next(ids: number, from: number): void {
+  #nextInLine(): Waiting<Body, Outcome>[] {
+    let ids = 0;
+    const end = this.#line.findIndex((one, index) => {
+      ids += one.ids;
+      return index > 0 && ids > TOGETHER_IDS;
+    });
+    const turn = this.#line.splice(0, end === -1 ? this.#line.length : end);
+    for (const one of turn) this.#waitingIds -= one.ids;
+    return turn;
+  }
+
+  #take(turn: readonly Waiting<Body, Outcome>[]): void {
+    try {
+      const outcomes = this.#deps.take(turn.map(({ body }) => body));
+      for (const [index, { resolve }] of turn.entries()) resolve(outcomes[index]);
+    } catch (error) {
+      // One by one, so that one that can't be kept doesn't take its neighbours with it.
+      if (turn.length > 1) for (const one of turn) this.#take([one]);
+      else turn[0]?.reject(error);
+    }
+  }
+
+  #end(turn: readonly Waiting<Body, Outcome>[], from: number): void {
     this.#isTaken = false;
-    const next = this.#line.shift();
-    if (!next) return;
-    // With the turn of everything else: that is what those in line wait for.
-    const { ids: before, ms } = this.#pace;
-    this.#pace = { ids: before * MEMORY + TURN_IDS + ids, ms: ms * MEMORY + this.#now() - from };
-    this.#take(next.ids);
-    next.begin();
+    if (this.#line.length > 0) {
+      // With the turn of everything else: that is what those in line wait for.
+      const ids = turn.reduce((sum, one) => sum + TURN_IDS + one.ids, 0);
+      this.#pace = { ids: this.#pace.ids * MEMORY + ids, ms: this.#pace.ms * MEMORY + this.#now() - from };
+    }
+    this.#turn();
   }
 }
 

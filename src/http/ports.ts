@@ -8,9 +8,13 @@ import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts'
 import type { TrackBody } from '../monitor/track-request.ts';
 import type { NewWebhook, Webhook, WebhookPatch } from '../monitor/webhook.ts';
 
+export type TrackOutcome = TrackResult | { kind: 'invalid'; field: string; reason: string };
+
 /** What the routes do with submissions. */
 export type Submissions = {
-  track(body: TrackBody): TrackResult | { kind: 'invalid'; field: string; reason: string };
+  track(body: TrackBody): TrackOutcome;
+  /** The same of each of them, in one commit. */
+  trackTogether(bodies: readonly TrackBody[]): TrackOutcome[];
   get(submissionId: string): Submission | undefined;
   history(submissionId: string): HistoryEntry[];
   list(query: { status?: Status | undefined; limit: number; before?: number | undefined }): {

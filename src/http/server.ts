@@ -4,6 +4,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import type { UpstreamPacing } from '../monitor/monitor.ts';
 import type { Clock } from '../monitor/ports.ts';
+import type { TrackBody } from '../monitor/track-request.ts';
 import { requireRole } from './access.ts';
 import { Admission, type AdmissionDeps } from './admission.ts';
 import { registerAudit } from './audit.ts';
@@ -13,6 +14,7 @@ import { registerDeliveries } from './deliveries.ts';
 import { addDocumentation } from './documentation.ts';
 import { EventFeed } from './event-feed.ts';
 import { registerEvents } from './events.ts';
+import { lazyChild } from './lazy-log.ts';
 import { addLimits, type LimitSettings } from './limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests } from './metrics/requests.ts';
@@ -31,6 +33,7 @@ import type {
   Overview,
   SubmissionInfo,
   Submissions,
+  TrackOutcome,
   Users,
   Webhooks,
 } from './ports.ts';
@@ -68,7 +71,7 @@ export type HttpDeps = {
   meaningOf: ErrorMeaning;
   log: FastifyBaseLogger;
   version: string;
-  limits: LimitSettings & Pick<AdmissionDeps, 'maxWaitMs' | 'maxHeldOpen'>;
+  limits: LimitSettings & Pick<AdmissionDeps<TrackBody, TrackOutcome>, 'maxWaitMs' | 'maxHeldOpen'>;
   /** For a request to come whole, and for its answer to stand still. */
   timeoutMs: number;
   /** Pages of these may read the answers. */
@@ -99,6 +102,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: deps.log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: REQUEST_ID_FIELD }),
+    childLoggerFactory: lazyChild,
     genReqId: requestIdOf,
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: Math.ceil(deps.timeoutMs),
@@ -125,7 +129,11 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addCors(app, deps.corsOrigins);
   await addLimits(app, deps);
 
-  const admission = new Admission({ ...deps.limits, onShed: (what) => deps.metrics.happened.shed(what) });
+  const admission = new Admission({
+    ...deps.limits,
+    take: (bodies: readonly TrackBody[]) => deps.submissions.trackTogether(bodies),
+    onShed: (what) => deps.metrics.happened.shed(what),
+  });
   const feed = new EventFeed({ ...deps, log: logOf(app) });
   const readers = () => feed.readers;
   const { document } = addDocumentation(app, deps.version);
@@ -163,23 +171,27 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
 /** Node refuses these two with a bare status: no Host in HTTP/1.1, and an expectation it doesn't know, which may be ignored. */
 function answerWhatNodeWould(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const hosts = request.raw.headersDistinct.host?.length ?? 0;
-    if (hosts === 1 || (hosts === 0 && request.raw.httpVersion !== '1.1')) return undefined;
-    return sendProblem(reply.header('connection', 'close'), {
-      status: 400,
-      detail: hosts === 0 ? 'the Host header is missing' : 'there is more than one Host header',
-    });
+    if (hosts === 1 || (hosts === 0 && request.raw.httpVersion !== '1.1')) done();
+    else
+      sendProblem(reply.header('connection', 'close'), {
+        status: 400,
+        detail: hosts === 0 ? 'the Host header is missing' : 'there is more than one Host header',
+      });
   });
 }
 
 /** Nothing here unpacks a body: one that says it is packed would be read otherwise by whoever stands in front of us. */
 function refuseCodedBodies(app: FastifyInstance): void {
-  app.addHook('preParsing', async ({ headers }, reply) => {
+  app.addHook('preParsing', ({ headers }, reply, _body, done) => {
     const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
-    if (encoding.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked') return undefined;
+    if (encoding.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked') {
+      done();
+      return;
+    }
     const detail = 'the body must come unpacked, without Content-Encoding';
-    return sendProblem(reply.header('connection', 'close'), { status: 415, detail });
+    sendProblem(reply.header('connection', 'close'), { status: 415, detail });
   });
 }
 
@@ -196,13 +208,15 @@ function endConnectionsOnClose(app: FastifyInstance): void {
     closing = true;
     for (const socket of silent) socket.destroy();
   });
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (closing) reply.header('connection', 'close');
+    done();
   });
 }
 
 /** A repeated parameter is an array, which no schema takes: nobody guesses which one was meant. */
 function parseQuery(text: string): Record<string, string | string[]> {
+  if (text === '') return {};
   const parameters = new URLSearchParams(text);
   const names = [...new Set(parameters.keys())];
   return Object.fromEntries(

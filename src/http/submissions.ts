@@ -2,10 +2,10 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { STATUSES, Status, type Submission } from '../monitor/submission.ts';
-import { submissionIdSchema, trackBodySchema } from '../monitor/track-request.ts';
+import { submissionIdSchema, type TrackBody, trackBodySchema } from '../monitor/track-request.ts';
 import type { Admission } from './admission.ts';
 import { fromCursor, fromIdCursor, toCursor, toIdCursor } from './cursor.ts';
-import type { Submissions } from './ports.ts';
+import type { Submissions, TrackOutcome } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
 import { logOf } from './request-log.ts';
 import {
@@ -59,7 +59,7 @@ const problems = { 400: problemAnswer, 401: problemAnswer, 503: problemAnswer };
 
 export function registerSubmissions(
   instance: FastifyInstance,
-  deps: { submissions: Submissions; admission: Admission },
+  deps: { submissions: Submissions; admission: Admission<TrackBody, TrackOutcome> },
 ): void {
   const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
@@ -71,7 +71,7 @@ export function registerSubmissions(
     '/v1/submissions',
     {
       bodyLimit: BODY_LIMIT_BYTES,
-      onRequest: (request, reply) => admission.beforeBody(request, reply),
+      onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
       schema: {
         operationId: 'trackSubmissions',
         summary: 'Track one submission or many',
@@ -91,10 +91,9 @@ export function registerSubmissions(
       },
     },
     async (request, reply) => {
-      const isAdmitted = await admission.turn(request.body.submission_ids?.length ?? 1);
-      request.bodyDone?.();
-      if (!isAdmitted) return admission.shed('tracking', request, reply);
-      const result = submissions.track(request.body);
+      const { body: wanted } = request;
+      const result = await admission.take(wanted, wanted.submission_ids?.length ?? 1).finally(request.bodyDone);
+      if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':
           return sendProblem(reply, {
@@ -116,11 +115,12 @@ export function registerSubmissions(
         case 'tracked': {
           const accepted = result.submissions.filter(({ isNew }) => isNew).length;
           logTracked(request, accepted, result.submissions);
-          return reply.code(202).send({
+          reply.code(202);
+          return {
             accepted,
             already_tracked: result.submissions.length - accepted,
             submissions: result.submissions.map(({ submission }) => body(submission)),
-          });
+          };
         }
         default:
           return result satisfies never;
@@ -167,7 +167,7 @@ export function registerSubmissions(
     async ({ params: { id } }, reply) => {
       const submission = submissions.get(id);
       if (!submission) return notTracked(reply, id);
-      return reply.send({ ...body(submission), history: submissions.history(id).map(toHistoryBody) });
+      return { ...body(submission), history: submissions.history(id).map(toHistoryBody) };
     },
   );
 
@@ -221,9 +221,11 @@ function logTracked(
   accepted: number,
   tracked: readonly { submission: Submission }[],
 ): void {
-  const [only, ...others] = tracked;
-  const single = only && others.length === 0 ? { submission_id: only.submission.submissionId } : {};
-  logOf(request).debug({ accepted, already_tracked: tracked.length - accepted, ...single }, 'submissions.tracked');
+  const log = logOf(request);
+  if (!log.isLevelEnabled('debug')) return;
+  const [only] = tracked;
+  const single = only && tracked.length === 1 ? { submission_id: only.submission.submissionId } : {};
+  log.debug({ accepted, already_tracked: tracked.length - accepted, ...single }, 'submissions.tracked');
 }
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {

@@ -119,6 +119,10 @@ export class Ledger implements MonitorLedger {
     });
   }
 
+  trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
+    return this.#transactions.run(() => groups.map((requests) => this.track(requests, now)));
+  }
+
   cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined {
     return this.#transactions.run(() => {
       const row = this.#find(submissionId);

@@ -88,16 +88,16 @@ export class Monitor {
   track(requests: readonly TrackRequest[]): TrackResult {
     const now = this.#clock.now();
     const result = this.#writing(() => this.#ledger.track(requests, now));
-    if (result.kind !== 'tracked') return result;
-    const touched = new Set<Lane>();
-    for (const { submission, isNew } of result.submissions) {
-      const lane = this.#lanes.get(submission.upstream);
-      if (!isNew || !lane) continue;
-      lane.pacer.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
-      touched.add(lane);
-    }
-    for (const lane of touched) lane.wake();
+    this.#enrol([result], now);
     return result;
+  }
+
+  /** The same of several in one commit, each taken or refused for itself. */
+  trackTogether(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
+    const now = this.#clock.now();
+    const results = this.#writing(() => this.#ledger.trackTogether(groups, now));
+    this.#enrol(results, now);
+    return results;
   }
 
   /** Stops asking about a submission; one that is final stays as it is. Undefined: never tracked. */
@@ -158,6 +158,20 @@ export class Monitor {
   pacing(): UpstreamPacing[] {
     const now = this.#clock.now();
     return [...this.#lanes].map(([upstream, { pacer }]) => ({ ...stateOf(upstream, pacer), ...pacer.outlook(now) }));
+  }
+
+  #enrol(results: readonly TrackResult[], now: number): void {
+    const touched = new Set<Lane>();
+    for (const result of results) {
+      if (result.kind !== 'tracked') continue;
+      for (const { submission, isNew } of result.submissions) {
+        const lane = this.#lanes.get(submission.upstream);
+        if (!isNew || !lane) continue;
+        lane.pacer.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
+        touched.add(lane);
+      }
+    }
+    for (const lane of touched) lane.wake();
   }
 
   /** Remembers whether the ledger could be written. */

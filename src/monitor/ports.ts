@@ -60,6 +60,8 @@ export class LedgerUnavailableError extends Error {}
 export type MonitorLedger = {
   /** All of them or none; a submission that is tracked already stays as it is. */
   track(requests: readonly TrackRequest[], now: number): TrackResult;
+  /** Several of those in one transaction, each taken or refused for itself. */
+  trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
   /** Undefined: never tracked. A final submission stays as it is. */
   cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined;
   /** Observations of submissions that are not tracked are passed over; one older than what is known changes nothing. */

@@ -1,11 +1,11 @@
 import type { Config } from '../config-schema.ts';
 import { isOwnToken } from '../credentials.ts';
-import type { Audit, ErrorMeaning, Submissions, Users } from '../http/ports.ts';
+import type { Audit, ErrorMeaning, Submissions, TrackOutcome, Users } from '../http/ports.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Monitor } from '../monitor/monitor.ts';
 import type { Clock } from '../monitor/ports.ts';
-import { toTrackRequests } from '../monitor/track-request.ts';
+import { type TrackBody, toTrackRequests } from '../monitor/track-request.ts';
 import { StartError } from '../start-error.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
@@ -24,11 +24,18 @@ export function submissionsOf(deps: {
     unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
     stuckAfterMs: config.submissions.stuck_after_s * 1_000,
   };
+  const hasUpstream = (name: string) => monitor.hasUpstream(name);
+  const requestsOf = (body: TrackBody) => toTrackRequests(body, { now: clock.now(), defaults, hasUpstream, refusalOf });
   return {
     track(body) {
-      const hasUpstream = (name: string) => monitor.hasUpstream(name);
-      const parsed = toTrackRequests(body, { now: clock.now(), defaults, hasUpstream, refusalOf });
+      const parsed = requestsOf(body);
       return parsed.kind === 'invalid' ? parsed : monitor.track(parsed.requests);
+    },
+    trackTogether(bodies) {
+      const parsed = bodies.map(requestsOf);
+      const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
+      const results = monitor.trackTogether(valid).values();
+      return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackOutcome)));
     },
     get: (id) => ledger.get(id),
     history: (id) => ledger.history(id),

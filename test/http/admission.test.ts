@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Config } from '../../src/config-schema.ts';
 import { Admission } from '../../src/http/admission.ts';
 import { readEvents } from '../support/event-reader.ts';
-import { call, post, problemOf, trackedOf } from '../support/http-calls.ts';
+import { call, listOf, post, problemOf, trackedOf } from '../support/http-calls.ts';
 import { reading, scrape } from '../support/metrics.ts';
 import { API_KEY, openApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -52,6 +52,16 @@ it('refuses with 503 and Retry-After what would make too many ids wait, tells of
   const accepted: number[] = [];
   for (const body of bodies) accepted.push(trackedOf(await post(app.url, body)).accepted);
   expect(accepted).toEqual([0, 0, 0, 50, 50, 50]);
+});
+
+it('answers each of those taken in one commit for itself', async () => {
+  const app = await bounded({});
+  const late = { submission_id: 'late', deadline: '2000-01-01T00:00:00Z' };
+  const elsewhere = { submission_id: 'elsewhere', upstream: 'moon' };
+  const bodies = [batch('a', 3), { submission_id: 'b' }, late, { submission_id: 'b' }, elsewhere, batch('c', 2)];
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 400, 202, 400, 202]);
+  const { submissions } = listOf(await call(app.url, '/v1/submissions'));
+  expect(submissions.map(({ submission_id }) => submission_id)).toEqual(['c-1', 'c-0', 'b', 'a-2', 'a-1', 'a-0']);
 });
 
 it('takes a batch larger than all that may wait, if nothing else waits', async () => {
@@ -113,9 +123,14 @@ it('bounds the requests that are held open: 503 with Retry-After beyond, until o
 describe('the line of tracking requests', () => {
   function openLine(maxWaitMs: number) {
     const deferred: { run: () => void; restMs: number }[] = [];
-    const told = { now: 0, taken: [] as string[] };
+    const told = { now: 0, taken: [] as string[], commits: [] as string[] };
     const settled = () => new Promise((resolve) => setImmediate(resolve));
     const admission = new Admission({
+      take: (names: readonly string[]) => {
+        told.commits.push(names.join('+'));
+        if (names.includes('bad')) throw new Error('this one can not be kept');
+        return [...names];
+      },
       maxWaitMs,
       maxHeldOpen: 1,
       onShed: () => undefined,
@@ -127,12 +142,15 @@ describe('the line of tracking requests', () => {
       deferred,
       now: () => told.now,
       take: (name: string, ids: number) => {
-        void admission.turn(ids).then((isAdmitted) => told.taken.push(isAdmitted ? name : `not ${name}`));
+        const taken = admission.take(name, ids).catch(() => `failed ${name}`);
+        void taken.then((outcome) => told.taken.push(outcome ?? `not ${name}`));
       },
       taken: async () => {
         await settled();
         return told.taken.splice(0).join();
       },
+      /** What was tried in one commit. */
+      commits: () => told.commits.splice(0),
       /** What has its turn in between takes so long. */
       next(tookMs: number): void {
         told.now += tookMs;
@@ -145,16 +163,31 @@ describe('the line of tracking requests', () => {
     };
   }
 
-  it('lets everything else have its turn between two of them, in the order in which they came', async () => {
+  it('lets everything else have its turn, then takes those that wait in one commit, in the order in which they came', async () => {
     const line = openLine(1_000);
     for (const name of ['a', 'b', 'c']) line.take(name, 5);
     expect([await line.taken(), line.admission.waitingIds, line.deferred.length]).toEqual(['a', 10, 1]);
     line.next(1);
-    expect(await line.taken()).toBe('b');
+    expect([await line.taken(), line.admission.waitingIds]).toEqual(['b,c', 0]);
     line.next(1);
-    expect(await line.taken()).toBe('c');
-    line.next(1);
-    expect([line.admission.waitingIds, line.deferred.length]).toEqual([0, 0]);
+    expect([line.commits(), line.deferred.length]).toEqual([['a', 'b+c'], 0]);
+  });
+
+  it('takes no more than a thousand ids in one commit, unless they came in one request', async () => {
+    const line = openLine(10_000);
+    line.take('first', 1);
+    for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 5_000, d: 1, e: 1 })) line.take(name, ids);
+    while (line.deferred.length > 0) line.next(0);
+    expect(line.commits()).toEqual(['first', 'a+b', 'c', 'large', 'd+e']);
+  });
+
+  it('takes one by one what can not be kept together, so that one fails without its neighbours', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1);
+    for (const name of ['a', 'bad', 'b']) line.take(name, 1);
+    line.next(0);
+    expect(line.commits()).toEqual(['first', 'a+bad+b', 'a', 'bad', 'b']);
+    expect((await line.taken()).split(',').toSorted()).toEqual(['a', 'b', 'failed bad', 'first']);
   });
 
   it('rests after a long one, if others wait, so that what comes and goes in small steps gets on', async () => {

@@ -68,6 +68,26 @@ describe('tracking', () => {
     expect(ledger.history('b')).toEqual([]);
   });
 
+  it('several requests in one transaction are each taken or refused for themselves, in their order', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
+    const groups = [
+      [trackRequest('a'), trackRequest('b')],
+      [trackRequest('c'), trackRequest('taken')],
+      [trackRequest('b'), trackRequest('d')],
+      [trackRequest('e', { deadlineAt: 1 })],
+      [trackRequest('f')],
+    ];
+    const results = ledger.trackTogether(groups, 1);
+    const told = results.map((result) =>
+      result.kind === 'tracked' ? result.submissions.map(({ isNew }) => isNew) : result.kind,
+    );
+    expect(told).toEqual([[true, true], 'conflict', [false, true], 'late', [true]]);
+    const ids = ledger.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
+    expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
+  });
+
   it('a batch with an id that another upstream has is a conflict, and nothing of it is kept', () => {
     const ledger = openLedger();
     ledger.upstream('other');
