@@ -1,0 +1,59 @@
+import { join } from 'node:path';
+import { inTurns, type Row } from '../row.ts';
+import { answerOf, newIds, send, startProduct } from '../support/loads.ts';
+import { startProgram } from '../support/processes.ts';
+
+const LOAD = { connections: 64, until: { seconds: 4 }, send: { newIds: 1 } };
+const BARE = 'peers/bare-fastify.ts';
+
+export const row: Row = {
+  rounds: 5,
+  figures: [
+    {
+      what: 'posts per second of one id each from 64 connections, tracked durably',
+      beside: 'bare fastify that reads them and answers as much, and keeps nothing',
+      bar: { least: 0.5 },
+      unit: '',
+      value: ({ ours = 0, bare = 0 }) => ours / bare,
+      context: ({ ours = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
+        `${Math.round(ours)} and ${Math.round(bare)} posts/s, ${cpuUs.toFixed(0)} and ${bareCpuUs.toFixed(0)} µs CPU each`,
+    },
+    {
+      what: 'the same posts',
+      beside: 'bare fastify that commits each by itself',
+      unit: '',
+      value: ({ ours = 0, durable = 0 }) => ours / durable,
+      context: ({ ours = 0, durable = 0 }) => `${Math.round(ours)} and ${Math.round(durable)} posts/s`,
+    },
+  ],
+  async open() {
+    const { folder, server, close } = await startProduct();
+    const [submission_id] = newIds(1);
+    const example = await answerOf(server, '/v1/submissions', { submission_id });
+    const bare = await startProgram<{ url: string }>(BARE, [{ example }]);
+    const durable = await startProgram<{ url: string }>(BARE, [{ example, ledger: join(folder, 'bare.db') }]);
+    const peer = ({ hello, pid }: typeof bare) => send({ url: hello.url, pid }, server, LOAD);
+    return {
+      async round(index) {
+        const round = { ours: 0, cpuUs: 0, bare: 0, bareCpuUs: 0, durable: 0 };
+        await inTurns(index, [
+          async () => {
+            ({ perSecond: round.ours, cpuUs: round.cpuUs } = await send(server, server, LOAD));
+          },
+          async () => {
+            ({ perSecond: round.bare, cpuUs: round.bareCpuUs } = await peer(bare));
+          },
+          async () => {
+            ({ perSecond: round.durable } = await peer(durable));
+          },
+        ]);
+        return round;
+      },
+      async close() {
+        await bare.stop();
+        await durable.stop();
+        await close();
+      },
+    };
+  },
+};

@@ -1,0 +1,82 @@
+// Sends HTTP requests as cheaply as it can, one after the other on each of its connections, so that the server is the limit.
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+
+export type Load = {
+  url: string;
+  apiKey: string;
+  connections: number;
+  /** How long, or how many requests in all. */
+  until: { seconds: number } | { requests: number };
+  /** POST /v1/submissions of so many new ids, or GET of a random one of those in a file (a JSON array). */
+  send: { newIds: number } | { idsIn: string };
+};
+export type LoadResult = { perSecond: number; requests: number; cpuS: number };
+
+const [load] = JSON.parse(process.argv[2] ?? '[]') as [Load];
+const { hostname, port } = new URL(load.url);
+const nextRequest = 'newIds' in load.send ? postOf(load.send.newIds) : getOf(load.send.idsIn);
+const { seconds, requests } = { seconds: Number.POSITIVE_INFINITY, requests: Number.POSITIVE_INFINITY, ...load.until };
+let [sent, answered] = [0, 0];
+
+const startedAt = performance.now();
+const endsAt = startedAt + seconds * 1_000;
+await Promise.all(Array.from({ length: load.connections }, sendOnOne));
+const { user, system } = process.cpuUsage();
+const perSecond = (answered * 1_000) / (performance.now() - startedAt);
+console.log(JSON.stringify({ perSecond, requests: answered, cpuS: (user + system) / 1e6 } satisfies LoadResult));
+
+function postOf(ids: number): () => string {
+  const head = `POST /v1/submissions HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${load.apiKey}\r\ncontent-type: application/json\r\n`;
+  const bodyOf = () =>
+    ids === 1
+      ? `{"submission_id":"${randomUUID()}"}`
+      : `{"submission_ids":["${Array.from({ length: ids }, () => randomUUID()).join('","')}"]}`;
+  const start = `${head}content-length: ${bodyOf().length}\r\n\r\n`;
+  return () => start + bodyOf();
+}
+
+function getOf(file: string): () => string {
+  const ids = JSON.parse(readFileSync(file, 'utf8')) as string[];
+  const rest = ` HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${load.apiKey}\r\n\r\n`;
+  return () => `GET /v1/submissions/${ids[Math.floor(Math.random() * ids.length)]}${rest}`;
+}
+
+/** Ends when there is nothing more to send; rejects if an answer is no success. */
+function sendOnOne(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    /** Bytes of the answer that are still to come. */
+    let left = 0;
+    const send = () => {
+      if (sent >= requests || performance.now() >= endsAt) {
+        socket.end();
+        resolve();
+        return;
+      }
+      sent += 1;
+      socket.write(nextRequest(), 'latin1');
+    };
+    const take = (size: number, buffer: Uint8Array): boolean => {
+      left = left === 0 ? lengthOf(Buffer.from(buffer.buffer, buffer.byteOffset, size)) - size : left - size;
+      if (left === 0) {
+        answered += 1;
+        send();
+      }
+      return true;
+    };
+    const onread = { buffer: Buffer.alloc(64 * 1_024), callback: take };
+    const socket: Socket = connect({ host: hostname, port: Number(port), noDelay: true, onread }, send);
+    socket.once('error', reject);
+  });
+}
+
+/** Of a whole answer, whose head is at once there. */
+function lengthOf(chunk: Buffer): number {
+  const head = chunk.toString('latin1', 0, 2_048);
+  const end = head.indexOf('\r\n\r\n');
+  const status = head.charCodeAt(9);
+  const length = head.indexOf('content-length: ');
+  if (status !== 50 /* 2xx */ || end === -1 || length === -1) throw new Error(`not the answer expected: ${head}`);
+  return end + 4 + Number.parseInt(head.slice(length + 16, length + 26), 10);
+}
