@@ -16,7 +16,8 @@ export type Submissions = {
   /** The same of each of them, in one commit. */
   trackTogether(bodies: readonly TrackBody[]): TrackOutcome[];
   get(submissionId: string): Submission | undefined;
-  history(submissionId: string): HistoryEntry[];
+  /** The history oldest first. */
+  getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined;
   list(query: { status?: Status | undefined; limit: number; before?: number | undefined }): {
     submissions: Submission[];
     nextBefore: number | null;

@@ -165,9 +165,9 @@ export function registerSubmissions(
       },
     },
     async ({ params: { id } }, reply) => {
-      const submission = submissions.get(id);
-      if (!submission) return notTracked(reply, id);
-      return { ...body(submission), history: submissions.history(id).map(toHistoryBody) };
+      const found = submissions.getWithHistory(id);
+      if (!found) return notTracked(reply, id);
+      return { ...body(found.submission), history: found.history.map(toHistoryBody) };
     },
   );
 

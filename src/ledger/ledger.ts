@@ -209,10 +209,26 @@ export class Ledger implements MonitorLedger {
     return row && toSubmission(row);
   }
 
+  /** With its history, oldest first. */
+  getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined {
+    return this.#transactions.read(() => {
+      const row = this.#sql.findAlone.get(submissionId) as
+        | Omit<SubmissionRow, 'upstream_state' | 'error' | 'answer'>
+        | undefined;
+      const history = row ? (this.#sql.history.all(row.id) as HistoryRow[]) : [];
+      const newest = history.at(-1);
+      if (!row || !newest) return undefined;
+      const { upstream_state, error, answer } = newest;
+      return {
+        submission: toSubmission({ ...row, upstream_state, error, answer }),
+        history: history.map(toHistoryEntry),
+      };
+    });
+  }
+
   /** Oldest first. Empty for a submission that was never tracked. */
   history(submissionId: string): HistoryEntry[] {
-    const rows = this.#transactions.read(() => this.#sql.history.all(submissionId)) as HistoryRow[];
-    return rows.map(toHistoryEntry);
+    return this.getWithHistory(submissionId)?.history ?? [];
   }
 
   /** Newest first, with the position to go on `before`; null at the end. */
@@ -321,10 +337,13 @@ function prepareStatements(db: Database.Database) {
       SELECT submission_id, tracked_at, status, finalized_at, polled_at
       FROM submissions WHERE upstream = ? AND watched = 1 ORDER BY id`),
     watchedCounts: db.prepare('SELECT upstream, count(*) FROM submissions WHERE watched = 1 GROUP BY upstream'),
+    findAlone: db.prepare(`
+      -- Without what its newest row of history says.
+      SELECT * FROM submissions WHERE submission_id = ?`),
     history: db.prepare(`
       -- Every change of one submission.
-      SELECT h.seq, h.version, h.at, h.status, h.previous_status, h.upstream_state, h.error, h.answer
-      FROM history h WHERE h.submission = (SELECT id FROM submissions WHERE submission_id = ?) ORDER BY h.version`),
+      SELECT seq, version, at, status, previous_status, upstream_state, error, answer
+      FROM history WHERE submission = ? ORDER BY version`),
     list: db.prepare(`${SELECT_SUBMISSION} WHERE s.id < @before AND @status IS NULL ORDER BY s.id DESC LIMIT @limit`),
     listByStatus: db.prepare(
       `${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`,

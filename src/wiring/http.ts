@@ -38,7 +38,7 @@ export function submissionsOf(deps: {
       return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackOutcome)));
     },
     get: (id) => ledger.get(id),
-    history: (id) => ledger.history(id),
+    getWithHistory: (id) => ledger.getWithHistory(id),
     list: (query) => ledger.list(query),
     findByPrefix: (query) => ledger.findByPrefix(query),
     cancel: (id) => monitor.cancel(id),
