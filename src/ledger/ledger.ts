@@ -318,7 +318,8 @@ type UpstreamRow = {
 function prepareStatements(db: Database.Database) {
   return {
     find: db.prepare(`
-      -- With a bare parameter, SQLite would plan a join anew for every value: it may decide which partial index applies.
+      -- +?: but for the search of one row by one unique index, SQLite plans a statement anew for each value that is bound,
+      -- as the value may decide how it is best found. That takes several times as long as finding it.
       ${SELECT_SUBMISSION} WHERE s.submission_id = +?`),
     outageMs: db
       .prepare(`
@@ -341,9 +342,9 @@ function prepareStatements(db: Database.Database) {
       -- Without what its newest row of history says.
       SELECT * FROM submissions WHERE submission_id = ?`),
     history: db.prepare(`
-      -- Every change of one submission.
+      -- Every change of one submission. +?: as in find.
       SELECT seq, version, at, status, previous_status, upstream_state, error, answer
-      FROM history WHERE submission = ? ORDER BY version`),
+      FROM history WHERE submission = +? ORDER BY version`),
     list: db.prepare(`${SELECT_SUBMISSION} WHERE s.id < @before AND @status IS NULL ORDER BY s.id DESC LIMIT @limit`),
     listByStatus: db.prepare(
       `${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`,
