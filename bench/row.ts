@@ -1,5 +1,5 @@
 /** What a figure must reach. Undefined: it is only printed. */
-export type Bar = { least: number } | { most: number };
+type Bar = { least: number } | { most: number };
 
 /** What one round measured, by names of the row's own. */
 export type Round = Readonly<Record<string, number>>;
@@ -25,7 +25,7 @@ export type Row = {
   open(): Promise<Measuring>;
 };
 
-export type Measuring = {
+type Measuring = {
   /** Every side once, in an order that changes with the number of the round. The first is number 0, a warm-up that isn't counted. */
   round(index: number): Promise<Round>;
   /** Of the product, after each round, in MiB: it must stay flat. */

@@ -118,7 +118,7 @@ export async function startRedis(folder: string) {
   return { url: `redis://127.0.0.1:${port}`, pid: pidOf(child), stop: () => end(child) };
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };

@@ -1,7 +1,7 @@
 import type { BenchServer } from './processes.ts';
 
 /** The sum of all series of a metric of the server, whatever their labels. */
-export async function metricOf({ url, adminToken }: BenchServer, name: string): Promise<number> {
+async function metricOf({ url, adminToken }: BenchServer, name: string): Promise<number> {
   const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${adminToken}` } });
   const lines = (await answer.text())
     .split('\n')
