@@ -10,7 +10,7 @@ const HEARTBEAT_MS = 15_000;
 const PAGE = 100;
 const SLICE = 500;
 /** A telling costs a write for each reader, however much it tells: what comes sooner after one is told with the next. */
-const TELL_EVERY_MS = 40;
+const TELL_EVERY_MS = 25;
 
 /** Everybody who reads the live feed. What is new is read from the log once and made into bytes once, for all of them. */
 export class EventFeed {
