@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { LedgerUnavailableError } from '../monitor/ports.ts';
 import { sendProblem } from './problems.ts';
 import { logOf } from './request-log.ts';
 
@@ -172,9 +173,10 @@ export class Admission<Body, Outcome> {
       const outcomes = this.#deps.take(turn.map(({ body }) => body));
       for (const [index, { resolve }] of turn.entries()) resolve(outcomes[index]);
     } catch (error) {
-      // One by one, so that one that can't be kept doesn't take its neighbours with it.
-      if (turn.length > 1) for (const one of turn) this.#take([one]);
-      else turn[0]?.reject(error);
+      // One by one, so that one that can't be kept doesn't take its neighbours with it. That the ledger can't be written is
+      // the fault of none of them, and each try may take as long.
+      if (turn.length > 1 && !(error instanceof LedgerUnavailableError)) for (const one of turn) this.#take([one]);
+      else for (const { reject } of turn) reject(error);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Settlement, Waiting } from '../monitor/delivery.ts';
 import { DueQueue } from '../monitor/due-queue.ts';
-import type { Clock } from '../monitor/ports.ts';
+import { type Clock, LedgerUnavailableError } from '../monitor/ports.ts';
 import { send, toMessages } from './attempt.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { Lane } from './lane.ts';
@@ -22,6 +22,8 @@ export type PumpDeps = {
   /** The ledger did not take a write, or could not be read; it is tried again. */
   onFailed: (error: unknown) => void;
 };
+
+type Settled = { lane: Lane; settlements: Settlement[]; attempted: Attempted };
 
 const RETRY_MS = 1_000;
 /** So long results wait for others, to be committed with them: a commit costs as much as many results. */
@@ -53,7 +55,9 @@ export class Pump {
   readonly #queue = new DueQueue<Lane>();
   readonly #ready = KINDS.map((kind) => ({ kind, lanes: new ReadyQueue(kind) }));
   readonly #places: Places;
-  #settled: { lane: Lane; settlements: Settlement[]; attempted: Attempted }[] = [];
+  #settled: Settled[] = [];
+  /** The ledger did not take the newest results: what is sent now would be sent again after a crash. */
+  #isUnkept = false;
   #cancelTurn: (() => void) | undefined;
   #cancelFlush: (() => void) | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -158,7 +162,7 @@ export class Pump {
 
   #turn(): void {
     this.#cancelTurn = undefined;
-    if (!this.#isRunning) return;
+    if (!this.#isRunning || this.#isUnkept || this.#settled.length >= MAX_SETTLED) return;
     let faults = 0;
     for (let lane = this.#takeReady(); lane; lane = this.#takeReady()) {
       try {
@@ -241,7 +245,7 @@ export class Pump {
     const now = clock.now();
     if (result.kind === 'delivered') {
       lane.succeeded();
-      if (this.#settled.length < MAX_SETTLED) this.#makeReady(lane);
+      this.#makeReady(lane);
     } else if (this.#calledOff.signal.aborted) {
       // The stop ended it, not its receiver: it never happened, and is sent again at the next start.
       lane.calledOff();
@@ -256,22 +260,35 @@ export class Pump {
   /** Results that arrived together are committed together; until they are, their deliveries count as under way. */
   #flush(): void {
     this.#cancelFlush = undefined;
-    if (this.#settled.length === 0) return;
-    const { store, clock, disableAfterMs, onAttempted, onFailed } = this.#deps;
+    this.#isUnkept = false;
+    const kept = this.#keep(this.#settled.splice(0));
+    for (const { lane, settlements } of kept) {
+      for (const { deliveryId } of settlements) lane.busy.delete(deliveryId);
+      if (this.#isRunning) this.#makeReady(lane);
+    }
+    this.#wakeUp();
+    for (const { attempted } of kept) this.#deps.onAttempted(attempted);
+  }
+
+  /** Gives back those that are on the disk; the others are tried again. */
+  #keep(settled: Settled[]): Settled[] {
+    if (settled.length === 0) return [];
+    const { store, clock, disableAfterMs, onFailed } = this.#deps;
     try {
       store.settle(
-        this.#settled.flatMap(({ settlements }) => settlements),
+        settled.flatMap(({ settlements }) => settlements),
         disableAfterMs,
       );
+      return settled;
     } catch (error) {
+      const isUnavailable = error instanceof LedgerUnavailableError;
+      // One by one, so that a result that can't be kept doesn't take its neighbours with it.
+      if (!isUnavailable && settled.length > 1) return settled.flatMap((one) => this.#keep([one]));
       onFailed(error);
-      this.#cancelFlush = clock.after(RETRY_MS, () => this.#flush());
-      return;
-    }
-    for (const { lane, settlements, attempted } of this.#settled.splice(0)) {
-      for (const { deliveryId } of settlements) lane.busy.delete(deliveryId);
-      onAttempted(attempted);
-      if (this.#isRunning) this.#makeReady(lane);
+      this.#isUnkept ||= isUnavailable;
+      this.#settled.push(...settled);
+      this.#cancelFlush ??= clock.after(RETRY_MS, () => this.#flush());
+      return [];
     }
   }
 }

@@ -34,7 +34,8 @@ export function submissionsOf(deps: {
     trackTogether(bodies) {
       const parsed = bodies.map(requestsOf);
       const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
-      const results = monitor.trackTogether(valid).values();
+      // What is invalid is told so even where the ledger can't be written.
+      const results = (valid.length > 0 ? monitor.trackTogether(valid) : []).values();
       return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackOutcome)));
     },
     get: (id) => ledger.get(id),

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Config } from '../../src/config-schema.ts';
 import { Admission } from '../../src/http/admission.ts';
+import { LedgerUnavailableError } from '../../src/monitor/ports.ts';
 import { readEvents } from '../support/event-reader.ts';
 import { call, listOf, post, problemOf, trackedOf } from '../support/http-calls.ts';
 import { reading, scrape } from '../support/metrics.ts';
@@ -129,6 +130,7 @@ describe('the line of tracking requests', () => {
       take: (names: readonly string[]) => {
         told.commits.push(names.join('+'));
         if (names.includes('bad')) throw new Error('this one can not be kept');
+        if (names.includes('full')) throw new LedgerUnavailableError('no room');
         return [...names];
       },
       maxWaitMs,
@@ -188,6 +190,15 @@ describe('the line of tracking requests', () => {
     line.next(0);
     expect(line.commits()).toEqual(['first', 'a+bad+b', 'a', 'bad', 'b']);
     expect((await line.taken()).split(',').toSorted()).toEqual(['a', 'b', 'failed bad', 'first']);
+  });
+
+  it('tells all of those at once that the ledger can not be written', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1);
+    for (const name of ['a', 'full', 'b']) line.take(name, 1);
+    line.next(0);
+    expect(line.commits()).toEqual(['first', 'a+full+b']);
+    expect((await line.taken()).split(',').toSorted()).toEqual(['failed a', 'failed b', 'failed full', 'first']);
   });
 
   it('rests after a long one, if others wait, so that what comes and goes in small steps gets on', async () => {

@@ -25,6 +25,14 @@ describe('the page at /docs', () => {
     }
   });
 
+  it('leaves the connection to the server that is asked', async () => {
+    const { headers } = await call(app.url, '/docs/', { headers: { connection: 'close' } });
+    expect(headers.connection).toBe('close');
+    const known = String((await get('/docs/static/swagger-ui.css')).headers.etag);
+    const again = await call(app.url, '/docs/static/swagger-ui.css', { headers: { 'if-none-match': known } });
+    expect(again).toMatchObject({ status: 304, text: '' });
+  });
+
   it('has no script or style of its own, so that its policy needs no exception', async () => {
     const { text, headers } = await get('/docs');
     expect(text).not.toMatch(/<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)/i);

@@ -76,7 +76,7 @@ describe('a connection is closed by the server, and told why where that is possi
     const asks = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
     const caller = await talk(asks.repeat(20));
     caller.socket.pause();
-    await vi.waitFor(() => expect(caller.socket.bytesRead).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(caller.socket.bytesRead).toBeGreaterThan(0), { timeout: 15_000 });
     const before = sockets();
     await vi.waitFor(() => expect(sockets()).toBeLessThan(before), { timeout: 15_000, interval: 20 });
   });

@@ -10,6 +10,7 @@ describe('Retry-After in seconds', () => {
     ['120', 120_000],
     [' 7 ', 7_000],
     ['0.5', 500],
+    ['7.0005', 7_001],
     ['3600', HOUR_MS],
   ])('%j is %i ms, whatever the Date header says', (text, ms) => {
     expect(wait(text)).toBe(ms);

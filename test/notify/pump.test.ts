@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
+import { retryAfterMs } from '../../src/monitor/retry-after.ts';
 import type { SendResult } from '../../src/notify/channel.ts';
 import { DAY_MS, delivered, failed, openPump, PUMP_START_MS } from '../support/virtual-pump.ts';
 
@@ -274,7 +275,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 1 }]);
   });
 
-  it('while the ledger takes no writes, no more is sent than memory should hold, and nothing twice', async () => {
+  it('while the ledger takes no writes, nothing more is sent, and nothing twice', async () => {
     let isFull = true;
     const world = openPump({
       receive: () => delivered,
@@ -287,13 +288,50 @@ describe('nothing is lost, nothing is skipped', () => {
       }),
     });
     world.webhook('https://a.example');
-    for (let index = 0; index < 1_200; index++) world.finalize(`s${index}`);
+    world.finalize('first');
+    await world.clock.advance(SECOND);
+    for (let index = 1; index < 1_200; index++) world.finalize(`s${index}`);
     await world.clock.advance(10 * SECOND);
-    expect(world.sent.length).toBeLessThan(1_100);
+    expect(world.sent).toHaveLength(1);
     isFull = false;
     await world.clock.advance(2 * SECOND);
     expect(world.sent).toHaveLength(1_200);
     expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(1_200);
+  });
+
+  it('a result that can not be kept keeps no other one from being kept', async () => {
+    const world = openPump({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        settle(settlements, disableAfterMs) {
+          if (settlements.some(({ destination }) => destination.includes(odd))) throw new TypeError('odd');
+          store.settle(settlements, disableAfterMs);
+        },
+      }),
+    });
+    const odd = world.webhook('https://odd.example');
+    world.webhook('https://good.example');
+    for (let index = 0; index < 30; index++) world.finalize(`s${index}`);
+    await world.clock.advance(10 * SECOND);
+    const isSettled = world.deliveries().filter(({ state }) => state === 'delivered');
+    expect(isSettled).toHaveLength(30);
+    expect(isSettled.some(({ destination }) => destination.includes(odd))).toBe(false);
+  });
+
+  it('a receiver that asks for a fraction of a millisecond is left alone for a whole one', async () => {
+    const slow = failed({
+      httpStatus: 503,
+      slowDown: { retryAfterMs: retryAfterMs({ retryAfter: '30.0005', date: null }) },
+    });
+    const world = openPump({
+      receive: (_, [first]) => (first?.event.type === 'submission.finalized' ? slow : delivered),
+    });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(SECOND);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 1 }]);
+    expect(world.errors).toEqual([]);
   });
 
   it('results that arrive soon after each other are committed together', async () => {
