@@ -126,8 +126,6 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
-  // Pages that are written again and again reach the file once in 32 MB of log instead of once in 4.
-  db.pragma('wal_autocheckpoint = 8000');
   db.pragma('journal_size_limit = 67108864');
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
