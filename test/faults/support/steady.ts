@@ -6,8 +6,8 @@ import { quantile } from './flood.ts';
 
 const EVERY_MS = 1_000;
 const WINDOWS = 5;
-/** What a server may hold more in the last window than in the second; memory of the process comes in steps, and short runs end before garbage is collected. */
-const MAX_RISE = { heapMib: 40, mib: 96, handles: 20 };
+/** What a server may hold more in the last window than in the second; memory of the process comes in steps. */
+const MAX_RISE = { heapMib: 16, mib: 96, handles: 20 };
 
 type Sample = {
   /** Memory of the process. */
