@@ -47,6 +47,9 @@ const TOGETHER_IDS = 1_000;
 /** After a long turn others get this share of its time: bodies and answers come and go in many small steps. */
 const REST = 0.25;
 const LEAST_REST_MS = 5;
+/** While others rest it is looked so often whether anything else has to do, and so much of that time idle says that nothing has. */
+const NAP_MS = 3;
+const ENOUGH_IDLE_MS = 2;
 const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
 
 /**
@@ -191,7 +194,22 @@ export class Admission<Body, Outcome> {
   }
 }
 
+/** Ends the rest where everything else has nothing to do before it is over. */
 function afterOthers(run: () => void, restMs: number): void {
-  if (restMs > 0) setTimeout(run, restMs);
-  else setImmediate(run);
+  if (restMs === 0) {
+    setImmediate(run);
+    return;
+  }
+  const endsAt = performance.now() + restMs;
+  let idleMs = performance.eventLoopUtilization().idle;
+  const look = () => {
+    const { idle } = performance.eventLoopUtilization();
+    if (idle - idleMs >= ENOUGH_IDLE_MS || performance.now() >= endsAt) {
+      run();
+      return;
+    }
+    idleMs = idle;
+    setTimeout(look, NAP_MS);
+  };
+  setTimeout(look, NAP_MS);
 }
