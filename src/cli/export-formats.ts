@@ -1,6 +1,6 @@
 import { toHistoryBody, toSubmissionBody } from '../http/shapes.ts';
 import type { Exported } from '../ledger/export.ts';
-import { iso } from '../monitor/submission-body.ts';
+import { iso } from '../monitor/iso.ts';
 import { toCsvLine } from './csv.ts';
 
 export type ExportFormat = { head: string; line: (exported: Exported) => string };

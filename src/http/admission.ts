@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LedgerUnavailableError } from '../monitor/ports.ts';
 import { sendProblem } from './problems.ts';

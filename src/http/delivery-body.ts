@@ -8,7 +8,8 @@ import {
   parseDestination,
 } from '../monitor/delivery.ts';
 import { type EventBody, type EventRecord, eventSchema, toEventJson } from '../monitor/event-body.ts';
-import { iso, time } from '../monitor/submission-body.ts';
+import { iso } from '../monitor/iso.ts';
+import { time } from '../monitor/submission-body.ts';
 
 export const deliveryIdSchema = z
   .string()

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { iso } from '../monitor/iso.ts';
 import type { HourFigures, MinuteFigures, Spread } from '../monitor/rolling-hour.ts';
 import { STATUSES, type Status } from '../monitor/submission.ts';
-import { iso, time } from '../monitor/submission-body.ts';
+import { time } from '../monitor/submission-body.ts';
 import type { Overview } from './ports.ts';
 
 const seconds = z.number().describe('Seconds');

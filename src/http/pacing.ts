@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { iso } from '../monitor/iso.ts';
 import type { UpstreamPacing } from '../monitor/monitor.ts';
 import type { Clock } from '../monitor/ports.ts';
-import { iso, time } from '../monitor/submission-body.ts';
+import { time } from '../monitor/submission-body.ts';
 import { problemAnswer } from './problems.ts';
 
 const upstreamSchema = z.object({

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { dataOf } from '../monitor/envelope.ts';
+import { iso } from '../monitor/iso.ts';
 import { type HistoryEntry, STATUSES, type Submission } from '../monitor/submission.ts';
-import { iso, submissionFields, time, toSubmissionFields, upstreamData } from '../monitor/submission-body.ts';
+import { submissionFields, time, toSubmissionFields, upstreamData } from '../monitor/submission-body.ts';
 
 const EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',

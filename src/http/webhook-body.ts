@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { iso, time } from '../monitor/submission-body.ts';
+import { iso } from '../monitor/iso.ts';
+import { time } from '../monitor/submission-body.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../monitor/subscription.ts';
 import { CALLBACKS_ID, DISABLED_REASONS, SIGNATURES, type Webhook } from '../monitor/webhook.ts';
 

@@ -13,7 +13,14 @@ import { Figures } from './figures.ts';
 import { type OpenOptions, openDatabase, probe } from './open.ts';
 import { Outbox } from './outbox.ts';
 import { Pruning } from './pruning.ts';
-import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
+import {
+  type HistoryRow,
+  SELECT_SUBMISSION,
+  type SubmissionOwnRow,
+  type SubmissionRow,
+  toHistoryEntry,
+  toSubmission,
+} from './rows.ts';
 import { Space } from './space.ts';
 import { StatusCounts } from './status-counts.ts';
 import { Transactions } from './transactions.ts';
@@ -96,31 +103,12 @@ export class Ledger implements MonitorLedger {
   }
 
   track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.#transactions.run(() => {
-      const known = requests.map((request) => this.#find(request.submissionId));
-      for (const [index, { upstream, deadlineAt }] of requests.entries()) {
-        const row = known[index];
-        if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
-        if (!row && deadlineAt <= now) return { kind: 'late', index };
-      }
-      const outages = new Map<string, number>();
-      const submissions = requests.map((request, index) => {
-        const { submissionId, upstream } = request;
-        const outageMs = outages.get(upstream) ?? this.#outageMs(upstream, now);
-        outages.set(upstream, outageMs);
-        const inserted = known[index] ? undefined : this.#insert(request, { now, outageMs });
-        // An id may stand twice in one batch: then the first of them made it known.
-        const row = inserted ?? known[index] ?? this.#find(submissionId);
-        if (row?.upstream !== upstream)
-          throw new Error(`${submissionId} is to be tracked at the upstreams ${row?.upstream} and ${upstream}`);
-        return { submission: toSubmission(row), isNew: inserted !== undefined };
-      });
-      return { kind: 'tracked', submissions };
-    });
+    return this.#transactions.run(() => this.#track(requests, now, new Map()));
   }
 
   trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    return this.#transactions.run(() => groups.map((requests) => this.track(requests, now)));
+    const outages = new Map<string, number>();
+    return this.#transactions.run(() => groups.map((requests) => this.#track(requests, now, outages)));
   }
 
   cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined {
@@ -212,17 +200,11 @@ export class Ledger implements MonitorLedger {
   /** With its history, oldest first. */
   getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined {
     return this.#transactions.read(() => {
-      const row = this.#sql.findAlone.get(submissionId) as
-        | Omit<SubmissionRow, 'upstream_state' | 'error' | 'answer'>
-        | undefined;
+      const row = this.#sql.findAlone.get(submissionId) as SubmissionOwnRow | undefined;
       const history = row ? (this.#sql.history.all(row.id) as HistoryRow[]) : [];
       const newest = history.at(-1);
       if (!row || !newest) return undefined;
-      const { upstream_state, error, answer } = newest;
-      return {
-        submission: toSubmission({ ...row, upstream_state, error, answer }),
-        history: history.map(toHistoryEntry),
-      };
+      return { submission: toSubmission(row, newest), history: history.map(toHistoryEntry) };
     });
   }
 
@@ -254,6 +236,28 @@ export class Ledger implements MonitorLedger {
       submissions: page.map(toSubmission),
       nextAfter: rows.length > limit ? (page.at(-1)?.submission_id ?? null) : null,
     };
+  }
+
+  /** `outages`: what was found out already about how long which upstream has been out. */
+  #track(requests: readonly TrackRequest[], now: number, outages: Map<string, number>): TrackResult {
+    const known = requests.map((request) => this.#find(request.submissionId));
+    for (const [index, { upstream, deadlineAt }] of requests.entries()) {
+      const row = known[index];
+      if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
+      if (!row && deadlineAt <= now) return { kind: 'late', index };
+    }
+    const submissions = requests.map((request, index) => {
+      const { submissionId, upstream } = request;
+      const outageMs = outages.get(upstream) ?? this.#outageMs(upstream, now);
+      outages.set(upstream, outageMs);
+      const inserted = known[index] ? undefined : this.#insert(request, { now, outageMs });
+      // An id may stand twice in one batch: then the first of them made it known.
+      const row = inserted ?? known[index] ?? this.#find(submissionId);
+      if (row?.upstream !== upstream)
+        throw new Error(`${submissionId} is to be tracked at the upstreams ${row?.upstream} and ${upstream}`);
+      return { submission: toSubmission(row), isNew: inserted !== undefined };
+    });
+    return { kind: 'tracked', submissions };
   }
 
   #find(submissionId: string): SubmissionRow | undefined {

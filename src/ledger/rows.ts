@@ -1,6 +1,7 @@
 import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts';
 
-export type SubmissionRow = {
+/** What stands in its own row. */
+export type SubmissionOwnRow = {
   id: number;
   submission_id: string;
   upstream: string;
@@ -20,17 +21,21 @@ export type SubmissionRow = {
   outage_ms_before: number;
   metadata: string | null;
   callback_url: string | null;
-  upstream_state: string | null;
-  error: string | null;
-  answer: string | null;
 };
 
-/** A submission with what its newest row of history says. */
+/** What the upstream said, as it stands in a row of history. */
+type SaidRow = { upstream_state: string | null; error: string | null; answer: string | null };
+
+/** With what its newest row of history says. */
+export type SubmissionRow = SubmissionOwnRow & SaidRow;
+
 export const SELECT_SUBMISSION = `
   SELECT s.*, h.upstream_state, h.error, h.answer
   FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
 
-export function toSubmission(row: SubmissionRow): Submission {
+export function toSubmission(row: SubmissionRow): Submission;
+export function toSubmission(row: SubmissionOwnRow, said: SaidRow): Submission;
+export function toSubmission(row: SubmissionOwnRow, said = row as SubmissionRow as SaidRow): Submission {
   return {
     submissionId: row.submission_id,
     upstream: row.upstream,
@@ -49,24 +54,29 @@ export function toSubmission(row: SubmissionRow): Submission {
     outageMsBefore: row.outage_ms_before,
     metadata: row.metadata === null ? null : JSON.parse(row.metadata),
     callbackUrl: row.callback_url,
-    upstreamState: row.upstream_state,
-    error: row.error,
-    answer: row.answer,
+    upstreamState: said.upstream_state,
+    error: said.error,
+    answer: said.answer,
   };
 }
 
-export type HistoryRow = {
+export type HistoryRow = SaidRow & {
   seq: number;
   version: number;
   at: number;
   status: Status;
   previous_status: Status | null;
-  upstream_state: string | null;
-  error: string | null;
-  answer: string | null;
 };
 
 export function toHistoryEntry(row: HistoryRow): HistoryEntry {
-  const { previous_status, upstream_state, ...rest } = row;
-  return { ...rest, previousStatus: previous_status, upstreamState: upstream_state };
+  return {
+    seq: row.seq,
+    version: row.version,
+    at: row.at,
+    status: row.status,
+    previousStatus: row.previous_status,
+    upstreamState: row.upstream_state,
+    error: row.error,
+    answer: row.answer,
+  };
 }

@@ -2,15 +2,9 @@ import { z } from 'zod';
 import { ALERT_RULES, type Alert } from './alert.ts';
 import { dataOf } from './envelope.ts';
 import { AlertEventType, SubmissionEventType, TEST_EVENT_TYPE, UpstreamEventType } from './events.ts';
+import { iso } from './iso.ts';
 import { STATUSES, type Status } from './submission.ts';
-import {
-  iso,
-  type ShownSubmission,
-  submissionFields,
-  time,
-  toSubmissionFields,
-  upstreamData,
-} from './submission-body.ts';
+import { type ShownSubmission, submissionFields, time, toSubmissionFields, upstreamData } from './submission-body.ts';
 
 /** An event as it was written, with what it tells of as that was at its moment. Times are epoch milliseconds. */
 export type EventRecord = {

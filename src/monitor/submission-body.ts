@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { dataOf } from './envelope.ts';
+import { iso } from './iso.ts';
 import { STATUSES, type Submission } from './submission.ts';
 
 export const time = z.iso.datetime().describe('ISO 8601, UTC');
@@ -49,8 +50,4 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
     finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
     metadata: submission.metadata,
   };
-}
-
-export function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -1,7 +1,7 @@
 import { AlertRule } from '../monitor/alert.ts';
 import type { EventRecord } from '../monitor/event-body.ts';
 import { AlertEventType, SubmissionEventType, TEST_EVENT_TYPE, UpstreamEventType } from '../monitor/events.ts';
-import { iso } from '../monitor/submission-body.ts';
+import { iso } from '../monitor/iso.ts';
 import { durationText } from './duration-text.ts';
 import { type Line, shown } from './line.ts';
 import { type SubmissionEvent, submissionLines } from './submission-lines.ts';
