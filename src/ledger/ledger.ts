@@ -20,6 +20,7 @@ import {
   type SubmissionRow,
   toHistoryEntry,
   toSubmission,
+  toSubmissionSaying,
 } from './rows.ts';
 import { Space } from './space.ts';
 import { StatusCounts } from './status-counts.ts';
@@ -116,9 +117,10 @@ export class Ledger implements MonitorLedger {
       const row = this.#find(submissionId);
       if (!row) return undefined;
       const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
-      const outcome = transition(toSubmission(row), { kind: 'cancel', at: now }, context);
+      const before = toSubmission(row);
+      const outcome = transition(before, { kind: 'cancel', at: now }, context);
       return {
-        submission: this.#writer.apply(row, outcome, { at: now, polls: 0, polledAt: row.polled_at }),
+        submission: this.#writer.apply({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at }),
         previousStatus: row.status,
       };
     });
@@ -133,8 +135,13 @@ export class Ledger implements MonitorLedger {
         if (!row) continue;
         // What is in the future was written by a clock that was ahead: then nothing would ever be newer.
         const stale = row.polled_at !== null && at < row.polled_at && row.polled_at <= context.now;
-        const outcome = stale ? nothing(row) : transition(toSubmission(row), observation, context);
-        const submission = this.#writer.apply(row, outcome, { at, polls: 1, polledAt: stale ? row.polled_at : at });
+        const before = toSubmission(row);
+        const outcome = stale ? nothing(before) : transition(before, observation, context);
+        const submission = this.#writer.apply({ row, before }, outcome, {
+          at,
+          polls: 1,
+          polledAt: stale ? row.polled_at : at,
+        });
         recorded.push({ observation, outcome, previousStatus: row.status, submission });
       }
       return recorded;
@@ -204,7 +211,7 @@ export class Ledger implements MonitorLedger {
       const history = row ? (this.#sql.history.all(row.id) as HistoryRow[]) : [];
       const newest = history.at(-1);
       if (!row || !newest) return undefined;
-      return { submission: toSubmission(row, newest), history: history.map(toHistoryEntry) };
+      return { submission: toSubmissionSaying(row, newest), history: history.map(toHistoryEntry) };
     });
   }
 
@@ -251,11 +258,12 @@ export class Ledger implements MonitorLedger {
       const outageMs = outages.get(upstream) ?? this.#outageMs(upstream, now);
       outages.set(upstream, outageMs);
       const inserted = known[index] ? undefined : this.#insert(request, { now, outageMs });
+      if (inserted) return { submission: inserted, isNew: true };
       // An id may stand twice in one batch: then the first of them made it known.
-      const row = inserted ?? known[index] ?? this.#find(submissionId);
+      const row = known[index] ?? this.#find(submissionId);
       if (row?.upstream !== upstream)
         throw new Error(`${submissionId} is to be tracked at the upstreams ${row?.upstream} and ${upstream}`);
-      return { submission: toSubmission(row), isNew: inserted !== undefined };
+      return { submission: toSubmission(row), isNew: false };
     });
     return { kind: 'tracked', submissions };
   }
@@ -272,42 +280,42 @@ export class Ledger implements MonitorLedger {
   }
 
   /** Undefined: it is tracked already. */
-  #insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): SubmissionRow | undefined {
-    const metadata = request.metadata && JSON.stringify(request.metadata);
-    const { changes, lastInsertRowid } = this.#sql.insert.run({ ...request, now, outageMs, metadata });
+  #insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): Submission | undefined {
+    const { submissionId, upstream, deadlineAt, graceEndsAt, stuckAt, metadata, callbackUrl } = request;
+    const limits = [deadlineAt, graceEndsAt, stuckAt, outageMs];
+    const told = [metadata && JSON.stringify(metadata), callbackUrl];
+    const { changes, lastInsertRowid } = this.#sql.insert.run(submissionId, upstream, now, ...limits, ...told);
     if (changes === 0) return undefined;
-    const row: SubmissionRow = {
-      id: Number(lastInsertRowid),
-      submission_id: request.submissionId,
-      upstream: request.upstream,
+    const submission: Submission = {
+      submissionId,
+      upstream,
       status: Status.tracking,
-      watched: 1,
-      stuck: 0,
+      watched: true,
+      stuck: false,
       version: 1,
       polls: 0,
-      polled_at: null,
-      unanswered_since: null,
-      tracked_at: now,
-      finalized_at: null,
-      ended_at: null,
-      deadline_at: request.deadlineAt,
-      grace_ends_at: request.graceEndsAt,
-      stuck_at: request.stuckAt,
-      outage_ms_before: outageMs,
+      polledAt: null,
+      unansweredSince: null,
+      trackedAt: now,
+      finalizedAt: null,
+      deadlineAt,
+      graceEndsAt,
+      stuckAt,
+      outageMsBefore: outageMs,
       metadata,
-      callback_url: request.callbackUrl,
-      upstream_state: null,
+      callbackUrl,
+      upstreamState: null,
       error: null,
       answer: null,
     };
-    this.#writer.begin(row);
-    return row;
+    this.#writer.begin(Number(lastInsertRowid), submission);
+    return submission;
   }
 }
 
 /** An answer older than what is known changes nothing. */
-function nothing(row: SubmissionRow): Outcome {
-  return { change: null, watched: row.watched === 1, becameStuck: false, unansweredSince: row.unanswered_since };
+function nothing({ watched, unansweredSince }: Submission): Outcome {
+  return { change: null, watched, becameStuck: false, unansweredSince };
 }
 
 type WatchedRow = Pick<SubmissionRow, 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'>;
@@ -334,8 +342,7 @@ function prepareStatements(db: Database.Database) {
       -- A newly tracked submission.
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
                                stuck_at, outage_ms_before, metadata, callback_url)
-      VALUES (@submissionId, @upstream, 'tracking', 1, 1, @now, @deadlineAt, @graceEndsAt, @stuckAt, @outageMs, @metadata,
-              @callbackUrl)
+      VALUES (?, ?, 'tracking', 1, 1, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (submission_id) DO NOTHING`),
     watched: db.prepare(`
       -- What the pacer is rebuilt from at start.

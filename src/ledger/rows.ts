@@ -33,9 +33,12 @@ export const SELECT_SUBMISSION = `
   SELECT s.*, h.upstream_state, h.error, h.answer
   FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
 
-export function toSubmission(row: SubmissionRow): Submission;
-export function toSubmission(row: SubmissionOwnRow, said: SaidRow): Submission;
-export function toSubmission(row: SubmissionOwnRow, said = row as SubmissionRow as SaidRow): Submission {
+export function toSubmission(row: SubmissionRow): Submission {
+  return toSubmissionSaying(row, row);
+}
+
+/** Of a row that was read apart from what the upstream said. */
+export function toSubmissionSaying(row: SubmissionOwnRow, said: SaidRow): Submission {
   return {
     submissionId: row.submission_id,
     upstream: row.upstream,

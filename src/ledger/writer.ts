@@ -3,13 +3,14 @@ import { SubmissionEventType as Event } from '../monitor/events.ts';
 import { isFinal, Status, type Submission } from '../monitor/submission.ts';
 import type { Outcome } from '../monitor/transition.ts';
 import type { Outbox } from './outbox.ts';
-import { type SubmissionRow, toSubmission } from './rows.ts';
+import type { SubmissionRow } from './rows.ts';
 import type { StatusCounts } from './status-counts.ts';
 
 /** Writes what a transition decided: the row, its history, its events. Always inside a transaction of its caller. */
 export class Writer {
   readonly #countPoll: Database.Statement;
-  readonly #updateSubmission: Database.Statement;
+  readonly #move: Database.Statement;
+  readonly #update: Database.Statement;
   readonly #insertHistory: Database.Statement;
   readonly #outbox: Outbox;
   readonly #counts: StatusCounts;
@@ -17,11 +18,15 @@ export class Writer {
   constructor(db: Database.Database, outbox: Outbox, counts: StatusCounts) {
     this.#outbox = outbox;
     this.#counts = counts;
+    // What an index or a trigger looks at is written anew wherever it is named, also with the value that it has.
     this.#countPoll = db.prepare(`
-      -- A submission after an answer without news, as most are: what an index or a trigger looks at is not touched.
+      -- A submission after an answer without news, as most are.
       UPDATE submissions SET polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?`);
-    this.#updateSubmission = db.prepare(`
-      -- A submission after a change.
+    this.#move = db.prepare(`
+      -- A submission after a change that leaves it open.
+      UPDATE submissions SET status = ?, version = ?, polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?`);
+    this.#update = db.prepare(`
+      -- A submission after any other change.
       UPDATE submissions
       SET status = @status, watched = @watched, stuck = @stuck, version = @version, polls = @polls,
           polled_at = @polledAt, unanswered_since = @unansweredSince, finalized_at = @finalizedAt,
@@ -30,74 +35,64 @@ export class Writer {
     this.#insertHistory = db.prepare(`
       -- One change.
       INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer)
-      VALUES (@submission, @version, @at, @status, @previousStatus, @upstreamState, @error, @answer)`);
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   }
 
-  /** Applies an outcome to a row as it was read in this transaction. `polls`: requests it cost; `polledAt`: the newest one's answer. */
+  /**
+   * Applies an outcome to a submission as it was read in this transaction: its row, and what that says. `polls`: requests it
+   * cost; `polledAt`: the newest one's answer.
+   */
   apply(
-    row: SubmissionRow,
+    { row, before }: { row: SubmissionRow; before: Submission },
     outcome: Outcome,
     input: { at: number; polls: number; polledAt: number | null },
   ): Submission {
     const { change } = outcome;
-    const after: SubmissionRow = {
-      ...row,
-      ...(change && {
-        status: change.status,
-        version: row.version + 1,
-        upstream_state: change.upstreamState,
-        error: change.error,
-        answer: change.answer,
-      }),
-      watched: outcome.watched ? 1 : 0,
-      stuck: row.stuck || outcome.becameStuck ? 1 : 0,
-      polls: row.polls + input.polls,
-      polled_at: input.polledAt,
-      unanswered_since: outcome.unansweredSince,
-      finalized_at: row.finalized_at ?? (change?.status === Status.finalized ? input.at : null),
-      ended_at: row.ended_at ?? (change && isFinal(change.status) ? input.at : null),
+    const after: Submission = {
+      ...before,
+      watched: outcome.watched,
+      stuck: before.stuck || outcome.becameStuck,
+      polls: before.polls + input.polls,
+      polledAt: input.polledAt,
+      unansweredSince: outcome.unansweredSince,
     };
-    if (!change && after.watched === row.watched && after.stuck === row.stuck)
-      this.#countPoll.run(after.polls, after.polled_at, after.unanswered_since, after.id);
-    else this.#update(after);
-    this.#counts.moved(row.status, after.status);
-    if (change) this.#history(after, row.status, input.at);
-    if (change?.event) this.#outbox.addSubmissionEvent(change.event, after, input.at);
-    if (outcome.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, after, input.at);
-    return toSubmission(after);
+    if (change) {
+      after.status = change.status;
+      after.version += 1;
+      after.upstreamState = change.upstreamState;
+      after.error = change.error;
+      after.answer = change.answer;
+      if (change.status === Status.finalized) after.finalizedAt ??= input.at;
+    }
+    const endedAt = row.ended_at ?? (change && isFinal(change.status) ? input.at : null);
+    const { status, version, polls, polledAt, unansweredSince } = after;
+    const stays = after.watched === before.watched && after.stuck === before.stuck && endedAt === row.ended_at;
+    if (!stays) this.#writeAll(row.id, after, endedAt);
+    else if (change) this.#move.run(status, version, polls, polledAt, unansweredSince, row.id);
+    else this.#countPoll.run(polls, polledAt, unansweredSince, row.id);
+    this.#counts.moved(before.status, status);
+    if (change) this.#history(row.id, after, before.status, input.at);
+    if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, input.at);
+    if (outcome.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, input.at);
+    return after;
   }
 
   /** The first row of a submission's history. */
-  begin(row: SubmissionRow): void {
-    this.#counts.moved(null, row.status);
-    this.#history(row, null, row.tracked_at);
+  begin(id: number, submission: Submission): void {
+    this.#counts.moved(null, submission.status);
+    this.#history(id, submission, null, submission.trackedAt);
   }
 
-  #update(row: SubmissionRow): void {
-    this.#updateSubmission.run({
-      id: row.id,
-      status: row.status,
-      watched: row.watched,
-      stuck: row.stuck,
-      version: row.version,
-      polls: row.polls,
-      polledAt: row.polled_at,
-      unansweredSince: row.unanswered_since,
-      finalizedAt: row.finalized_at,
-      endedAt: row.ended_at,
-    });
+  #writeAll(id: number, submission: Submission, endedAt: number | null): void {
+    const { status, version, polls, polledAt, unansweredSince, finalizedAt } = submission;
+    const watched = submission.watched ? 1 : 0;
+    const stuck = submission.stuck ? 1 : 0;
+    const counted = { version, polls, polledAt, unansweredSince };
+    this.#update.run({ id, status, watched, stuck, ...counted, finalizedAt, endedAt });
   }
 
-  #history(row: SubmissionRow, previousStatus: Status | null, at: number): void {
-    this.#insertHistory.run({
-      submission: row.id,
-      version: row.version,
-      at,
-      status: row.status,
-      previousStatus,
-      upstreamState: row.upstream_state,
-      error: row.error,
-      answer: row.answer,
-    });
+  #history(id: number, submission: Submission, previousStatus: Status | null, at: number): void {
+    const { version, status, upstreamState, error, answer } = submission;
+    this.#insertHistory.run(id, version, at, status, previousStatus, upstreamState, error, answer);
   }
 }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { Agent } from 'undici';
-import { redact } from '../monitor/redact.ts';
+import { redactorOf } from '../monitor/redact.ts';
 import { retryAfterMs } from '../monitor/retry-after.ts';
 import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
 import type { SendResult } from './channel.ts';
@@ -147,7 +147,7 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
 /** Pages of errors repeat the path that was asked for, which of a chat's webhook is the secret. */
 function withoutAddress(response: string | null, { pathname, search, searchParams }: URL): string | null {
   const parts = [...pathname.split('/').filter(isHardlyAWord), ...searchParams.values()];
-  return response && redact(response, [`${pathname}${search}`, pathname, ...parts]);
+  return response && redactorOf([`${pathname}${search}`, pathname, ...parts])(response);
 }
 
 /** "services" and "webhooks" are no secrets. */

@@ -59,7 +59,7 @@ export class Call implements Dispatcher.DispatchHandler {
       httpStatus: this.#httpStatus,
       retryAfter: first(this.#headers['retry-after']),
       date: first(this.#headers.date) ?? new Date(this.#options.now()).toUTCString(),
-      body: Buffer.concat(this.#chunks).toString('utf8'),
+      body: textOf(this.#chunks),
     });
   }
 
@@ -87,6 +87,12 @@ export class Call implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer);
     this.#options.onEnd(answer);
   }
+}
+
+/** Most come in one, which need not be copied first. */
+function textOf(chunks: readonly Buffer[]): string {
+  const [only] = chunks;
+  return (only && chunks.length === 1 ? only : Buffer.concat(chunks)).toString('utf8');
 }
 
 function first(value: string | string[] | undefined): string | null {

@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 import type { Answer } from '../monitor/classify.ts';
-import { redact } from '../monitor/redact.ts';
+import { redactorOf } from '../monitor/redact.ts';
 import { Call } from './call.ts';
 
 export type UpstreamPoolOptions = {
@@ -30,6 +30,8 @@ export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
   readonly #pool: Pool;
   readonly #prefix: string;
+  /** By the headers of a question: most are asked with the same. */
+  readonly #redactors = new WeakMap<Question['headers'], (text: string) => string>();
 
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
@@ -45,9 +47,21 @@ export class UpstreamPool {
     const { timeoutMs, now } = this.#options;
     const request = { method: 'GET', path: `${this.#prefix}${path}`, headers, body: body ?? null } as const;
     return new Promise((resolve) => {
-      const onEnd = (answer: Answer) => resolve(without(credentialsIn(headers), answer));
+      const onEnd = (answer: Answer) => resolve(this.#without(headers, answer));
       this.#pool.dispatch(request, new Call({ timeoutMs, maxBytes, now, onEnd }));
     });
+  }
+
+  /** An answer without the credentials of its question: what an upstream quotes of them would be kept, shown and sent on. */
+  #without(headers: Question['headers'], answer: Answer): Answer {
+    if (answer.kind === 'failure') return answer;
+    let redact = this.#redactors.get(headers);
+    if (!redact) {
+      redact = redactorOf(credentialsIn(headers));
+      this.#redactors.set(headers, redact);
+    }
+    answer.body = redact(answer.body);
+    return answer;
   }
 
   /** Ends at once; calls under way are answered as failures. */
@@ -56,11 +70,6 @@ export class UpstreamPool {
   }
 }
 
-/** What an upstream quotes of them would be kept, shown and sent on. */
 function credentialsIn({ 'x-api-key': key = '', authorization = '' }: Record<string, string>): string[] {
   return [key, authorization.replace(/^Bearer +/i, '').trimEnd()];
-}
-
-function without(secrets: readonly string[], answer: Answer): Answer {
-  return answer.kind === 'failure' ? answer : { ...answer, body: redact(answer.body, secrets) };
 }
