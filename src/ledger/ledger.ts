@@ -1,6 +1,5 @@
 import type Database from 'better-sqlite3';
 import type { Observation } from '../monitor/classify.ts';
-import type { Watched } from '../monitor/entry.ts';
 import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../monitor/ports.ts';
 import { type HistoryEntry, Status, type Submission, type TrackRequest } from '../monitor/submission.ts';
 import { type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';
@@ -148,16 +147,16 @@ export class Ledger implements MonitorLedger {
     });
   }
 
-  *watched(upstream: string): Iterable<Watched> {
-    const rows = this.#transactions.read(() => this.#sql.watched.iterate(upstream)) as Iterable<WatchedRow>;
-    for (const row of rows)
-      yield {
-        submissionId: row.submission_id,
-        trackedAt: row.tracked_at,
-        seen: row.status !== Status.tracking,
-        polledAt: row.polled_at,
-        finalizedAt: row.finalized_at,
-      };
+  watched(upstream: string, { after, limit }: { after: number; limit: number }) {
+    const rows = this.#transactions.read(() => this.#sql.watched.all(upstream, after, limit)) as WatchedRow[];
+    const watched = rows.map((row) => ({
+      submissionId: row.submission_id,
+      trackedAt: row.tracked_at,
+      seen: row.status !== Status.tracking,
+      polledAt: row.polled_at,
+      finalizedAt: row.finalized_at,
+    }));
+    return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 
   upstream(name: string): UpstreamRecord {
@@ -318,7 +317,7 @@ function nothing({ watched, unansweredSince }: Submission): Outcome {
   return { change: null, watched, becameStuck: false, unansweredSince };
 }
 
-type WatchedRow = Pick<SubmissionRow, 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'>;
+type WatchedRow = Pick<SubmissionRow, 'id' | 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'>;
 
 type UpstreamRow = {
   state: UpstreamRecord['state'];
@@ -345,9 +344,9 @@ function prepareStatements(db: Database.Database) {
       VALUES (?, ?, 'tracking', 1, 1, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (submission_id) DO NOTHING`),
     watched: db.prepare(`
-      -- What the pacer is rebuilt from at start.
-      SELECT submission_id, tracked_at, status, finalized_at, polled_at
-      FROM submissions WHERE upstream = ? AND watched = 1 ORDER BY id`),
+      -- What the pacer is rebuilt from at start, in pieces.
+      SELECT id, submission_id, tracked_at, status, finalized_at, polled_at
+      FROM submissions WHERE upstream = ? AND watched = 1 AND id > ? ORDER BY id LIMIT ?`),
     watchedCounts: db.prepare('SELECT upstream, count(*) FROM submissions WHERE watched = 1 GROUP BY upstream'),
     findAlone: db.prepare(`
       -- Without what its newest row of history says.

@@ -1,5 +1,6 @@
 import { BreakerState } from './breaker.ts';
 import type { Observation } from './classify.ts';
+import type { Paced } from './entry.ts';
 import { UpstreamEventType } from './events.ts';
 import { type Finality, finalitiesOf } from './finality.ts';
 import type { Pacer } from './pacer.ts';
@@ -26,7 +27,7 @@ export type LaneDeps = {
   onFinalized: (finality: Finality) => void;
   /** The upstream went out, came back, or refuses us for another reason than before; committed. */
   onUpstream: (change: UpstreamChange) => void;
-  /** The ledger did not take a write; it is tried again. */
+  /** The ledger did not take a write, or could not be read; it is tried again. */
   onWriteFailed: (error: unknown) => void;
 };
 
@@ -39,6 +40,8 @@ const WRITE_RETRY_MS = 1_000;
 const ASK_AHEAD_MS = 60_000;
 /** How long a submission waits whose answer can't be kept although the ledger can be written: a fault of ours. */
 const POISON_RETRY_MS = 60_000;
+/** Submissions that are taken up from the ledger in one piece after a restart. */
+const RESUMED_AT_ONCE = 5_000;
 
 /**
  * The loop of one upstream: pacer → engine → ledger → pacer. Answers that arrive together are committed together.
@@ -56,6 +59,8 @@ export class Lane {
   #arrived: Observation[] = [];
   #cancelFlush: (() => void) | undefined;
   #cancelTimer: (() => void) | undefined;
+  /** Undefined: all that the ledger has open is known. */
+  #cancelResume: (() => void) | undefined;
   #blockedUntil = 0;
   #writeFailed = false;
   /** Turns of the breaker that the ledger has not taken yet. */
@@ -92,15 +97,43 @@ export class Lane {
     if (record.outSince !== null) pacer.restoreOutage(record.state, Math.min(record.outSince, now), now);
     if (record.askedUntil !== null) pacer.resumeBudget(record.askedUntil, now);
     if (record.learned !== null) pacer.recall(record.learned);
-    for (const item of ledger.watched(upstream)) pacer.resume(item, now);
+    const first = ledger.watched(upstream, { after: 0, limit: RESUMED_AT_ONCE });
     this.#running = true;
+    this.#resume(first);
+  }
+
+  /** A new submission is to be asked about. While older ones are still to be taken up it is found behind them, and keeps its place. */
+  add(item: Paced, now: number): void {
+    if (!this.#cancelResume) this.#deps.pacer.add(item, now);
+  }
+
+  /** What the ledger has open, piece by piece, so that everything else has its turn in between: a million take seconds. */
+  #resume({ watched, next }: ReturnType<MonitorLedger['watched']>): void {
+    const { pacer, clock } = this.#deps;
+    const now = clock.now();
+    for (const item of watched) pacer.resume(item, now);
+    this.#cancelResume = next === null ? undefined : clock.after(0, () => this.#resumeAfter(next));
     this.wake();
+  }
+
+  #resumeAfter(after: number): void {
+    const { ledger, clock, upstream, onWriteFailed } = this.#deps;
+    let page: ReturnType<MonitorLedger['watched']>;
+    try {
+      page = ledger.watched(upstream, { after, limit: RESUMED_AT_ONCE });
+    } catch (error) {
+      onWriteFailed(error);
+      this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.#resumeAfter(after));
+      return;
+    }
+    this.#resume(page);
   }
 
   /** Asks nothing more, and waits up to `limitMs` for answers under way; what they say is committed. Later ones are lost. */
   async stop(limitMs: number): Promise<void> {
     if (!this.#running) return;
     this.#running = false;
+    this.#cancelResume?.();
     this.#cancelTimer?.();
     const { clock } = this.#deps;
     await new Promise<void>((resolve) => {

@@ -167,7 +167,7 @@ export class Monitor {
       for (const { submission, isNew } of result.submissions) {
         const lane = this.#lanes.get(submission.upstream);
         if (!isNew || !lane) continue;
-        lane.pacer.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
+        lane.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
         touched.add(lane);
       }
     }

@@ -66,7 +66,8 @@ export type MonitorLedger = {
   cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined;
   /** Observations of submissions that are not tracked are passed over; one older than what is known changes nothing. */
   record(observations: readonly Observation[], context: TransitionContext): Recorded[];
-  watched(upstream: string): Iterable<Watched>;
+  /** What is to be asked about, in the order of tracking, `limit` at most behind the position `after`; 0: from the beginning. */
+  watched(upstream: string, page: { after: number; limit: number }): { watched: Watched[]; next: number | null };
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
   /** Keeps until when this process may be asking that upstream, and what its pacer has learned; null: nothing. */

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { context, observation } from '../support/domain.ts';
 import { openLedger, trackRequest, trackRequests } from '../support/ledger-file.ts';
 
+const ALL = { after: 0, limit: 1_000 };
+
 describe('after a restart', () => {
   it('what was watched is watched again, with what the pacer needs of it', () => {
     const ledger = openLedger();
@@ -15,13 +17,16 @@ describe('after a restart', () => {
     ledger.cancel('done2', 60);
     ledger.close();
     const again = openLedger({ file: ledger.file });
-    expect([...again.watched('default')]).toEqual([
-      { submissionId: 's0', trackedAt: 7, seen: false, polledAt: null, finalizedAt: null },
-      { submissionId: 's1', trackedAt: 7, seen: true, polledAt: 20, finalizedAt: null },
-      { submissionId: 's2', trackedAt: 7, seen: false, polledAt: 30, finalizedAt: null },
-      { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
-    ]);
-    expect([...again.watched('other')].map(({ submissionId }) => submissionId)).toEqual(['x']);
+    expect(again.watched('default', ALL)).toEqual({
+      next: null,
+      watched: [
+        { submissionId: 's0', trackedAt: 7, seen: false, polledAt: null, finalizedAt: null },
+        { submissionId: 's1', trackedAt: 7, seen: true, polledAt: 20, finalizedAt: null },
+        { submissionId: 's2', trackedAt: 7, seen: false, polledAt: 30, finalizedAt: null },
+        { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
+      ],
+    });
+    expect(again.watched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(['x']);
     expect(again.watchedCounts()).toEqual(
       new Map([
         ['default', 4],
@@ -30,11 +35,21 @@ describe('after a restart', () => {
     );
   });
 
-  it('reading what is watched may be left in the middle', () => {
+  it('what is watched comes in pages, in the order of tracking, with what was tracked meanwhile behind', () => {
     const ledger = openLedger();
-    ledger.track(trackRequests(100), 0);
-    for (const { submissionId } of ledger.watched('default')) if (submissionId === 's10') break;
-    expect(ledger.track([trackRequest('more')], 1).kind).toBe('tracked');
+    ledger.upstream('other');
+    ledger.track(trackRequests(5), 0);
+    ledger.track([trackRequest('x', { upstream: 'other' })], 1);
+    const first = ledger.watched('default', { after: 0, limit: 3 });
+    ledger.cancel('s3', 2);
+    ledger.track([trackRequest('more')], 3);
+    const second = ledger.watched('default', { after: first.next ?? Number.NaN, limit: 3 });
+    const ids = [first, second].map(({ watched }) => watched.map(({ submissionId }) => submissionId));
+    expect(ids).toEqual([
+      ['s0', 's1', 's2'],
+      ['s4', 'more'],
+    ]);
+    expect(second.next).toBeNull();
   });
 
   it('an upstream is where it was, until when it may have been asked, and what was learned about it', () => {
