@@ -1,63 +1,40 @@
 import { Command, CommanderError } from 'commander';
 import pkg from '../../package.json' with { type: 'json' };
-import { addAudit } from './audit.ts';
-import { addBackup } from './backup.ts';
-import { addCancel } from './cancel.ts';
-import { addCompletion } from './completion.ts';
-import { addConfig } from './config.ts';
-import { addDeliveries } from './deliveries.ts';
-import { addDemo } from './demo.ts';
-import { addDoctor } from './doctor.ts';
 import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
-import { addExport } from './export.ts';
-import { addPacing } from './pacing.ts';
-import { addRestore } from './restore.ts';
-import { addSandbox } from './sandbox.ts';
-import { addServe } from './serve.ts';
-import { addStatus } from './status.ts';
-import { addTail } from './tail.ts';
-import { addToken } from './token.ts';
-import { addTop } from './top.ts';
-import { addTrack } from './track.ts';
-import { addUsers } from './users.ts';
-import { addVacuum } from './vacuum.ts';
-import { addWait } from './wait.ts';
-import { addWebhooks } from './webhooks.ts';
-import { addWorker } from './worker.ts';
 
-/** Each loads what only it needs when it runs: `dawatch status` waits for no server to be read. */
-const COMMANDS = [
-  addDemo,
-  addServe,
-  addWorker,
-  addSandbox,
-  addTrack,
-  addStatus,
-  addWait,
-  addCancel,
-  addPacing,
-  addTail,
-  addTop,
-  addWebhooks,
-  addDeliveries,
-  addUsers,
-  addAudit,
-  addToken,
-  addConfig,
-  addBackup,
-  addDoctor,
-  addCompletion,
-  addRestore,
-  addVacuum,
-  addExport,
-];
+/** In the order of the help. None is read before it is wanted: a command waits for no other one, and no start for a client. */
+const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
+  demo: async () => (await import('./demo.ts')).addDemo,
+  serve: async () => (await import('./serve.ts')).addServe,
+  worker: async () => (await import('./worker.ts')).addWorker,
+  sandbox: async () => (await import('./sandbox.ts')).addSandbox,
+  track: async () => (await import('./track.ts')).addTrack,
+  status: async () => (await import('./status.ts')).addStatus,
+  wait: async () => (await import('./wait.ts')).addWait,
+  cancel: async () => (await import('./cancel.ts')).addCancel,
+  pacing: async () => (await import('./pacing.ts')).addPacing,
+  tail: async () => (await import('./tail.ts')).addTail,
+  top: async () => (await import('./top.ts')).addTop,
+  webhooks: async () => (await import('./webhooks.ts')).addWebhooks,
+  deliveries: async () => (await import('./deliveries.ts')).addDeliveries,
+  users: async () => (await import('./users.ts')).addUsers,
+  audit: async () => (await import('./audit.ts')).addAudit,
+  token: async () => (await import('./token.ts')).addToken,
+  config: async () => (await import('./config.ts')).addConfig,
+  backup: async () => (await import('./backup.ts')).addBackup,
+  doctor: async () => (await import('./doctor.ts')).addDoctor,
+  completion: async () => (await import('./completion.ts')).addCompletion,
+  restore: async () => (await import('./restore.ts')).addRestore,
+  vacuum: async () => (await import('./vacuum.ts')).addVacuum,
+  export: async () => (await import('./export.ts')).addExport,
+};
 
 /**
  * Runs one command. What it says goes to stdout and stderr. Gives back the code to exit with at once; undefined: it came
  * to its end, and process.exitCode says how.
  */
 export async function run(args: readonly string[]): Promise<number | undefined> {
-  const program = createProgram();
+  const program = await createProgram(args[0]);
   let command = '';
   program.hook('preSubcommand', (_program, subcommand) => {
     command = subcommand.name();
@@ -73,7 +50,8 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
   }
 }
 
-function createProgram(): Command {
+/** With the command that is wanted; with all of them where it is none, or one that tells of all. */
+async function createProgram(wanted = ''): Promise<Command> {
   const program = new Command('dawatch')
     .description('Watches data-availability submissions until they are final, keeps their history, and tells you.')
     .version(pkg.version)
@@ -83,6 +61,7 @@ function createProgram(): Command {
       `\nStart with \`dawatch demo\`: it shows everything on this machine in about a minute.\n${EXIT_CODE_HELP}`,
     )
     .exitOverride();
-  for (const add of COMMANDS) add(program);
+  const isAlone = Object.hasOwn(COMMANDS, wanted) && wanted !== 'completion';
+  for (const [name, load] of Object.entries(COMMANDS)) if (!isAlone || name === wanted) (await load())(program);
   return program;
 }
