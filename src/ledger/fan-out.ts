@@ -110,10 +110,9 @@ export class FanOut {
   #insert(event: AddedEvent, route: Pick<Route, 'destination' | 'enabled'>, nextAt = event.at): number {
     const { destination, enabled } = route;
     const { seq, at } = event;
-    const fate = enabled
-      ? { state: DeliveryState.waiting, deadReason: null, nextAt, endedAt: null }
-      : { state: DeliveryState.dead, deadReason: 'endpoint_disabled', nextAt: null, endedAt: at };
-    const { lastInsertRowid } = this.#sql.insert.run({ event: seq, destination, at, ...fate });
+    const { lastInsertRowid } = enabled
+      ? this.#sql.insert.run(seq, destination, DeliveryState.waiting, null, nextAt, at, null)
+      : this.#sql.insert.run(seq, destination, DeliveryState.dead, 'endpoint_disabled', null, at, at);
     if (enabled) this.touch(destination);
     else this.deadLetters.add(destination, 'endpoint_disabled', 1);
     return Number(lastInsertRowid);
@@ -159,7 +158,7 @@ function prepareStatements(db: Database.Database) {
     insert: db.prepare(`
       -- One event for one destination.
       INSERT INTO deliveries (event, destination, state, dead_reason, next_at, created_at, ended_at)
-      VALUES (@event, @destination, @state, @deadReason, @nextAt, @at, @endedAt)`),
+      VALUES (?, ?, ?, ?, ?, ?, ?)`),
     webhooks: db.prepare('SELECT webhook_id, types, metadata, enabled FROM webhooks ORDER BY id'),
   };
 }

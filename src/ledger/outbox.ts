@@ -14,6 +14,17 @@ import { MISSING_THROUGH } from './missing-events.ts';
 import type { SubmissionRow } from './rows.ts';
 import type { Transactions } from './transactions.ts';
 
+type Added = {
+  type: string;
+  at: number;
+  upstream?: string;
+  /** The number of its row, and which of its changes is told. */
+  submission?: number;
+  version?: number;
+  detail?: string;
+};
+const NOTHING = { upstream: null, submission: null, version: null, detail: null };
+
 /** A page ends early once it holds this much of what the upstream said: an answer may be a megabyte. */
 const MAX_PAGE_CHARS = 256 * 1024;
 
@@ -89,16 +100,10 @@ export class Outbox {
     return this.#fanOut.addForWebhook({ seq, type, at }, webhookId);
   }
 
-  #add(event: {
-    type: string;
-    at: number;
-    upstream?: string;
-    submission?: number;
-    version?: number;
-    detail?: string;
-  }): number {
-    const absent = { upstream: null, submission: null, version: null, detail: null };
-    const { lastInsertRowid } = this.#sql.add.run({ ...absent, ...event, id: newEventId() });
+  #add(added: Added): number {
+    const { type, at, upstream, submission, version, detail } = { ...NOTHING, ...added };
+    const about = [upstream, submission, submission, version, detail];
+    const { lastInsertRowid } = this.#sql.add.run(newEventId(), type, at, ...about);
     this.#hasNews = true;
     return Number(lastInsertRowid);
   }
@@ -129,7 +134,6 @@ function prepareStatements(db: Database.Database) {
     add: db.prepare(`
       -- One event to be told, with the row of history that shows the submission as it is now.
       INSERT INTO outbox (id, type, at, upstream, submission, history_seq, detail)
-      VALUES (@id, @type, @at, @upstream, @submission,
-              (SELECT seq FROM history WHERE submission = @submission AND version = @version), @detail)`),
+      VALUES (?, ?, ?, ?, ?, (SELECT seq FROM history WHERE submission = ? AND version = ?), ?)`),
   };
 }

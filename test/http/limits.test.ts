@@ -165,20 +165,34 @@ describe('wrong credentials of one address', () => {
 describe('where the upstream judges the bearers', () => {
   const LISTING = '/admin/get_all_users?limit=1';
 
-  /** Slow enough to have many lookups at once; a bearer is answered with the status that it begins with. */
-  async function forwarding(limits: Partial<Config['limits']>, answerAfterMs = 0) {
+  /** A bearer is answered with the status that it begins with; `held`: not before `answer`, so that many lookups are under way at once. */
+  async function forwarding(limits: Partial<Config['limits']>, { held = false } = {}) {
+    const { promise: answers, resolve: answer } = Promise.withResolvers<void>();
+    if (!held) answer();
     const revoked = new Set<string>();
     const upstream = await serve(({ headers: { authorization = '' } }, response) => {
       const status = revoked.has(authorization) ? 401 : Number(authorization.slice('Bearer '.length).split('-')[0]);
-      setTimeout(() => response.writeHead(status).end(status === 200 ? '{"id":"1"}' : '{"error":"x"}'), answerAfterMs);
+      void answers.then(() => response.writeHead(status).end(status === 200 ? '{"id":"1"}' : '{"error":"x"}'));
     });
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null, limits });
     const show = (bearer: string, path = userPath()) => lookups.get(path, bearer);
+    const status = async (bearer: string) => (await show(bearer)).status;
     return {
       lookups,
       upstream,
       show,
-      status: async (bearer: string) => (await show(bearer)).status,
+      answer,
+      status,
+      /** The upstream answers once so many of them were refused: all the others are under way then. */
+      atOnce(bearers: readonly string[], { refused }: { refused: number }): Promise<number[]> {
+        let left = refused;
+        const one = async (bearer: string) => {
+          const got = await status(bearer);
+          if (got === 429 && --left === 0) answer();
+          return got;
+        };
+        return Promise.all(bearers.map(one));
+      },
       revoke: (bearer: string) => revoked.add(`Bearer ${bearer}`),
     };
   }
@@ -223,8 +237,11 @@ describe('where the upstream judges the bearers', () => {
   });
 
   it('no more wrong bearers reach it than the limit, however many come at once', async () => {
-    const { status, upstream } = await forwarding({ failed_authentications_per_minute: 20 }, 100);
-    const statuses = await Promise.all(Array.from({ length: 150 }, (_, n) => status(`401-${n}`)));
+    const { status, upstream, atOnce } = await forwarding({ failed_authentications_per_minute: 20 }, { held: true });
+    const statuses = await atOnce(
+      Array.from({ length: 150 }, (_, n) => `401-${n}`),
+      { refused: 130 },
+    );
     expect(statuses.filter((one) => one === 401)).toHaveLength(20);
     expect(statuses.filter((one) => one === 429)).toHaveLength(130);
     expect(upstream.requests).toHaveLength(20);
@@ -233,8 +250,11 @@ describe('where the upstream judges the bearers', () => {
   });
 
   it('what is under way counts, and is given back when it was no failure', async () => {
-    const { status, upstream } = await forwarding({ failed_authentications_per_minute: 3 }, 100);
-    const statuses = await Promise.all(Array.from({ length: 10 }, (_, n) => status(`200-${n}`)));
+    const { status, upstream, atOnce } = await forwarding({ failed_authentications_per_minute: 3 }, { held: true });
+    const statuses = await atOnce(
+      Array.from({ length: 10 }, (_, n) => `200-${n}`),
+      { refused: 7 },
+    );
     expect(statuses.filter((one) => one === 200)).toHaveLength(3);
     for (let n = 10; n < 15; n++) expect(await status(`200-${n}`)).toBe(200);
     for (let n = 0; n < 5; n++) expect(await status(`404-${n}`)).toBe(404);
@@ -242,7 +262,8 @@ describe('where the upstream judges the bearers', () => {
   });
 
   it('who hangs up before the answer is counted nevertheless', async () => {
-    const { lookups, upstream, status } = await forwarding({ failed_authentications_per_minute: 1 }, 100);
+    const limits = { failed_authentications_per_minute: 1 };
+    const { lookups, upstream, status, answer } = await forwarding(limits, { held: true });
     const hangUp = new AbortController();
     const headers = { 'x-api-key': [], authorization: 'Bearer 401-gone' };
     const gone = call(lookups.url, userPath(), { headers, signal: hangUp.signal });
@@ -251,6 +272,7 @@ describe('where the upstream judges the bearers', () => {
     hangUp.abort();
     await outcome;
     expect(await status('401-next')).toBe(429);
+    answer();
     await vi.waitFor(() => expect(lookups.audit()).toHaveLength(1));
     expect(await status('401-next')).toBe(429);
   });
