@@ -2,15 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { inTurns, type Row } from '../row.ts';
-import {
-  costsOf,
-  runProgram,
-  startProgram,
-  startRedis,
-  startServer,
-  startWorker,
-  temporaryFolder,
-} from '../support/processes.ts';
+import { startPolling } from '../support/polling.ts';
+import { costsOf, runProgram } from '../support/processes.ts';
 import { pollsOf } from '../support/scrape.ts';
 
 /** So many that 5 s are over for the first of them before the peer has asked about the last: it never has to wait. */
@@ -42,18 +35,13 @@ export const row: Row = {
     },
   ],
   async open() {
-    const folder = temporaryFolder();
-    const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Finalized', ANSWERS - 1]);
-    const redis = await startRedis(folder.path);
-    const { url } = upstream.hello;
-    const server = await startServer(folder.path, {
-      upstreams: { default: { url, api_key: 'bench', budget: { requests: 100_000, concurrency: 768 } } },
-      pacing: { min_interval_s: 1, max_interval_s: 1 },
-      submissions: { recheck_after_s: 0 },
-      redis: { url: redis.url },
+    const { folder, url, redisUrl, server, close } = await startPolling({
+      upstream: ['Finalized', ANSWERS - 1],
+      concurrency: 768,
+      throughRedis: true,
+      settings: { submissions: { recheck_after_s: 0 } },
     });
-    const worker = await startWorker(folder.path, server);
-    const commands = new Redis(redis.url);
+    const commands = new Redis(redisUrl);
     const finalized = async () => (await server.client.overview()).submissions.finalized;
 
     /** What `work` costs, per submission. */
@@ -80,7 +68,7 @@ export const row: Row = {
           },
           async () => {
             usualCommands = await commandsOf(async () => {
-              const args = [url, redis.url, folder.path, SUBMISSIONS];
+              const args = [url, redisUrl, folder, SUBMISSIONS];
               const { polls, seconds } = await runProgram<{ polls: number; seconds: number }>(
                 'peers/bullmq-poller.ts',
                 args,
@@ -94,11 +82,7 @@ export const row: Row = {
       memoryMib: () => costsOf(server.pid).mib,
       async close() {
         commands.disconnect();
-        await worker.stop();
-        await server.stop();
-        await redis.stop();
-        await upstream.stop();
-        folder.remove();
+        await close();
       },
     };
   },
