@@ -8,6 +8,20 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
+/** A receiver that takes everything, and a ledger that keeps no result while its disk is full. */
+function openOnDisk(disk: { isFull: boolean }) {
+  return openPump({
+    receive: () => delivered,
+    store: (store) => ({
+      ...store,
+      settle(...arguments_) {
+        if (disk.isFull) throw new LedgerError('full', 'no room');
+        store.settle(...arguments_);
+      },
+    }),
+  });
+}
+
 describe('when an event is sent', () => {
   it('at once, to everybody who wants it, and only once', async () => {
     const world = openPump({ receive: () => delivered });
@@ -253,47 +267,29 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('while the ledger takes no writes, a result is kept in memory and not sent twice', async () => {
-    let isFull = false;
-    const world = openPump({
-      receive: () => delivered,
-      store: (store) => ({
-        ...store,
-        settle(...arguments_) {
-          if (isFull) throw new LedgerError('full', 'no room');
-          store.settle(...arguments_);
-        },
-      }),
-    });
+    const disk = { isFull: false };
+    const world = openOnDisk(disk);
     world.webhook('https://a.example');
-    isFull = true;
+    disk.isFull = true;
     world.finalize('s1');
     await world.clock.advance(10 * SECOND);
     expect(world.errors.length).toBeGreaterThan(5);
-    isFull = false;
+    disk.isFull = false;
     await world.clock.advance(2 * SECOND);
     expect(world.sent).toHaveLength(1);
     expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 1 }]);
   });
 
   it('while the ledger takes no writes, nothing more is sent, and nothing twice', async () => {
-    let isFull = true;
-    const world = openPump({
-      receive: () => delivered,
-      store: (store) => ({
-        ...store,
-        settle(...arguments_) {
-          if (isFull) throw new LedgerError('full', 'no room');
-          store.settle(...arguments_);
-        },
-      }),
-    });
+    const disk = { isFull: true };
+    const world = openOnDisk(disk);
     world.webhook('https://a.example');
     world.finalize('first');
     await world.clock.advance(SECOND);
     for (let index = 1; index < 1_200; index++) world.finalize(`s${index}`);
     await world.clock.advance(10 * SECOND);
     expect(world.sent).toHaveLength(1);
-    isFull = false;
+    disk.isFull = false;
     await world.clock.advance(2 * SECOND);
     expect(world.sent).toHaveLength(1_200);
     expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(1_200);
