@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
@@ -29,6 +30,7 @@ export function openProducer({ url }: { url: string }) {
       submissionIds: string[],
       signal: AbortSignal,
     ): Promise<{ accepted: number; already_tracked: number }> {
+      const data = { submission_ids: submissionIds };
       let jobId: string | undefined;
       for (;;) {
         signal.throwIfAborted();
@@ -36,11 +38,13 @@ export function openProducer({ url }: { url: string }) {
           if (jobId === undefined) {
             // Of our own: BullMQ's ids are counted in Redis, and begin anew when it was emptied.
             const own = `track-${randomUUID()}`;
-            await queue.add('track', { submission_ids: submissionIds }, { jobId: own });
+            await queue.add('track', data, { jobId: own });
             jobId = own;
           }
           const job = await queue.getJob(jobId);
           if (!job) jobId = undefined;
+          // It may also keep the job, and lose what was in it: that was refused, and not what was sent.
+          else if (job.failedReason && !isDeepStrictEqual(job.data, data)) jobId = undefined;
           else if (job.failedReason) throw new RefusedError(job.failedReason);
           else if (job.returnvalue) return job.returnvalue;
           // A Redis that evicts keys may keep the job, and lose the list that it stood in.
