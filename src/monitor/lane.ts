@@ -74,7 +74,7 @@ export class Lane {
     this.#questions = new Questions(deps.clock);
   }
 
-  /** Whether the ledger refused the newest write. */
+  /** Whether the ledger refused the newest write, or could not be read. */
   get writeFailed(): boolean {
     return this.#writeFailed;
   }
@@ -102,12 +102,15 @@ export class Lane {
     this.#resume(first);
   }
 
-  /** A new submission is to be asked about. While older ones are still to be taken up it is found behind them, and keeps its place. */
+  /** A new submission is to be asked about. Until `start`, and while older ones are taken up, it is found behind them in the ledger. */
   add(item: Paced, now: number): void {
-    if (!this.#cancelResume) this.#deps.pacer.add(item, now);
+    if (this.#running && !this.#cancelResume) this.#deps.pacer.add(item, now);
   }
 
-  /** What the ledger has open, piece by piece, so that everything else has its turn in between: a million take seconds. */
+  /**
+   * Takes up what the ledger has open, piece by piece, so that requests are served in between: a million take seconds. Nothing
+   * is asked before the last of them is known, because what an answer means depends on the others.
+   */
   #resume({ watched, next }: ReturnType<MonitorLedger['watched']>): void {
     const { pacer, clock } = this.#deps;
     const now = clock.now();
@@ -122,6 +125,7 @@ export class Lane {
     try {
       page = ledger.watched(upstream, { after, limit: RESUMED_AT_ONCE });
     } catch (error) {
+      this.#writeFailed = true;
       onWriteFailed(error);
       this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.#resumeAfter(after));
       return;
@@ -184,7 +188,7 @@ export class Lane {
 
   /** Something is new: submissions were added, answers came, or a timer went off. Hands out what is due. */
   wake(): void {
-    if (!this.#running) return;
+    if (!this.#running || this.#cancelResume) return;
     const { pacer, clock } = this.#deps;
     const now = clock.now();
     if (now >= this.#blockedUntil && this.#mayAsk(now)) {
@@ -295,6 +299,9 @@ export class Lane {
       const state = pacer.observe(observation, watched.get(observation.submissionId) ?? false, now);
       if (state !== null) this.#turn(state, now);
     }
+    // A question out of turn may find changed what was settled: it is asked about until it is settled again.
+    for (const { submission } of recorded)
+      if (submission.watched && submission.finalizedAt !== null) pacer.resume({ ...submission, seen: true }, now);
   }
 
   #context(): TransitionContext {

@@ -231,7 +231,7 @@ export const LOG_EVENTS = {
   },
   'ledger.write_failed': {
     levels: ['error'],
-    when: 'observations could not be written; they are asked for again',
+    when: 'observations could not be written, or open submissions not be read after a start; it is tried again',
     fields: ['err'],
     advice: 'make room on the disk, or see who locks the file',
   },

@@ -105,7 +105,8 @@ export class Monitor {
     const cancelled = this.#writing(() => this.#ledger.cancel(submissionId, this.#clock.now()));
     if (!cancelled) return undefined;
     const { submission } = cancelled;
-    this.#lanes.get(submission.upstream)?.pacer.remove(submissionId, this.#clock.now());
+    // A finalized one that waits for its recheck stays as it is, with that.
+    if (!submission.watched) this.#lanes.get(submission.upstream)?.pacer.remove(submissionId, this.#clock.now());
     this.#tell(submissionId);
     return submission;
   }

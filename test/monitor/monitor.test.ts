@@ -392,3 +392,29 @@ test('stopping waits for answers under way and commits them', async () => {
   await stopped;
   expect(world.get('a').status).toBe('finalized');
 });
+
+test('a settled one that a question out of turn finds changed is asked about until it is settled again', async () => {
+  let answer = finalized;
+  const world = openMonitor({ answer: () => answer, recheck: true });
+  world.track(['a']);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a').watched).toBe(false);
+  answer = pending;
+  const asked = world.monitor.ask('default', 'a');
+  await world.clock.advance(100);
+  expect(await asked).toMatchObject({ kind: 'answered' });
+  expect(world.get('a')).toMatchObject({ watched: true, upstreamState: 'Pending' });
+  answer = finalized;
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ watched: false, upstreamState: 'Finalized' });
+  expect(world.monitor.pacing()[0]?.tracked).toBe(0);
+});
+
+test('cancelling a finalized one that waits for its recheck leaves it that', async () => {
+  const world = openMonitor({ answer: () => finalized, recheck: true });
+  world.track(['a']);
+  await world.clock.advance(10_000);
+  expect(world.monitor.cancel('a')).toMatchObject({ status: 'finalized', watched: true });
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });
+});
