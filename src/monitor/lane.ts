@@ -130,6 +130,7 @@ export class Lane {
       this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.#resumeAfter(after));
       return;
     }
+    this.#writeFailed = false;
     this.#resume(page);
   }
 
@@ -294,14 +295,15 @@ export class Lane {
   #learn(observations: Observation[], recorded: Recorded[]): void {
     const { pacer, clock } = this.#deps;
     const now = clock.now();
-    const watched = new Map(recorded.map(({ submission }) => [submission.submissionId, submission.watched]));
+    const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
     for (const observation of observations) {
-      const state = pacer.observe(observation, watched.get(observation.submissionId) ?? false, now);
+      const state = pacer.observe(observation, newest.get(observation.submissionId)?.watched ?? false, now);
       if (state !== null) this.#turn(state, now);
     }
-    // A question out of turn may find changed what was settled: it is asked about until it is settled again.
-    for (const { submission } of recorded)
-      if (submission.watched && submission.finalizedAt !== null) pacer.resume({ ...submission, seen: true }, now);
+    // A question out of turn may find changed what was settled: it is asked about again, as after any finality.
+    for (const submission of newest.values())
+      if (submission.watched && submission.finalizedAt !== null)
+        pacer.resume({ ...submission, seen: true, finalizedAt: now }, now);
   }
 
   #context(): TransitionContext {

@@ -129,6 +129,8 @@ function correct(submission: Submission, input: Input, context: TransitionContex
   const overdue = isPast(submission.deadlineAt, submission, input, context);
   const quiet = { change: null, watched: submission.watched && !overdue, becameStuck: false, unansweredSince: null };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
+  // Nobody heard anything of it: it stays as it is, with its recheck.
+  if (input.kind === 'cancel') return { ...quiet, watched: submission.watched };
   // Gone for good: there is nothing to compare with, and no use in asking again.
   if (input.kind === 'rejected' || (input.kind === 'not_found' && !input.ambiguous))
     return { ...quiet, watched: false };

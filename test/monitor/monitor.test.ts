@@ -393,27 +393,57 @@ test('stopping waits for answers under way and commits them', async () => {
   expect(world.get('a').status).toBe('finalized');
 });
 
-test('a settled one that a question out of turn finds changed is asked about until it is settled again', async () => {
+test('a settled one that a question out of turn finds changed is rechecked until it is settled again', async () => {
   let answer = finalized;
   const world = openMonitor({ answer: () => answer, recheck: true });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a').watched).toBe(false);
+  const from = world.clock.now();
+  const before = world.asked.length;
   answer = pending;
   const asked = world.monitor.ask('default', 'a');
-  await world.clock.advance(100);
+  await world.clock.advance(1.5 * MINUTE_MS);
   expect(await asked).toMatchObject({ kind: 'answered' });
   expect(world.get('a')).toMatchObject({ watched: true, upstreamState: 'Pending' });
   answer = finalized;
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a')).toMatchObject({ watched: false, upstreamState: 'Finalized' });
+  expect(world.asked.slice(before).map(({ at }) => at - from)).toEqual([0, MINUTE_MS, 2 * MINUTE_MS]);
   expect(world.monitor.pacing()[0]?.tracked).toBe(0);
 });
 
-test('cancelling a finalized one that waits for its recheck leaves it that', async () => {
+test('a late answer about a settled one brings no second question while one is under way', async () => {
+  const held: ((answer: Answer) => void)[] = [];
+  let isHeld = false;
+  const world = openMonitor({
+    answer: () => (isHeld ? new Promise<Answer>((resolve) => held.push(resolve)) : finalized),
+    recheck: true,
+  });
+  world.track(['a', 'b']);
+  await world.clock.advance(10 * MINUTE_MS);
+  isHeld = true;
+  void world.monitor.ask('default', 'a');
+  // Its answer counts as lost by then.
+  await world.clock.advance(100_000);
+  void world.monitor.ask('default', 'a');
+  await world.clock.advance(10);
+  const before = held.length;
+  held[0]?.(pending);
+  await world.clock.advance(10);
+  expect([before, held.length]).toEqual([2, 2]);
+});
+
+test.each([
+  ['', 10_000, 120],
+  [', also past its deadline', 40_000, 0.5],
+])('cancelling a finalized one that waits for its recheck leaves it that%s', async (_name, waitMs, deadlineMinutes) => {
   const world = openMonitor({ answer: () => finalized, recheck: true });
-  world.track(['a']);
-  await world.clock.advance(10_000);
+  const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
+  world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
+  world.restart();
+  world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
+  await world.clock.advance(waitMs);
   expect(world.monitor.cancel('a')).toMatchObject({ status: 'finalized', watched: true });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });

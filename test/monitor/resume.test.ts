@@ -76,6 +76,36 @@ test('a piece that can not be read is read again; until then health says so, and
   expect(world.monitor.health().ledgerWritable).toBe(true);
 });
 
+test.each([
+  ['a budget that counts as spent', () => undefined],
+  ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => ids.map((id) => world.monitor.cancel(id))],
+])('health is well again once the piece was read, also with %s', async (_name, meanwhile) => {
+  const world = openLarge({ pacer: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
+  world.ledger.recordAsking('default', world.clock.now(), null);
+  world.restart();
+  vi.spyOn(world.ledger, 'watched').mockImplementationOnce(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(10);
+  expect(world.monitor.health().ledgerWritable).toBe(false);
+  meanwhile(world);
+  await world.clock.advance(5_000);
+  expect([world.monitor.health().ledgerWritable, world.asked.length]).toEqual([true, 0]);
+});
+
+test('a stop while a piece is read again ends that too', async () => {
+  const world = openLarge();
+  const read = vi.spyOn(world.ledger, 'watched').mockImplementation(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(1_500);
+  const stopped = world.monitor.stop(1_000);
+  read.mockClear();
+  await world.clock.advance(10 * MINUTE_MS);
+  await stopped;
+  expect([read.mock.calls.length, world.clock.pending]).toEqual([0, 0]);
+});
+
 test('a stop meanwhile ends it: nothing is read or asked any more', async () => {
   const world = openLarge();
   const read = vi.spyOn(world.ledger, 'watched');
