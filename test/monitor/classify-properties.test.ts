@@ -164,7 +164,8 @@ describe('whatever the bytes, the headers and the status of an answer are,', () 
         expect(httpStatus).toBe(200);
         expect(isFinal(text), text).toBe(true);
       }),
-      { numRuns: 4_000 },
+      // So many that there are surely enough of them.
+      { numRuns: 8_000 },
     );
     // Otherwise the rule was never tried.
     expect(finalized).toBeGreaterThan(50);
