@@ -12,15 +12,7 @@ import { Figures } from './figures.ts';
 import { type OpenOptions, openDatabase, probe } from './open.ts';
 import { Outbox } from './outbox.ts';
 import { Pruning } from './pruning.ts';
-import {
-  type HistoryRow,
-  SELECT_SUBMISSION,
-  type SubmissionOwnRow,
-  type SubmissionRow,
-  toHistoryEntry,
-  toSubmission,
-  toSubmissionSaying,
-} from './rows.ts';
+import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
 import { Space } from './space.ts';
 import { StatusCounts } from './status-counts.ts';
 import { Transactions } from './transactions.ts';
@@ -205,13 +197,9 @@ export class Ledger implements MonitorLedger {
 
   /** With its history, oldest first. */
   getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined {
-    return this.#transactions.read(() => {
-      const row = this.#sql.findAlone.get(submissionId) as SubmissionOwnRow | undefined;
-      const history = row ? (this.#sql.history.all(row.id) as HistoryRow[]) : [];
-      const newest = history.at(-1);
-      if (!row || !newest) return undefined;
-      return { submission: toSubmissionSaying(row, newest), history: history.map(toHistoryEntry) };
-    });
+    const rows = this.#transactions.read(() => this.#sql.withHistory.all(submissionId)) as WithHistoryRow[];
+    const newest = rows.at(-1);
+    return newest && { submission: toSubmission(newest), history: rows.map(toHistoryEntry) };
   }
 
   /** Oldest first. Empty for a submission that was never tracked. */
@@ -317,6 +305,8 @@ function nothing({ watched, unansweredSince }: Submission): Outcome {
   return { change: null, watched, becameStuck: false, unansweredSince };
 }
 
+type WithHistoryRow = Omit<SubmissionRow, 'id' | 'ended_at'> & HistoryRow;
+
 type WatchedRow = Pick<SubmissionRow, 'id' | 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'>;
 
 type UpstreamRow = {
@@ -348,13 +338,14 @@ function prepareStatements(db: Database.Database) {
       SELECT id, submission_id, tracked_at, status, finalized_at, polled_at
       FROM submissions WHERE upstream = ? AND watched = 1 AND id > ? ORDER BY id LIMIT ?`),
     watchedCounts: db.prepare('SELECT upstream, count(*) FROM submissions WHERE watched = 1 GROUP BY upstream'),
-    findAlone: db.prepare(`
-      -- Without what its newest row of history says.
-      SELECT * FROM submissions WHERE submission_id = ?`),
-    history: db.prepare(`
-      -- Every change of one submission. +?: as in find.
-      SELECT seq, version, at, status, previous_status, upstream_state, error, answer
-      FROM history WHERE submission = +? ORDER BY version`),
+    withHistory: db.prepare(`
+      -- A submission beside each of its changes: with the newest of them it is as it is now. Metadata is long, and stands
+      -- beside that one only. +?: as in find.
+      SELECT s.submission_id, s.upstream, s.watched, s.stuck, s.polls, s.polled_at, s.unanswered_since, s.tracked_at,
+             s.finalized_at, s.deadline_at, s.grace_ends_at, s.stuck_at, s.outage_ms_before, s.callback_url,
+             iif(h.version = s.version, s.metadata, NULL) AS metadata,
+             h.seq, h.version, h.at, h.status, h.previous_status, h.upstream_state, h.error, h.answer
+      FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = +? ORDER BY h.version`),
     list: db.prepare(`${SELECT_SUBMISSION} WHERE s.id < @before AND @status IS NULL ORDER BY s.id DESC LIMIT @limit`),
     listByStatus: db.prepare(
       `${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`,

@@ -1,7 +1,7 @@
 import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts';
 
 /** What stands in its own row. */
-export type SubmissionOwnRow = {
+type SubmissionOwnRow = {
   id: number;
   submission_id: string;
   upstream: string;
@@ -33,12 +33,7 @@ export const SELECT_SUBMISSION = `
   SELECT s.*, h.upstream_state, h.error, h.answer
   FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
 
-export function toSubmission(row: SubmissionRow): Submission {
-  return toSubmissionSaying(row, row);
-}
-
-/** Of a row that was read apart from what the upstream said. */
-export function toSubmissionSaying(row: SubmissionOwnRow, said: SaidRow): Submission {
+export function toSubmission(row: Omit<SubmissionRow, 'id' | 'ended_at'>): Submission {
   return {
     submissionId: row.submission_id,
     upstream: row.upstream,
@@ -57,9 +52,9 @@ export function toSubmissionSaying(row: SubmissionOwnRow, said: SaidRow): Submis
     outageMsBefore: row.outage_ms_before,
     metadata: row.metadata === null ? null : JSON.parse(row.metadata),
     callbackUrl: row.callback_url,
-    upstreamState: said.upstream_state,
-    error: said.error,
-    answer: said.answer,
+    upstreamState: row.upstream_state,
+    error: row.error,
+    answer: row.answer,
   };
 }
 

@@ -30,7 +30,7 @@ const arrivals = fc.record({
 function recordAll(observations: readonly Observation[], sizes: readonly number[], recheck: boolean): Ledger {
   const ledger = openLedger();
   ledger.track(
-    IDS.map((id) => trackRequest(id, LIMITS)),
+    IDS.map((id) => trackRequest(id, { ...LIMITS, metadata: { id } })),
     0,
   );
   for (let from = 0, turn = 0; from < observations.length; turn++) {
@@ -59,6 +59,7 @@ it('however observations are split into batches, the ledger says the same of the
       for (const id of IDS) {
         const history = inBatches.history(id);
         expect(isUnbroken(history)).toBe(true);
+        expect(inBatches.getWithHistory(id)?.submission).toEqual(inBatches.get(id));
         const statuses = history.map(({ status }) => status);
         const final = statuses.findIndex((status) => isFinal(status));
         if (final >= 0) expect(new Set(statuses.slice(final)).size).toBe(1);
