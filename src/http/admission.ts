@@ -154,8 +154,8 @@ export class Admission<Body, Outcome> {
     this.#isTaken = true;
     const from = this.#now();
     this.#take(turn);
+    const restMs = (this.#now() - from) * REST;
     this.#defer(() => {
-      const restMs = (this.#now() - from) * REST;
       if (restMs < LEAST_REST_MS || this.#line.length === 0) this.#end(turn, from);
       else this.#defer(() => this.#end(turn, from), restMs);
     }, 0);
@@ -198,7 +198,8 @@ export class Admission<Body, Outcome> {
 /** Ends the rest where everything else has nothing to do before it is over. */
 function afterOthers(run: () => void, restMs: number): void {
   if (restMs === 0) {
-    setImmediate(run);
+    // Wherever in its turn the event loop is: those that arrived meanwhile are read in the next one, and served at its end.
+    setImmediate(() => setImmediate(() => setImmediate(run)));
     return;
   }
   const endsAt = performance.now() + restMs;

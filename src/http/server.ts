@@ -44,6 +44,7 @@ import { addSecurityHeaders, SECURITY_HEADERS } from './security-headers.ts';
 import { dropStalledReaders, requestTimeouts } from './slow-callers.ts';
 import { registerSubmissionInfo } from './submission-info.ts';
 import { registerSubmissions } from './submissions.ts';
+import { answerTogether, serveTogether } from './together.ts';
 import { registerUsers } from './users.ts';
 import { registerWebhooks } from './webhooks.ts';
 import { registerWhoami } from './whoami.ts';
@@ -117,6 +118,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     frameworkErrors: answerUnroutable,
     schemaController: COMPILERS,
   });
+  serveTogether(app);
   countRequests(app, deps.metrics.happened);
   addSecurityHeaders(app);
   addRequestLog(app);
@@ -128,6 +130,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   registerProblems(app, deps.meaningOf);
   addCors(app, deps.corsOrigins);
   await addLimits(app, deps);
+  answerTogether(app);
 
   const admission = new Admission({
     ...deps.limits,

@@ -127,7 +127,7 @@ export const LOG_EVENTS = {
   },
   'http.failed': {
     levels: ['error'],
-    when: 'a request ended with 5xx by a fault on this side',
+    when: 'a request ended with 5xx by a fault on this side, or one answered it twice',
     fields: ['request_id', 'err'],
     advice: '`err` says which: the disk, the ledger, or a fault to be reported',
   },

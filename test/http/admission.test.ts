@@ -124,11 +124,12 @@ it('bounds the requests that are held open: 503 with Retry-After beyond, until o
 describe('the line of tracking requests', () => {
   function openLine(maxWaitMs: number) {
     const deferred: { run: () => void; restMs: number }[] = [];
-    const told = { now: 0, taken: [] as string[], commits: [] as string[] };
+    const told = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
     const settled = () => new Promise((resolve) => setImmediate(resolve));
     const admission = new Admission({
       take: (names: readonly string[]) => {
         told.commits.push(names.join('+'));
+        told.now += told.commitMs;
         if (names.includes('bad')) throw new Error('this one can not be kept');
         if (names.includes('full')) throw new LedgerUnavailableError('no room');
         return [...names];
@@ -143,6 +144,9 @@ describe('the line of tracking requests', () => {
       admission,
       deferred,
       now: () => told.now,
+      commitsTake: (ms: number) => {
+        told.commitMs = ms;
+      },
       take: (name: string, ids: number) => {
         const taken = admission.take(name, ids).catch(() => `failed ${name}`);
         void taken.then((outcome) => told.taken.push(outcome ?? `not ${name}`));
@@ -203,14 +207,23 @@ describe('the line of tracking requests', () => {
 
   it('rests after a long one, if others wait, so that what comes and goes in small steps gets on', async () => {
     const line = openLine(1_000);
+    line.commitsTake(400);
     line.take('a', 5);
     line.take('b', 5);
     expect(await line.taken()).toBe('a');
-    line.next(400);
+    line.next(0);
     expect(await line.taken()).toBe('b');
-    expect(line.now()).toBe(500);
-    line.next(400);
+    expect(line.now()).toBe(400 + 100 + 400);
+    line.next(0);
     expect([line.now(), line.deferred.length]).toEqual([900, 0]);
+  });
+
+  it('rests no longer because everything else had much to do', async () => {
+    const line = openLine(1_000);
+    line.take('a', 5);
+    line.take('b', 5);
+    line.next(400);
+    expect([await line.taken(), line.now()]).toEqual(['a,b', 400]);
   });
 
   it('is as long as the wait that is allowed, as fast as the last ones went', async () => {

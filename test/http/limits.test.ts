@@ -1,4 +1,6 @@
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Config } from '../../src/config-schema.ts';
 import { makeToken } from '../../src/credentials.ts';
@@ -128,6 +130,19 @@ describe('wrong credentials of one address', () => {
     expect(refused.headers['www-authenticate']).toBeUndefined();
     vi.setSystemTime(Date.now() + 61_000);
     expect(await guess(app, 'd')).toBe(401);
+  });
+
+  it('are told how long to wait also where all came at once', async () => {
+    const database = join(tempFolder(), 'ledger.db');
+    const app = await openApp({ database, limits: { failed_authentications_per_minute: 2 } });
+    onTestFinished(() => app.close());
+    const { hostname, port } = new URL(app.url);
+    const socket = connect(Number(port), hostname);
+    const guess = (end: string) => `GET /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: wrong\r\n${end}\r\n`;
+    socket.write(`${guess('').repeat(3)}${guess('connection: close\r\n')}`);
+    const told = await text(socket);
+    expect(told.match(/HTTP\/1.1 \d+/g)).toEqual([401, 401, 429, 429].map((status) => `HTTP/1.1 ${status}`));
+    expect(told.match(/retry-after: \d+/g)).toEqual(['retry-after: 60', 'retry-after: 60']);
   });
 
   it('keep out no known one, and nobody who shows none', async () => {

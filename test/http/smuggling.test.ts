@@ -181,7 +181,8 @@ describe('one connection', () => {
     expect(kept.statuses).toEqual([200, 200]);
     const chunks = HEAD.replace('HTTP/1.1', 'HTTP/1.0').replace(API_KEY, 'nobody');
     const told = await refused(`${chunks}transfer-encoding: chunked\r\n\r\n${CHUNKED}${INNER}`);
-    expect(told.statuses).toEqual([401]);
+    // What comes after the end of the connection is refused before the answer has left.
+    expect(told.statuses).toEqual([400]);
   });
 
   it('that expects to be asked for its body is asked, and held to its length', async () => {
