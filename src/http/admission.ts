@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { LedgerUnavailableError } from '../monitor/ports.ts';
+import { type Commit, commitGroup, type Member } from './group-commit.ts';
 import { sendProblem } from './problems.ts';
 import { logOf } from './request-log.ts';
 
@@ -15,8 +15,7 @@ declare module 'fastify' {
 export type Shed = 'tracking' | 'held_open';
 
 export type AdmissionDeps<Body, Outcome> = {
-  /** Takes all of them in one commit, each for itself; what it throws, it took none of. */
-  take: (bodies: readonly Body[]) => Outcome[];
+  take: Commit<Body, Outcome>;
   /** So long may ids wait for the ledger, as it is estimated. */
   maxWaitMs: number;
   /** Requests that may be held open. */
@@ -28,12 +27,7 @@ export type AdmissionDeps<Body, Outcome> = {
   now?: () => number;
 };
 
-type Waiting<Body, Outcome> = {
-  body: Body;
-  ids: number;
-  resolve: (outcome: Outcome | undefined) => void;
-  reject: (error: unknown) => void;
-};
+type Waiting<Body, Outcome> = Member<Body, Outcome> & { ids: number };
 
 /** What a request weighs besides its body. */
 const LEAST_BYTES = 1_024;
@@ -107,7 +101,7 @@ export class Admission<Body, Outcome> {
     if (this.#isTaken && this.#waitingIds > 0 && this.#waitMs(ids + TURN_IDS) > this.#deps.maxWaitMs)
       return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
-      this.#line.push({ body, ids, resolve, reject });
+      this.#line.push({ item: body, ids, resolve, reject });
       this.#waitingIds += ids;
       if (!this.#isTaken) this.#turn();
     });
@@ -153,7 +147,7 @@ export class Admission<Body, Outcome> {
     if (turn.length === 0) return;
     this.#isTaken = true;
     const from = this.#now();
-    this.#take(turn);
+    commitGroup(turn, this.#deps.take);
     const restMs = (this.#now() - from) * REST;
     this.#defer(() => {
       if (restMs < LEAST_REST_MS || this.#line.length === 0) this.#end(turn, from);
@@ -170,18 +164,6 @@ export class Admission<Body, Outcome> {
     const turn = this.#line.splice(0, end === -1 ? this.#line.length : end);
     for (const one of turn) this.#waitingIds -= one.ids;
     return turn;
-  }
-
-  #take(turn: readonly Waiting<Body, Outcome>[]): void {
-    try {
-      const outcomes = this.#deps.take(turn.map(({ body }) => body));
-      for (const [index, { resolve }] of turn.entries()) resolve(outcomes[index]);
-    } catch (error) {
-      // One by one, so that one that can't be kept doesn't take its neighbours with it. That the ledger can't be written is
-      // the fault of none of them, and each try may take as long.
-      if (turn.length > 1 && !(error instanceof LedgerUnavailableError)) for (const one of turn) this.#take([one]);
-      else for (const { reject } of turn) reject(error);
-    }
   }
 
   #end(turn: readonly Waiting<Body, Outcome>[], from: number): void {

@@ -27,7 +27,8 @@ export type Submissions = {
     submissions: Submission[];
     nextAfter: string | null;
   };
-  cancel(submissionId: string): Submission | undefined;
+  /** All in one commit. */
+  cancelTogether(submissionIds: readonly string[]): (Submission | undefined)[];
   waitUntilFinal(submissionId: string, timeoutMs: number, signal: AbortSignal): Promise<void>;
   deadlineAt(submission: Submission): number;
 };

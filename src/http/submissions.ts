@@ -5,6 +5,7 @@ import { STATUSES, Status, type Submission } from '../monitor/submission.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../monitor/track-request.ts';
 import type { Admission } from './admission.ts';
 import { fromCursor, fromIdCursor, toCursor, toIdCursor } from './cursor.ts';
+import { GroupCommit } from './group-commit.ts';
 import type { Submissions, TrackOutcome } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
 import { logOf } from './request-log.ts';
@@ -64,6 +65,7 @@ export function registerSubmissions(
   const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const body = (submission: Submission) => toSubmissionBody(submission, submissions.deadlineAt(submission));
+  const cancelling = new GroupCommit((ids: readonly string[]) => submissions.cancelTogether(ids));
   const closing = new AbortController();
   instance.addHook('preClose', async () => closing.abort());
 
@@ -208,7 +210,7 @@ export function registerSubmissions(
     },
     async (request, reply) => {
       const { id } = request.params;
-      const submission = submissions.cancel(id);
+      const submission = await cancelling.take(id);
       if (submission?.status === Status.cancelled)
         logOf(request).info({ submission_id: id, status: submission.status }, 'submission.cancelled');
       return submission ? reply.send(body(submission)) : notTracked(reply, id);

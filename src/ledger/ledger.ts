@@ -103,17 +103,18 @@ export class Ledger implements MonitorLedger {
     return this.#transactions.run(() => groups.map((requests) => this.#track(requests, now, outages)));
   }
 
-  cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined {
+  cancelTogether(submissionIds: readonly string[], now: number): (Submission | undefined)[] {
+    return this.#transactions.run(() => submissionIds.map((submissionId) => this.cancel(submissionId, now)));
+  }
+
+  cancel(submissionId: string, now: number): Submission | undefined {
     return this.#transactions.run(() => {
       const row = this.#find(submissionId);
       if (!row) return undefined;
       const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
       const before = toSubmission(row);
       const outcome = transition(before, { kind: 'cancel', at: now }, context);
-      return {
-        submission: this.#writer.apply({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at }),
-        previousStatus: row.status,
-      };
+      return this.#writer.apply({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at });
     });
   }
 

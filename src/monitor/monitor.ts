@@ -100,15 +100,18 @@ export class Monitor {
     return results;
   }
 
-  /** Stops asking about a submission; one that is final stays as it is. Undefined: never tracked. */
-  cancel(submissionId: string): Submission | undefined {
-    const cancelled = this.#writing(() => this.#ledger.cancel(submissionId, this.#clock.now()));
-    if (!cancelled) return undefined;
-    const { submission } = cancelled;
-    // A finalized one that waits for its recheck stays as it is, with that.
-    if (!submission.watched) this.#lanes.get(submission.upstream)?.pacer.remove(submissionId, this.#clock.now());
-    this.#tell(submissionId);
-    return submission;
+  /** Stops asking about submissions, in one commit; what is final stays as it is. Undefined: never tracked. */
+  cancelTogether(submissionIds: readonly string[]): (Submission | undefined)[] {
+    const now = this.#clock.now();
+    const submissions = this.#writing(() => this.#ledger.cancelTogether(submissionIds, now));
+    for (const submission of submissions) {
+      if (!submission) continue;
+      const { submissionId, upstream, watched } = submission;
+      // A finalized one that waits for its recheck stays as it is, with that.
+      if (!watched) this.#lanes.get(upstream)?.pacer.remove(submissionId, now);
+      this.#tell(submissionId);
+    }
+    return submissions;
   }
 
   /** One answer about any submission, tracked or not, out of turn but within the upstream's budget. See Lane.ask. */

@@ -62,8 +62,8 @@ export type MonitorLedger = {
   track(requests: readonly TrackRequest[], now: number): TrackResult;
   /** Several of those in one transaction, each taken or refused for itself. */
   trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
-  /** Undefined: never tracked. A final submission stays as it is. */
-  cancel(submissionId: string, now: number): { submission: Submission; previousStatus: Status } | undefined;
+  /** In one transaction. Undefined: never tracked. A final submission stays as it is. */
+  cancelTogether(submissionIds: readonly string[], now: number): (Submission | undefined)[];
   /** Observations of submissions that are not tracked are passed over; one older than what is known changes nothing. */
   record(observations: readonly Observation[], context: TransitionContext): Recorded[];
   /** What is to be asked about, in the order of tracking, `limit` at most behind the position `after`; 0: from the beginning. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { context, observation } from '../support/domain.ts';
 import { openLedger, outboxOf, trackRequest, trackRequests } from '../support/ledger-file.ts';
 
@@ -116,17 +116,14 @@ describe('tracking', () => {
 });
 
 describe('cancelling', () => {
-  it('ends an open submission, tells of it once, and says what it was', () => {
+  it('ends an open submission, and tells of it once', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('pending', 10, 's')], context());
     const cancelled = ledger.cancel('s', 20);
-    expect(cancelled).toMatchObject({
-      previousStatus: 'pending',
-      submission: { status: 'cancelled', watched: false, polls: 1 },
-    });
-    expect(cancelled?.submission).toEqual(ledger.get('s'));
-    expect(ledger.cancel('s', 30)).toMatchObject({ previousStatus: 'cancelled', submission: { status: 'cancelled' } });
+    expect(cancelled).toMatchObject({ status: 'cancelled', watched: false, polls: 1 });
+    expect(cancelled).toEqual(ledger.get('s'));
+    expect(ledger.cancel('s', 30)).toMatchObject({ status: 'cancelled' });
     expect(ledger.history('s').map(({ at, status }) => [at, status])).toEqual([
       [0, 'tracking'],
       [10, 'pending'],
@@ -139,8 +136,19 @@ describe('cancelling', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context({ recheck: true }));
-    expect(ledger.cancel('s', 20)).toMatchObject({ previousStatus: 'finalized', submission: { status: 'finalized' } });
+    expect(ledger.cancel('s', 20)).toMatchObject({ status: 'finalized' });
     expect(ledger.get('s')?.watched, 'its recheck is still due').toBe(true);
     expect(ledger.cancel('t', 20)).toBeUndefined();
+  });
+
+  it('ends several in one commit, each once', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s'), trackRequest('t')], 0);
+    const commits = vi.fn();
+    ledger.outbox.onAppended(commits);
+    const statuses = ledger.cancelTogether(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
+    expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
+    expect(commits).toHaveBeenCalledOnce();
+    expect(outboxOf(ledger.file)).toHaveLength(2);
   });
 });

@@ -1,0 +1,64 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { GroupCommit } from '../../src/http/group-commit.ts';
+import { LedgerUnavailableError } from '../../src/monitor/ports.ts';
+import { pathOf, post } from '../support/http-calls.ts';
+import { reading, scrape } from '../support/metrics.ts';
+import { API_KEY, useApp } from '../support/running-app.ts';
+
+describe('what is asked for in one turn of the event loop', () => {
+  function openGroup() {
+    const commits: string[] = [];
+    const group = new GroupCommit((names: readonly string[]) => {
+      commits.push(names.join('+'));
+      if (names.includes('full')) throw new LedgerUnavailableError('no room');
+      if (names.includes('bad')) throw new Error('this one can not be kept');
+      return names.map((name) => name.toUpperCase());
+    });
+    const take = (...names: string[]) =>
+      Promise.all(names.map((name) => group.take(name).catch((error: Error) => error.message)));
+    return { commits, take };
+  }
+
+  it('is committed at once, and each is told its own outcome', async () => {
+    const { commits, take } = openGroup();
+    expect(await take('a', 'b', 'c')).toEqual(['A', 'B', 'C']);
+    expect(await take('d')).toEqual(['D']);
+    expect(commits).toEqual(['a+b+c', 'd']);
+  });
+
+  it('is committed one by one if one of it can not be', async () => {
+    const { commits, take } = openGroup();
+    expect(await take('a', 'bad', 'c')).toEqual(['A', 'this one can not be kept', 'C']);
+    expect(commits).toEqual(['a+bad+c', 'a', 'bad', 'c']);
+  });
+
+  it('is refused as one where the ledger can not be written', async () => {
+    const { commits, take } = openGroup();
+    expect(await take('a', 'full')).toEqual(['no room', 'no room']);
+    expect(commits).toEqual(['a+full']);
+  });
+});
+
+describe('submissions', () => {
+  const app = useApp();
+  const commits = async () =>
+    reading((await scrape(app.url)).text, 'dawatch_ledger_commit_seconds_count') ?? Number.NaN;
+
+  it('that are cancelled at once share a commit, and each is answered for itself', async () => {
+    const ids = Array.from({ length: 50 }, (_, index) => `at-once-${index}`);
+    await post(app.url, { submission_ids: ids });
+    const before = await commits();
+    const { hostname, port } = new URL(app.url);
+    const cancel = (id: string, end = '') =>
+      `DELETE ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n${end}\r\n`;
+    const socket = connect(Number(port), hostname);
+    socket.write(`${ids.map((id) => cancel(id)).join('')}${cancel('never', 'connection: close\r\n')}`);
+    const told = await text(socket);
+    expect(told.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual([...ids.map(() => '200'), '404']);
+    expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(ids);
+    // Answers about them are committed meanwhile too.
+    expect((await commits()) - before).toBeLessThan(ids.length / 2);
+  });
+});
