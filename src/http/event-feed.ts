@@ -6,19 +6,24 @@ import { FeedReader, type FeedReaderOptions } from './feed-reader.ts';
 import type { EventLog } from './ports.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** Events read at once; readers get a heartbeat at once. In between everything else has its turn. */
+/** The most that is told at once: so many events, and no more to these once they are so many bytes. */
 const PAGE = 100;
-const SLICE = 500;
-/** A telling costs a write for each reader, however much it tells: what comes sooner after one is told with the next. */
-const TELL_EVERY_MS = 25;
+const PAGE_BYTES = 64 * 1024;
+/** Readers that are told, or get a heartbeat, at once. In between everything else has its turn. */
+const SLICE = { told: 100, beaten: 500 };
+/** A telling costs a write for each reader, however much it tells: so long after a round of them what is new waits for the next. */
+const REST_MS = 25;
 
 /** Everybody who reads the live feed. What is new is read from the log once and made into bytes once, for all of them. */
 export class EventFeed {
   readonly #deps: { events: EventLog; clock: Clock; log: Log };
   readonly #readers = new Set<FeedReader>();
   readonly #live = new Set<FeedReader>();
-  /** The newest event that was told to everybody who is live. */
-  #position = 0;
+  /** What is told to those who are live: what is behind the hindmost of them. */
+  #page = new FeedPage(0);
+  /** Those of them whom this round has still to tell, and up to where it tells all of them. */
+  #round: FeedReader[] = [];
+  #toldToAll = 0;
   #isScheduled = false;
   #isClosed = false;
   #cancelHeartbeat: (() => void) | undefined;
@@ -61,7 +66,7 @@ export class EventFeed {
 
   #join(reader: FeedReader): void {
     // With others there already, what it has beyond them comes to it once more; it passes that over.
-    if (this.#live.size === 0) this.#position = reader.position;
+    if (this.#live.size === 0) this.#startAt(reader.position);
     this.#live.add(reader);
   }
 
@@ -72,7 +77,7 @@ export class EventFeed {
       this.#isScheduled = false;
       if (this.#isClosed) return;
       try {
-        this.#tellNews();
+        this.#tellSlice();
       } catch (error) {
         // They come back, and are told then what is wrong.
         for (const reader of this.#live) reader.end();
@@ -81,21 +86,40 @@ export class EventFeed {
     });
   }
 
-  #tellNews(): void {
-    const { events } = this.#deps;
-    const page = new FeedPage(events.after(this.#position, PAGE));
-    if (page.events.length === 0) return;
-    for (const reader of this.#live) if (!reader.tell(page)) this.#live.delete(reader);
-    this.#position = page.position;
-    this.#schedule(page.position < events.newestSeq() ? 0 : TELL_EVERY_MS);
+  #startAt(position: number): void {
+    this.#page = new FeedPage(position);
+    this.#round = [];
   }
 
-  /** In slices: with thousands of readers the rest of the server must not wait for all of them. */
+  /**
+   * One slice of a round through all readers. Each is told what is newest by then, so that it need not wait for a whole round
+   * after it; and the rest of the server waits for no more than a slice.
+   */
+  #tellSlice(): void {
+    const { events } = this.#deps;
+    const page = this.#page;
+    if (page.size < PAGE && page.bytes < PAGE_BYTES) page.add(events.after(page.position, PAGE - page.size));
+    if (this.#round.length === 0) {
+      if (page.size === 0) return;
+      this.#round = [...this.#live];
+      this.#toldToAll = page.position;
+    }
+    for (const reader of this.#round.splice(0, SLICE.told))
+      if (this.#live.has(reader) && !reader.tell(page)) this.#live.delete(reader);
+    if (this.#round.length > 0) {
+      this.#schedule();
+      return;
+    }
+    page.drop(this.#toldToAll);
+    this.#schedule(page.position < events.newestSeq() ? 0 : REST_MS);
+  }
+
+  /** In slices, as well. */
   #beat(): void {
     const readers = [...this.#readers];
     const slice = (from: number) => {
-      for (const reader of readers.slice(from, from + SLICE)) if (!reader.beat()) this.#dropped(reader);
-      const next = from + SLICE;
+      for (const reader of readers.slice(from, from + SLICE.beaten)) if (!reader.beat()) this.#dropped(reader);
+      const next = from + SLICE.beaten;
       const isThrough = next >= readers.length;
       if (isThrough && this.#readers.size === 0) this.#cancelHeartbeat = undefined;
       else if (isThrough) this.#cancelHeartbeat = this.#deps.clock.after(HEARTBEAT_MS, () => this.#beat());

@@ -23,12 +23,16 @@ export const metadataQuerySchema = z
   })
   .describe('Only events about submissions with such metadata, as JSON: {"team":"billing"}');
 
+/** Nothing was asked for in particular. It is known by itself, because most readers have it. */
+export const everything: EventFilter = () => true;
+
 /** Events of one of the types, if any are given, about the submission and with the metadata, if those are given. */
 export function filterOf(query: {
   types: readonly string[] | undefined;
   submissionId: string | undefined;
   metadata: Record<string, unknown> | undefined;
 }): EventFilter {
+  if (Object.values(query).every((asked) => asked === undefined)) return everything;
   const { types = ['*'], submissionId, metadata = null } = query;
   const matches = createMatcher({ types, metadata });
   return (event) => {

@@ -91,6 +91,8 @@ export function registerEvents(
         // A stream is the last thing on its connection: closing the server need not wait for a next request.
         connection: 'close',
       });
+      // Its end is the end of the connection: written in chunks, each telling would be three pieces for each reader.
+      reply.raw.removeHeader('transfer-encoding');
       // The schema tells of the text that the stream gives.
       const { identity } = request;
       const mayRead = () => identity !== undefined && credentials(identity.hash) !== undefined;

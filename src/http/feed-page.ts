@@ -1,33 +1,58 @@
 import { type EventRecord, toEventJson } from '../monitor/event-body.ts';
-import type { EventFilter } from './event-filter.ts';
+import { type EventFilter, everything } from './event-filter.ts';
 
-/** Events in their order, made into bytes once for all readers: of all of them together, and of each alone where a filter leaves some out. */
+/** Events behind a position, in their order, each made into bytes once for all who read them. */
 export class FeedPage {
-  readonly events: readonly EventRecord[];
-  readonly #frames: (Buffer | undefined)[] = [];
-  #whole: Buffer | undefined;
+  #events: readonly EventRecord[] = [];
+  #position: number;
+  readonly #frames = new Map<EventRecord, Buffer>();
+  /** What everybody behind the same position gets who wants everything. */
+  #whole: { behind: number; bytes: Buffer } | undefined;
 
-  constructor(events: readonly EventRecord[]) {
-    this.events = events;
+  constructor(position: number) {
+    this.#position = position;
   }
 
-  /** The newest of them; 0 if there is none. */
+  /** The newest of them, or where it began. */
   get position(): number {
-    return this.events.at(-1)?.seq ?? 0;
+    return this.#position;
+  }
+
+  get size(): number {
+    return this.#events.length;
+  }
+
+  /** Of those that somebody wanted. */
+  get bytes(): number {
+    return this.#frames.values().reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** The next ones. */
+  add(events: readonly EventRecord[]): void {
+    this.#events = [...this.#events, ...events];
+    this.#position = events.at(-1)?.seq ?? this.#position;
+    if (events.length > 0) this.#whole = undefined;
+  }
+
+  /** Everybody has them up to and with this one. */
+  drop(through: number): void {
+    for (const event of this.#events) if (event.seq <= through) this.#frames.delete(event);
+    this.#events = this.#events.filter(({ seq }) => seq > through);
   }
 
   /** What of them is behind `position` and passes the filter, as the stream has it. Undefined: nothing. */
   bytesFor(position: number, filter: EventFilter): Buffer | undefined {
-    const wanted = this.events.flatMap((event, index) => (event.seq > position && filter(event) ? [index] : []));
+    if (filter === everything && this.#whole?.behind === position) return this.#whole.bytes;
+    const wanted = this.#events.filter((event) => event.seq > position && filter(event));
     if (wanted.length === 0) return undefined;
-    if (wanted.length < this.events.length) return Buffer.concat(wanted.map((index) => this.#frame(index)));
-    this.#whole ??= Buffer.concat(wanted.map((index) => this.#frame(index)));
-    return this.#whole;
+    const bytes = Buffer.concat(wanted.map((event) => this.#frameOf(event)));
+    if (filter === everything) this.#whole = { behind: position, bytes };
+    return bytes;
   }
 
-  #frame(index: number): Buffer {
-    const made = this.#frames[index] ?? toFrame(this.events[index] as EventRecord);
-    this.#frames[index] = made;
+  #frameOf(event: EventRecord): Buffer {
+    const made = this.#frames.get(event) ?? toFrame(event);
+    this.#frames.set(event, made);
     return made;
   }
 }

@@ -122,8 +122,9 @@ export class FeedReader extends Readable {
   #readPage(): void {
     const { log, filter, onCaughtUp } = this.#options;
     this.#tellOfGap(log.missingThrough());
-    const page = new FeedPage(log.after(this.#position, PAGE));
-    if (page.events.length === 0) {
+    const page = new FeedPage(this.#position);
+    page.add(log.after(this.#position, PAGE));
+    if (page.size === 0) {
       // Nothing is left of what is missing: who resumes from here need not hear of it again.
       this.#position = Math.max(this.#position, this.#gapTold);
       this.#isLive = true;

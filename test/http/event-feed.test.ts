@@ -4,9 +4,11 @@ import { pino } from 'pino';
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { EventFeed } from '../../src/http/event-feed.ts';
+import { type EventFilter, everything } from '../../src/http/event-filter.ts';
 import type { EventRecord } from '../../src/monitor/event-body.ts';
 import type { Clock } from '../../src/monitor/ports.ts';
 import { HeldClock } from '../support/held-clock.ts';
+import { seeded } from '../support/seed.ts';
 
 /** Events kept in memory; counts how often they are read. */
 function openLog() {
@@ -39,16 +41,19 @@ const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock
 const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
 
 /** Reads in the background. */
-function read(feed: EventFeed, position: number): { text: () => string; chunks: () => number } {
+function read(feed: EventFeed, position: number, filter: EventFilter = everything) {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   let text = '';
   let chunks = 0;
-  feed.open({ position, mayRead: () => true, filter: () => true, response }).on('data', (chunk) => {
+  const stream = feed.open({ position, mayRead: () => true, filter, response }).on('data', (chunk) => {
     text += chunk;
     chunks += 1;
   });
-  return { text: () => text, chunks: () => chunks };
+  return { text: () => text, chunks: () => chunks, leave: () => stream.destroy() };
 }
+
+const seqsOf = (reader: { text(): string }) =>
+  [...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => Number(seq));
 
 it('reads a new event once for all its readers, and nothing for nobody', async () => {
   const log = openLog();
@@ -90,11 +95,60 @@ it('tells an event at once, and what comes soon after it in one piece', async ()
   feed.close();
 });
 
+it('tells many readers in slices, each slice what is newest by then', async () => {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const readers = Array.from({ length: 250 }, () => read(feed, 0));
+  await until(() => expect(log.reads).toBe(250));
+  const told = () => new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
+  const tell = async (delayMs: number, expected: string[]) => {
+    clock.fire(delayMs);
+    await until(() => expect([...told()]).toEqual(expected));
+  };
+  log.add();
+  await tell(0, ['0: 1', '1: ', '2: ']);
+  log.add();
+  await tell(0, ['0: 1', '1: 1,2', '2: ']);
+  await tell(0, ['0: 1', '1: 1,2', '2: 1,2']);
+  await tell(25, ['0: 1,2', '1: 1,2', '2: 1,2']);
+  feed.close();
+});
+
+it('tells every reader what it wants, once and in order, whenever what happens and whoever comes and goes', async () => {
+  const { between } = seeded('feed');
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const odd: EventFilter = ({ seq }) => seq % 2 === 1;
+  const readers: { reader: ReturnType<typeof read>; from: number; filter: EventFilter }[] = [];
+  for (let step = 0; step < 400; step++) {
+    const [act, from] = [between(0, 5), between(0, log.newestSeq())];
+    const filter = between(0, 3) === 0 ? odd : everything;
+    if (act === 0 && readers.length < 350) readers.push({ reader: read(feed, from, filter), from, filter });
+    else if (act === 1 && readers.length > 0) readers.splice(between(0, readers.length - 1), 1)[0]?.reader.leave();
+    else if (act === 2) for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
+    else if (act === 3) await new Promise(setImmediate);
+    else clock.fire(between(0, 1) * 25);
+    if (step === 0)
+      for (let count = 0; count < 240; count++) readers.push({ reader: read(feed, 0), from: 0, filter: everything });
+  }
+  const fireAll = async () => {
+    clock.fire(0);
+    clock.fire(25);
+    await new Promise(setImmediate);
+  };
+  const all = Array.from({ length: log.newestSeq() }, (_, index) => index + 1);
+  for (let turns = 0; turns < 10 * all.length; turns++) await fireAll();
+  for (const { reader, from, filter } of readers)
+    expect(seqsOf(reader)).toEqual(all.filter((seq) => seq > from && filter({ seq } as EventRecord)));
+  feed.close();
+});
+
 it('leaves out nothing and repeats nothing when a reader catches up before the others are told', async () => {
   const log = openLog();
   const clock = new HeldClock(0);
   const feed = openFeed(log, clock);
-  const seqs = (reader: { text(): string }) => [...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => seq);
   log.add();
   const live = read(feed, 1);
   await until(() => expect(log.reads).toBe(1));
@@ -102,14 +156,14 @@ it('leaves out nothing and repeats nothing when a reader catches up before the o
   const late = read(feed, 0);
   // It has both by now, and found nothing behind them.
   await until(() => expect(log.reads).toBe(3));
-  expect([seqs(live), seqs(late)]).toEqual([[], ['1', '2']]);
+  expect([seqsOf(live), seqsOf(late)]).toEqual([[], [1, 2]]);
   clock.fire(0);
   log.add();
   clock.fire(25);
   await until(() =>
-    expect([seqs(live), seqs(late)]).toEqual([
-      ['2', '3'],
-      ['1', '2', '3'],
+    expect([seqsOf(live), seqsOf(late)]).toEqual([
+      [2, 3],
+      [1, 2, 3],
     ]),
   );
   feed.close();
@@ -127,9 +181,7 @@ it('goes through a long log in pages, between which others have their turn', asy
   });
   expect(log.reads).toBeGreaterThanOrEqual(10);
   expect(turns).toBeGreaterThan(1);
-  expect([...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => Number(seq))).toEqual(
-    Array.from({ length: 1_000 }, (_, index) => index + 1),
-  );
+  expect(seqsOf(reader)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
   feed.close();
 });
 
