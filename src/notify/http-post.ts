@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { Agent } from 'undici';
+import Agent from 'undici/lib/dispatcher/agent.js';
 import { redactorOf } from '../monitor/redact.ts';
 import { retryAfterMs } from '../monitor/retry-after.ts';
 import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';

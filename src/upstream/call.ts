@@ -1,4 +1,5 @@
-import { type Dispatcher, errors } from 'undici';
+import type { Dispatcher } from 'undici';
+import errors from 'undici/lib/core/errors.js';
 import type { Answer } from '../monitor/classify.ts';
 
 /** A timer that is so late shows that this process stood still, not the upstream. */

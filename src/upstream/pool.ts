@@ -1,4 +1,4 @@
-import { Pool } from 'undici';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Answer } from '../monitor/classify.ts';
 import { redactorOf } from '../monitor/redact.ts';
 import { Call } from './call.ts';
