@@ -10,7 +10,7 @@ export type Member<Item, Outcome> = {
 /** Takes all of them in one commit, each for itself; what it throws, it took none of. */
 export type Commit<Item, Outcome> = (items: readonly Item[]) => Outcome[];
 
-/** What is asked for in one turn of the event loop shares a commit: that costs more than most of what is in it. */
+/** What is asked for before the next tick, as by requests that are served together, shares a commit: that costs more than what is in it. */
 export class GroupCommit<Item, Outcome> {
   readonly #commit: Commit<Item, Outcome>;
   #group: Member<Item, Outcome>[] = [];

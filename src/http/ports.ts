@@ -28,7 +28,7 @@ export type Submissions = {
     nextAfter: string | null;
   };
   /** All in one commit. */
-  cancelTogether(submissionIds: readonly string[]): (Submission | undefined)[];
+  cancel(submissionIds: readonly string[]): (Submission | undefined)[];
   waitUntilFinal(submissionId: string, timeoutMs: number, signal: AbortSignal): Promise<void>;
   deadlineAt(submission: Submission): number;
 };

@@ -65,7 +65,7 @@ export function registerSubmissions(
   const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const body = (submission: Submission) => toSubmissionBody(submission, submissions.deadlineAt(submission));
-  const cancelling = new GroupCommit((ids: readonly string[]) => submissions.cancelTogether(ids));
+  const cancelling = new GroupCommit((ids: readonly string[]) => submissions.cancel(ids));
   const closing = new AbortController();
   instance.addHook('preClose', async () => closing.abort());
 

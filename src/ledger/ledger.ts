@@ -103,19 +103,17 @@ export class Ledger implements MonitorLedger {
     return this.#transactions.run(() => groups.map((requests) => this.#track(requests, now, outages)));
   }
 
-  cancelTogether(submissionIds: readonly string[], now: number): (Submission | undefined)[] {
-    return this.#transactions.run(() => submissionIds.map((submissionId) => this.cancel(submissionId, now)));
-  }
-
-  cancel(submissionId: string, now: number): Submission | undefined {
-    return this.#transactions.run(() => {
-      const row = this.#find(submissionId);
-      if (!row) return undefined;
-      const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
-      const before = toSubmission(row);
-      const outcome = transition(before, { kind: 'cancel', at: now }, context);
-      return this.#writer.apply({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at });
-    });
+  cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[] {
+    return this.#transactions.run(() =>
+      submissionIds.map((submissionId) => {
+        const row = this.#find(submissionId);
+        if (!row) return undefined;
+        const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
+        const before = toSubmission(row);
+        const outcome = transition(before, { kind: 'cancel', at: now }, context);
+        return this.#writer.apply({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at });
+      }),
+    );
   }
 
   record(observations: readonly Observation[], context: TransitionContext): Recorded[] {

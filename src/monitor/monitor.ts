@@ -101,9 +101,9 @@ export class Monitor {
   }
 
   /** Stops asking about submissions, in one commit; what is final stays as it is. Undefined: never tracked. */
-  cancelTogether(submissionIds: readonly string[]): (Submission | undefined)[] {
+  cancel(submissionIds: readonly string[]): (Submission | undefined)[] {
     const now = this.#clock.now();
-    const submissions = this.#writing(() => this.#ledger.cancelTogether(submissionIds, now));
+    const submissions = this.#writing(() => this.#ledger.cancel(submissionIds, now));
     for (const submission of submissions) {
       if (!submission) continue;
       const { submissionId, upstream, watched } = submission;

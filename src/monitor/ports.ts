@@ -63,7 +63,7 @@ export type MonitorLedger = {
   /** Several of those in one transaction, each taken or refused for itself. */
   trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
   /** In one transaction. Undefined: never tracked. A final submission stays as it is. */
-  cancelTogether(submissionIds: readonly string[], now: number): (Submission | undefined)[];
+  cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[];
   /** Observations of submissions that are not tracked are passed over; one older than what is known changes nothing. */
   record(observations: readonly Observation[], context: TransitionContext): Recorded[];
   /** What is to be asked about, in the order of tracking, `limit` at most behind the position `after`; 0: from the beginning. */

@@ -42,7 +42,7 @@ export function submissionsOf(deps: {
     getWithHistory: (id) => ledger.getWithHistory(id),
     list: (query) => ledger.list(query),
     findByPrefix: (query) => ledger.findByPrefix(query),
-    cancelTogether: (ids) => monitor.cancelTogether(ids),
+    cancel: (ids) => monitor.cancel(ids),
     waitUntilFinal: (id, timeoutMs, signal) => monitor.waitUntilFinal(() => ledger.get(id), timeoutMs, signal),
     deadlineAt: (submission) => monitor.deadlineAt(submission),
   };

@@ -21,7 +21,7 @@ function listen(ledger: Ledger): string[] {
 
 function end(ledger: Ledger, submissionId: string, callbackUrl: string | null = null): void {
   ledger.track([trackRequest(submissionId, { callbackUrl })], 1);
-  ledger.cancel(submissionId, 2);
+  ledger.cancel([submissionId], 2);
 }
 
 function settle(ledger: Ledger, next: { kind: 'dead'; reason: 'attempts_used_up' } | { kind: 'gone' }): void {

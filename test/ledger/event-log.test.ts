@@ -74,7 +74,7 @@ describe('an event', () => {
   it('can not be changed', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(1), 0);
-    ledger.cancel('s0', 1);
+    ledger.cancel(['s0'], 1);
     const raw = rawConnection(ledger.file);
     expect(() => raw.exec('UPDATE outbox SET at = 2')).toThrow('an event never changes');
   });
@@ -93,7 +93,7 @@ describe('events are read', () => {
   it('after any position, in pages of any size, without gap or repeat', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(23), 0);
-    for (let index = 0; index < 23; index += 1) ledger.cancel(`s${index}`, index);
+    for (let index = 0; index < 23; index += 1) ledger.cancel([`s${index}`], index);
     expect(ledger.outbox.newestSeq()).toBe(23);
     for (let after = 0; after <= 24; after += 1)
       for (const limit of [1, 2, 7, 100]) {
@@ -120,10 +120,10 @@ describe('events are read', () => {
     const ledger = openLedger();
     expect(ledger.outbox.newestSeq()).toBe(0);
     ledger.track(trackRequests(2), 0);
-    ledger.cancel('s0', 1);
+    ledger.cancel(['s0'], 1);
     rawConnection(ledger.file).exec('DELETE FROM outbox');
     expect(ledger.outbox.newestSeq()).toBe(1);
-    ledger.cancel('s1', 2);
+    ledger.cancel(['s1'], 2);
     expect(bodies(ledger, 1)).toMatchObject([{ seq: 2 }]);
   });
 });
@@ -140,10 +140,10 @@ describe('who listens', () => {
       ['s0', 's1'].map((id) => observation('error', 10, id)),
       context(),
     );
-    ledger.cancel('s2', 20);
+    ledger.cancel(['s2'], 20);
     expect(heard).toEqual([2, 3]);
     stop();
-    ledger.cancel('s3', 30);
+    ledger.cancel(['s3'], 30);
     expect(heard).toEqual([2, 3]);
   });
 });

@@ -57,7 +57,7 @@ describe('an export', () => {
     const query = { since: 0, until: 1_000, now: 0 };
     const rows = source.read(query);
     expect(rows.next().value).toMatchObject({ position: 1, submission: { status: 'finalized' } });
-    ledger.cancel('s2', 50);
+    ledger.cancel(['s2'], 50);
     ledger.track([trackRequest('s3')], 60);
     expect([...rows].map(({ submission }) => [submission.submissionId, submission.status])).toEqual([
       ['s1', 'finalized'],

@@ -18,8 +18,8 @@ describe('how many submissions have which status', () => {
     ledger.record([observation('pending', 1, 's0'), observation('finalized', 1, 's1')], context());
     ledger.record([observation('pending', 2, 's0'), observation('finalized', 2, 's1')], context());
     ledger.record([observation('error', 3, 's0'), observation('rejected', 3, 's2')], context());
-    ledger.cancel('s3', 4);
-    ledger.cancel('s3', 5);
+    ledger.cancel(['s3'], 4);
+    ledger.cancel(['s3'], 5);
     const expected = { failing: 1, finalized: 1, rejected: 1, cancelled: 1, tracking: 1 };
     expect(counts(ledger)).toEqual(expected);
     const rows = rawConnection(ledger.file).prepare('SELECT status, count(*) FROM submissions GROUP BY status');
@@ -38,7 +38,7 @@ describe('how many submissions have which status', () => {
   it('counts what was there before', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(3), 0);
-    ledger.cancel('s0', 1);
+    ledger.cancel(['s0'], 1);
     ledger.close();
     expect(counts(openLedger({ file: ledger.file }))).toEqual({ tracking: 2, cancelled: 1 });
   });
@@ -52,22 +52,22 @@ describe('how submissions end', () => {
     ledger.track(trackRequests(4), 0);
     ledger.record([observation('finalized', 1, 's0'), observation('rejected', 1, 's1')], context({ recheck: true }));
     ledger.record([observation('pending', 2, 's0'), observation('error', 2, 's2')], context({ recheck: true }));
-    ledger.cancel('s3', 3);
-    ledger.cancel('s3', 4);
+    ledger.cancel(['s3'], 3);
+    ledger.cancel(['s3'], 4);
     expect(ended).toEqual(['finalized', 'rejected', 'cancelled']);
   });
 
   it('is not told of what was rolled back, nor of what ended before', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(1), 0);
-    ledger.cancel('s0', 1);
+    ledger.cancel(['s0'], 1);
     ledger.close();
     const full = openLedger({ file: ledger.file });
     const ended: string[] = [];
     full.figures.onEnded((status) => ended.push(status));
     full.track([trackRequest('s1')], 2);
     rawConnection(full.file).exec("CREATE TRIGGER stop BEFORE INSERT ON history BEGIN SELECT raise(ABORT, 'no'); END");
-    expect(() => full.cancel('s1', 3)).toThrow('no');
+    expect(() => full.cancel(['s1'], 3)).toThrow('no');
     expect(ended).toEqual([]);
   });
 });
@@ -143,7 +143,7 @@ it('counts deliveries that wait and dead letters, and tells since when the oldes
   const everything = [{ types: ['*'], metadata: null }];
   ledger.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
   ledger.track(trackRequests(3), 0);
-  for (const [index, id] of ['s0', 's1', 's2'].entries()) ledger.cancel(id, 10 + index);
+  for (const [index, id] of ['s0', 's1', 's2'].entries()) ledger.cancel([id], 10 + index);
   ledger.deliveries.giveUp('channel:ops', 11, 20);
   ledger.close();
   const { figures } = openLedger({ file: ledger.file });
@@ -154,7 +154,7 @@ it('what is sent again waits since it was asked for, not since its event', () =>
   const ledger = openLedger();
   ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   ledger.track(trackRequests(2), 0);
-  for (const id of ['s0', 's1']) ledger.cancel(id, 10);
+  for (const id of ['s0', 's1']) ledger.cancel([id], 10);
   ledger.deliveries.giveUp('channel:ops', 11, 20);
   ledger.deliveries.replay(1, 5_000);
   expect(ledger.figures.deliveries().oldestWaitingAt).toBe(5_000);

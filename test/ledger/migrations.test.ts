@@ -8,7 +8,7 @@ it('a ledger of schema 2 learns when each submission became final, from its hist
   ledger.record([observation('finalized', 20, 's0'), observation('error', 30, 's1')], context());
   const corrected = { ...observation('finalized', 50, 's0'), error: 'corrected' };
   ledger.record([corrected], context());
-  ledger.cancel('s2', 40);
+  ledger.cancel(['s2'], 40);
   ledger.close();
   const db = rawConnection(ledger.file);
   db.exec(`DROP INDEX submissions_ended; DROP INDEX outbox_by_history; ALTER TABLE submissions DROP COLUMN ended_at;

@@ -70,7 +70,7 @@ function play({ steps, recheck }: Run, { restarts }: { restarts: boolean }): Led
         track(act.ids);
         break;
       case 'cancel':
-        ledger.cancel(act.id, now);
+        ledger.cancel([act.id], now);
         break;
       case 'turn': {
         outageMs += ongoingMs;

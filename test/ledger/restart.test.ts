@@ -14,7 +14,7 @@ describe('after a restart', () => {
     ledger.record([observation('finalized', 40, 's3')], context({ recheck: true }));
     ledger.track(trackRequests(3, 'done'), 50);
     ledger.record([observation('finalized', 60, 'done0'), observation('rejected', 60, 'done1')], context());
-    ledger.cancel('done2', 60);
+    ledger.cancel(['done2'], 60);
     ledger.close();
     const again = openLedger({ file: ledger.file });
     expect(again.watched('default', ALL)).toEqual({
@@ -41,7 +41,7 @@ describe('after a restart', () => {
     ledger.track(trackRequests(5), 0);
     ledger.track([trackRequest('x', { upstream: 'other' })], 1);
     const first = ledger.watched('default', { after: 0, limit: 3 });
-    ledger.cancel('s3', 2);
+    ledger.cancel(['s3'], 2);
     ledger.track([trackRequest('more')], 3);
     const second = ledger.watched('default', { after: first.next ?? Number.NaN, limit: 3 });
     const ids = [first, second].map(({ watched }) => watched.map(({ submissionId }) => submissionId));

@@ -120,10 +120,10 @@ describe('cancelling', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('pending', 10, 's')], context());
-    const cancelled = ledger.cancel('s', 20);
+    const [cancelled] = ledger.cancel(['s'], 20);
     expect(cancelled).toMatchObject({ status: 'cancelled', watched: false, polls: 1 });
     expect(cancelled).toEqual(ledger.get('s'));
-    expect(ledger.cancel('s', 30)).toMatchObject({ status: 'cancelled' });
+    expect(ledger.cancel(['s'], 30)).toMatchObject([{ status: 'cancelled' }]);
     expect(ledger.history('s').map(({ at, status }) => [at, status])).toEqual([
       [0, 'tracking'],
       [10, 'pending'],
@@ -136,9 +136,9 @@ describe('cancelling', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context({ recheck: true }));
-    expect(ledger.cancel('s', 20)).toMatchObject({ status: 'finalized' });
+    expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'finalized' }]);
     expect(ledger.get('s')?.watched, 'its recheck is still due').toBe(true);
-    expect(ledger.cancel('t', 20)).toBeUndefined();
+    expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
   });
 
   it('ends several in one commit, each once', () => {
@@ -146,7 +146,7 @@ describe('cancelling', () => {
     ledger.track([trackRequest('s'), trackRequest('t')], 0);
     const commits = vi.fn();
     ledger.outbox.onAppended(commits);
-    const statuses = ledger.cancelTogether(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
+    const statuses = ledger.cancel(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
     expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
     expect(commits).toHaveBeenCalledOnce();
     expect(outboxOf(ledger.file)).toHaveLength(2);

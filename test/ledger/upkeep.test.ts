@@ -226,7 +226,7 @@ describe('what refers to deleted things', () => {
     const { clock } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(ledger.record([observation('finalized', clock.now(), 's0')], context())).toEqual([]);
-    expect(ledger.cancel('s0', clock.now())).toBeUndefined();
+    expect(ledger.cancel(['s0'], clock.now())).toEqual([undefined]);
     const result = ledger.track([trackRequest('s0')], clock.now());
     expect(result).toMatchObject({ submissions: [{ isNew: true, submission: { status: 'tracking', version: 1 } }] });
   });
@@ -292,7 +292,7 @@ it.each([1, 2])(
       );
       for (const { submissionId } of requests) open.set(submissionId, 1);
       for (const id of [...open.keys()].filter(() => random() < 0.5)) {
-        if (random() < 0.1) ledger.cancel(id, now);
+        if (random() < 0.1) ledger.cancel([id], now);
         else
           ledger.record(
             [observation(pick(Object.keys(VERDICTS) as VerdictName[]), now, id)],

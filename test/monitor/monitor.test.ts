@@ -271,7 +271,7 @@ test('cancelling stops the asking, also of a request under way', async () => {
   const world = openMonitor({ answer: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
-  expect(world.monitor.cancelTogether(['a'])[0]?.status).toBe('cancelled');
+  expect(world.monitor.cancel(['a'])[0]?.status).toBe('cancelled');
   hanging.resolve(finalized);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled']);
@@ -444,7 +444,7 @@ test.each([
   world.restart();
   world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
   await world.clock.advance(waitMs);
-  expect(world.monitor.cancelTogether(['a'])).toMatchObject([{ status: 'finalized', watched: true }]);
+  expect(world.monitor.cancel(['a'])).toMatchObject([{ status: 'finalized', watched: true }]);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });
 });

@@ -45,7 +45,7 @@ test('what is tracked meanwhile is found behind the others', async () => {
 
 test('what is cancelled before it was taken up is never asked about', async () => {
   const world = openLarge();
-  world.monitor.cancelTogether(['id-5998']);
+  world.monitor.cancel(['id-5998']);
   await world.clock.advance(10 * MINUTE_MS);
   expect([world.countOf('id-5998'), world.open()]).toEqual([0, ['id-5998']]);
 });
@@ -78,7 +78,7 @@ test('a piece that can not be read is read again; until then health says so, and
 
 test.each([
   ['a budget that counts as spent', () => undefined],
-  ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => world.monitor.cancelTogether(ids)],
+  ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
 ])('health is well again once the piece was read, also with %s', async (_name, meanwhile) => {
   const world = openLarge({ pacer: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
   world.ledger.recordAsking('default', world.clock.now(), null);
