@@ -37,7 +37,10 @@ function take(bytes: Buffer): void {
   for (let at = bytes.indexOf(TIME); at >= 0; at = bytes.indexOf(TIME, at + TIME.length)) {
     const from = at + TIME.length + DATE_CHARS;
     // One that was cut in two is not measured.
-    if (from + TIME_CHARS <= bytes.length) latenciesMs.push((now - timeAt(bytes, from) + DAY_MS) % DAY_MS);
+    if (from + TIME_CHARS > bytes.length) continue;
+    const passed = now - timeAt(bytes, from);
+    // Over midnight; a little below zero the clocks of two processes are, not the day.
+    latenciesMs.push(passed < -DAY_MS / 2 ? passed + DAY_MS : passed);
   }
 }
 

@@ -6,13 +6,13 @@ import { FeedReader, type FeedReaderOptions } from './feed-reader.ts';
 import type { EventLog } from './ports.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** The most that is told at once: so many events, and no more to these once they are so many bytes. */
+/** The most that is told at once: so many events, and no more to these once the upstream's answers in them are so long. */
 const PAGE = 100;
-const PAGE_BYTES = 64 * 1024;
+const PAGE_CHARS = 64 * 1024;
 /** Readers that are told, or get a heartbeat, at once. In between everything else has its turn. */
 const SLICE = { told: 100, beaten: 500 };
 /** A telling costs a write for each reader, however much it tells: so long after a round of them what is new waits for the next. */
-const REST_MS = 25;
+const REST_MS = 10;
 
 /** Everybody who reads the live feed. What is new is read from the log once and made into bytes once, for all of them. */
 export class EventFeed {
@@ -50,6 +50,8 @@ export class EventFeed {
     reader.once('close', () => {
       this.#readers.delete(reader);
       this.#live.delete(reader);
+      // Of a round that nobody is left to go on with.
+      if (this.#live.size === 0) this.#round = [];
     });
     if (this.#isClosed) reader.end();
     else this.#cancelHeartbeat ??= this.#deps.clock.after(HEARTBEAT_MS, () => this.#beat());
@@ -98,7 +100,7 @@ export class EventFeed {
   #tellSlice(): void {
     const { events } = this.#deps;
     const page = this.#page;
-    if (page.size < PAGE && page.bytes < PAGE_BYTES) page.add(events.after(page.position, PAGE - page.size));
+    if (page.size < PAGE && page.chars < PAGE_CHARS) page.add(events.after(page.position, PAGE - page.size));
     if (this.#round.length === 0) {
       if (page.size === 0) return;
       this.#round = [...this.#live];

@@ -22,9 +22,9 @@ export class FeedPage {
     return this.#events.length;
   }
 
-  /** Of those that somebody wanted. */
-  get bytes(): number {
-    return this.#frames.values().reduce((sum, { length }) => sum + length, 0);
+  /** How long the upstream's answers in them are: nothing else of an event is long. */
+  get chars(): number {
+    return this.#events.reduce((sum, event) => sum + answersOf(event), 0);
   }
 
   /** The next ones. */
@@ -55,6 +55,10 @@ export class FeedPage {
     this.#frames.set(event, made);
     return made;
   }
+}
+
+function answersOf(event: EventRecord): number {
+  return 'submission' in event ? (event.submission.answer?.length ?? 0) + (event.previous.answer?.length ?? 0) : 0;
 }
 
 function toFrame(event: EventRecord): Buffer {

@@ -17,9 +17,11 @@ function openLog() {
   const log = {
     reads: 0,
     missing: 0,
-    add(): void {
+    /** `answer`: it is about a submission, of which the upstream said so. */
+    add(answer?: string): void {
       const seq = events.length + 1;
-      events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', upstream: 'default' });
+      const about = answer === undefined ? { upstream: 'default' } : { submission: { answer }, previous: {} };
+      events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', ...about } as EventRecord);
       for (const listener of listeners) listener();
     },
     newestSeq: () => events.length,
@@ -45,11 +47,15 @@ function read(feed: EventFeed, position: number, filter: EventFilter = everythin
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   let text = '';
   let chunks = 0;
+  let ended = false;
   const stream = feed.open({ position, mayRead: () => true, filter, response }).on('data', (chunk) => {
     text += chunk;
     chunks += 1;
   });
-  return { text: () => text, chunks: () => chunks, leave: () => stream.destroy() };
+  stream.once('end', () => {
+    ended = true;
+  });
+  return { text: () => text, chunks: () => chunks, ended: () => ended, leave: () => stream.destroy() };
 }
 
 const seqsOf = (reader: { text(): string }) =>
@@ -89,7 +95,7 @@ it('tells an event at once, and what comes soon after it in one piece', async ()
   for (let count = 0; count < 5; count++) log.add();
   clock.fire(0);
   expect(reader.text()).not.toContain('"evt_2"');
-  clock.fire(25);
+  clock.fire(10);
   await until(() => expect(reader.text()).toContain('"evt_6"'));
   expect(reader.chunks() - before).toBe(1);
   feed.close();
@@ -111,7 +117,48 @@ it('tells many readers in slices, each slice what is newest by then', async () =
   log.add();
   await tell(0, ['0: 1', '1: 1,2', '2: ']);
   await tell(0, ['0: 1', '1: 1,2', '2: 1,2']);
-  await tell(25, ['0: 1,2', '1: 1,2', '2: 1,2']);
+  await tell(10, ['0: 1,2', '1: 1,2', '2: 1,2']);
+  feed.close();
+});
+
+it('tells of a burst without a rest, in tellings that are never long, however much comes during a round', async () => {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const readers = Array.from({ length: 350 }, () => read(feed, 0));
+  await until(() => expect(log.reads).toBe(350));
+  const told = () => readers.map((reader) => seqsOf(reader).length);
+  for (let count = 0; count < 250; count++) log.add();
+  while (told().some((count) => count < 250)) {
+    const before = told();
+    clock.fire(0);
+    await new Promise(setImmediate);
+    const more = told().map((count, index) => count - (before[index] ?? 0));
+    expect(Math.max(...more)).toBeGreaterThan(0);
+    expect(Math.max(...more)).toBeLessThanOrEqual(100);
+  }
+  feed.close();
+});
+
+it('takes no more into a telling that is long already', async () => {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  for (let count = 0; count < 250; count++) read(feed, 0, () => false);
+  await until(() => expect(log.reads).toBe(250));
+  const readsOf = (slice: () => void) => {
+    const before = log.reads;
+    slice();
+    clock.fire(0);
+    return log.reads - before;
+  };
+  const [first, second, third] = [
+    readsOf(() => log.add('x'.repeat(70_000))),
+    readsOf(() => log.add()),
+    readsOf(() => {}),
+  ];
+  expect([first, second, third]).toEqual([1, 0, 0]);
+  expect(readsOf(() => {})).toBe(1);
   feed.close();
 });
 
@@ -121,27 +168,33 @@ it('tells every reader what it wants, once and in order, whenever what happens a
   const clock = new HeldClock(0);
   const feed = openFeed(log, clock);
   const odd: EventFilter = ({ seq }) => seq % 2 === 1;
-  const readers: { reader: ReturnType<typeof read>; from: number; filter: EventFilter }[] = [];
+  type Reading = { reader: ReturnType<typeof read>; from: number; filter: EventFilter };
+  const [readers, left]: [Reading[], Reading[]] = [[], []];
   for (let step = 0; step < 400; step++) {
     const [act, from] = [between(0, 5), between(0, log.newestSeq())];
     const filter = between(0, 3) === 0 ? odd : everything;
     if (act === 0 && readers.length < 350) readers.push({ reader: read(feed, from, filter), from, filter });
-    else if (act === 1 && readers.length > 0) readers.splice(between(0, readers.length - 1), 1)[0]?.reader.leave();
+    else if (act === 1 && readers.length > 0) left.push(...readers.splice(between(0, readers.length - 1), 1));
     else if (act === 2) for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
     else if (act === 3) await new Promise(setImmediate);
-    else clock.fire(between(0, 1) * 25);
+    else clock.fire(between(0, 1) * 10);
+    left.at(-1)?.reader.leave();
     if (step === 0)
       for (let count = 0; count < 240; count++) readers.push({ reader: read(feed, 0), from: 0, filter: everything });
   }
   const fireAll = async () => {
     clock.fire(0);
-    clock.fire(25);
+    clock.fire(10);
     await new Promise(setImmediate);
   };
   const all = Array.from({ length: log.newestSeq() }, (_, index) => index + 1);
   for (let turns = 0; turns < 10 * all.length; turns++) await fireAll();
-  for (const { reader, from, filter } of readers)
-    expect(seqsOf(reader)).toEqual(all.filter((seq) => seq > from && filter({ seq } as EventRecord)));
+  const wantedOf = ({ from, filter }: Reading) => all.filter((seq) => seq > from && filter({ seq } as EventRecord));
+  for (const reading of readers) expect(seqsOf(reading.reader)).toEqual(wantedOf(reading));
+  for (const reading of left) {
+    const seqs = seqsOf(reading.reader);
+    expect(seqs).toEqual(wantedOf(reading).slice(0, seqs.length));
+  }
   feed.close();
 });
 
@@ -159,7 +212,7 @@ it('leaves out nothing and repeats nothing when a reader catches up before the o
   expect([seqsOf(live), seqsOf(late)]).toEqual([[], [1, 2]]);
   clock.fire(0);
   log.add();
-  clock.fire(25);
+  clock.fire(10);
   await until(() =>
     expect([seqsOf(live), seqsOf(late)]).toEqual([
       [2, 3],
@@ -199,8 +252,9 @@ it('ends its readers when the log can not be read, and goes on with those who co
   log.after = after;
   const second = read(feed, 0);
   await until(() => expect(second.text()).toContain('id: 1\nevent'));
-  expect(reader.text()).not.toContain('event');
+  expect([reader.text(), reader.ended()]).toEqual([expect.not.stringContaining('event'), true]);
   feed.close();
+  await until(() => expect(second.ended()).toBe(true));
 });
 
 const gap = (after: number, through: number) =>

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeToken } from '../../src/credentials.ts';
 import { sha256 } from '../../src/http/access.ts';
@@ -214,6 +215,20 @@ describe('refuses with a 400 that says what is wrong:', () => {
   });
 });
 
+it('ends with its connection, without chunks around what is told', async () => {
+  const { hostname, port } = new URL(app.url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.write(`GET /v1/events HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
+  let told = '';
+  socket.on('data', (chunk) => {
+    told += chunk;
+  });
+  await vi.waitFor(() => expect(told).toMatch(/\r\n\r\n: dawatch\nid: \d+\n\n$/), { timeout: 15_000, interval: 5 });
+  expect(told.toLowerCase()).toContain('\r\nconnection: close\r\n');
+  expect(told.toLowerCase()).not.toContain('transfer-encoding');
+});
+
 it('has no HEAD, which nobody would read', async () => {
   expect((await call(app.url, '/v1/events', { method: 'HEAD' })).status).toBe(404);
 });
@@ -226,7 +241,7 @@ describe('closing', () => {
     const silent = await readEvents(closing.url);
     silent.response.pause();
     await closing.close();
-    expect(await reader.ended).toBe(true);
+    await reader.ended;
     silent.cut();
     await expect(fetch(`${closing.url}/v1/events`, { headers: { 'x-api-key': API_KEY } })).rejects.toThrow();
   });
