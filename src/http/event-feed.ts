@@ -49,9 +49,7 @@ export class EventFeed {
     this.#readers.add(reader);
     reader.once('close', () => {
       this.#readers.delete(reader);
-      this.#live.delete(reader);
-      // Of a round that nobody is left to go on with.
-      if (this.#live.size === 0) this.#round = [];
+      this.#leave(reader);
     });
     if (this.#isClosed) reader.end();
     else this.#cancelHeartbeat ??= this.#deps.clock.after(HEARTBEAT_MS, () => this.#beat());
@@ -72,12 +70,18 @@ export class EventFeed {
     this.#live.add(reader);
   }
 
+  #leave(reader: FeedReader): void {
+    this.#live.delete(reader);
+    // Nobody goes on with the round, or needs what is left of the page.
+    if (this.#live.size === 0) this.#startAt(0);
+  }
+
   #schedule(delayMs = 0): void {
     if (this.#isScheduled || this.#live.size === 0) return;
     this.#isScheduled = true;
     this.#deps.clock.after(delayMs, () => {
       this.#isScheduled = false;
-      if (this.#isClosed) return;
+      if (this.#isClosed || this.#live.size === 0) return;
       try {
         this.#tellSlice();
       } catch (error) {
@@ -107,7 +111,7 @@ export class EventFeed {
       this.#toldToAll = page.position;
     }
     for (const reader of this.#round.splice(0, SLICE.told))
-      if (this.#live.has(reader) && !reader.tell(page)) this.#live.delete(reader);
+      if (this.#live.has(reader) && !reader.tell(page)) this.#leave(reader);
     if (this.#round.length > 0) {
       this.#schedule();
       return;
@@ -131,7 +135,7 @@ export class EventFeed {
   }
 
   #dropped(reader: FeedReader): void {
-    this.#live.delete(reader);
+    this.#leave(reader);
     this.#deps.log.warn({ seq: reader.position, waiting_bytes: reader.waitingBytes }, 'feed.reader_dropped');
   }
 }

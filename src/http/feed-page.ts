@@ -22,7 +22,7 @@ export class FeedPage {
     return this.#events.length;
   }
 
-  /** How long the upstream's answers in them are: nothing else of an event is long. */
+  /** How long the upstream's answers in them are, which is most of what is long. */
   get chars(): number {
     return this.#events.reduce((sum, event) => sum + answersOf(event), 0);
   }

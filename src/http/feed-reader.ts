@@ -4,7 +4,7 @@ import type { EventFilter } from './event-filter.ts';
 import { FeedPage } from './feed-page.ts';
 import type { EventLog } from './ports.ts';
 
-/** With so much waiting, more than a page ever is, a reader counts as behind: what comes then stays in the log until it has taken that. */
+/** With so much waiting, more than a page mostly is, a reader counts as behind: what comes then stays in the log until it has taken that. */
 const MAX_WAITING_BYTES = 512 * 1024;
 /** Events that are read at once for a reader that is behind; then others have their turn. */
 const PAGE = 100;

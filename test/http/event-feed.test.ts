@@ -174,11 +174,12 @@ it('tells every reader what it wants, once and in order, whenever what happens a
     const [act, from] = [between(0, 5), between(0, log.newestSeq())];
     const filter = between(0, 3) === 0 ? odd : everything;
     if (act === 0 && readers.length < 350) readers.push({ reader: read(feed, from, filter), from, filter });
-    else if (act === 1 && readers.length > 0) left.push(...readers.splice(between(0, readers.length - 1), 1));
-    else if (act === 2) for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
+    else if (act === 1 && readers.length > 0) {
+      left.push(...readers.splice(between(0, readers.length - 1), 1));
+      left.at(-1)?.reader.leave();
+    } else if (act === 2) for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
     else if (act === 3) await new Promise(setImmediate);
     else clock.fire(between(0, 1) * 10);
-    left.at(-1)?.reader.leave();
     if (step === 0)
       for (let count = 0; count < 240; count++) readers.push({ reader: read(feed, 0), from: 0, filter: everything });
   }
