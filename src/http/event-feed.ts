@@ -10,7 +10,8 @@ const HEARTBEAT_MS = 15_000;
 const PAGE = 100;
 const PAGE_CHARS = 64 * 1024;
 /** Readers that are told, or get a heartbeat, at once. In between everything else has its turn. */
-const SLICE = { told: 100, beaten: 500 };
+const TOLD_AT_ONCE = 100;
+const BEATS_AT_ONCE = 500;
 /** A telling costs a write for each reader, however much it tells: so long after a round of them what is new waits for the next. */
 const REST_MS = 10;
 
@@ -110,7 +111,7 @@ export class EventFeed {
       this.#round = [...this.#live];
       this.#toldToAll = page.position;
     }
-    for (const reader of this.#round.splice(0, SLICE.told))
+    for (const reader of this.#round.splice(0, TOLD_AT_ONCE))
       if (this.#live.has(reader) && !reader.tell(page)) this.#leave(reader);
     if (this.#round.length > 0) {
       this.#schedule();
@@ -124,8 +125,8 @@ export class EventFeed {
   #beat(): void {
     const readers = [...this.#readers];
     const slice = (from: number) => {
-      for (const reader of readers.slice(from, from + SLICE.beaten)) if (!reader.beat()) this.#dropped(reader);
-      const next = from + SLICE.beaten;
+      for (const reader of readers.slice(from, from + BEATS_AT_ONCE)) if (!reader.beat()) this.#dropped(reader);
+      const next = from + BEATS_AT_ONCE;
       const isThrough = next >= readers.length;
       if (isThrough && this.#readers.size === 0) this.#cancelHeartbeat = undefined;
       else if (isThrough) this.#cancelHeartbeat = this.#deps.clock.after(HEARTBEAT_MS, () => this.#beat());

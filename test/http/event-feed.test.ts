@@ -58,6 +58,16 @@ function read(feed: EventFeed, position: number, filter: EventFilter = everythin
   return { text: () => text, chunks: () => chunks, ended: () => ended, leave: () => stream.destroy() };
 }
 
+/** So many readers that are live, and told when a test lets the time of a telling come. */
+async function openMany(count: number, filter?: EventFilter) {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const readers = Array.from({ length: count }, () => read(feed, 0, filter));
+  await until(() => expect(log.reads).toBe(count));
+  return { log, clock, feed, readers };
+}
+
 const seqsOf = (reader: { text(): string }) =>
   [...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => Number(seq));
 
@@ -83,11 +93,8 @@ it('reads a new event once for all its readers, and nothing for nobody', async (
 });
 
 it('tells an event at once, and what comes soon after it in one piece', async () => {
-  const log = openLog();
-  const clock = new HeldClock(0);
-  const feed = openFeed(log, clock);
-  const reader = read(feed, 0);
-  await until(() => expect(log.reads).toBe(1));
+  const { log, clock, feed, readers } = await openMany(1);
+  const [reader] = readers as [ReturnType<typeof read>];
   log.add();
   clock.fire(0);
   await until(() => expect(reader.text()).toContain('"evt_1"'));
@@ -102,11 +109,7 @@ it('tells an event at once, and what comes soon after it in one piece', async ()
 });
 
 it('tells many readers in slices, each slice what is newest by then', async () => {
-  const log = openLog();
-  const clock = new HeldClock(0);
-  const feed = openFeed(log, clock);
-  const readers = Array.from({ length: 250 }, () => read(feed, 0));
-  await until(() => expect(log.reads).toBe(250));
+  const { log, clock, feed, readers } = await openMany(250);
   const told = () => new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
   const tell = async (delayMs: number, expected: string[]) => {
     clock.fire(delayMs);
@@ -122,11 +125,7 @@ it('tells many readers in slices, each slice what is newest by then', async () =
 });
 
 it('tells of a burst without a rest, in tellings that are never long, however much comes during a round', async () => {
-  const log = openLog();
-  const clock = new HeldClock(0);
-  const feed = openFeed(log, clock);
-  const readers = Array.from({ length: 350 }, () => read(feed, 0));
-  await until(() => expect(log.reads).toBe(350));
+  const { log, clock, feed, readers } = await openMany(350);
   const told = () => readers.map((reader) => seqsOf(reader).length);
   for (let count = 0; count < 250; count++) log.add();
   while (told().some((count) => count < 250)) {
@@ -141,11 +140,7 @@ it('tells of a burst without a rest, in tellings that are never long, however mu
 });
 
 it('takes no more into a telling that is long already', async () => {
-  const log = openLog();
-  const clock = new HeldClock(0);
-  const feed = openFeed(log, clock);
-  for (let count = 0; count < 250; count++) read(feed, 0, () => false);
-  await until(() => expect(log.reads).toBe(250));
+  const { log, clock, feed } = await openMany(250, () => false);
   const readsOf = (slice: () => void) => {
     const before = log.reads;
     slice();
