@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Commit, commitGroup, type Member } from './group-commit.ts';
+import { type Batch, type Member, runBatch } from './batcher.ts';
 import { sendProblem } from './problems.ts';
 import { logOf } from './request-log.ts';
 
@@ -15,7 +15,7 @@ declare module 'fastify' {
 export type Shed = 'tracking' | 'held_open';
 
 export type AdmissionDeps<Body, Outcome> = {
-  take: Commit<Body, Outcome>;
+  take: Batch<Body, Outcome>;
   /** So long may ids wait for the ledger, as it is estimated. */
   maxWaitMs: number;
   /** Requests that may be held open. */
@@ -147,7 +147,7 @@ export class Admission<Body, Outcome> {
     if (turn.length === 0) return;
     this.#isTaken = true;
     const from = this.#now();
-    commitGroup(turn, this.#deps.take);
+    runBatch(turn, this.#deps.take);
     const restMs = (this.#now() - from) * REST;
     this.#defer(() => {
       if (restMs < LEAST_REST_MS || this.#line.length === 0) this.#end(turn, from);

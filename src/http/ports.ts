@@ -17,7 +17,8 @@ export type Submissions = {
   trackTogether(bodies: readonly TrackBody[]): TrackOutcome[];
   get(submissionId: string): Submission | undefined;
   /** The history oldest first. */
-  getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined;
+  /** As of one moment. */
+  getWithHistory(submissionIds: readonly string[]): ({ submission: Submission; history: HistoryEntry[] } | undefined)[];
   list(query: { status?: Status | undefined; limit: number; before?: number | undefined }): {
     submissions: Submission[];
     nextBefore: number | null;

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { STATUSES, Status, type Submission } from '../monitor/submission.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../monitor/track-request.ts';
 import type { Admission } from './admission.ts';
+import { Batcher } from './batcher.ts';
 import { fromCursor, fromIdCursor, toCursor, toIdCursor } from './cursor.ts';
-import { GroupCommit } from './group-commit.ts';
 import type { Submissions, TrackOutcome } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
 import { logOf } from './request-log.ts';
@@ -65,7 +65,12 @@ export function registerSubmissions(
   const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const body = (submission: Submission) => toSubmissionBody(submission, submissions.deadlineAt(submission));
-  const cancelling = new GroupCommit((ids: readonly string[]) => submissions.cancel(ids));
+  const cancelling = new Batcher((ids: readonly string[]) => submissions.cancel(ids));
+  // Where the file is damaged, one may be unreadable and the others not.
+  const reading = new Batcher(
+    (ids: readonly string[]) => submissions.getWithHistory(ids),
+    () => false,
+  );
   const closing = new AbortController();
   instance.addHook('preClose', async () => closing.abort());
 
@@ -167,7 +172,7 @@ export function registerSubmissions(
       },
     },
     async ({ params: { id } }, reply) => {
-      const found = submissions.getWithHistory(id);
+      const found = await reading.take(id);
       if (!found) return notTracked(reply, id);
       return { ...body(found.submission), history: found.history.map(toHistoryBody) };
     },

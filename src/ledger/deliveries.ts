@@ -66,7 +66,7 @@ export class Deliveries {
   /** The first that are due there, in the order in which they are, without those in `except`; one at least if there is any. */
   due(destination: string, query: { now: number; limit: number; except: ReadonlySet<number> }): Waiting[] {
     const { now, limit, except } = query;
-    return this.#transactions.read(() => {
+    return this.#transactions.snapshot(() => {
       const ids = this.#sql.due.all({ destination, now, limit: limit + except.size }) as number[];
       const waiting: Waiting[] = [];
       let chars = 0;

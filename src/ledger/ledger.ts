@@ -194,16 +194,22 @@ export class Ledger implements MonitorLedger {
     return row && toSubmission(row);
   }
 
-  /** With its history, oldest first. */
-  getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined {
-    const rows = this.#transactions.read(() => this.#sql.withHistory.all(submissionId)) as WithHistoryRow[];
-    const newest = rows.at(-1);
-    return newest && { submission: toSubmission(newest), history: rows.map(toHistoryEntry) };
+  /** Each with its history, oldest first, all as of one moment. */
+  getWithHistory(
+    submissionIds: readonly string[],
+  ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {
+    return this.#transactions.snapshot(() =>
+      submissionIds.map((id) => {
+        const rows = this.#sql.withHistory.all(id) as WithHistoryRow[];
+        const newest = rows.at(-1);
+        return newest && { submission: toSubmission(newest), history: rows.map(toHistoryEntry) };
+      }),
+    );
   }
 
   /** Oldest first. Empty for a submission that was never tracked. */
   history(submissionId: string): HistoryEntry[] {
-    return this.getWithHistory(submissionId)?.history ?? [];
+    return this.getWithHistory([submissionId])[0]?.history ?? [];
   }
 
   /** Newest first, with the position to go on `before`; null at the end. */

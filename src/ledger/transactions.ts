@@ -5,11 +5,13 @@ import { guarded } from './errors.ts';
 export class Transactions {
   readonly db: Database.Database;
   readonly file: string;
+  readonly #transaction: Database.Transaction<(work: () => unknown) => unknown>;
   readonly #afterwards: ((committed: boolean, durationMs: number) => void)[] = [];
 
   constructor(db: Database.Database, file: string) {
     this.db = db;
     this.file = file;
+    this.#transaction = db.transaction((work: () => unknown) => work());
   }
 
   /** Called after each transaction, whether it was committed or rolled back, with how long it took. */
@@ -23,7 +25,7 @@ export class Transactions {
     const startedAt = performance.now();
     let committed = false;
     try {
-      const result = guarded(this.file, () => this.db.transaction(work).immediate());
+      const result = guarded(this.file, () => this.#transaction.immediate(work) as T);
       committed = true;
       return result;
     } finally {
@@ -41,6 +43,12 @@ export class Transactions {
     } finally {
       this.db.pragma('synchronous = FULL');
     }
+  }
+
+  /** Reads several times, as of one moment: each statement by itself would lock and unlock the file. Throws LedgerError. */
+  snapshot<T>(work: () => T): T {
+    if (this.db.inTransaction) return work();
+    return guarded(this.file, () => this.#transaction.deferred(work) as T);
   }
 
   /** Reads outside of a transaction. Throws LedgerError. */

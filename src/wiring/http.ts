@@ -39,7 +39,7 @@ export function submissionsOf(deps: {
       return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackOutcome)));
     },
     get: (id) => ledger.get(id),
-    getWithHistory: (id) => ledger.getWithHistory(id),
+    getWithHistory: (ids) => ledger.getWithHistory(ids),
     list: (query) => ledger.list(query),
     findByPrefix: (query) => ledger.findByPrefix(query),
     cancel: (ids) => monitor.cancel(ids),

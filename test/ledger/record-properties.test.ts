@@ -59,7 +59,7 @@ it('however observations are split into batches, the ledger says the same of the
       for (const id of IDS) {
         const history = inBatches.history(id);
         expect(isUnbroken(history)).toBe(true);
-        expect(inBatches.getWithHistory(id)?.submission).toEqual(inBatches.get(id));
+        expect(inBatches.getWithHistory([id])[0]?.submission).toEqual(inBatches.get(id));
         const statuses = history.map(({ status }) => status);
         const final = statuses.findIndex((status) => isFinal(status));
         if (final >= 0) expect(new Set(statuses.slice(final)).size).toBe(1);

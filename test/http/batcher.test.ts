@@ -1,21 +1,24 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { GroupCommit } from '../../src/http/group-commit.ts';
+import { Batcher } from '../../src/http/batcher.ts';
 import { LedgerUnavailableError } from '../../src/monitor/ports.ts';
 import { pathOf, post } from '../support/http-calls.ts';
 import { reading, scrape } from '../support/metrics.ts';
 import { API_KEY, useApp } from '../support/running-app.ts';
 
 describe('what is asked for in one turn of the event loop', () => {
-  function openGroup() {
+  function openGroup(...isOfAll: [((error: unknown) => boolean)?]) {
     const commits: string[] = [];
-    const group = new GroupCommit((names: readonly string[]) => {
-      commits.push(names.join('+'));
-      if (names.includes('full')) throw new LedgerUnavailableError('no room');
-      if (names.includes('bad')) throw new Error('this one can not be kept');
-      return names.map((name) => name.toUpperCase());
-    });
+    const group = new Batcher(
+      (names: readonly string[]) => {
+        commits.push(names.join('+'));
+        if (names.includes('full')) throw new LedgerUnavailableError('no room');
+        if (names.includes('bad')) throw new Error('this one can not be kept');
+        return names.map((name) => name.toUpperCase());
+      },
+      ...isOfAll,
+    );
     const take = (...names: string[]) =>
       Promise.all(names.map((name) => group.take(name).catch((error: Error) => error.message)));
     return { commits, take };
@@ -39,6 +42,12 @@ describe('what is asked for in one turn of the event loop', () => {
     expect(await take('a', 'full')).toEqual(['no room', 'no room']);
     expect(commits).toEqual(['a+full']);
   });
+
+  it('is tried one by one whatever the ledger says, where one may be at fault alone', async () => {
+    const { commits, take } = openGroup(() => false);
+    expect(await take('a', 'full', 'c')).toEqual(['A', 'no room', 'C']);
+    expect(commits).toEqual(['a+full+c', 'a', 'full', 'c']);
+  });
 });
 
 describe('submissions', () => {
@@ -60,5 +69,21 @@ describe('submissions', () => {
     expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(ids);
     // Answers about them are committed meanwhile too.
     expect((await commits()) - before).toBeLessThan(ids.length / 2);
+  });
+
+  it('that are read at once are each answered for itself, in the order in which they were asked for', async () => {
+    const ids = Array.from({ length: 50 }, (_, index) => `read-${index}`);
+    await post(app.url, { submission_ids: ids });
+    const { hostname, port } = new URL(app.url);
+    const read = (id: string, end = '') =>
+      `GET ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n${end}\r\n`;
+    const socket = connect(Number(port), hostname);
+    const asked = ['never', ...ids.toReversed(), 'read-0', ...ids];
+    socket.write(`${asked.map((id) => read(id)).join('')}${read('never', 'connection: close\r\n')}`);
+    const told = await text(socket);
+    const known = asked.filter((id) => id !== 'never');
+    expect(told.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual(['404', ...known.map(() => '200'), '404']);
+    expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(known);
+    expect(told.match(/"history":\[\{/g)).toHaveLength(known.length);
   });
 });
