@@ -51,7 +51,7 @@ export async function startServer(folder: string, settings: Record<string, unkno
   };
   writeFileSync(file, JSON.stringify({ ...own, ...settings }));
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [join(ROOT, 'src/cli/main.js'), 'serve', '--config', file], {
+  const child = spawn(join(ROOT, 'src/cli/main.js'), ['serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const url = `http://127.0.0.1:${port}`;
@@ -73,8 +73,8 @@ export async function startServer(folder: string, settings: Record<string, unkno
 
 /** A worker of the server that was started in this folder, from the same settings. Resolves once the server hands out to it. */
 export async function startWorker(folder: string, { client }: BenchServer) {
-  const args = [join(ROOT, 'src/cli/main.js'), 'worker', '--config', join(folder, 'dawatch.yaml')];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const args = ['worker', '--config', join(folder, 'dawatch.yaml')];
+  const child = spawn(join(ROOT, 'src/cli/main.js'), args, { stdio: ['ignore', 'ignore', 'inherit'] });
   while ((await client.overview()).workers !== 1) {
     if (child.exitCode !== null) throw new Error(`the worker ended with ${child.exitCode}`);
     await sleep(50);

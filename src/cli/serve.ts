@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config.ts';
-import { keepMemorySmall } from '../memory.ts';
 import { untilStopped } from './signals.ts';
 
 export function addServe(program: Command): void {
@@ -19,7 +18,6 @@ Examples:
 SIGTERM or SIGINT stops it gracefully; killing it at any moment loses nothing.`,
     )
     .action(async (options: { config?: string }) => {
-      keepMemorySmall();
       const [{ startApp }, { createLog }] = await Promise.all([import('../app.ts'), import('../log.ts')]);
       const { config } = loadConfig({ env: process.env, file: options.config });
       const log = createLog(config.log, process.stdout);
