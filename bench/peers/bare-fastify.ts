@@ -1,25 +1,44 @@
-// A server as small as fastify makes it: answers what it was given as an example, and keeps what is posted only at /durable.
+// A server as small as fastify makes it: answers what it was given as an example. With a ledger it answers from there instead,
+// and keeps what is posted: those of one turn of the event loop `together` in one transaction, else each by itself.
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
-import { openBareLedger } from './bare-ledger.ts';
+import { gathering, openBareLedger } from './bare-ledger.ts';
 
-const [{ example, ledger }] = JSON.parse(process.argv[2] ?? '[]') as [{ example: string; ledger?: string }];
+type Options = { example: string; ledger?: string; together?: boolean };
+type Waiting = { id: string; send: (body?: object) => void };
+
+const [{ example, ledger, together = false }] = JSON.parse(process.argv[2] ?? '[]') as [Options];
 const answer = JSON.parse(example);
 const app = fastify();
+if (ledger === undefined) answerTheSame();
+else answerFrom(ledger);
+await app.listen({ host: '127.0.0.1', port: 0 });
+console.log(JSON.stringify({ url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}` }));
 
-app.get('/v1/submissions/:id', (_request, reply) => {
-  reply.type('application/json').send(example);
-});
-if (ledger === undefined) {
+function answerTheSame(): void {
+  app.get('/v1/submissions/:id', (_request, reply) => {
+    reply.type('application/json').send(example);
+  });
   app.post('/v1/submissions', (_request, reply) => {
     reply.code(202).send(answer);
   });
-} else {
-  const { insert } = openBareLedger(ledger);
-  app.post<{ Body: { submission_id: string } }>('/v1/submissions', (request, reply) => {
-    insert([request.body.submission_id]);
-    reply.code(202).send(answer);
+}
+
+function answerFrom(file: string): void {
+  const { insert, read } = openBareLedger(file);
+  const later = together ? setImmediate : (run: () => void) => run();
+  const get = gathering<Waiting>((all) => {
+    const found = read(all.map(({ id }) => id));
+    for (const [index, { send }] of all.entries()) send(found[index]);
+  }, later);
+  const post = gathering<Waiting>((all) => {
+    insert(all.map(({ id }) => id));
+    for (const { send } of all) send(answer);
+  }, later);
+  app.get<{ Params: { id: string } }>('/v1/submissions/:id', ({ params }, reply) => {
+    get({ id: params.id, send: (body) => reply.send(body) });
+  });
+  app.post<{ Body: { submission_id: string } }>('/v1/submissions', ({ body }, reply) => {
+    post({ id: body.submission_id, send: (sent) => reply.code(202).send(sent) });
   });
 }
-await app.listen({ host: '127.0.0.1', port: 0 });
-console.log(JSON.stringify({ url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}` }));

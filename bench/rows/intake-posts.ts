@@ -25,6 +25,14 @@ export const row: Row = {
       value: ({ ours = 0, durable = 0 }) => ours / durable,
       context: ({ ours = 0, durable = 0 }) => `${Math.round(ours)} and ${Math.round(durable)} posts/s`,
     },
+    {
+      what: 'the same posts',
+      beside: 'bare fastify that inserts the same rows, those of one turn in one commit, and does nothing else',
+      unit: '',
+      value: ({ ours = 0, least = 0 }) => ours / least,
+      context: ({ ours = 0, least = 0, bare = 0, leastCpuUs = 0 }) =>
+        `${Math.round(ours)} and ${Math.round(least)} posts/s, ${leastCpuUs.toFixed(0)} µs CPU each; ${(least / bare).toFixed(2)} of what the first peer does`,
+    },
   ],
   async open() {
     const { folder, server, close } = await startProduct();
@@ -32,10 +40,13 @@ export const row: Row = {
     const example = await answerOf(server, '/v1/submissions', { submission_id });
     const bare = await startProgram<{ url: string }>(BARE, [{ example }]);
     const durable = await startProgram<{ url: string }>(BARE, [{ example, ledger: join(folder, 'bare.db') }]);
+    const least = await startProgram<{ url: string }>(BARE, [
+      { example, ledger: join(folder, 'least.db'), together: true },
+    ]);
     const peer = ({ hello, pid }: typeof bare) => send({ url: hello.url, pid }, server, LOAD);
     return {
       async round(index) {
-        const round = { ours: 0, cpuUs: 0, bare: 0, bareCpuUs: 0, durable: 0 };
+        const round = { ours: 0, cpuUs: 0, bare: 0, bareCpuUs: 0, durable: 0, least: 0, leastCpuUs: 0 };
         await inTurns(index, [
           async () => {
             ({ perSecond: round.ours, cpuUs: round.cpuUs } = await send(server, server, LOAD));
@@ -46,12 +57,16 @@ export const row: Row = {
           async () => {
             ({ perSecond: round.durable } = await peer(durable));
           },
+          async () => {
+            ({ perSecond: round.least, cpuUs: round.leastCpuUs } = await peer(least));
+          },
         ]);
         return round;
       },
       async close() {
         await bare.stop();
         await durable.stop();
+        await least.stop();
         await close();
       },
     };

@@ -1,10 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { inTurns, type Row } from '../row.ts';
 import { answerOf, newIds, send, startProduct } from '../support/loads.ts';
 import { costsOf, startProgram } from '../support/processes.ts';
 
 const TRACKED = 100_000;
+const BARE = 'peers/bare-fastify.ts';
 
 export const row: Row = {
   rounds: 5,
@@ -18,6 +20,15 @@ export const row: Row = {
       context: ({ ours = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
         `${Math.round(ours)} and ${Math.round(bare)} reads/s, ${cpuUs.toFixed(0)} and ${bareCpuUs.toFixed(0)} µs CPU each`,
     },
+    {
+      what: 'the same reads',
+      beside:
+        'bare fastify that reads them from the same tables, those of one turn in one transaction, and does nothing else',
+      unit: '',
+      value: ({ ours = 0, least = 0 }) => ours / least,
+      context: ({ ours = 0, least = 0, bare = 0, leastCpuUs = 0 }) =>
+        `${Math.round(ours)} and ${Math.round(least)} reads/s, ${leastCpuUs.toFixed(0)} µs CPU each; ${(least / bare).toFixed(2)} of what the peer above does`,
+    },
   ],
   async open() {
     const { folder, server, close } = await startProduct();
@@ -26,27 +37,41 @@ export const row: Row = {
     const idsIn = join(folder, 'ids.json');
     writeFileSync(idsIn, JSON.stringify(ids));
     const example = await answerOf(server, `/v1/submissions/${ids[0]}`);
-    const peer = await startProgram<{ url: string }>('peers/bare-fastify.ts', [{ example }]);
+    const copy = join(folder, 'copy.db');
+    copyLedger(join(folder, 'ledger.db'), copy);
+    const bare = await startProgram<{ url: string }>(BARE, [{ example }]);
+    const least = await startProgram<{ url: string }>(BARE, [{ example, ledger: copy, together: true }]);
+    const peer = ({ hello, pid }: typeof bare) => send({ url: hello.url, pid }, server, load);
     const load = { connections: 64, until: { seconds: 4 }, send: { idsIn } };
     return {
       async round(index) {
-        const round = { ours: 0, cpuUs: 0, bare: 0, bareCpuUs: 0 };
+        const round = { ours: 0, cpuUs: 0, bare: 0, bareCpuUs: 0, least: 0, leastCpuUs: 0 };
         await inTurns(index, [
           async () => {
             ({ perSecond: round.ours, cpuUs: round.cpuUs } = await send(server, server, load));
           },
           async () => {
-            const to = { url: peer.hello.url, pid: peer.pid };
-            ({ perSecond: round.bare, cpuUs: round.bareCpuUs } = await send(to, server, load));
+            ({ perSecond: round.bare, cpuUs: round.bareCpuUs } = await peer(bare));
+          },
+          async () => {
+            ({ perSecond: round.least, cpuUs: round.leastCpuUs } = await peer(least));
           },
         ]);
         return round;
       },
       memoryMib: () => costsOf(server.pid).mib,
       async close() {
-        await peer.stop();
+        await bare.stop();
+        await least.stop();
         await close();
       },
     };
   },
 };
+
+/** As it is now, beside a server that has it. */
+function copyLedger(file: string, copy: string): void {
+  const db = new Database(file, { readonly: true });
+  db.prepare('VACUUM INTO ?').run(copy);
+  db.close();
+}

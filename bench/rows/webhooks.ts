@@ -31,6 +31,15 @@ export const row: Row = {
       context: ({ ours = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
         `${Math.round(ours)} and ${Math.round(bare)} deliveries/s; ${Math.round(cpuUs)} and ${Math.round(bareCpuUs)} µs of CPU each`,
     },
+    {
+      what: 'the same deliveries',
+      beside:
+        'that Pool with each body read from the same tables, signed, and its attempt kept there, and nothing else',
+      unit: '',
+      value: ({ ours = 0, least = 0 }) => ours / least,
+      context: ({ ours = 0, least = 0, bare = 0, leastCpuUs = 0 }) =>
+        `${Math.round(ours)} and ${Math.round(least)} deliveries/s; ${Math.round(leastCpuUs)} µs of CPU each; ${(least / bare).toFixed(2)} of what the peer above does`,
+    },
   ],
   async open() {
     const folder = temporaryFolder();
@@ -49,7 +58,7 @@ export const row: Row = {
       SELECT 1 FROM deliveries WHERE state = 'waiting' AND destination = ? LIMIT 1`);
     return {
       async round(index) {
-        let [ours, bare, cpuUs, bareCpuUs] = [0, 0, 0, 0];
+        let [ours, bare, least, cpuUs, bareCpuUs, leastCpuUs] = [0, 0, 0, 0, 0, 0];
         await inTurns(index, [
           async () => {
             const id = webhookIds[index] ?? '';
@@ -66,8 +75,13 @@ export const row: Row = {
             const result = await runProgram<{ perSecond: number; cpuUs: number }>('peers/bare-posts.ts', args);
             [bare, bareCpuUs] = [result.perSecond, result.cpuUs];
           },
+          async () => {
+            const args = [url, CONCURRENCY, join(folder.path, `least-${index}.db`), 2 * PER_ROUND, body];
+            const result = await runProgram<{ perSecond: number; cpuUs: number }>('peers/keeping-posts.ts', args);
+            [least, leastCpuUs] = [result.perSecond, result.cpuUs];
+          },
         ]);
-        return { ours, bare, cpuUs, bareCpuUs };
+        return { ours, bare, least, cpuUs, bareCpuUs, leastCpuUs };
       },
       memoryMib: () => costsOf(server.pid).mib,
       async close() {

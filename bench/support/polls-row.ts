@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Figure, inTurns, type Row } from '../row.ts';
 import { startPolling } from './polling.ts';
@@ -22,16 +23,38 @@ export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Ro
         value: ({ ours = 0, bare = 0 }) => ours / bare,
         context: ({ ours = 0, bare = 0 }) => `${Math.round(ours)} and ${Math.round(bare)} polls/s`,
       },
+      {
+        what: 'the same polls',
+        beside: 'that Pool with each answer kept in the same tables, those of one turn in one commit, and nothing else',
+        unit: '',
+        value: ({ ours = 0, least = 0 }) => ours / least,
+        context: ({ ours = 0, bare = 0, least = 0 }) =>
+          `${Math.round(ours)} and ${Math.round(least)} polls/s; ${(least / bare).toFixed(2)} of what the peer above does`,
+      },
     ],
     async open() {
-      const { server, url, pids, close } = await startPolling({ upstream: ['Pending'], concurrency, throughRedis });
+      const { folder, server, url, pids, close } = await startPolling({
+        upstream: ['Pending'],
+        concurrency,
+        throughRedis,
+      });
       for (let from = 0; from < TRACKED; from += 10_000)
         await server.client.track(Array.from({ length: 10_000 }, () => randomUUID()));
       // What is seen for the first time is a change, and dearer than what a poll mostly is.
       while ((await pollsOf(server)) < 1.2 * TRACKED) await sleep(100);
+      /** What a peer does per second while the product doesn't use the upstream. */
+      const apart = async (peer: string, args: readonly unknown[]) => {
+        for (const pid of pids) process.kill(pid, 'SIGSTOP');
+        const { perSecond } = await runProgram<{ perSecond: number }>(peer, args);
+        for (const pid of pids) process.kill(pid, 'SIGCONT');
+        // Until the server has seen that Redis and its worker are there, it asks by itself.
+        while (throughRedis && (await server.client.overview()).workers !== 1) await sleep(50);
+        await sleep(1_000);
+        return perSecond;
+      };
       return {
         async round(index) {
-          let [ours, bare] = [0, 0];
+          let [ours, bare, least] = [0, 0, 0];
           await inTurns(index, [
             async () => {
               const [before, from] = [await pollsOf(server), performance.now()];
@@ -39,17 +62,14 @@ export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Ro
               ours = ((await pollsOf(server)) - before) / ((performance.now() - from) / 1_000);
             },
             async () => {
-              // The product must not use the upstream meanwhile.
-              for (const pid of pids) process.kill(pid, 'SIGSTOP');
-              const result = await runProgram<{ perSecond: number }>('peers/bare-loop.ts', [url, concurrency, SECONDS]);
-              for (const pid of pids) process.kill(pid, 'SIGCONT');
-              bare = result.perSecond;
-              // Until the server has seen that Redis and its worker are there, it asks by itself.
-              while (throughRedis && (await server.client.overview()).workers !== 1) await sleep(50);
-              await sleep(1_000);
+              bare = await apart('peers/bare-loop.ts', [url, concurrency, SECONDS]);
+            },
+            async () => {
+              const file = join(folder, `least-${index}.db`);
+              least = await apart('peers/keeping-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
             },
           ]);
-          return { ours, bare };
+          return { ours, bare, least };
         },
         memoryMib: () => costsOf(server.pid).mib,
         close,

@@ -1,0 +1,43 @@
+// The least that asking and keeping costs: the bare loop, with every answer kept in the ledger's own tables, those that come
+// together in one transaction. There is no pace, no judging of answers, no breaker, and nobody is told.
+import { randomUUID } from 'node:crypto';
+import { Pool } from 'undici';
+import { gathering, openBareLedger, type Polled } from './bare-ledger.ts';
+
+const [url, concurrency, seconds, file, tracked] = JSON.parse(process.argv[2] ?? '[]') as [
+  string,
+  number,
+  number,
+  string,
+  number,
+];
+const { insert, keepPolls } = openBareLedger(file);
+const ids = Array.from({ length: tracked }, () => randomUUID());
+insert(ids);
+const keep = gathering<Polled>(keepPolls, setImmediate);
+const pool = new Pool(url, { connections: concurrency });
+let [asked, polls] = [0, 0];
+// The first answer about each is a change, and dearer than what a poll mostly is.
+let from = Number.POSITIVE_INFINITY;
+let until = Number.POSITIVE_INFINITY;
+
+async function ask(): Promise<void> {
+  while (performance.now() < until) {
+    const id = ids[asked++ % ids.length] ?? '';
+    const { body } = await pool.request({
+      method: 'GET',
+      path: `/v1/get_submission_info?submission_id=${id}`,
+      headers: { 'x-api-key': 'bench' },
+    });
+    const answer = await body.text();
+    keep({ id, at: Date.now(), state: JSON.parse(answer).state, answer });
+    polls += 1;
+    if (polls !== tracked) continue;
+    from = performance.now();
+    until = from + seconds * 1_000;
+  }
+}
+
+await Promise.all(Array.from({ length: concurrency }, ask));
+console.log(JSON.stringify({ perSecond: ((polls - tracked) * 1_000) / (performance.now() - from) }));
+await pool.close();
