@@ -27,7 +27,7 @@ for (const name of known.toSorted().filter((name) => positionals.length === 0 ||
   const { lines, memoryMib } = await measured(name);
   for (const { what, beside, bar, value, isMet, context } of lines) {
     if (!isMet) failed += 1;
-    const line = `| ${what} | ${beside} | ${bar} | ${value} | ${isMet ? '✓' : '✗'} | ${context} |`;
+    const line = `| ${what} | ${beside} | ${bar} | ${value} | ${bar === '–' ? '' : isMet ? '✓' : '✗'} | ${context} |`;
     console.log(line);
     table.push(line);
   }

@@ -1,4 +1,4 @@
-// The least that telling and keeping costs: each body is read from the ledger's own tables, signed, posted, and what came of it
+// The least that telling and keeping costs: each body is read, ready-made, from the ledger's own tables, signed, posted, and what came of it
 // kept there, what comes within 10 ms in one transaction. Every address is trusted, nothing is tried again or called off.
 import { createHmac, createSecretKey } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

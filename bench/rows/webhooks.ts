@@ -34,7 +34,7 @@ export const row: Row = {
     {
       what: 'the same deliveries',
       beside:
-        'that Pool with each body read from the same tables, signed, and its attempt kept there, and nothing else',
+        'that Pool with each body read ready-made from the same tables, signed, and its attempt kept there, and nothing else',
       unit: '',
       value: ({ ours = 0, least = 0 }) => ours / least,
       context: ({ ours = 0, least = 0, bare = 0, leastCpuUs = 0 }) =>

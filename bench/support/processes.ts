@@ -5,9 +5,12 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pkg from '../../package.json' with { type: 'json' };
 import { DawatchClient } from '../../src/client/client.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+/** As `npm start` has them. */
+const SERVER_FLAGS = pkg.scripts.start.split(' ').filter((word) => word.startsWith('--'));
 const API_KEY = 'bench-key-0123456789';
 const ADMIN_TOKEN = 'bench-admin-0123456789';
 /** What a load of a benchmark must not run into. */
@@ -51,7 +54,7 @@ export async function startServer(folder: string, settings: Record<string, unkno
   };
   writeFileSync(file, JSON.stringify({ ...own, ...settings }));
   const startedAt = performance.now();
-  const child = spawn(join(ROOT, 'src/cli/main.js'), ['serve', '--config', file], {
+  const child = spawn(process.execPath, [...SERVER_FLAGS, join(ROOT, 'src/cli/main.js'), 'serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const url = `http://127.0.0.1:${port}`;
@@ -73,8 +76,8 @@ export async function startServer(folder: string, settings: Record<string, unkno
 
 /** A worker of the server that was started in this folder, from the same settings. Resolves once the server hands out to it. */
 export async function startWorker(folder: string, { client }: BenchServer) {
-  const args = ['worker', '--config', join(folder, 'dawatch.yaml')];
-  const child = spawn(join(ROOT, 'src/cli/main.js'), args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const args = [join(ROOT, 'src/cli/main.js'), 'worker', '--config', join(folder, 'dawatch.yaml')];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   while ((await client.overview()).workers !== 1) {
     if (child.exitCode !== null) throw new Error(`the worker ended with ${child.exitCode}`);
     await sleep(50);

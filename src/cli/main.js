@@ -1,9 +1,6 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
+#!/usr/bin/env node
 // @ts-check
 // No TypeScript, as all the rest is: what strips types takes 80 ms to load, and isn't needed for what is in the cache.
-//
-// The first line bounds what the engine sets aside for young objects, in MiB: without it a million tracked submissions make it 128, which
-// are never given back. Whoever starts a server in another way says so too: package.json, Dockerfile.
 import module from 'node:module';
 import v8 from 'node:v8';
 
@@ -14,8 +11,8 @@ if (Number.parseInt(node, 10) < 24) {
   );
   process.exit(1);
 }
-// Else the engine makes objects among those that stay once some of their kind outlived their youth, as requests under way do: nearly all
-// garbage would lie there under load, which takes a third more CPU and 100 MB.
+// Otherwise V8 makes the objects of requests among those that stay, once some have outlived their youth. Under load nearly all garbage
+// would then lie there: a third more CPU, 100 MB more.
 v8.setFlagsFromString('--no-allocation-site-pretenuring');
 // Every command is a process of its own: what the last one compiled halves the time until the next one begins.
 module.enableCompileCache();

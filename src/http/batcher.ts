@@ -7,7 +7,7 @@ export type Member<Item, Outcome> = {
   reject: (error: unknown) => void;
 };
 
-/** Does all of them in one transaction, each for itself; what it throws, it did none of. */
+/** Does all of them in one transaction, each for itself; when it throws, it did none of them. */
 export type Batch<Item, Outcome> = (items: readonly Item[]) => Outcome[];
 
 /**
@@ -29,8 +29,14 @@ export class Batcher<Item, Outcome> {
   take(item: Item): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.#group.push({ item, resolve, reject });
-      if (this.#group.length === 1) process.nextTick(() => runBatch(this.#group.splice(0), this.#batch, this.#isOfAll));
+      if (this.#group.length === 1) process.nextTick(() => this.flush());
     });
+  }
+
+  /** Does at once what waits. */
+  flush(): void {
+    const group = this.#group.splice(0);
+    if (group.length > 0) runBatch(group, this.#batch, this.#isOfAll);
   }
 }
 

@@ -16,8 +16,7 @@ export type Submissions = {
   /** The same of each of them, in one commit. */
   trackTogether(bodies: readonly TrackBody[]): TrackOutcome[];
   get(submissionId: string): Submission | undefined;
-  /** The history oldest first. */
-  /** As of one moment. */
+  /** Each with its history, oldest first, all as of one moment; undefined: it was never tracked. */
   getWithHistory(submissionIds: readonly string[]): ({ submission: Submission; history: HistoryEntry[] } | undefined)[];
   list(query: { status?: Status | undefined; limit: number; before?: number | undefined }): {
     submissions: Submission[];

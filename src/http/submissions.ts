@@ -65,12 +65,17 @@ export function registerSubmissions(
   const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const body = (submission: Submission) => toSubmissionBody(submission, submissions.deadlineAt(submission));
-  const cancelling = new Batcher((ids: readonly string[]) => submissions.cancel(ids));
   // Where the file is damaged, one may be unreadable and the others not.
   const reading = new Batcher(
     (ids: readonly string[]) => submissions.getWithHistory(ids),
     () => false,
   );
+  const cancelling = new Batcher((ids: readonly string[]) => {
+    readFirst();
+    return submissions.cancel(ids);
+  });
+  /** What was asked for before something is written must not be answered with it. */
+  const readFirst = () => reading.flush();
   const closing = new AbortController();
   instance.addHook('preClose', async () => closing.abort());
 
@@ -99,6 +104,7 @@ export function registerSubmissions(
     },
     async (request, reply) => {
       const { body: wanted } = request;
+      readFirst();
       const result = await admission.take(wanted, wanted.submission_ids?.length ?? 1).finally(request.bodyDone);
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {

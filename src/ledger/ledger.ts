@@ -194,7 +194,7 @@ export class Ledger implements MonitorLedger {
     return row && toSubmission(row);
   }
 
-  /** Each with its history, oldest first, all as of one moment. */
+  /** Each with its history, oldest first, all as of one moment; undefined: it was never tracked. */
   getWithHistory(
     submissionIds: readonly string[],
   ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {

@@ -6,6 +6,7 @@ export class Transactions {
   readonly db: Database.Database;
   readonly file: string;
   readonly #transaction: Database.Transaction<(work: () => unknown) => unknown>;
+  #isReading = false;
   readonly #afterwards: ((committed: boolean, durationMs: number) => void)[] = [];
 
   constructor(db: Database.Database, file: string) {
@@ -21,6 +22,7 @@ export class Transactions {
 
   /** Throws LedgerError. Inside of another one it is part of that. */
   run<T>(work: () => T): T {
+    if (this.#isReading) throw new Error('nothing is written within a snapshot: it would be committed unheard');
     if (this.db.inTransaction) return work();
     const startedAt = performance.now();
     let committed = false;
@@ -36,7 +38,7 @@ export class Transactions {
 
   /** The same without waiting for the disk: a power cut may undo it, a kill can't. For what would only be done again. */
   runUnsynced<T>(work: () => T): T {
-    if (this.db.inTransaction) return work();
+    if (this.db.inTransaction) return this.run(work);
     this.db.pragma('synchronous = NORMAL');
     try {
       return this.run(work);
@@ -48,7 +50,12 @@ export class Transactions {
   /** Reads several times, as of one moment: each statement by itself would lock and unlock the file. Throws LedgerError. */
   snapshot<T>(work: () => T): T {
     if (this.db.inTransaction) return work();
-    return guarded(this.file, () => this.#transaction.deferred(work) as T);
+    this.#isReading = true;
+    try {
+      return guarded(this.file, () => this.#transaction.deferred(work) as T);
+    } finally {
+      this.#isReading = false;
+    }
   }
 
   /** Reads outside of a transaction. Throws LedgerError. */

@@ -71,7 +71,7 @@ describe('submissions', () => {
     expect((await commits()) - before).toBeLessThan(ids.length / 2);
   });
 
-  it('that are read at once are each answered for itself, in the order in which they were asked for', async () => {
+  it('that are read at once are each answered for itself, in order, and without what is asked for after them', async () => {
     const ids = Array.from({ length: 50 }, (_, index) => `read-${index}`);
     await post(app.url, { submission_ids: ids });
     const { hostname, port } = new URL(app.url);
@@ -85,5 +85,13 @@ describe('submissions', () => {
     expect(told.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual(['404', ...known.map(() => '200'), '404']);
     expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(known);
     expect(told.match(/"history":\[\{/g)).toHaveLength(known.length);
+    const mixed = connect(Number(port), hostname);
+    const asking = (method: string, id: string, end = '') => read(id, end).replace('GET', method);
+    const calls = [asking('DELETE', 'read-1'), read('read-2'), asking('DELETE', 'read-2', 'connection: close\r\n')];
+    mixed.write(calls.join(''));
+    const states = (await text(mixed)).match(
+      /(?<="status":")[^"]+(?=","upstream_state":null,"data":null,"error":null,"tracked_at")/g,
+    );
+    expect(states).toEqual(['cancelled', 'tracking', 'cancelled']);
   });
 });

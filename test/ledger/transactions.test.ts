@@ -60,6 +60,10 @@ it('a snapshot within a transaction sees what that has written, and one that fai
       throw new Error('no');
     });
   expect(failing).toThrow('no');
+  expect(() => transactions.snapshot(() => transactions.run(() => db.exec('DELETE FROM upstreams')))).toThrow(
+    'nothing',
+  );
+  expect(() => transactions.snapshot(() => transactions.runUnsynced(() => undefined))).toThrow('nothing');
   expect(db.inTransaction).toBe(false);
   expect(transactions.run(() => count.get())).toBe(1);
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { onTestFailed, onTestFinished } from 'vitest';
-import { COMPILED, MAIN } from './main-file.ts';
+import { COMPILED, MAIN, NODE_FLAGS } from './main-file.ts';
 
 type StartOptions = {
   /** A command that starts what follows it in its own way: ['prlimit', '--nofile=64']. It must become that process. */
@@ -42,7 +42,7 @@ export function killableProcess(args: readonly string[]) {
     pid: () => child?.pid,
     isGone,
     start({ through = [], nodeOptions = [], env = {} }: StartOptions = {}): void {
-      const [command = '', ...rest] = [...through, process.execPath, ...nodeOptions, MAIN, ...args];
+      const [command = '', ...rest] = [...through, process.execPath, ...NODE_FLAGS, ...nodeOptions, MAIN, ...args];
       child = spawn(command, rest, {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { PATH: process.env.PATH, ...COMPILED, ...env },
