@@ -1,6 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { sandboxOptionsSchema } from '../sandbox/options.ts';
+import { sandboxOptionFields, sandboxOptionsSchema } from '../sandbox/options.ts';
+import { worldDefaults } from '../sandbox/worlds.ts';
+import { checkWith, type SchemaProblem } from '../schema-problems.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { untilStopped } from './signals.ts';
 
@@ -17,11 +19,11 @@ Submit data and look at it:
   curl -H 'x-api-key: sandbox-key' -H 'content-type: application/json' -d '{"data":"hello"}' http://127.0.0.1:8790/v1/submit_data
   curl -H 'x-api-key: sandbox-key' 'http://127.0.0.1:8790/v1/get_submission_info?submission_id=…'`,
     );
-  for (const [name, schema] of Object.entries(sandboxOptionsSchema.shape)) command.addOption(toFlag(name, schema));
+  for (const [name, schema] of Object.entries(sandboxOptionFields.shape)) command.addOption(toFlag(name, schema));
   command.action(async (flags: { host: string; port: number } & Record<string, unknown>) => {
     const { host, port, ...given } = flags;
-    const options = sandboxOptionsSchema.safeParse(given);
-    if (!options.success) throw new CommandError(explain(options.error), ExitCode.usage);
+    const options = checkWith(sandboxOptionsSchema, given);
+    if (options.kind === 'invalid') throw new CommandError(explain(options.problems), ExitCode.usage);
     const { startSandbox } = await import('../sandbox/server.ts');
     const sandbox = await startSandbox({ options: options.data, host, port });
     process.stdout.write(`sandbox upstream listens on ${sandbox.url}, its key is ${options.data.apiKey}\n`);
@@ -30,12 +32,15 @@ Submit data and look at it:
   });
 }
 
-/** One flag per option of the sandbox: blockTimeS → --block-time-s. */
+/** One flag per option of the sandbox: slotS → --slot-s. */
 function toFlag(name: string, schema: z.ZodType): Option {
   const fallback = z.parse(z.object({ value: schema }), { value: undefined }).value;
-  const option = new Option(`${flagOf(name)} <value>`, `${schema.description} (default: ${JSON.stringify(fallback)})`);
+  const byWorld = worldDefaults(name);
+  const shown = byWorld ?? JSON.stringify(fallback);
+  const option = new Option(`${flagOf(name)} <value>`, `${schema.description} (default: ${shown})`);
   return option.argParser((text) => {
-    if (typeof fallback === 'number') return text.trim() === '' ? Number.NaN : Number(text);
+    // Every property of a world is a number.
+    if (typeof fallback === 'number' || byWorld !== undefined) return text.trim() === '' ? Number.NaN : Number(text);
     if (typeof fallback !== 'boolean') return text;
     if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('Expected true or false.');
     return text === 'true';
@@ -46,8 +51,8 @@ function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-function explain(error: z.ZodError): string {
-  return error.issues.map(({ path, message }) => `${flagOf(path.join('.'))}: ${message}`).join('\n');
+function explain(problems: readonly SchemaProblem[]): string {
+  return problems.map(({ path, text }) => `${flagOf(path.join('.'))} ${text}`).join('\n');
 }
 
 function portNumber(text: string): number {

@@ -1,39 +1,35 @@
 import type { SandboxOptions } from './options.ts';
 
 const FALLBACK_EVERY_S = 10;
-const GIVE_UP_AFTER_S = 120;
 const PICK_UP_AFTER_S = 15 * 60;
 
 /** The upstream's durations in the caller's milliseconds, i.e. already divided by the speed. */
 export type UpstreamClock = {
-  blockMs: number;
-  finalityMs: number;
+  slotMs: number;
   fallbackMs: number;
-  giveUpMs: number;
+  timeoutMs: number;
   pickUpMs: number;
   regressAfterMs: number;
-  /** Any other duration of the upstream, in the caller's milliseconds. */
-  scale(upstreamMs: number): number;
+  /** Any other number of seconds of the upstream, in the caller's milliseconds. */
+  seconds(upstreamS: number): number;
 };
 
 export function createClock(options: SandboxOptions): UpstreamClock {
-  const scale = (upstreamMs: number) => upstreamMs / options.speed;
-  const seconds = (upstreamS: number) => scale(upstreamS * 1000);
+  const seconds = (upstreamS: number) => (upstreamS * 1000) / options.speed;
   return {
-    blockMs: seconds(options.blockTimeS),
-    finalityMs: seconds(options.finalityS),
+    slotMs: seconds(options.slotS),
     fallbackMs: seconds(FALLBACK_EVERY_S),
-    giveUpMs: seconds(GIVE_UP_AFTER_S),
+    timeoutMs: seconds(options.timeoutS),
     pickUpMs: seconds(PICK_UP_AFTER_S),
     regressAfterMs: seconds(options.regressAfterS),
-    scale,
+    seconds,
   };
 }
 
-/** Number of the first tick strictly after atMs on a clock that ticks at multiples of periodMs since the epoch. */
-export function nextTick(atMs: number, periodMs: number): number {
-  let tick = Math.floor(atMs / periodMs) + 1;
-  // The division can round down just below a tick; without this a sender would get the block it just saw final.
-  while (tick * periodMs <= atMs) tick += 1;
-  return tick;
+/** Returns the first multiple of periodMs since the epoch that is later than atMs. */
+export function nextMultiple(atMs: number, periodMs: number): number {
+  let count = Math.floor(atMs / periodMs) + 1;
+  // The division can round down just below a multiple.
+  while (count * periodMs <= atMs) count += 1;
+  return count * periodMs;
 }

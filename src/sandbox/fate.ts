@@ -1,7 +1,5 @@
-import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
-import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
+import { createChance } from './chance.ts';
 import type { UpstreamClock } from './clock.ts';
-import { digest, seedOf } from './digest.ts';
 import type { SandboxOptions } from './options.ts';
 
 const REJECTED_WITHIN_S = 6;
@@ -13,7 +11,13 @@ const REJECTIONS = [
 ] as const;
 
 type Regression = 'none' | 'error' | 'replaced';
-type Attempt = { outcome: 'included' } | { outcome: 'failed'; afterMs: number; error: string };
+type Attempt =
+  | { outcome: 'failed'; afterMs: number; error: string }
+  | {
+      outcome: 'included';
+      /** When the row reads Finalized, of a transaction sent at sentMs and final at finalMs. */
+      rowUpdatedAt(sentMs: number, finalMs: number): number;
+    };
 
 /** What chance has in store for one submission. */
 export type Fate = {
@@ -28,22 +32,32 @@ export type Fate = {
 };
 
 /**
- * Each submission has a generator of its own, so no one's luck depends on the order in which others are looked at. All
+ * Each submission has a stream of its own, so no one's luck depends on the order in which others are looked at. All
  * draws are always made: changing one rate leaves every other draw as it was, and runs stay comparable.
  */
 export function drawFate(options: SandboxOptions, clock: UpstreamClock, ordinal: number): Fate {
-  const generator = xoroshiro128plus(seedOf(digest('fate', options.seed, ordinal)));
-  const draw = () => uniformFloat64(generator);
-  const drawExponential = (meanMs: number) => clock.scale(-meanMs * Math.log(1 - draw()));
+  const chance = createChance('fate', options.seed, ordinal);
 
-  const isLost = draw() < options.lostRate;
-  const isDead = draw() < options.deadRate;
-  const isLeftBehind = draw() < options.leftBehindRate;
-  const rowDelayMs = drawExponential(options.rowDelayMs);
-  const isStraggler = draw() < options.stragglerRate;
-  const lateMs = drawExponential(options.stragglerMeanS * 1000);
-  const isRegressing = draw() < options.regressRate;
-  const regressed = draw() < 0.5 ? 'error' : 'replaced';
+  const isLost = chance.happens(options.lostRate);
+  const isDead = chance.happens(options.deadRate);
+  const isLeftBehind = chance.happens(options.leftBehindRate);
+  const rowDelayMs = clock.seconds(chance.exponential(options.rowDelayMs / 1000));
+  const isStraggler = chance.happens(options.stragglerRate);
+  const lateMs = clock.seconds(chance.exponential(options.stragglerMeanS));
+  const isRegressing = chance.happens(options.regressRate);
+  const regressed = chance.happens(0.5) ? 'error' : 'replaced';
+
+  function drawRowUpdate(): (sentMs: number, finalMs: number) => number {
+    const pollMs = clock.seconds(chance.between(options.senderPollMinS, options.senderPollMaxS));
+    const share = chance.share();
+    const between = (minS: number, maxS: number) => clock.seconds(minS + (maxS - minS) * share);
+    if (options.senders === 0) {
+      const updateMs = between(options.rowUpdateMinS, options.rowUpdateMaxS);
+      return (_sentMs, finalMs) => finalMs + updateMs;
+    }
+    const updateMs = between(options.senderUpdateMinS, options.senderUpdateMaxS);
+    return (sentMs, finalMs) => firstPollAt(sentMs, pollMs, finalMs) + updateMs;
+  }
 
   return {
     isLost,
@@ -53,13 +67,19 @@ export function drawFate(options: SandboxOptions, clock: UpstreamClock, ordinal:
     straggleMs: isStraggler ? lateMs : 0,
     regression: isRegressing ? regressed : 'none',
     nextAttempt() {
-      const fails = draw() < options.errorRate || isDead;
-      const timesOut = draw() < options.timeoutRate;
-      const rejectedAfterMs = clock.scale(draw() * REJECTED_WITHIN_S * 1000);
-      const rejection = REJECTIONS[Math.floor(draw() * REJECTIONS.length)] ?? REJECTIONS[0];
-      if (!fails) return { outcome: 'included' };
-      if (timesOut) return { outcome: 'failed', afterMs: clock.giveUpMs, error: 'TIMEOUT' };
+      const fails = chance.happens(options.errorRate) || isDead;
+      const timesOut = chance.happens(options.timeoutRate);
+      const rejectedAfterMs = clock.seconds(chance.share() * REJECTED_WITHIN_S);
+      const rejection = REJECTIONS[Math.floor(chance.share() * REJECTIONS.length)] ?? REJECTIONS[0];
+      const rowUpdatedAt = drawRowUpdate();
+      if (!fails) return { outcome: 'included', rowUpdatedAt };
+      if (timesOut) return { outcome: 'failed', afterMs: clock.timeoutMs, error: 'TIMEOUT' };
       return { outcome: 'failed', afterMs: rejectedAfterMs, error: rejection };
     },
   };
+}
+
+/** A sender polls at sentMs + pollMs, sentMs + 2 pollMs and so on: each has a phase of its own. */
+function firstPollAt(sentMs: number, pollMs: number, finalMs: number): number {
+  return pollMs === 0 ? finalMs : sentMs + pollMs * Math.max(1, Math.ceil((finalMs - sentMs) / pollMs));
 }

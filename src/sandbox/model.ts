@@ -1,6 +1,6 @@
 import { createAgenda } from './agenda.ts';
-import { createChain, type Placement } from './chain.ts';
-import { createClock, nextTick } from './clock.ts';
+import { createChain, type FinalBlock, type Placement } from './chain.ts';
+import { createClock, nextMultiple } from './clock.ts';
 import { digest, uuidOf } from './digest.ts';
 import { drawFate, type Fate } from './fate.ts';
 import type { SandboxOptions } from './options.ts';
@@ -19,6 +19,8 @@ export type Model = {
   finalizedCount(nowMs: number): number;
   /** Next instant after nowMs at which anything can change, undefined when nothing will by itself. */
   nextChangeAt(nowMs: number): number | undefined;
+  /** Changes, from now on, how many blocks must follow a block before a finality round finalizes it. */
+  setFinalityGap(blocks: number, nowMs: number): void;
   /** Submissions ever handed an id. */
   readonly size: number;
 };
@@ -32,60 +34,88 @@ type Submission = {
   state: RowState | undefined;
   error: string | null;
   attempts: number;
+  /** The attempt whose transaction is on the chain and waited for. */
+  inFlight: Transaction | undefined;
   placement: Placement | undefined;
   /** The transaction of a second sender in the race, which takes the first one's place in a regression. */
-  rival: Placement | undefined;
+  rival: (Placement & { finalMs: number }) | undefined;
   finalizedMs: number | undefined;
 };
 
+type Transaction = {
+  submission: Submission;
+  sentMs: number;
+  rowUpdatedAt(sentMs: number, finalMs: number): number;
+};
+
 type Step =
-  | { kind: 'appear' | 'queue' | 'finalize' | 'regress'; submission: Submission }
-  | { kind: 'fail'; submission: Submission; error: string };
+  | { kind: 'appear' | 'queue' | 'send' | 'finalize' | 'regress'; submission: Submission }
+  | { kind: 'fail'; submission: Submission; error: string }
+  | { kind: 'timeout'; transaction: Transaction };
 
 /**
- * Steps and where they lead; a sender is held from the beginning of an attempt until `fail` or `finalize`.
+ * Steps and where they lead; a sender is held from accepting a submission until `fail`, `finalize` or `timeout`.
  *
- *     appear    the row exists, Pending             → queue
- *     queue     Pending, waits for a sender         → fail | finalize
+ *     appear    the row exists, Pending unless an attempt was faster; senders do not wait for it
+ *     queue     Pending, waits for a sender         → send
+ *     send      a transaction, or no more than that → final on the chain, and in any case timeout | fail
+ *     final     its block is final                  → finalize, unless that is later than the timeout
+ *     timeout   nothing when finalized; else as fail, although the transaction may still become final
  *     fail      Error; unless dead, at the next fallback run → queue
  *     finalize  Finalized; the first time, by fate  → regress
  *     regress   Error, and so on as after fail; or Finalized in another block
  */
 export function createModel(options: SandboxOptions): Model {
   const clock = createClock(options);
-  const chain = createChain(clock);
+  const chain = createChain<Transaction>(options, clock);
   const agenda = createAgenda<Step>();
-  const senders = createSenders<Submission>({ count: options.senders, begin: beginAttempt });
+  const senders = createSenders<Submission>(options, clock, (submission, beginMs) =>
+    agenda.add(beginMs, { kind: 'send', submission }),
+  );
   const submissions = new Map<string, Submission>();
   let reachedMs = Number.NEGATIVE_INFINITY;
   let finalizedCount = 0;
 
   function advance(nowMs: number): void {
     reachedMs = Math.max(reachedMs, nowMs);
-    for (let due = agenda.takeDue(reachedMs); due !== undefined; due = agenda.takeDue(reachedMs)) {
-      take(due.item, due.atMs);
+    for (let nextMs = nextChange(); nextMs !== undefined && nextMs <= reachedMs; nextMs = nextChange()) {
+      const final = chain.takeFinal(nextMs);
+      if (final !== undefined) waitForRows(final);
+      const due = agenda.takeDue(nextMs);
+      if (due !== undefined) take(due.item, due.atMs);
     }
   }
 
+  function nextChange(): number | undefined {
+    const [stepMs, finalMs] = [agenda.nextAt(), chain.nextFinalAt()];
+    if (stepMs === undefined || finalMs === undefined) return stepMs ?? finalMs;
+    return Math.min(stepMs, finalMs);
+  }
+
   function take(step: Step, atMs: number): void {
-    const { submission } = step;
+    const { submission } = step.kind === 'timeout' ? step.transaction : step;
     switch (step.kind) {
       case 'appear':
-        write(submission, ROW_STATE.pending);
-        agenda.add(firstSendAt(submission, atMs), { kind: 'queue', submission });
+        if (submission.state === undefined) write(submission, ROW_STATE.pending);
         return;
       case 'queue':
-        write(submission, ROW_STATE.pending);
+        if (submission.state !== undefined) write(submission, ROW_STATE.pending);
         senders.accept(submission, atMs);
         return;
+      case 'send':
+        send(submission, atMs);
+        return;
+      case 'timeout':
+        // The transaction may still become final; the row does not wait for it any more.
+        if (submission.inFlight === step.transaction) fail(submission, 'TIMEOUT', atMs);
+        return;
       case 'fail':
-        write(submission, ROW_STATE.error, step.error);
-        senders.release(atMs);
-        if (!submission.fate.isDead) queueAtFallback(submission, atMs);
+        fail(submission, step.error, atMs);
         return;
       case 'finalize':
         write(submission, ROW_STATE.finalized);
-        senders.release(atMs);
+        submission.inFlight = undefined;
+        senders.release(submission, atMs);
         if (submission.finalizedMs === undefined) firstFinalized(submission, atMs);
         return;
       case 'regress':
@@ -101,27 +131,45 @@ export function createModel(options: SandboxOptions): Model {
     submission.error = error;
   }
 
-  function firstSendAt({ fate, submittedMs }: Submission, atMs: number): number {
-    if (!fate.isLeftBehind) return atMs + fate.straggleMs;
-    return nextTick(submittedMs + clock.pickUpMs, clock.fallbackMs) * clock.fallbackMs;
+  function firstSendAt({ fate, submittedMs }: Submission): number {
+    if (!fate.isLeftBehind) return submittedMs + fate.straggleMs;
+    return nextMultiple(submittedMs + clock.pickUpMs, clock.fallbackMs);
   }
 
-  function queueAtFallback(submission: Submission, atMs: number): void {
-    agenda.add(nextTick(atMs, clock.fallbackMs) * clock.fallbackMs, { kind: 'queue', submission });
-  }
-
-  function beginAttempt(submission: Submission, atMs: number): void {
+  function send(submission: Submission, sentMs: number): void {
     submission.attempts += 1;
     const attempt = submission.fate.nextAttempt();
     if (attempt.outcome === 'failed') {
-      agenda.add(atMs + attempt.afterMs, { kind: 'fail', submission, error: attempt.error });
+      agenda.add(sentMs + attempt.afterMs, { kind: 'fail', submission, error: attempt.error });
       return;
     }
-    submission.placement = chain.include(atMs);
+    const transaction = { submission, sentMs, rowUpdatedAt: attempt.rowUpdatedAt };
+    submission.inFlight = transaction;
+    submission.placement = chain.include(sentMs, transaction);
     if (submission.finalizedMs === undefined && submission.fate.regression === 'replaced') {
-      submission.rival = chain.includeIn(submission.placement.blockNumber + 1);
+      submission.rival = chain.includeAfter(submission.placement.blockNumber);
     }
-    agenda.add(submission.placement.finalMs, { kind: 'finalize', submission });
+    agenda.add(sentMs + clock.timeoutMs, { kind: 'timeout', transaction });
+  }
+
+  function waitForRows({ finalMs, transactions }: FinalBlock<Transaction>): void {
+    for (const transaction of transactions) {
+      const { submission, sentMs } = transaction;
+      const updatedMs = transaction.rowUpdatedAt(sentMs, finalMs);
+      const isInTime = submission.inFlight === transaction && updatedMs < sentMs + clock.timeoutMs;
+      if (isInTime) agenda.add(updatedMs, { kind: 'finalize', submission });
+    }
+  }
+
+  function fail(submission: Submission, error: string, atMs: number): void {
+    write(submission, ROW_STATE.error, error);
+    submission.inFlight = undefined;
+    senders.release(submission, atMs);
+    if (!submission.fate.isDead) queueAtFallback(submission, atMs);
+  }
+
+  function queueAtFallback(submission: Submission, atMs: number): void {
+    agenda.add(nextMultiple(atMs, clock.fallbackMs), { kind: 'queue', submission });
   }
 
   function firstFinalized(submission: Submission, atMs: number): void {
@@ -171,6 +219,7 @@ export function createModel(options: SandboxOptions): Model {
         state: undefined,
         error: null,
         attempts: 0,
+        inFlight: undefined,
         placement: undefined,
         rival: undefined,
         finalizedMs: undefined,
@@ -178,6 +227,7 @@ export function createModel(options: SandboxOptions): Model {
       submissions.set(id, submission);
       if (!submission.fate.isLost) {
         agenda.add(reachedMs + submission.fate.rowDelayMs, { kind: 'appear', submission });
+        agenda.add(firstSendAt(submission), { kind: 'queue', submission });
       }
       return id;
     },
@@ -196,7 +246,11 @@ export function createModel(options: SandboxOptions): Model {
     },
     nextChangeAt(nowMs) {
       advance(nowMs);
-      return agenda.nextAt();
+      return nextChange();
+    },
+    setFinalityGap(blocks, nowMs) {
+      advance(nowMs);
+      chain.setFinalityGap(blocks, reachedMs);
     },
     get size() {
       return submissions.size;

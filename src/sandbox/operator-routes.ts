@@ -3,11 +3,14 @@ import { z } from 'zod';
 import type { SandboxContext } from './context.ts';
 import { faultOrderSchema } from './faults.ts';
 import type { SandboxStats } from './traffic.ts';
+import { finalityGapSchema } from './worlds.ts';
 
 /** Where a `redirect` fault leads; whoever gets here followed it, and sent its key along. */
 export const REDIRECT_PATH = '/_sandbox/elsewhere';
 
-/** What only the sandbox has, for demos, tests and benchmarks: look at the traffic, order faults. */
+const gapChangeSchema = z.object({ blocks: finalityGapSchema });
+
+/** What only the sandbox has, for demos, tests and benchmarks: look at the traffic, order faults, change the chain. */
 export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext): void {
   const { model, traffic, now } = context;
 
@@ -26,6 +29,13 @@ export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext)
     const order = faultOrderSchema.safeParse(request.body);
     if (!order.success) return reply.code(400).type('text/plain').send(z.prettifyError(order.error));
     context.faults.answerNext(order.data);
+    return reply.code(204).send();
+  });
+
+  app.post('/_sandbox/finality-gap', async (request, reply) => {
+    const gap = gapChangeSchema.safeParse(request.body);
+    if (!gap.success) return reply.code(400).type('text/plain').send(z.prettifyError(gap.error));
+    model.setFinalityGap(gap.data.blocks, now());
     return reply.code(204).send();
   });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { contradictions, WORLD_NAMES, WORLDS, worldOptionFields } from './worlds.ts';
 
 const share = z.number().min(0).max(1);
 const amount = z.number().min(0);
@@ -7,18 +8,27 @@ const amount = z.number().min(0);
  * What a sandbox can be told. Every duration is on the upstream's clock: it is divided by `speed` before it is used.
  * Fields are flat and primitive because the command line makes one flag of each.
  */
-export const sandboxOptionsSchema = z.object({
+export const sandboxOptionFields = z.object({
   seed: z.int().default(1).describe('Seed of everything random; the same seed and submits give the same lives.'),
   speed: z.number().positive().default(1).describe('Clock factor: 10 = ten times faster; divides every duration here.'),
 
-  blockTimeS: z.number().positive().default(20).describe('Seconds between two blocks.'),
-  finalityS: amount.default(40).describe('Seconds after which a block that was made is final.'),
+  world: z
+    .enum(WORLD_NAMES)
+    .default('usual')
+    .describe('How the chain and the senders behave: calm, usual, rough, or ideal (a chain that ticks exactly).'),
+  ...worldOptionFields,
+
   senders: z.int().min(0).default(0).describe('Strictly serial senders (count); 0 = everything is sent in parallel.'),
+  senderChoice: z
+    .enum(['in_turn', 'random'])
+    .default('in_turn')
+    .describe('To which serial sender a submission is addressed: to each in turn, or to one at random.'),
+  timeoutS: z.number().positive().default(120).describe('Seconds after which a sending attempt is given up.'),
 
   rowDelayMs: amount.default(300).describe('Mean milliseconds until the row of a fresh id exists (exponential).'),
   lostRate: share.default(0).describe('Share (0 to 1) of submissions whose row never appears.'),
   errorRate: share.default(0).describe('Chance (0 to 1) that one sending attempt fails.'),
-  timeoutRate: share.default(0).describe('Share (0 to 1) of failing attempts that are only given up after 120 s.'),
+  timeoutRate: share.default(0).describe('Share (0 to 1) of failing attempts that are only given up by the timeout.'),
   deadRate: share.default(0).describe('Share (0 to 1) of submissions that stay in Error for ever.'),
   stragglerRate: share.default(0).describe('Share (0 to 1) of submissions that are sent late.'),
   stragglerMeanS: amount.default(60).describe('Mean seconds a straggler is late (exponential).'),
@@ -57,5 +67,19 @@ export const sandboxOptionsSchema = z.object({
   adminToken: z.string().min(1).default('sandbox-admin-token').describe('Bearer token of an administrator.'),
 });
 
+/** The same, with the world's value for each property of the chain that was left to it. */
+export const sandboxOptionsSchema = sandboxOptionFields
+  .transform((given) => ({ ...given, ...withDefaults(given, WORLDS[given.world]) }))
+  .superRefine((options, context) => {
+    for (const { option, message } of contradictions(options))
+      context.addIssue({ code: 'custom', path: [option], message });
+  });
+
 export type SandboxOptions = z.output<typeof sandboxOptionsSchema>;
 export type SandboxOptionsInput = z.input<typeof sandboxOptionsSchema>;
+
+/** Returns the defaults, overridden by what is given; an option that is there but undefined counts as left out. */
+function withDefaults<T extends object>(given: { [K in keyof T]?: T[K] | undefined }, defaults: T): T {
+  const entries = Object.entries(defaults).map(([name, value]) => [name, given[name as keyof T] ?? value]);
+  return Object.fromEntries(entries) as T;
+}

@@ -6,7 +6,7 @@ import { START_MS } from './open-sandbox.ts';
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 function modelWith(options: SandboxOptionsInput): Model {
-  return createModel(sandboxOptionsSchema.parse({ rowDelayMs: 0, ...options }));
+  return createModel(sandboxOptionsSchema.parse({ world: 'ideal', rowDelayMs: 0, ...options }));
 }
 
 /** Every state a lookup would have seen, in order, each with the seconds since the start. */
@@ -39,7 +39,7 @@ describe('a submission', () => {
   });
 
   test('has rows that take the mean delay on average', () => {
-    const model = modelWith({ rowDelayMs: 300, blockTimeS: 1e6 });
+    const model = modelWith({ rowDelayMs: 300, slotS: 1e6 });
     for (const _ of Array(2000)) model.submit('data', START_MS);
     // The block is days away, so every change before it is a row appearing.
     const appearedMs: number[] = [];
@@ -67,7 +67,6 @@ describe('a submission', () => {
     expect(model.finalizedAt(id, START_MS + 59_999)).toBeUndefined();
     expect(model.read(id, START_MS + 60_000)?.state).toBe('Finalized');
     expect(model.finalizedAt(id, START_MS + 70_000)).toBe(START_MS + 60_000);
-    expect(model.read(id, START_MS + 60_000)?.block?.number).toBe((START_MS + 20_000) / 20_000);
   });
 
   test('lives ten times faster at speed 10', () => {
@@ -173,6 +172,15 @@ describe('a failed attempt', () => {
     expect(life).toEqual(['Pending@0', 'Error@120', 'Pending@130', 'Error@250', 'Pending@260']);
   });
 
+  test('is given up after 120 s although its block is final by then, when its row is not', () => {
+    // The next block after 20 s, final 100 s later; after 130 s the next block is at 140 s.
+    for (const updateS of [0, 1]) {
+      const model = modelWith({ finalityGap: 5, rowUpdateMinS: updateS, rowUpdateMaxS: updateS });
+      const life = lifeOf(model, model.submit('data', START_MS), 600);
+      expect(life).toEqual(['Pending@0', 'Error@120', 'Pending@130', `Finalized@${240 + updateS}`]);
+    }
+  });
+
   test('stays in Error for ever when the submission is dead', () => {
     const model = modelWith({ deadRate: 1 });
     const id = model.submit('data', START_MS);
@@ -224,13 +232,14 @@ describe('a regression', () => {
 
 describe('the model', () => {
   const options = {
+    world: 'rough',
     senders: 4,
     rowDelayMs: 300,
     errorRate: 0.3,
     timeoutRate: 0.2,
     stragglerRate: 0.1,
     regressRate: 0.3,
-  };
+  } as const;
 
   function rowsOf(model: Model, isWatched: boolean): object {
     const ids: string[] = [];
@@ -247,6 +256,20 @@ describe('the model', () => {
 
   test('repeats exactly under the same seed, however often it was read in between', () => {
     expect(rowsOf(modelWith(options), true)).toEqual(rowsOf(modelWith(options), false));
+  });
+
+  test('hands over submissions in their order, however late their rows are', () => {
+    const model = modelWith({ senders: 1, rowDelayMs: 300 });
+    const finalMs = submitMany(model, 50, 0).map((id) => Number(model.finalizedAt(id, START_MS + 1e8)));
+    expect(finalMs).toEqual(finalMs.toSorted((a, b) => a - b));
+  });
+
+  test('shows a row at once that an attempt has written before it was due', () => {
+    const model = modelWith({ rowDelayMs: 1e6 });
+    const ids = submitMany(model, 20, 0);
+    const shown = ids.filter((id) => model.read(id, START_MS + 60_000) !== undefined);
+    expect(shown.length).toBe(20);
+    expect(ids.every((id) => model.read(id, START_MS + 1e9)?.state === 'Finalized')).toBe(true);
   });
 
   test('takes another course under another seed', () => {

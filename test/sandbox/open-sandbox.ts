@@ -13,10 +13,10 @@ export type OpenSandbox = Sandbox & {
   order(fault: object): Promise<Response>;
 };
 
-/** A sandbox on a free port whose clock stands still until the test moves it; closed when the test ends. */
+/** A sandbox on a free port, `ideal` unless told, whose clock stands still until the test moves it; closed when the test ends. */
 export async function openSandbox(options: SandboxOptionsInput = {}): Promise<OpenSandbox> {
   const clock = { ms: START_MS };
-  const sandbox = await startSandbox({ options: { rowDelayMs: 0, ...options }, now: () => clock.ms });
+  const sandbox = await startSandbox({ options: { world: 'ideal', rowDelayMs: 0, ...options }, now: () => clock.ms });
   onTestFinished(() => sandbox.close());
   const key = { 'x-api-key': 'sandbox-key' };
   const post = (path: string, body: object) =>

@@ -177,6 +177,28 @@ describe('the operator', () => {
   });
 });
 
+describe('the finality gap', () => {
+  const change = (url: string, body: object) =>
+    fetch(`${url}/_sandbox/finality-gap`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+
+  test('can be changed while the sandbox runs', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit();
+    expect((await change(sandbox.url, { blocks: 1 })).status).toBe(204);
+    sandbox.clock.ms += 40_000;
+    expect(await (await sandbox.lookUp(id)).json()).toMatchObject({ state: 'Finalized' });
+  });
+
+  test.each([{}, { blocks: -1 }, { blocks: 1.5 }, { blocks: '1' }])('is refused as %j', async (body) => {
+    const sandbox = await openSandbox();
+    expect((await change(sandbox.url, body)).status).toBe(400);
+  });
+});
+
 test('a latency is waited for, and closing does not wait for it', async () => {
   const sandbox = await openSandbox({ latencyMs: 3_600_000, latencyJitterMs: 10 });
   let isSettled = false;

@@ -1,0 +1,25 @@
+import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
+import { digest, seedOf } from './digest.ts';
+
+/** Random variables of one stream. Each call takes exactly one number from it, so streams stay comparable. */
+export type Chance = {
+  /** Evenly from 0 (inclusive) to 1 (exclusive). */
+  share(): number;
+  /** Evenly from min to max. */
+  between(min: number, max: number): number;
+  exponential(mean: number): number;
+  happens(probability: number): boolean;
+};
+
+/** The stream is a pure function of the parts. */
+export function createChance(...parts: readonly (string | number)[]): Chance {
+  const generator = xoroshiro128plus(seedOf(digest(...parts)));
+  const share = () => uniformFloat64(generator);
+  return {
+    share,
+    between: (min, max) => min + (max - min) * share(),
+    exponential: (mean) => -mean * Math.log(1 - share()),
+    happens: (probability) => share() < probability,
+  };
+}
