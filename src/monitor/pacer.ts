@@ -1,3 +1,4 @@
+import { Backlog, type Rating } from './backlog.ts';
 import { Breaker, type BreakerSettings, type BreakerState } from './breaker.ts';
 import { Budget, type BudgetSettings } from './budget.ts';
 import type { Observation } from './classify.ts';
@@ -41,6 +42,8 @@ export class Pacer {
   readonly #policy: PacingPolicy;
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new DueQueue<Entry>();
+  /** Those that were due when `next` was called last, and are not in flight yet. */
+  readonly #backlog = new Backlog((entry, now) => this.#rate(entry, now));
   readonly #leased = new DueQueue<Entry>();
   readonly #witnesses = new Witnesses();
   readonly #budget: Budget;
@@ -95,13 +98,29 @@ export class Pacer {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
 
-  /** Until then the block was not final, as far as is known; -Infinity: nothing is known. */
-  finalAfter(block: number): number {
-    return this.#policy.finalAfter(block) ?? NEVER;
-  }
-
   get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {
     return this.#breaker;
+  }
+
+  /** Until then nothing is sent, because the upstream asked for it; -Infinity: it never has. */
+  get pausedUntil(): number {
+    return this.#pause.until;
+  }
+
+  /** Continues a pause that an earlier process was asked for. */
+  restorePause(until: number): void {
+    this.#pause.restore(until);
+  }
+
+  /** Whether the upstream has shown a submission that is polled. */
+  hasSeen(submissionId: string): boolean {
+    return this.#entries.get(submissionId)?.seen ?? false;
+  }
+
+  /** Whether it is finalized and is to be polled once more, later: a poll before that would take its place. */
+  awaitsRecheck(submissionId: string): boolean {
+    const entry = this.#entries.get(submissionId);
+    return entry !== undefined && this.#dismissed.has(entry) && !this.#passing.has(entry);
   }
 
   /** Takes up an outage that a process before this one saw begin. */
@@ -147,7 +166,7 @@ export class Pacer {
     if (this.#leased.has(entry)) {
       this.#passing.add(entry);
     } else {
-      this.#waiting.remove(entry);
+      this.#unqueue(entry);
       this.#forget(entry);
     }
   }
@@ -163,7 +182,7 @@ export class Pacer {
     if (this.#allowance(now) === 0) return 'wait';
     const entry = known ?? this.#enter({ submissionId, trackedAt: now, seen: false });
     if (known) {
-      this.#waiting.remove(known);
+      this.#unqueue(known);
     } else {
       this.#passing.add(entry);
       this.#dismissed.add(entry);
@@ -178,15 +197,18 @@ export class Pacer {
     return Math.max(this.#pause.until, probeAt, this.#budget.availableAt());
   }
 
-  /** The ids to ask about now, `most` at most. They take places in the budget and are in flight until observed, or lost after the lease. */
+  /**
+   * The ids to poll now, `most` at most; if more are due than the budget has room for, those with the highest gain. They
+   * take places in the budget and are in flight until observed, or lost after the lease.
+   */
   next(now: number, most = Number.POSITIVE_INFINITY): string[] {
     this.#reclaimLost(now);
     const batch: string[] = [];
-    const allowance = Math.min(most, this.#allowance(now));
-    while (batch.length < allowance) {
-      const entry = this.#breaker.isOpen ? this.#probe() : this.#waiting.earliest;
-      if (!entry || (entry.dueAt > now && !this.#breaker.isOpen)) break;
-      this.#waiting.remove(entry);
+    while (batch.length < most) {
+      const room = this.#allowance(now);
+      const entry = room === 0 ? undefined : this.#breaker.isOpen ? this.#probe() : this.#nextDue(room, now);
+      if (!entry) break;
+      if (!this.#backlog.take(entry)) this.#waiting.remove(entry);
       this.#send(entry, now);
       batch.push(entry.submissionId);
     }
@@ -196,7 +218,7 @@ export class Pacer {
   /** The earliest moment at which `next` can give anything, if nothing is added or observed before. */
   wakeAt(): number {
     const leaseEnds = this.#leased.earliest?.dueAt ?? Number.POSITIVE_INFINITY;
-    const waiting = this.#waiting.earliest;
+    const waiting = this.#earliest();
     if (!waiting) return leaseEnds;
     const dueAt = this.#breaker.isOpen ? this.#breaker.probeAt : waiting.dueAt;
     return Math.min(leaseEnds, Math.max(dueAt, this.#pause.until, this.#budget.availableAt()));
@@ -254,7 +276,7 @@ export class Pacer {
   /** What is in flight comes back by itself. */
   #move(entry: Entry, dueAt: number): void {
     if (this.#leased.has(entry)) return;
-    this.#waiting.remove(entry);
+    this.#unqueue(entry);
     this.#wait(entry, dueAt);
   }
 
@@ -273,12 +295,45 @@ export class Pacer {
    * that may be odd itself.
    */
   #probe(): Entry | undefined {
-    return this.#witnesses.free(this.#leased) ?? this.#waiting.earliest;
+    return this.#witnesses.free(this.#leased) ?? this.#earliest();
+  }
+
+  /** The entry to poll now, where the budget has room for `room` polls; it stays in its queue. */
+  #nextDue(room: number, now: number): Entry | undefined {
+    for (;;) {
+      for (
+        let due = this.#waiting.earliest;
+        due && due.dueAt <= now && !this.#backlog.isFull;
+        due = this.#waiting.earliest
+      ) {
+        this.#waiting.remove(due);
+        this.#backlog.add(due);
+      }
+      const entry = this.#backlog.size > room ? this.#backlog.best(now) : this.#backlog.longestDue;
+      if (!entry) return undefined;
+      const at = this.#dismissed.has(entry) ? now : this.#policy.confirm(entry, now);
+      if (at <= now + 1) return entry;
+      this.#unqueue(entry);
+      this.#wait(entry, at);
+    }
+  }
+
+  #rate(entry: Entry, now: number): Rating {
+    if (this.#dismissed.has(entry)) return { gain: 0, isOverdue: true };
+    return { gain: this.#policy.gain(entry, now), isOverdue: this.#policy.why(entry, now) === 'net' };
+  }
+
+  #earliest(): Entry | undefined {
+    return this.#backlog.longestDue ?? this.#waiting.earliest;
+  }
+
+  #unqueue(entry: Entry): void {
+    if (!this.#backlog.remove(entry)) this.#waiting.remove(entry);
   }
 
   #nextQuestion(now: number): NextQuestion | null {
     const isOut = this.#breaker.isOpen;
-    const entry = isOut ? this.#probe() : this.#waiting.earliest;
+    const entry = isOut ? this.#probe() : (this.#backlog.best(now) ?? this.#waiting.earliest);
     if (!entry) return null;
     const dueAt = Math.max(now, isOut ? this.#breaker.probeAt : entry.dueAt);
     const placeAt = this.#budget.availableAt();
@@ -321,7 +376,7 @@ export class Pacer {
       this.#leased.remove(entry);
       this.#budget.answered(now);
     } else {
-      this.#waiting.remove(entry);
+      this.#unqueue(entry);
     }
   }
 

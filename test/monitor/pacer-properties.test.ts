@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import type { Verdict } from '../../src/monitor/classify.ts';
-import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
 import type { Pacer } from '../../src/monitor/pacer.ts';
+import { learnedPacing } from '../../src/monitor/policy/policy.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
 import { createPacer, drain, LEASE_MS, paced } from '../support/pacing.ts';
 
@@ -19,11 +19,12 @@ const world = fc.record({
   /** How many of a hundred questions are never answered, and how many answers are troubles. */
   lost: fc.constantFrom(0, 10, 50),
   trouble: fc.constantFrom(0, 20, 90),
-  policy: fc.constantFrom('steady', 'cohorts'),
+  policy: fc.constantFrom('steady', 'learned'),
   /** Which blocks are named by what is final, beside those of a clock. */
   oddBlocks: fc.array(fc.constantFrom(null, -1, 0, 0.5, 2 ** 60, Number.MAX_VALUE), { maxLength: 3 }),
 });
-const COHORTS = cohortPacing({ minIntervalMs: 500, maxIntervalMs: 2_000 });
+/** A second is worth much, so that polls are as close as those of the steady policy. */
+const LEARNED = learnedPacing({ lagPrice: 1_000 });
 type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
 
 /** A pacer in a world that answers late, wrongly, twice or not at all, on a clock that jumps from one event to the next. */
@@ -44,7 +45,7 @@ class Simulation {
     this.#random = seededRandom(settings.seed);
     const { policy, ...pacing } = settings;
     const common = { ...pacing, maxProbeMs: 4_000, random: this.#random };
-    this.pacer = createPacer(policy === 'cohorts' ? { ...common, policy: COHORTS } : common);
+    this.pacer = createPacer(policy === 'learned' ? { ...common, policy: LEARNED } : common);
     for (let i = 0; i < settings.submissions; i++)
       this.pacer.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
   }
