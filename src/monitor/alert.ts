@@ -5,7 +5,7 @@ import type { DisabledReason } from './webhook.ts';
 export const AlertRule = {
   /** Submissions are open for longer than `stuck_after_s`. Per upstream. */
   stuck: 'stuck',
-  /** Too many submissions failed within a window. Per upstream. */
+  /** Too many submissions got Error within a window, and are failing or failed now. Per upstream. */
   failures: 'failures',
   /** An upstream doesn't answer. */
   upstreamDown: 'upstream_down',
@@ -37,6 +37,30 @@ export type Condition = {
   since?: number | null;
 };
 
+/** One sentence for people: what is so now that the alert is over. */
+export function resolvedSummary({ rule, subject }: Pick<Condition, 'rule' | 'subject'>): string {
+  switch (rule) {
+    case AlertRule.upstreamDown:
+      return `The upstream ${subject} answers again`;
+    case AlertRule.credentialsRefused:
+      return `The upstream ${subject} no longer refuses our key`;
+    case AlertRule.stuck:
+      return `No submission of the upstream ${subject} has been open for too long any more`;
+    case AlertRule.failures:
+      return `The upstream ${subject} reports Error for few submissions again`;
+    case AlertRule.backlog:
+      return 'Few deliveries have waited for more than a minute again';
+    case AlertRule.deadLetters:
+      return `The dead letters of ${subject} were replayed, are older than a day, or it was disabled or deleted`;
+    case AlertRule.webhookDisabled:
+      return `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by hand`;
+    case AlertRule.walSize:
+      return "The ledger's write-ahead log is small again";
+    default:
+      return rule satisfies never;
+  }
+}
+
 /** A condition with the time since when it has held, in epoch milliseconds. */
 export type Alert = Omit<Condition, 'since'> & { since: number };
 
@@ -61,6 +85,8 @@ export type AlertFacts = {
     outSince: number | null;
     watched: number;
     stuck: number;
+    /** With an Error since `failuresSince`, and failing or failed now. */
+    failing: number;
     failed: number;
   }[];
   waiting: number;

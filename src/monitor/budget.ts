@@ -56,7 +56,8 @@ export class Budget {
 
   /** As if everything had just been spent: what a process that died may have sent is not known. */
   exhaust(now: number): void {
-    while (this.#answered < this.#settings.requests) this.#keep(now);
+    this.#giveBack(now);
+    while (this.#underWay + this.#answered < this.#settings.requests) this.#keep(now);
   }
 
   #keep(now: number): void {

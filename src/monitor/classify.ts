@@ -1,4 +1,5 @@
 import { type Envelope, isObject, parseJson, readEnvelope } from './envelope.ts';
+import { isTextTooDeep, MAX_NESTING } from './nesting.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 /** What came back from one request to the upstream, before anyone judged it. */
@@ -67,6 +68,8 @@ export function classify(submissionId: string, answer: Answer): Verdict {
 }
 
 function classifyEnvelope(submissionId: string, text: string, body: unknown): Verdict {
+  if (body === undefined && isTextTooDeep(text))
+    return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
   const envelope = readEnvelope(body);
   if (!envelope) return unavailable('malformed', `not a submission: ${text.slice(0, 200) || '(empty body)'}`);
   if (envelope.state === 'ERROR' && envelope.data === undefined)
@@ -75,8 +78,7 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Ve
   if (other !== undefined) return unavailable('malformed', `an answer about another submission: ${other}`);
 
   const error = errorText(envelope.error);
-  const isKept = text.length <= MAX_ANSWER_CHARS && canBeWritten(text, body);
-  const answer = isKept ? text : shorten({ ...envelope, error });
+  const answer = text.length <= MAX_ANSWER_CHARS ? text : shorten({ ...envelope, error });
   const state = envelope.state;
   if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', answer };
   // Finalized is believed only with the block it is in, and without an error beside it.
@@ -105,17 +107,6 @@ function uuidDigits(text: unknown): string | undefined {
   return /^[0-9a-f]{32}$/.test(digits) ? digits : undefined;
 }
 
-/** Whoever shows it writes it down again, and that fails for what is nested thousands deep; short texts can't be. */
-function canBeWritten(text: string, body: unknown): boolean {
-  if (text.length < 4_096) return true;
-  try {
-    JSON.stringify(body);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function shorten(envelope: Envelope): string {
   return JSON.stringify(envelope, (_key, value) => (typeof value === 'string' ? cut(value) : value));
 }
@@ -123,12 +114,7 @@ function shorten(envelope: Envelope): string {
 /** The `error` of an answer as text; null where it says there is none. */
 function errorText(error: unknown): string | null {
   if (error === null || error === undefined || error === '') return null;
-  if (typeof error === 'string') return cut(error);
-  try {
-    return cut(JSON.stringify(error));
-  } catch {
-    return 'an error nested too deeply to be written down';
-  }
+  return cut(typeof error === 'string' ? error : JSON.stringify(error));
 }
 
 /** Half a character, sent or left by the cut, would come back from the ledger as another one. */

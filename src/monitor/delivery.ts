@@ -1,4 +1,4 @@
-import type { EventRecord } from './event-body.ts';
+import type { EventRecord, UnreadableEvent } from './event-body.ts';
 
 /** waiting: for its next attempt. dead: given up, a dead letter that can be replayed. discarded: its webhook was deleted. */
 export const DeliveryState = {
@@ -10,8 +10,17 @@ export const DeliveryState = {
 export type DeliveryState = (typeof DeliveryState)[keyof typeof DeliveryState];
 export const DELIVERY_STATES = Object.values(DeliveryState);
 
-/** Why a delivery is dead. not_configured: its channel has not been in the settings for longer than attempts take. */
-export const DEAD_REASONS = ['attempts_used_up', 'endpoint_gone', 'endpoint_disabled', 'not_configured'] as const;
+/**
+ * Why a delivery is dead. not_configured: its channel has not been in the settings for longer than attempts take.
+ * undeliverable: its event can not be read, or not be written as the channel needs it.
+ */
+export const DEAD_REASONS = [
+  'attempts_used_up',
+  'endpoint_gone',
+  'endpoint_disabled',
+  'not_configured',
+  'undeliverable',
+] as const;
 export type DeadReason = (typeof DEAD_REASONS)[number];
 
 /** One event for one destination. Times are epoch milliseconds. */
@@ -29,6 +38,8 @@ export type Delivery = {
   nextAt: number | null;
   createdAt: number;
   endedAt: number | null;
+  /** Fields that the ledger holds in a form that can't be read; absent: all can. */
+  unreadable?: readonly string[];
 };
 
 /** One try. */
@@ -54,6 +65,9 @@ export type Waiting = {
   callbackUrl: string | null;
 };
 
+/** A delivery that is due and can not be made. */
+export type Undeliverable = Omit<Waiting, 'event'> & { event: UnreadableEvent };
+
 /** What came of one attempt at one delivery. */
 export type Settlement = {
   deliveryId: number;
@@ -70,17 +84,18 @@ export type Settlement = {
 export const webhookDestination = (webhookId: string) => `webhook:${webhookId}`;
 export const channelDestination = (name: string) => `channel:${name}`;
 /** Callbacks to one server share its pace, whosever they are: an origin has one receiver behind it more often than not. */
-export const callbackDestination = (url: string) => `callback:${new URL(url).origin}`;
+export const callbackDestination = (url: string) => `callback:${URL.parse(url)?.origin ?? url}`;
 
 export type Destination =
   | { kind: 'webhook'; webhookId: string }
   | { kind: 'channel'; name: string }
   | { kind: 'callback'; origin: string };
 
+/** A destination that no version writes counts as a channel that is not configured. */
 export function parseDestination(text: string): Destination {
   const [kind, rest] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
   if (kind === 'webhook') return { kind, webhookId: rest };
   if (kind === 'channel') return { kind, name: rest };
   if (kind === 'callback') return { kind, origin: rest };
-  throw new Error(`${text} is no destination`);
+  return { kind: 'channel', name: text };
 }

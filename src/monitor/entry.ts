@@ -21,8 +21,6 @@ export class Entry implements Paced, Due, Candidate {
   readonly submissionId: string;
   seen: boolean;
   place = 0;
-  before: Candidate | null = null;
-  after: Candidate | null = null;
   order = 0;
   readonly #times: Float64Array;
   readonly #at: number;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isTextTooDeep } from './nesting.ts';
 
 /**
  * What we use of the upstream's answer, section 2 of its interface. A field of another type reads as absent and a field
@@ -41,8 +42,12 @@ export function readEnvelope(body: unknown): Envelope | undefined {
 
 const longInteger = /[:,[\s]-?\d{16,}/;
 
-/** JSON.parse, but an integer too large for a JavaScript number stays the string of its digits. Undefined if it is no JSON. */
+/**
+ * JSON.parse, but an integer too large for a JavaScript number stays the string of its digits. Undefined if the text is not
+ * JSON or has more than MAX_NESTING levels.
+ */
 export function parseJson(text: string): unknown {
+  if (isTextTooDeep(text)) return undefined;
   try {
     return longInteger.test(text) ? JSON.parse(text, keepLongIntegers) : JSON.parse(text);
   } catch {
@@ -59,7 +64,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `data` of a kept envelope, as it came. */
+/** `data` of a kept envelope, as it came; null where a ledger of an older version holds one that is nested too deeply. */
 export function dataOf(answer: string | null): Record<string, unknown> | null {
   const envelope = answer === null ? undefined : parseJson(answer);
   return isObject(envelope) && isObject(envelope.data) ? envelope.data : null;
@@ -79,15 +84,7 @@ function fingerprint(answer: string | null): string {
     if (name === 'created_at' && typeof value === 'string') return upstreamTime(value) ?? value;
     return typeof value === 'number' ? String(value) : value;
   });
-  return stringify(fields);
-}
-
-function stringify(value: unknown): string {
-  try {
-    return JSON.stringify(value);
-  } catch {
-    return 'nested too deeply';
-  }
+  return JSON.stringify(fields);
 }
 
 /** Epoch milliseconds of an upstream time, which is UTC even where it comes without a zone; null if it is no time. */

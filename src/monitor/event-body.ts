@@ -1,10 +1,17 @@
 import { z } from 'zod';
 import { ALERT_RULES, type Alert } from './alert.ts';
-import { dataOf } from './envelope.ts';
 import { AlertEventType, SubmissionEventType, TEST_EVENT_TYPE, UpstreamEventType } from './events.ts';
 import { iso } from './iso.ts';
+import { type ReportUnreadable, readStoredData, type Unreadable } from './stored.ts';
 import { STATUSES, type Status } from './submission.ts';
-import { type ShownSubmission, submissionFields, time, toSubmissionFields, upstreamData } from './submission-body.ts';
+import {
+  type ShownSubmission,
+  submissionFields,
+  time,
+  toSubmissionFields,
+  unreadable,
+  upstreamData,
+} from './submission-body.ts';
 
 /** An event as it was written, with what it tells of as that was at its moment. Times are epoch milliseconds. */
 export type EventRecord = {
@@ -18,6 +25,17 @@ export type EventRecord = {
   | { type: AlertEventType; alert: Alert }
   | { type: typeof TEST_EVENT_TYPE; webhookId: string }
 );
+
+/** An event whose rows can not be read. It is never sent. */
+export type UnreadableEvent = {
+  seq: number;
+  id: string;
+  /** What its row has as the type and the time. */
+  type: string;
+  at: number;
+  /** What is wrong with it. */
+  unreadable: string;
+};
 
 type SubmissionEventRecord = {
   type: SubmissionEventType;
@@ -56,6 +74,7 @@ const submissionEventSchema = z
       previous_upstream_state: z.string().nullable(),
       previous_error: z.string().nullable(),
       previous_data: upstreamData.describe("The upstream's `data` before; the same where it did not change"),
+      unreadable,
       cut: z
         .boolean()
         .describe(
@@ -114,6 +133,7 @@ export function toEventBody(event: EventRecord): EventBody {
     return { id, type: event.type, timestamp, data: { sequence: seq, alert } };
   }
   const { type, submission, previous } = event;
+  const before = readStoredData(previous.answer);
   return {
     id,
     type,
@@ -124,7 +144,8 @@ export function toEventBody(event: EventRecord): EventBody {
       previous_status: previous.status,
       previous_upstream_state: previous.upstreamState,
       previous_error: previous.error,
-      previous_data: dataOf(previous.answer),
+      previous_data: before ?? null,
+      ...(before === undefined && { unreadable: ['previous_data'] }),
       cut: false,
       href: `/v1/submissions/${encodeURIComponent(submission.submissionId)}`,
     },
@@ -132,21 +153,21 @@ export function toEventBody(event: EventRecord): EventBody {
 }
 
 /** The body as JSON, below MAX_EVENT_BYTES. */
-export function toEventJson(event: EventRecord): string {
+export function toEventJson(event: EventRecord, report?: ReportUnreadable): string {
   const body = toEventBody(event);
-  const whole = stringify(body);
-  if (whole !== undefined && Buffer.byteLength(whole) < MAX_EVENT_BYTES) return whole;
-  return JSON.stringify(cut(body));
+  const fields = unreadableIn(body);
+  if (report && fields.length > 0) report({ kind: 'event', id: event.id, fields });
+  const whole = JSON.stringify(body);
+  return Buffer.byteLength(whole) < MAX_EVENT_BYTES ? whole : JSON.stringify(cut(body));
 }
 
-/** Undefined: it is nested too deeply to be written down. */
-function stringify(body: EventBody): string | undefined {
-  try {
-    return JSON.stringify(body);
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
+/** What is reported of one that is never sent. */
+export function unreadableRow({ id, unreadable }: UnreadableEvent): Unreadable {
+  return { kind: 'event', id, fields: [unreadable] };
+}
+
+function unreadableIn({ data }: EventBody): readonly string[] {
+  return 'submission' in data ? [...(data.unreadable ?? []), ...(data.submission.unreadable ?? [])] : [];
 }
 
 /** With errors of this length and no data, an event is below the limit whatever the upstream said: see the test. */

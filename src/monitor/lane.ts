@@ -2,7 +2,7 @@ import { BreakerState } from './breaker.ts';
 import type { Observation } from './classify.ts';
 import type { Paced } from './entry.ts';
 import { UpstreamEventType } from './events.ts';
-import { type Finality, finalitiesOf } from './finality.ts';
+import { Finalities, type Finality } from './finality.ts';
 import type { Pacer } from './pacer.ts';
 import {
   type Clock,
@@ -13,6 +13,7 @@ import {
   type UpstreamChange,
 } from './ports.ts';
 import { type Asked, Questions } from './questions.ts';
+import { TimeLimits } from './time-limits.ts';
 import type { TransitionContext } from './transition.ts';
 
 export type LaneDeps = {
@@ -22,6 +23,7 @@ export type LaneDeps = {
   engine: PollEngine;
   clock: Clock;
   recheck: boolean;
+  // None of these throws: see listeners.ts.
   /** Every committed observation. */
   onRecorded: (recorded: Recorded) => void;
   onFinalized: (finality: Finality) => void;
@@ -33,7 +35,8 @@ export type LaneDeps = {
 
 /** A question out of turn that has no place in the budget for so long is not asked. */
 const MAX_ASK_WAIT_MS = 10_000;
-const MAX_QUESTIONS = 10_000;
+/** A little longer than a place was promised for, so that a caller is not given up exactly when its place becomes free. */
+export const ON_DEMAND_WAIT_MS = MAX_ASK_WAIT_MS + 1_000;
 /** How long nothing is asked after the ledger did not take a write: answers that can't be kept are wasted requests. */
 const WRITE_RETRY_MS = 1_000;
 /** How far ahead the ledger is told that this process asks: one small write in that time. */
@@ -42,6 +45,8 @@ const ASK_AHEAD_MS = 60_000;
 const POISON_RETRY_MS = 60_000;
 /** Submissions that are taken up from the ledger in one piece after a restart. */
 const RESUMED_AT_ONCE = 5_000;
+/** On whose behalf the watch itself asks out of turn. No credential has this name. */
+const PROOF_CLIENT = 'store-evidence';
 
 /**
  * The loop of one upstream: pacer → engine → ledger → pacer. Answers that arrive together are committed together.
@@ -55,7 +60,8 @@ export class Lane {
   /** Stopped, and whatever it closed is gone: answers that still come are dropped. */
   #isOver = false;
   #askedUntil = Number.NEGATIVE_INFINITY;
-  #outageMs = 0;
+  readonly #limits: TimeLimits;
+  #skippedMs = 0;
   #arrived: Observation[] = [];
   #cancelFlush: (() => void) | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -67,11 +73,13 @@ export class Lane {
   readonly #turns: UpstreamChange[] = [];
   readonly #batches = new Set<Promise<void>>();
   readonly #questions: Questions;
+  readonly #finalities = new Finalities();
   #isQuestionsTurn = false;
 
   constructor(deps: LaneDeps) {
     this.#deps = deps;
     this.#questions = new Questions(deps.clock);
+    this.#limits = new TimeLimits(deps);
   }
 
   /** Whether the ledger refused the newest write, or could not be read. */
@@ -83,17 +91,38 @@ export class Lane {
     return this.#deps.pacer;
   }
 
-  /** How long the upstream has been out, in total; every time limit moves by it. */
+  /** What the upstream's outage clock shows; every time limit moves by it. */
   outageMs(): number {
-    const { breaker } = this.#deps.pacer;
-    return this.#outageMs + (breaker.isOpen ? Math.max(0, this.#deps.clock.now() - breaker.openedAt) : 0);
+    return this.#limits.outageMs(this.now());
+  }
+
+  /**
+   * Takes note of a step of the clock, and returns the time. Nobody knows how much of a step has really passed, so the budget counts as
+   * spent: a window of the upstream may only just have begun.
+   */
+  now(): number {
+    const { clock, pacer } = this.#deps;
+    const now = clock.now();
+    const skippedMs = clock.skippedMs?.() ?? 0;
+    if (!this.#running || skippedMs === this.#skippedMs) return now;
+    this.#limits.skip(skippedMs - this.#skippedMs, now);
+    this.#skippedMs = skippedMs;
+    pacer.resumeBudget(now, now);
+    try {
+      // What is tracked from now on must not count it.
+      this.#limits.write();
+    } catch (error) {
+      this.#postpone([], error);
+    }
+    return now;
   }
 
   start(): void {
     const { pacer, ledger, clock, upstream } = this.#deps;
     const now = clock.now();
+    this.#skippedMs = clock.skippedMs?.() ?? 0;
     const record = ledger.upstream(upstream);
-    this.#outageMs = record.outageMs;
+    this.#limits.restore(record, now);
     if (record.outSince !== null) pacer.restoreOutage(record.state, Math.min(record.outSince, now), now);
     if (record.askedUntil !== null) pacer.resumeBudget(record.askedUntil, now);
     if (record.learned !== null) pacer.recall(record.learned);
@@ -113,9 +142,10 @@ export class Lane {
    */
   #resume({ watched, next }: ReturnType<MonitorLedger['watched']>): void {
     const { pacer, clock } = this.#deps;
-    const now = clock.now();
+    const now = this.now();
     for (const item of watched) pacer.resume(item, now);
     this.#cancelResume = next === null ? undefined : clock.after(0, () => this.#resumeAfter(next));
+    if (next === null) this.#limits.begin(now);
     this.wake();
   }
 
@@ -156,32 +186,31 @@ export class Lane {
 
   /**
    * One answer about any submission, tracked or not, out of turn but within the budget. Whoever asks while an answer is
-   * on the way shares it. What it says of a tracked submission is committed first, if the ledger can be written.
+   * on the way shares it. Clients take turns for places in the budget. What it says of a tracked submission is committed first, if the ledger can be written.
    */
-  ask(submissionId: string): Promise<Asked> {
-    const { pacer, clock } = this.#deps;
+  ask(submissionId: string, client: string): Promise<Asked> {
+    const { pacer } = this.#deps;
     const unanswered = (reason: 'budget' | 'out' | 'stopping', retryAfterMs: number): Promise<Asked> =>
       Promise.resolve({ kind: 'unanswered', reason, retryAfterMs });
     if (!this.#running) return unanswered('stopping', 1_000);
     if (!this.#questions.has(submissionId)) {
       const askAt = pacer.askAt();
-      const placeInMs = askAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, askAt - clock.now());
+      const placeInMs = askAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, askAt - this.now());
       // During an outage nobody waits for a probe: either this question is the one that is due, or it is answered at once.
       if (pacer.breaker.isOpen && placeInMs > 0) return unanswered('out', placeInMs);
-      if (placeInMs > MAX_ASK_WAIT_MS || this.#questions.waiting.size >= MAX_QUESTIONS)
-        return unanswered('budget', placeInMs);
+      if (placeInMs > MAX_ASK_WAIT_MS || !this.#questions.mayWait(client)) return unanswered('budget', placeInMs);
     }
-    // A little longer than a place was promised for: who was let wait must not be given up at the very moment of it.
-    const limits = { placeWithinMs: MAX_ASK_WAIT_MS + 1_000, answerWithinMs: pacer.leaseMs };
-    const asked = this.#questions.add(submissionId, limits);
+    const limits = { placeWithinMs: ON_DEMAND_WAIT_MS, answerWithinMs: pacer.leaseMs };
+    const asked = this.#questions.add(submissionId, limits, client);
     this.wake();
     return asked;
   }
 
   #endAsking(): void {
-    const { ledger, pacer, upstream, clock, onWriteFailed } = this.#deps;
+    const { ledger, pacer, upstream, onWriteFailed } = this.#deps;
     try {
-      ledger.recordAsking(upstream, clock.now(), pacer.learned());
+      ledger.recordAsking(upstream, this.now(), pacer.learned());
+      this.#limits.write();
     } catch (error) {
       onWriteFailed(error);
     }
@@ -191,13 +220,13 @@ export class Lane {
   wake(): void {
     if (!this.#running || this.#cancelResume) return;
     const { pacer, clock } = this.#deps;
-    const now = clock.now();
+    const now = this.now();
     if (now >= this.#blockedUntil && this.#mayAsk(now)) {
       const batch = this.#takeBatch(now);
       if (batch.length > 0) this.#poll(batch);
     }
     this.#cancelTimer?.();
-    const askAt = this.#questions.waiting.size > 0 ? pacer.askAt() : Number.POSITIVE_INFINITY;
+    const askAt = this.#questions.isWaiting ? pacer.askAt() : Number.POSITIVE_INFINITY;
     const wakeAt = Math.max(this.#blockedUntil, Math.min(askAt, pacer.wakeAt()));
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - now), () => this.wake());
@@ -210,10 +239,11 @@ export class Lane {
   #mayAsk(now: number): boolean {
     if (now < this.#askedUntil && !this.#writeFailed) return true;
     const { ledger, upstream, pacer } = this.#deps;
-    if (pacer.wakeAt() > now && this.#questions.waiting.size === 0) return false;
+    if (pacer.wakeAt() > now && !this.#questions.isWaiting) return false;
     try {
       this.#askedUntil = now + ASK_AHEAD_MS;
       ledger.recordAsking(upstream, this.#askedUntil, pacer.learned());
+      this.#limits.write();
       this.#writeFailed = false;
       return true;
     } catch (error) {
@@ -237,10 +267,10 @@ export class Lane {
   }
 
   #takeQuestion(now: number): string | undefined {
-    for (const submissionId of this.#questions.waiting) {
+    for (let submissionId = this.#questions.next; submissionId !== undefined; submissionId = this.#questions.next) {
       const place = this.#deps.pacer.ask(submissionId, now);
       if (place === 'wait') return undefined;
-      this.#questions.waiting.delete(submissionId);
+      this.#questions.tookPlace(place === 'sent');
       if (place === 'sent') return submissionId;
     }
     return undefined;
@@ -266,35 +296,40 @@ export class Lane {
     const observations = this.#arrived;
     if (observations.length === 0) return;
     this.#arrived = [];
+    this.#limits.observe(observations);
     const recorded = this.#record(observations);
     this.#saveTurns();
     for (const entry of recorded) this.#deps.onRecorded(entry);
+    const proof = this.#limits.proofWanted(recorded, this.now());
+    if (proof !== undefined) void this.ask(proof, PROOF_CLIENT);
     for (const observation of observations) this.#questions.answer(observation);
     const { breaker } = this.#deps.pacer;
-    if (breaker.isOpen) this.#questions.giveUpWaiting(Math.max(1_000, breaker.probeAt - this.#deps.clock.now()));
+    if (breaker.isOpen) this.#questions.giveUpWaiting(Math.max(1_000, breaker.probeAt - this.now()));
     this.wake();
   }
 
   #record(observations: Observation[]): Recorded[] {
+    let recorded: Recorded[];
+    // Only what happens before the commit: after it, an error must not have the same observations recorded once more.
     try {
-      const recorded = this.#deps.ledger.record(observations, this.#context());
-      this.#writeFailed = false;
-      const finalities = finalitiesOf(recorded, this.#deps.pacer);
-      this.#learn(observations, recorded);
-      for (const finality of finalities()) this.#deps.onFinalized(finality);
-      return recorded;
+      recorded = this.#deps.ledger.record(observations, this.#context());
     } catch (error) {
-      // One by one, so that an answer that can't be kept doesn't take its neighbours with it.
+      // One by one, so that an observation that cannot be recorded does not prevent the others from being recorded.
       if (observations.length > 1 && !(error instanceof LedgerUnavailableError))
         return observations.flatMap((one) => this.#record([one]));
       this.#postpone(observations, error);
       return [];
     }
+    this.#writeFailed = false;
+    const finalities = this.#finalities.of(recorded, this.#deps.pacer);
+    this.#learn(observations, recorded);
+    for (const finality of finalities) this.#deps.onFinalized(finality);
+    return recorded;
   }
 
   #learn(observations: Observation[], recorded: Recorded[]): void {
-    const { pacer, clock } = this.#deps;
-    const now = clock.now();
+    const { pacer } = this.#deps;
+    const now = this.now();
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
     for (const observation of observations) {
       const state = pacer.observe(observation, newest.get(observation.submissionId)?.watched ?? false, now);
@@ -307,41 +342,34 @@ export class Lane {
   }
 
   #context(): TransitionContext {
-    return {
-      now: this.#deps.clock.now(),
-      outageMs: this.outageMs(),
-      upstreamUp: !this.#deps.pacer.breaker.isOpen,
-      recheck: this.#deps.recheck,
-    };
+    return { ...this.#limits.context(this.now(), this.#blockedUntil), recheck: this.#deps.recheck };
   }
 
   /** The begin and end of an outage are kept, so that time limits count it even if this process dies within. */
   #turn(state: BreakerState, now: number): void {
-    const { openedAt } = this.#deps.pacer.breaker;
-    const closed = state === BreakerState.closed;
-    if (closed) this.#outageMs += Math.max(0, now - openedAt);
-    const record = { state, outSince: closed ? null : openedAt, outageMs: this.#outageMs };
+    const record = this.#limits.turn(state, now);
     this.#turns.push({ upstream: this.#deps.upstream, at: now, event: EVENT_OF[state], record });
   }
 
-  /** Those that can't be kept now are kept with the next answers. */
+  /** Outages and pauses that can't be kept now are kept with the next answers. */
   #saveTurns(): void {
-    for (let turn = this.#turns[0]; turn; turn = this.#turns[0]) {
-      try {
-        this.#deps.ledger.recordUpstream(turn);
-      } catch (error) {
-        this.#postpone([], error);
-        return;
+    const { ledger, onUpstream } = this.#deps;
+    try {
+      for (let turn = this.#turns[0]; turn; turn = this.#turns[0]) {
+        ledger.recordUpstream(turn);
+        this.#turns.shift();
+        onUpstream(turn);
       }
-      this.#turns.shift();
-      this.#deps.onUpstream(turn);
+      this.#limits.pause(this.now());
+    } catch (error) {
+      this.#postpone([], error);
     }
   }
 
   /** The answers are lost, the submissions are not: they are asked about again. */
   #postpone(observations: Observation[], error: unknown): void {
-    const { pacer, clock, onWriteFailed } = this.#deps;
-    const now = clock.now();
+    const { pacer, onWriteFailed } = this.#deps;
+    const now = this.now();
     this.#writeFailed ||= error instanceof LedgerUnavailableError;
     if (this.#writeFailed) this.#blockedUntil = now + WRITE_RETRY_MS;
     const dueAt = now + (this.#writeFailed ? WRITE_RETRY_MS : POISON_RETRY_MS);

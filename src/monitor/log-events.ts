@@ -2,6 +2,7 @@
 export const LOG_FIELDS = {
   accepted: 'how many were new',
   action: 'what was asked for',
+  address: 'address of the client, by `server.trusted_proxies`',
   advice: 'what to do about it',
   already_tracked: 'how many were known before',
   at_most_ms: 'milliseconds it takes at most',
@@ -20,13 +21,14 @@ export const LOG_FIELDS = {
   error: "the upstream's or the receiver's own words, cut",
   event_id: 'id of the event that is told',
   events: 'how many events',
+  files: 'paths of files',
   http_status: 'status of the answer',
   job_id: 'id of the job in the queue',
   kind: 'what the answer says',
   method: 'HTTP method',
   next_at: 'when it is tried again',
   of: 'the name of the line that was held back',
-  outage_ms: 'milliseconds that outages lasted so far, all together',
+  outage_ms: 'milliseconds in which the upstream could not be polled so far: outages, and pauses after Retry-After',
   outcome: 'found, not_found, refused, busy, failed',
   policy: "Redis' maxmemory-policy",
   polls: 'requests spent on the submission',
@@ -35,6 +37,8 @@ export const LOG_FIELDS = {
   request_id: "the request's id: `x-request-id` of the answer, `instance` of its problem document",
   retry_after_ms: 'milliseconds until it is tried again',
   route: 'the path as it is documented, without what stood in it',
+  row: 'what a row of the ledger is about: submission, event, delivery, webhook',
+  row_id: 'its id',
   rule: 'which alert',
   said: 'what Redis, the network or the HTTP library said, cut',
   seq: 'number of the last event that was sent',
@@ -48,6 +52,7 @@ export const LOG_FIELDS = {
   time_to_finality_ms: "milliseconds from the upstream's created_at, or from tracking, to finality",
   tracked_ms: 'milliseconds since it was tracked',
   type: 'type of the event that is told',
+  unreadable: 'the fields of it that can not be read; of an event that is not sent: what is wrong with it',
   upstream: 'name of the upstream in the settings',
   upstream_said: "the upstream's own words, cut",
   upstream_state: "the upstream's state, as it came",
@@ -115,8 +120,15 @@ export const LOG_EVENTS = {
   'http.answered': {
     levels: ['debug'],
     when: 'a request was answered',
-    fields: ['request_id', 'method', 'route', 'http_status', 'duration_ms', 'submission_id'],
+    fields: ['request_id', 'address', 'method', 'route', 'http_status', 'duration_ms', 'submission_id'],
     advice: NOTHING,
+  },
+  'auth.failed': {
+    levels: ['debug', 'warn'],
+    when: 'an authentication failed; `reason` is `malformed`, `unknown` (or revoked), `locked` (not looked up: too many wrong ones came from the address), `refused` (by the upstream, or not forwarded to it), or at debug `absent`',
+    fields: ['request_id', 'reason', 'address', 'method', 'route'],
+    advice:
+      'find the client by `address`; if that is your proxy, set `server.trusted_proxies`. `dawatch_authentication_failures_total` counts all of them',
   },
   'http.shed': {
     levels: ['warn'],
@@ -131,6 +143,18 @@ export const LOG_EVENTS = {
     fields: ['request_id', 'err'],
     advice: '`err` says which: the disk, the ledger, or a fault to be reported',
   },
+  'http.reader_dropped': {
+    levels: ['warn'],
+    when: 'a connection was closed: its client left an answer unread for longest while too many bytes waited to be read',
+    fields: ['request_id', 'waiting_bytes'],
+    advice: 'the client resumes by itself; for long: a client that asks for much and reads it slowly',
+  },
+  'http.unanswered': {
+    levels: ['error'],
+    when: 'a request had no answer long after it should have had one, and was refused with 503',
+    fields: ['request_id', 'method', 'route'],
+    advice: 'a fault to be reported, with `method` and `route`',
+  },
   'http.noted': {
     levels: ['debug', 'info', 'warn', 'error'],
     when: 'the HTTP library says something by itself',
@@ -140,7 +164,7 @@ export const LOG_EVENTS = {
   'users.answered': {
     levels: ['info', 'warn'],
     when: 'a lookup of users was answered; warn: the upstream failed',
-    fields: ['request_id', 'caller', 'action', 'outcome', 'detail', 'duration_ms', 'upstream_said'],
+    fields: ['request_id', 'address', 'caller', 'action', 'outcome', 'detail', 'duration_ms', 'upstream_said'],
     advice: 'at warn: look at DAWATCH_UPSTREAM_BEARER and `upstreams.default.users`',
   },
   'submissions.tracked': {
@@ -183,7 +207,7 @@ export const LOG_EVENTS = {
   },
   'submission.unknown': {
     levels: ['warn'],
-    when: 'the upstream never knew it within `unknown_grace_s`',
+    when: 'the upstream did not find it for `unknown_grace_s`',
     fields: SUBMISSION,
     advice: 'compare the id with the one the upstream gave',
   },
@@ -234,6 +258,25 @@ export const LOG_EVENTS = {
     when: 'observations could not be written, or open submissions not be read after a start; it is tried again',
     fields: ['err'],
     advice: 'make room on the disk, or see who locks the file',
+  },
+  'ledger.permissions_tightened': {
+    levels: ['warn'],
+    when: 'at the start: others could read or write files of the ledger, and no longer can',
+    fields: ['files'],
+    advice: 'replace the secrets of webhooks if somebody may have read them',
+  },
+  'listener.failed': {
+    levels: ['error'],
+    when: 'a part of dawatch that follows the monitor, such as its statistics, failed; recording and polling go on',
+    fields: ['err'],
+    advice: 'a defect: report it with `err`',
+  },
+  'ledger.row_unreadable': {
+    levels: ['error'],
+    when: 'a row was read that holds what can not be shown: JSON that is none or is nested too deeply, no time, an unknown word. Once for each',
+    fields: ['row', 'row_id', 'unreadable'],
+    advice:
+      'it is shown with `unreadable`, an event as a gap of the feed and a dead letter; `dawatch doctor --full`, and if the file is damaged, restore a backup',
   },
   'ledger.pruned': {
     levels: ['info'],
@@ -325,6 +368,24 @@ export const LOG_EVENTS = {
     fields: ['worker', 'version'],
     advice: 'if nobody stopped it, look at its own log',
   },
+  'worker.refused': {
+    levels: ['error'],
+    when: 'a worker announces itself that gets no jobs: its version or its `redis.secret` does not fit. The server polls for it',
+    fields: ['worker', 'reason', 'advice'],
+    advice: '`advice`',
+  },
+  'worker.secret_differs': {
+    levels: ['error'],
+    when: 'the `redis.secret` of the server is none of those of this worker, which takes no jobs until it is',
+    fields: ['reason', 'advice'],
+    advice: '`advice`',
+  },
+  'worker.secret_agrees': {
+    levels: ['info'],
+    when: 'after `worker.secret_differs`: it is one of them, and the worker takes jobs',
+    fields: [],
+    advice: NOTHING,
+  },
   'polls.held': {
     levels: ['info'],
     when: 'at the start: jobs of an earlier life may still be asked',
@@ -343,11 +404,17 @@ export const LOG_EVENTS = {
     fields: ['upstream', 'reason'],
     advice: 'now and then is harmless; often: see the log of the workers',
   },
+  'polls.rejected': {
+    levels: ['error'],
+    when: 'nothing of a result from Redis was believed; its submissions are polled again',
+    fields: ['upstream', 'job_id', 'reason', 'advice'],
+    advice: '`advice`',
+  },
   'polls.refused': {
     levels: ['warn'],
     when: 'a worker does not take a job as valid',
     fields: ['reason'],
-    advice: 'give server and workers the same version',
+    advice: 'give server and workers the same version and the same `redis.secret`; see who else can write to Redis',
   },
   'intake.refused': {
     levels: ['warn'],

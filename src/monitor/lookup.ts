@@ -1,6 +1,7 @@
 import type { Observation } from './classify.ts';
 import type { Asked } from './questions.ts';
-import { Status, type Submission } from './submission.ts';
+import { readStoredData } from './stored.ts';
+import { canonicalId, Status, type Submission } from './submission.ts';
 
 /** What a client that asks for one submission is told. */
 export type LookupAnswer =
@@ -13,7 +14,7 @@ export type LookupAnswer =
 
 export type LookupDeps = {
   get: (submissionId: string) => Submission | undefined;
-  ask: (upstream: string, submissionId: string) => Promise<Asked>;
+  ask: (upstream: string, submissionId: string, client: string) => Promise<Asked>;
   now: () => number;
   /** The newest recorded answer is given again for so long. */
   maxAgeMs: number;
@@ -41,15 +42,17 @@ export class SubmissionLookup {
     this.#recent.set(observation.submissionId, observation);
   }
 
-  /** `upstream` counts only for a submission that is not tracked. */
-  async lookUp(submissionId: string, upstream: string): Promise<LookupAnswer> {
-    const submission = this.#deps.get(submissionId);
-    if (submission?.status === Status.finalized && submission.answer !== null)
-      return { kind: 'envelope', text: submission.answer };
+  /** `upstream` counts only for a submission that is not tracked. `client`: by whom the upstream's budget is shared. */
+  async lookUp(askedId: string, upstream: string, client: string): Promise<LookupAnswer> {
+    const submission = this.#deps.get(askedId);
+    const submissionId = submission?.submissionId ?? canonicalId(askedId);
+    // One that can't be read is no answer: the upstream still has it.
+    const isKept = submission?.status === Status.finalized && readStoredData(submission.answer) !== undefined;
+    if (isKept && submission.answer !== null) return { kind: 'envelope', text: submission.answer };
     const { now, maxAgeMs } = this.#deps;
     const recent = this.#recent.get(submissionId) ?? this.#older.get(submissionId);
     if (recent && recent.at > now() - maxAgeMs) return toAnswer(recent);
-    const asked = await this.#deps.ask(submission?.upstream ?? upstream, submissionId);
+    const asked = await this.#deps.ask(submission?.upstream ?? upstream, submissionId, client);
     return asked.kind === 'answered' ? toAnswer(asked.observation) : unanswered(asked);
   }
 

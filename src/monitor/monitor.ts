@@ -1,6 +1,6 @@
 import type { BreakerState } from './breaker.ts';
-import type { Finality } from './finality.ts';
 import { Lane } from './lane.ts';
+import { isolated, type MonitorListener } from './listeners.ts';
 import { type Outlook, Pacer, type PacerSettings } from './pacer.ts';
 import type { PolicyFactory } from './policy.ts';
 import {
@@ -10,7 +10,6 @@ import {
   type PollEngine,
   type Recorded,
   type TrackResult,
-  type UpstreamChange,
 } from './ports.ts';
 import type { Asked } from './questions.ts';
 import { isFinal, type Submission, type TrackRequest } from './submission.ts';
@@ -18,17 +17,10 @@ import { isFinal, type Submission, type TrackRequest } from './submission.ts';
 export type MonitorSettings = {
   /** By upstream. */
   pacers: ReadonlyMap<string, PacerSettings>;
-  policy: PolicyFactory;
+  /** When to poll, by upstream. */
+  policy: (upstream: string) => PolicyFactory;
   /** Whether a finalized submission is asked about once more, after the pacer's recheckMs. */
   recheck: boolean;
-};
-
-/** What happens inside the monitor, for logs and for who shows it live. Everything told here is committed. */
-export type MonitorListener = {
-  recorded?: (recorded: Recorded) => void;
-  finalized?: (finality: Finality) => void;
-  upstream?: (change: UpstreamChange) => void;
-  writeFailed?: (error: unknown) => void;
 };
 
 export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
@@ -40,7 +32,7 @@ export class Monitor {
   readonly #clock: Clock;
   readonly #lanes = new Map<string, Lane>();
   readonly #waiting = new Map<string, Set<() => void>>();
-  readonly #listener: MonitorListener;
+  readonly #listener: Required<MonitorListener>;
   #writeFailed = false;
   #stopping: Promise<void> | undefined;
 
@@ -50,19 +42,19 @@ export class Monitor {
     engine: PollEngine;
     clock: Clock;
     random: () => number;
-    listener?: MonitorListener;
+    /** Each is called in this order; one that throws affects nothing else. */
+    listeners?: readonly MonitorListener[];
   }) {
-    const { settings, ledger, engine, clock, random, listener = {} } = deps;
+    const { settings, ledger, engine, clock, random } = deps;
     this.#ledger = ledger;
     this.#clock = clock;
+    const listener = isolated(deps.listeners ?? []);
     this.#listener = listener;
     for (const [upstream, pacerSettings] of settings.pacers) {
-      const pacer = new Pacer({ settings: pacerSettings, policy: settings.policy, random });
+      const pacer = new Pacer({ settings: pacerSettings, policy: settings.policy(upstream), random });
       const { recheck } = settings;
       const onRecorded = (recorded: Recorded) => this.#recorded(recorded);
-      const onFinalized = (finality: Finality) => listener.finalized?.(finality);
-      const onUpstream = (change: UpstreamChange) => listener.upstream?.(change);
-      const onWriteFailed = (error: unknown) => listener.writeFailed?.(error);
+      const { finalized: onFinalized, upstream: onUpstream, writeFailed: onWriteFailed } = listener;
       const listeners = { onRecorded, onFinalized, onUpstream, onWriteFailed };
       const lane = new Lane({ upstream, pacer, ledger, engine, clock, recheck, ...listeners });
       this.#lanes.set(upstream, lane);
@@ -86,7 +78,7 @@ export class Monitor {
 
   /** Commits, then asks. All of them or none; what is tracked already stays as it is. Throws if the ledger can't write. */
   track(requests: readonly TrackRequest[]): TrackResult {
-    const now = this.#clock.now();
+    const now = this.#now();
     const result = this.#writing(() => this.#ledger.track(requests, now));
     this.#enrol([result], now);
     return result;
@@ -94,7 +86,7 @@ export class Monitor {
 
   /** The same of several in one commit, each taken or refused for itself. */
   trackTogether(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
-    const now = this.#clock.now();
+    const now = this.#now();
     const results = this.#writing(() => this.#ledger.trackTogether(groups, now));
     this.#enrol(results, now);
     return results;
@@ -114,10 +106,15 @@ export class Monitor {
     return submissions;
   }
 
-  /** One answer about any submission, tracked or not, out of turn but within the upstream's budget. See Lane.ask. */
-  ask(upstream: string, submissionId: string): Promise<Asked> {
+  /**
+   * One answer about any submission, tracked or not, out of turn but within the upstream's budget. See Lane.ask. `client`:
+   * by whom places in the budget are shared.
+   */
+  ask(upstream: string, submissionId: string, client = ''): Promise<Asked> {
     const lane = this.#lanes.get(upstream);
-    return lane ? lane.ask(submissionId) : Promise.resolve({ kind: 'unanswered', reason: 'out', retryAfterMs: 0 });
+    return lane
+      ? lane.ask(submissionId, client)
+      : Promise.resolve({ kind: 'unanswered', reason: 'out', retryAfterMs: 0 });
   }
 
   /**
@@ -164,6 +161,12 @@ export class Monitor {
     return [...this.#lanes].map(([upstream, { pacer }]) => ({ ...stateOf(upstream, pacer), ...pacer.outlook(now) }));
   }
 
+  /** The time. A step of the clock counts for what is tracked already, and not for what comes now. */
+  #now(): number {
+    for (const lane of this.#lanes.values()) lane.now();
+    return this.#clock.now();
+  }
+
   #enrol(results: readonly TrackResult[], now: number): void {
     const touched = new Set<Lane>();
     for (const result of results) {
@@ -206,7 +209,7 @@ export class Monitor {
 
   #recorded(recorded: Recorded): void {
     if (isFinal(recorded.submission.status)) this.#tell(recorded.submission.submissionId);
-    this.#listener.recorded?.(recorded);
+    this.#listener.recorded(recorded);
   }
 
   #tell(submissionId: string): void {

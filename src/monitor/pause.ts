@@ -12,6 +12,11 @@ export class Pause {
     return this.#until;
   }
 
+  /** Continues a pause that an earlier process was asked for. */
+  restore(until: number): void {
+    this.#extend(until);
+  }
+
   observe(observation: Observation, now: number): void {
     if (observation.kind === 'throttled') {
       if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);

@@ -2,12 +2,18 @@ import type { BreakerState } from './breaker.ts';
 import type { Observation } from './classify.ts';
 import type { Watched } from './entry.ts';
 import type { UpstreamEventType } from './events.ts';
+import type { PauseRecord } from './outage-clock.ts';
 import type { Status, Submission, TrackRequest } from './submission.ts';
 import type { Outcome, TransitionContext } from './transition.ts';
 
-/** The time, in epoch milliseconds, and a timer. It never jumps: it follows the monotonic clock from the start. */
+/** The time, in epoch milliseconds, and a timer. It never goes back within a process. */
 export type Clock = {
   now(): number;
+  /**
+   * How far the clock was set forward in all, because the machine slept or its clock was set. In that time nothing was polled, or it
+   * never passed. Absent: it is never set.
+   */
+  skippedMs?(): number;
   /** Runs once after `delayMs` (0: as soon as the current work is done). Returns how to call it off. */
   after(delayMs: number, run: () => void): () => void;
 };
@@ -45,8 +51,11 @@ export type UpstreamRecord = {
   state: BreakerState;
   /** When the outage began, if there is one. */
   outSince: number | null;
-  /** The sum of its past outages. */
+  /** The sum of its past outages and pauses. */
   outageMs: number;
+  /** The pause that the upstream asked for last, while it is not in that sum. */
+  pausedSince: number | null;
+  pausedUntil: number | null;
   /** Until when a process may have been asking. */
   askedUntil: number | null;
   /** What the pacer had learned about it, in the pacer's own words. */
@@ -70,6 +79,10 @@ export type MonitorLedger = {
   watched(upstream: string, page: { after: number; limit: number }): { watched: Watched[]; next: number | null };
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
+  /** Keeps what the outage clock shows during a pause, or after one. */
+  recordPause(upstream: string, pause: PauseRecord): void;
+  /** A submission that the upstream has shown; undefined: none is known. */
+  shownId(upstream: string): string | undefined;
   /** Keeps until when this process may be asking that upstream, and what its pacer has learned; null: nothing. */
   recordAsking(upstream: string, until: number, learned: string | null): void;
   /** Writes something that nobody reads: throws if the ledger can't be written. */
@@ -80,5 +93,5 @@ export type UpstreamChange = {
   upstream: string;
   at: number;
   event: UpstreamEventType;
-  record: Omit<UpstreamRecord, 'askedUntil' | 'learned'>;
+  record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
 };

@@ -1,5 +1,5 @@
 /** Nobody may stop us for longer than this with one header. */
-const MAX_RETRY_AFTER_MS = 3_600_000;
+export const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /**
  * Whole milliseconds an answer asks us to wait; null where it doesn't say or says nothing usable (zero, past, junk).

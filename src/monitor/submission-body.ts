@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { dataOf } from './envelope.ts';
 import { iso } from './iso.ts';
+import { readStoredData } from './stored.ts';
 import { STATUSES, type Submission } from './submission.ts';
 
 export const time = z.iso.datetime().describe('ISO 8601, UTC');
@@ -9,6 +9,13 @@ export const upstreamData = z
   .record(z.string(), z.unknown())
   .nullable()
   .describe("The upstream's own `data`, as it came; integers too large for a JSON number are strings");
+
+export const unreadable = z
+  .array(z.string())
+  .optional()
+  .describe(
+    'Only where the ledger is damaged: fields that it holds in a form that cannot be read, shown as null or as the nearest value',
+  );
 
 /** What a submission shows of itself everywhere: in answers and in events. */
 export const submissionFields = {
@@ -21,6 +28,7 @@ export const submissionFields = {
   tracked_at: time,
   finalized_at: time.nullable().describe('When dawatch first saw it final'),
   metadata: z.record(z.string(), z.unknown()).nullable(),
+  unreadable,
 };
 const fieldsSchema = z.object(submissionFields);
 
@@ -36,18 +44,29 @@ export type ShownSubmission = Pick<
   | 'trackedAt'
   | 'finalizedAt'
   | 'metadata'
+  | 'unreadable'
 >;
 
 export function toSubmissionFields(submission: ShownSubmission): z.output<typeof fieldsSchema> {
-  return {
+  const data = readStoredData(submission.answer);
+  const fields: z.output<typeof fieldsSchema> = {
     submission_id: submission.submissionId,
     upstream: submission.upstream,
     status: submission.status,
     upstream_state: submission.upstreamState,
-    data: dataOf(submission.answer),
+    data: data ?? null,
     error: submission.error,
     tracked_at: iso(submission.trackedAt),
     finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
     metadata: submission.metadata,
   };
+  const lost = withData(submission.unreadable, data);
+  if (lost) fields.unreadable = lost;
+  return fields;
+}
+
+/** The fields that can't be read, with `data` if that is undefined. */
+export function withData(fields: readonly string[] | undefined, data: unknown): string[] | undefined {
+  if (data === undefined) return [...(fields ?? []), 'data'];
+  return fields && [...fields];
 }

@@ -9,7 +9,7 @@ export const Status = {
   finalized: 'finalized',
   /** Still Error at the deadline. */
   failed: 'failed',
-  /** Never found within its grace. */
+  /** Not found for the whole grace period. */
   unknown: 'unknown',
   /** The upstream refuses the id. */
   rejected: 'rejected',
@@ -38,6 +38,22 @@ export function isFinal(status: Status): boolean {
 /** Printable ASCII without spaces: upstreams decide what a valid id is, a UUID is only the usual form. */
 export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const UUID_LAYOUT = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * The form in which an id is compared, stored and shown: a UUID in lower case, as RFC 9562 has it, and any other id as it is. Other spellings
+ * of a UUID (in braces, as `urn:uuid:`, without hyphens) are no UUIDs here: they stay as they are, and are ids of their own.
+ */
+export function canonicalId(id: string): string {
+  return UUID.test(id) ? id.toLowerCase() : id;
+}
+
+/** How a UUID begins that begins so, in lower case; undefined: no UUID does. */
+export function uuidPrefix(prefix: string): string | undefined {
+  return UUID.test(prefix + UUID_LAYOUT.slice(prefix.length)) ? prefix.toLowerCase() : undefined;
+}
+
 /** All but `.` and `..`: in a path they are steps, which clients take before they ask, however they are encoded. */
 export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
 export const UNREACHABLE_ID_REASON = 'the ids . and .. can not be tracked: no URL leads to them';
@@ -47,7 +63,7 @@ export type TrackRequest = {
   submissionId: string;
   upstream: string;
   deadlineAt: number;
-  /** Until then "not found" only means "not yet". */
+  /** The grace period, in which "not found" only means "not yet", is the time from tracking until then. See transition.ts. */
   graceEndsAt: number;
   /** From then on a submission that is still open is told to be stuck, once. */
   stuckAt: number;
@@ -65,9 +81,11 @@ export type Submission = TrackRequest & {
   polledAt: number | null;
   /** Since when, past its deadline, no answer about it could be believed. */
   unansweredSince: number | null;
+  /** For how long "not found" has been confirmed, while it could be polled; null: no response that is believed has said so. */
+  notFoundMs: number | null;
   /** Requests spent on it. */
   polls: number;
-  /** How long the upstream had been out, in total, when tracking began; every later outage moves the three times above. */
+  /** What the upstream's outage clock showed when tracking began; what it adds later moves the deadline and `stuckAt`. */
   outageMsBefore: number;
   stuck: boolean;
   /** Whether the pacer still asks about it: open, or finalized and due for its recheck. */
@@ -79,10 +97,14 @@ export type Submission = TrackRequest & {
   error: string | null;
   /** The upstream's newest envelope, the JSON text as it came. */
   answer: string | null;
+  /** Fields that the ledger holds in a form that can't be read; absent: all can. */
+  unreadable?: readonly string[];
 };
 
 /** One row of the append-only history: a submission after one change. */
 export type HistoryEntry = {
+  /** As of a submission. */
+  unreadable?: readonly string[];
   seq: number;
   version: number;
   at: number;

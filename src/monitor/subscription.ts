@@ -29,9 +29,11 @@ const MAX_FILTER_BYTES = 2_048;
 export const metadataFilterSchema = z
   .record(
     z.string().min(1).max(200),
-    z.union([z.string(), z.number(), z.boolean(), z.null()], { error: 'a string, a number, true, false or null' }),
+    z.union([z.string(), z.number(), z.boolean(), z.null()], {
+      error: 'must be a string, a number, true, false or null',
+    }),
     {
-      error: 'an object of names and the string, number, boolean or null that each must be',
+      error: 'must be an object of names and the string, number, boolean or null that each must be',
     },
   )
   .refine((filter) => Object.keys(filter).length > 0, 'a filter needs at least one name')

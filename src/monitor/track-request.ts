@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN, type TrackRequest, UNREACHABLE_ID_REASON } from './submission.ts';
+import { DEEP_METADATA_REASON, isTooDeep } from './nesting.ts';
+import {
+  canonicalId,
+  REACHABLE_ID_PATTERN,
+  SUBMISSION_ID_PATTERN,
+  type TrackRequest,
+  UNREACHABLE_ID_REASON,
+} from './submission.ts';
 
 export const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
@@ -11,7 +18,9 @@ const MAX_LIMIT_S = 366 * 86_400;
 export const submissionIdSchema = z
   .string()
   .regex(SUBMISSION_ID_PATTERN, 'a submission id is 1 to 128 printable ASCII characters without spaces')
-  .describe('The id that the upstream handed out, compared exactly')
+  .describe(
+    'The id that the upstream handed out. A UUID is compared and shown in lower case, any other id exactly as it is',
+  )
   .meta({ examples: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] });
 
 /** One that may be tracked from now on. */
@@ -34,10 +43,15 @@ export const trackBodySchema = z
       .datetime({ offset: true })
       .optional()
       .describe('Until when it may become final, ISO 8601; then it ends as failed or expired'),
-    unknown_grace_s: secondsSchema.optional().describe('Seconds for which "not found" only means "not yet"'),
+    unknown_grace_s: secondsSchema
+      .optional()
+      .describe(
+        'Seconds for which "not found" only means "not yet", counting time in which the id was polled; at least 120 count',
+      ),
     stuck_after_s: secondsSchema.optional().describe('Seconds after which it is told to be stuck while it is open'),
     metadata: z
       .record(z.string(), z.unknown())
+      .refine((metadata) => !isTooDeep(metadata), { error: DEEP_METADATA_REASON, abort: true })
       .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
       .optional()
       .describe('Anything you want back with it; an object'),
@@ -75,7 +89,7 @@ export type TrackRequests =
   /** `field`: the one that is wrong. */
   | { kind: 'invalid'; field: 'deadline' | 'upstream' | 'callback_url'; reason: string };
 
-/** Turns a valid body into complete requests, each id once. */
+/** Turns a valid body into complete requests, each id once, in its canonical form. */
 export function toTrackRequests(
   body: TrackBody,
   context: {
@@ -103,7 +117,8 @@ export function toTrackRequests(
     metadata: body.metadata ?? null,
     callbackUrl: body.callback_url ?? null,
   };
-  const ids = new Set(body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]));
+  const asked = body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]);
+  const ids = new Set(asked.map(canonicalId));
   return { kind: 'requests', requests: [...ids].map((submissionId) => ({ submissionId, ...shared })) };
 }
 
@@ -120,11 +135,6 @@ function fits(metadata: unknown): boolean {
   return bytesOf(metadata) <= MAX_METADATA_BYTES;
 }
 
-/** Infinity for what is nested too deeply to be written down. */
 function bytesOf(value: unknown): number {
-  try {
-    return Buffer.byteLength(JSON.stringify(value));
-  } catch {
-    return Number.POSITIVE_INFINITY;
-  }
+  return Buffer.byteLength(JSON.stringify(value));
 }

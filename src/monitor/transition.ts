@@ -1,6 +1,7 @@
 import type { Observation } from './classify.ts';
 import { sameData } from './envelope.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './events.ts';
+import { ALWAYS_BELIEVED, type Belief } from './store-evidence.ts';
 import { isFinal, Status, type Submission } from './submission.ts';
 
 /** What one input makes of a submission: its next row of history. */
@@ -21,19 +22,37 @@ export type Outcome = {
   becameStuck: boolean;
   /** Since when, past its deadline, no answer about it could be believed; null: the newest one could. */
   unansweredSince: number | null;
+  /** For how long "not found" has been confirmed by now. */
+  notFoundMs: number | null;
 };
 
 /** What a transition depends on beside the submission and the input. */
 export type TransitionContext = {
   /** The moment of recording. */
   now: number;
-  /** How long the upstream has been out, in total, by now. */
+  /** What the upstream's outage clock shows by now: outages and pauses. */
   outageMs: number;
   /** False while the breaker is open: then no time limit passes. */
   upstreamUp: boolean;
+  /** Since when the upstream could be polled without a break: no start of this process, outage or pause came after it. */
+  pollableSince: number;
+  /** When "not found" is believed. */
+  belief: Belief;
   /** Whether a finalized submission is asked about once more. */
   recheck: boolean;
 };
+
+/** The context of an input that no time limit matters to: a cancellation. */
+export function contextAt(now: number): TransitionContext {
+  return {
+    now,
+    outageMs: 0,
+    upstreamUp: true,
+    pollableSince: Number.NEGATIVE_INFINITY,
+    belief: ALWAYS_BELIEVED,
+    recheck: false,
+  };
+}
 
 /** The status machine, whole. A final status has no way out. */
 const NEXT: Record<Status, readonly Status[]> = {
@@ -61,6 +80,10 @@ class IllegalTransitionError extends Error {
 
 /** So long past the deadline an id is asked about in vain, while the upstream is up, before it ends without a last word. */
 const LAST_WORD_MS = 5 * 60_000;
+/** Two responses "not found", at least this far apart, are needed to end a submission, however short its grace period is. */
+const CONFIRMED_MS = 2 * 60_000;
+/** A longer interval between two polls of an id is not a choice of the pacing: the upstream's budget was exhausted, say. */
+const LONGEST_INTERVAL_MS = 5 * 60_000;
 
 export type Input = Observation | { kind: 'cancel'; at: number };
 
@@ -70,6 +93,7 @@ export function transition(submission: Submission, input: Input, context: Transi
     ? correct(submission, input, context)
     : {
         unansweredSince: null,
+        notFoundMs: submission.notFoundMs,
         ...proceed(submission, input, context),
         becameStuck: isNewlyStuck(submission, input, context),
       };
@@ -103,9 +127,7 @@ function proceed(submission: Submission, input: Input, context: TransitionContex
     }
     case 'not_found':
       if (submission.status !== Status.tracking) return withoutAnswer(submission, input, context);
-      return isPast(Math.min(submission.graceEndsAt, submission.deadlineAt), submission, input, context)
-        ? ended(submission, Status.unknown, { error: input.error })
-        : unchanged(submission);
+      return notFound(submission, input, context);
     case 'rejected':
       // What was seen once has a valid id: then the refusal is the fault of something in between.
       if (submission.status !== Status.tracking) return withoutAnswer(submission, input, context);
@@ -127,7 +149,9 @@ function proceed(submission: Submission, input: Input, context: TransitionContex
  */
 function correct(submission: Submission, input: Input, context: TransitionContext): Outcome {
   const overdue = isPast(submission.deadlineAt, submission, input, context);
-  const quiet = { change: null, watched: submission.watched && !overdue, becameStuck: false, unansweredSince: null };
+  const { notFoundMs } = submission;
+  const watched = submission.watched && !overdue;
+  const quiet = { change: null, watched, becameStuck: false, unansweredSince: null, notFoundMs };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
   // Nobody heard anything of it: it stays as it is, with its recheck.
   if (input.kind === 'cancel') return { ...quiet, watched: submission.watched };
@@ -136,15 +160,45 @@ function correct(submission: Submission, input: Input, context: TransitionContex
     return { ...quiet, watched: false };
   if (input.kind !== 'finalized' && input.kind !== 'error' && input.kind !== 'pending') return quiet;
   const change = seen(input, Status.finalized, Event.corrected);
-  const watched = input.kind !== 'finalized' && context.recheck && !overdue;
-  return { ...quiet, change: isNews(submission, change) ? change : null, watched };
+  const isUnsettled = input.kind !== 'finalized' && context.recheck && !overdue;
+  return { ...quiet, change: isNews(submission, change) ? change : null, watched: isUnsettled };
+}
+
+/**
+ * It has never been found. It ends once "not found" has been confirmed for the whole grace period; at its deadline two
+ * responses are enough, and if they cannot be believed, it ends like any id without an answer.
+ */
+function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
+  const notFoundMs = confirmedMs(submission, input, context);
+  const isLate = isPast(submission.deadlineAt, submission, input, context);
+  const graceMs = isLate ? 0 : submission.graceEndsAt - submission.trackedAt;
+  const isConfirmed = notFoundMs !== null && notFoundMs >= Math.max(CONFIRMED_MS, graceMs);
+  const next = isLate ? withoutAnswer(submission, input, context) : unchanged(submission);
+  if (isConfirmed || next.change) return ended(submission, Status.unknown, { error: input.error });
+  return { ...next, notFoundMs };
+}
+
+/**
+ * For how long "not found" has been confirmed: the intervals between responses that say so. Of an interval counts what lies
+ * in a time in which the id could be polled and such a response is believed; so what ends an id are responses, and never time
+ * that passed without any.
+ */
+function confirmedMs(submission: Submission, { at }: NotFound, context: TransitionContext): number | null {
+  const { notFoundMs, polledAt } = submission;
+  if (!context.upstreamUp) return notFoundMs;
+  const { since, until, share } = context.belief;
+  const from = Math.max(polledAt ?? at, since, context.pollableSince);
+  const countedMs = Math.min(at, until) - from;
+  if (notFoundMs === null) return countedMs >= 0 ? 0 : null;
+  return notFoundMs + Math.floor(share * Math.min(Math.max(0, countedMs), LONGEST_INTERVAL_MS));
 }
 
 /** No believable answer about this one id. Past its deadline, and for long enough without a break, that is an end. */
 function withoutAnswer(submission: Submission, input: Input, context: TransitionContext): Next {
   if (!isPast(submission.deadlineAt, submission, input, context)) return unchanged(submission);
   const unansweredSince = submission.unansweredSince ?? input.at;
-  if (input.at - unansweredSince < LAST_WORD_MS) return { ...unchanged(submission), unansweredSince };
+  if (input.at - Math.max(unansweredSince, context.pollableSince) < LAST_WORD_MS)
+    return { ...unchanged(submission), unansweredSince };
   return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
 }
 
@@ -152,11 +206,12 @@ function isNewlyStuck(submission: Submission, input: Input, context: TransitionC
   return !submission.stuck && isPast(submission.stuckAt, submission, input, context);
 }
 
-/** Every time limit moves by the outages since tracking began, and none passes during one. */
+/** Every time limit moves by the outages and pauses since tracking began, and none passes during an outage. */
 function isPast(limitAt: number, submission: Submission, input: Input, context: TransitionContext): boolean {
   return context.upstreamUp && input.at >= limitAt + context.outageMs - submission.outageMsBefore;
 }
 
+type NotFound = Extract<Observation, { kind: 'not_found' }>;
 type Seen = Extract<Observation, { answer: string }>;
 
 function seen(input: Seen, status: Status, event: SubmissionEventType | null): Change {

@@ -26,6 +26,8 @@ export type Webhook = Subscription & {
   failingSince: number | null;
   createdAt: number;
   updatedAt: number;
+  /** Fields that the ledger holds in a form that can't be read: it gets no events until they are set anew. */
+  unreadable?: readonly string[];
 };
 
 export type NewWebhook = Subscription & Pick<Webhook, 'url' | 'description' | 'signature' | 'enabled'>;

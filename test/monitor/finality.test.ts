@@ -1,13 +1,22 @@
 import { expect, it } from 'vitest';
 import type { Answer } from '../../src/monitor/classify.ts';
 import type { Finality } from '../../src/monitor/finality.ts';
+import { learnedPacing } from '../../src/monitor/policy/policy.ts';
+import type { PolicyFactory } from '../../src/monitor/policy.ts';
+import { byAge } from '../support/pacing.ts';
 import { openMonitor, pending, response, START_MS, unauthorized } from '../support/virtual-monitor.ts';
 
 const answerOf = (block: number) =>
   response(200, { state: 'Finalized', error: null, data: { block_hash: '0xabc', block_number: block } });
 
 /** An upstream where everything becomes final 40 s after the start and every 20 s from then on. */
-function world({ answerInstead }: { answerInstead?: () => Answer | undefined } = {}) {
+function world({
+  answerInstead,
+  policy = byAge,
+}: {
+  answerInstead?: () => Answer | undefined;
+  policy?: PolicyFactory;
+} = {}) {
   const told: Finality[] = [];
   const now = () => monitor.clock.now();
   const bornAt = new Map<string, number>();
@@ -18,6 +27,7 @@ function world({ answerInstead }: { answerInstead?: () => Answer | undefined } =
       const block = Math.ceil(((bornAt.get(id) ?? START_MS) + 25_000 - START_MS) / 20_000);
       return now() >= START_MS + block * 20_000 ? answerOf(block) : pending;
     },
+    policy,
     listener: { finalized: (finality) => told.push(finality) },
   });
   return {
@@ -44,8 +54,8 @@ it('is told once, with when it was last found open, what it cost and how long it
   expect(at).toBeGreaterThanOrEqual(START_MS + 40_000);
 });
 
-it('is bounded by the clock of the blocks once that is known, even of those that are asked only once', async () => {
-  const { monitor, told, track } = world();
+it('is never bounded too late, whenever the learned policy polls', async () => {
+  const { monitor, told, track } = world({ policy: learnedPacing({ lagPrice: 1 }) });
   for (let second = 0; second < 300; second += 2) {
     track(`s${second}`);
     await monitor.clock.advance(2_000);
@@ -54,15 +64,25 @@ it('is bounded by the clock of the blocks once that is known, even of those that
   expect(told).toHaveLength(150);
   for (const { at, after, trackedAt } of told) {
     expect(after).toBeGreaterThanOrEqual(trackedAt);
-    expect(after).toBeLessThanOrEqual(at);
+    // Truly final at multiples of 20 s.
+    expect(after).toBeLessThanOrEqual(at - ((at - START_MS) % 20_000));
   }
-  const late = told.slice(-50);
-  // Truly final at multiples of 20 s: none of the bounds is later than that.
-  for (const { at, after } of late) expect(after).toBeLessThanOrEqual(at - ((at - START_MS) % 20_000));
-  const asks = late.map(({ polls }) => polls);
-  expect(asks.filter((polls) => polls === 1).length).toBeGreaterThan(20);
-  const lags = late.map(({ at, after }) => at - after).toSorted((a, b) => a - b);
-  expect(lags[25]).toBeLessThan(2_000);
+});
+
+it('is bounded by what others of its block showed, even of one that is polled only once', async () => {
+  const firstOften: PolicyFactory = (deps) => ({
+    ...byAge(deps),
+    enrol: ({ trackedAt }) => (trackedAt === START_MS ? trackedAt : trackedAt + 49_000),
+  });
+  const { monitor, told, track } = world({ policy: firstOften });
+  track('often');
+  await monitor.clock.advance(1_000);
+  track('once');
+  await monitor.clock.advance(60_000);
+  const [often, once] = told;
+  expect(once).toMatchObject({ trackedAt: START_MS + 1_000, polls: 1 });
+  expect(often?.after).toBeGreaterThan(START_MS + 20_000);
+  expect(once?.after).toBe(often?.after);
 });
 
 it('an answer that says nothing about the submission does not move the bound', async () => {

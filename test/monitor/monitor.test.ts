@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import type { Answer } from '../../src/monitor/classify.ts';
+import { byAge } from '../support/pacing.ts';
 import {
   data,
   databaseDown,
@@ -60,24 +61,25 @@ test('after a restart everything open goes on from the ledger', async () => {
   expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
 });
 
-test('a new process goes on with what the pacer of the one before had learned', async () => {
-  const finalAt = new Map<string, number>();
+test('a new process goes on with what the policy of the one before had learned', async () => {
+  const recalled: string[] = [];
+  let polls = 0;
   const world = openMonitor({
-    answer: (id): Answer => {
-      const at = finalAt.get(id) ?? Number.POSITIVE_INFINITY;
-      if (at > world.clock.now()) return pending;
-      return response(200, { state: 'Finalized', error: null, data: { ...data, block_number: at / 20_000 } });
-    },
+    answer: () => pending,
+    policy: (deps) => ({
+      ...byAge(deps),
+      confirm(_item, now) {
+        polls++;
+        return now;
+      },
+      learned: () => `${polls} polls`,
+      recall: (learned) => recalled.push(learned),
+    }),
   });
-  for (let index = 0; index < 120; index++) {
-    finalAt.set(`id-${index}`, Math.ceil(world.clock.now() / 20_000) * 20_000 + 40_000);
-    world.track([`id-${index}`]);
-    await world.clock.advance(4_000);
-  }
-  expect(world.monitor.pacing()[0]?.description.mode).toBe('cohorts');
+  world.track(['a']);
+  await world.clock.advance(3 * MINUTE_MS);
   world.restart();
-  expect(world.monitor.pacing()[0]?.description).toMatchObject({ mode: 'cohorts' });
-  expect(world.asked.length).toBeLessThan(3 * 120);
+  expect(recalled).toEqual([expect.stringMatching(/^[1-9]\d* polls$/)]);
 });
 
 test('a restart does not spend the budget of the process before it again', async () => {

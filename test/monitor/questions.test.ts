@@ -190,3 +190,59 @@ test('an answer that never comes is told as such, after the lease', async () => 
   await world.clock.advance(MINUTE_MS);
   expect(await asked).toMatchObject({ kind: 'unanswered', reason: 'lost' });
 });
+
+/** What is asked for by one client that asks for very much, and by others. */
+async function openBusy() {
+  const budget = { requests: 10, perMs: 1_000, concurrency: 4 };
+  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  const answered: string[] = [];
+  const ask = (id: string, client: string) =>
+    world.monitor.ask('default', id, client).then((asked) => {
+      answered.push(asked.kind === 'answered' ? id : `${id} ${asked.reason}`);
+    });
+  for (let index = 0; index < 500; index++) void ask(`busy-${index}`, 'busy');
+  await world.clock.advance(1);
+  return { world, answered, ask };
+}
+
+test('clients take turns for the budget, however many ids one of them asks for', async () => {
+  const { world, answered, ask } = await openBusy();
+  for (const id of ['other-0', 'other-1', 'other-2']) void ask(id, 'other');
+  void ask('third-0', 'third');
+  await world.clock.advance(2_000);
+  const places = ['other-0', 'third-0', 'other-1', 'other-2'].map((id) => answered.indexOf(id));
+  expect(places.every((place) => place >= 0 && place < 25)).toBe(true);
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  await world.clock.advance(20_000);
+  // The budget of some seconds, and no more waiting than was promised.
+  expect(answered.filter((text) => text.endsWith(' budget')).length).toBeGreaterThan(300);
+  expect(answered).toHaveLength(504);
+});
+
+test('a client that asks for an id far back in the line of another has it in its own turn', async () => {
+  const { world, answered, ask } = await openBusy();
+  void ask('busy-499', 'other');
+  await world.clock.advance(2_000);
+  expect(answered).toContain('busy-499');
+  expect(world.asked.filter(({ submissionId }) => submissionId === 'busy-499')).toHaveLength(1);
+});
+
+test('a client may wait although another has filled the line, and is refused beyond its share', async () => {
+  const world = openMonitor({
+    answer: () => pending,
+    pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
+  });
+  const outcomes: Record<string, number> = {};
+  const ask = (id: string, client: string) =>
+    world.monitor.ask('default', id, client).then((asked) => {
+      const outcome = `${client} ${asked.kind === 'answered' ? 'answered' : asked.reason}`;
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    });
+  for (let index = 0; index < 10_100; index++) void ask(`busy-${index}`, 'busy');
+  for (let index = 0; index < 5_100; index++) void ask(`other-${index}`, 'other');
+  await world.clock.advance(1);
+  const refused = { busy: outcomes['busy budget'] ?? 0, other: outcomes['other budget'] ?? 0 };
+  expect(refused.busy).toBeGreaterThan(90);
+  expect(refused.busy).toBeLessThanOrEqual(100);
+  expect(refused.other).toBe(100);
+});

@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ALWAYS_BELIEVED, type Belief } from '../../src/monitor/store-evidence.ts';
 import { isFinal, type Status, type Submission } from '../../src/monitor/submission.ts';
 import { type Input, type Outcome, type TransitionContext, transition } from '../../src/monitor/transition.ts';
 import { applied, context, observation, submission, VERDICTS, type VerdictName } from '../support/domain.ts';
 import { LEGAL } from '../support/legal.ts';
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 
 function statusAfter(before: Submission, input: Input, fields: Partial<TransitionContext> = {}): Status {
   return transition(before, input, context(fields)).change?.status ?? before.status;
@@ -13,11 +15,6 @@ function statusAfter(before: Submission, input: Input, fields: Partial<Transitio
 
 describe('an outage moves every time limit by its length', () => {
   const out = { outageMs: HOUR };
-
-  it('the grace', () => {
-    expect(statusAfter(submission(), observation('not_found', HOUR + 999), out)).toBe('tracking');
-    expect(statusAfter(submission(), observation('not_found', HOUR + 1_000), out)).toBe('unknown');
-  });
 
   it('the deadline', () => {
     const before = submission({ status: 'pending' });
@@ -32,18 +29,116 @@ describe('an outage moves every time limit by its length', () => {
   });
 
   it('but not an outage that was over before tracking began', () => {
-    const later = submission({ outageMsBefore: HOUR });
-    expect(statusAfter(later, observation('not_found', 999), out)).toBe('tracking');
-    expect(statusAfter(later, observation('not_found', 1_000), out)).toBe('unknown');
-    expect(statusAfter(later, observation('not_found', 1_000), { outageMs: HOUR + 1 })).toBe('tracking');
+    const later = submission({ status: 'pending', outageMsBefore: HOUR });
+    expect(statusAfter(later, observation('pending', 9_999), out)).toBe('pending');
+    expect(statusAfter(later, observation('pending', 10_000), out)).toBe('expired');
+    expect(statusAfter(later, observation('pending', 10_000), { outageMs: HOUR + 1 })).toBe('pending');
+  });
+});
+
+/** Polls a submission that is never found at these times, and gives back its status after each. */
+function polledAt(
+  times: readonly number[],
+  given: Partial<Submission> = {},
+  fields: (at: number) => Partial<TransitionContext> = () => ({}),
+): Status[] {
+  let current = submission({ graceEndsAt: 15 * MINUTE, deadlineAt: 24 * HOUR, ...given });
+  return times.map((at) => {
+    current = applied(current, transition(current, observation('not_found_500', at), context(fields(at))), at);
+    return current.status;
+  });
+}
+
+const every = (stepMs: number, untilMs: number) => Array.from({ length: untilMs / stepMs + 1 }, (_, i) => i * stepMs);
+const endOf = (statuses: readonly Status[]) => statuses.indexOf('unknown');
+
+describe('"not found"', () => {
+  it('ends a submission once responses have confirmed it for the whole grace period', () => {
+    const statuses = polledAt(every(MINUTE, 20 * MINUTE));
+    expect(endOf(statuses)).toBe(15);
+  });
+
+  it('once says nothing, however long after the grace period or the deadline it comes', () => {
+    for (const at of [15 * MINUTE, HOUR, 23 * HOUR, 30 * HOUR, 400 * HOUR]) {
+      expect(polledAt([at])).toEqual(['tracking']);
+      expect(polledAt([at], { polledAt: at - MINUTE })).toEqual(['tracking']);
+    }
+  });
+
+  it('needs two minutes between its first and last response where the grace period is shorter', () => {
+    for (const graceEndsAt of [0, 1_000, 119_999])
+      expect(endOf(polledAt(every(10_000, 3 * MINUTE), { graceEndsAt }))).toBe(12);
+  });
+
+  it('counts at most five minutes per interval: a longer one is not a choice of the pacing', () => {
+    expect(endOf(polledAt(every(5 * MINUTE, HOUR)))).toBe(3);
+    expect(endOf(polledAt(every(HOUR, 10 * HOUR)))).toBe(3);
+  });
+
+  it('counts from when polls could be sent again: a restart, a pause or an outage is not part of the grace period', () => {
+    const restarts = every(10_000, 4 * HOUR);
+    const startedAt = (at: number) => ({ pollableSince: Math.floor(at / MINUTE) * MINUTE + 55_000 });
+    expect(endOf(polledAt(restarts, {}, startedAt)), 'polled for 5 s of each minute').toBe(-1);
+    const times = [0, 5 * MINUTE, 10 * MINUTE, HOUR, HOUR + 4 * MINUTE, HOUR + 5 * MINUTE];
+    const restarted = (at: number) => ({ pollableSince: at < HOUR ? 0 : HOUR });
+    expect(endOf(polledAt(times, {}, restarted))).toBe(5);
+  });
+
+  it('counts nothing while the upstream is out', () => {
+    expect(endOf(polledAt(every(MINUTE, 2 * HOUR), {}, () => ({ upstreamUp: false })))).toBe(-1);
+    const statuses = polledAt([0, 30 * MINUTE, 31 * MINUTE], {}, (at) => ({ upstreamUp: at < MINUTE }));
+    expect(endOf(statuses)).toBe(-1);
+  });
+
+  it('counts only while it is believed, and only the share that it is believed to', () => {
+    const believed = (belief: Partial<Belief>) => () => ({ belief: { ...ALWAYS_BELIEVED, ...belief } });
+    const minutes = every(MINUTE, 3 * HOUR);
+    expect(endOf(polledAt(minutes, {}, believed({ until: Number.NEGATIVE_INFINITY })))).toBe(-1);
+    expect(endOf(polledAt(minutes, {}, believed({ until: 14 * MINUTE })))).toBe(-1);
+    expect(endOf(polledAt(minutes, {}, believed({ since: HOUR })))).toBe(75);
+    expect(endOf(polledAt(minutes, {}, believed({ share: 1 / 4 })))).toBe(60);
+  });
+
+  it('does not count time before the first response that is believed, whatever was answered before', () => {
+    const before = { polledAt: 0, notFoundMs: null, graceEndsAt: 0 };
+    expect(polledAt([5 * MINUTE, 5 * MINUTE + 1], before)).toEqual(['tracking', 'tracking']);
+  });
+
+  it('is not counted backwards by a clock that was ahead', () => {
+    expect(polledAt([HOUR], { polledAt: 2 * HOUR, notFoundMs: 5 })).toEqual(['tracking']);
+    const outcome = transition(
+      submission({ polledAt: 2 * HOUR, notFoundMs: 5 }),
+      observation('not_found', HOUR),
+      context(),
+    );
+    expect(outcome.notFoundMs).toBe(5);
+  });
+
+  it('keeps what was counted over other responses', () => {
+    for (const name of ['unavailable', 'throttled', 'unauthorized'] as const) {
+      const outcome = transition(submission({ notFoundMs: 7 }), observation(name, 500), context());
+      expect(outcome.notFoundMs, name).toBe(7);
+    }
   });
 });
 
 describe('the deadline', () => {
-  it('ends an unseen submission as unknown even where the grace is longer', () => {
-    const before = submission({ graceEndsAt: 20_000 });
-    expect(statusAfter(before, observation('not_found', 9_999))).toBe('tracking');
-    expect(statusAfter(before, observation('not_found', 10_000))).toBe('unknown');
+  it('ends an unseen submission as unknown even where the grace is longer, after two responses minutes apart', () => {
+    const limits = { graceEndsAt: HOUR, deadlineAt: 10 * MINUTE };
+    expect(endOf(polledAt(every(MINUTE, HOUR), limits))).toBe(10);
+    expect(
+      endOf(
+        polledAt(
+          [20, 21, 22, 23].map((minute) => minute * MINUTE),
+          limits,
+        ),
+      ),
+    ).toBe(2);
+  });
+
+  it('ends one after five minutes of responses that are not believed, too: nothing is asked about for ever', () => {
+    const never = () => ({ belief: { ...ALWAYS_BELIEVED, until: Number.NEGATIVE_INFINITY } });
+    expect(endOf(polledAt(every(MINUTE, HOUR), { deadlineAt: 10 * MINUTE }, never))).toBe(15);
   });
 
   it('never takes away a Finalized that comes late', () => {

@@ -58,12 +58,13 @@ const WITHIN_GRACE: Table = {
   failing: '  recovered   finalized   ·          ·         ·         ·          ·  ·  ·         cancelled',
   ...FINAL,
 };
-const AFTER_GRACE: Table = {
+/** "Not found" has been confirmed for the whole grace period. */
+const CONFIRMED_FOR_GRACE: Table = {
   ...WITHIN_GRACE,
   tracking: ' (pending)   finalized   failing    unknown   unknown   rejected   ·  ·  ·         cancelled',
 };
 const AT_DEADLINE: Table = {
-  tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  ·         cancelled',
+  tracking: ' expired     finalized   failed     ·         ·         rejected   ·  ·  ·         cancelled',
   pending: '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
   failing: '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
   ...FINAL,
@@ -74,25 +75,34 @@ const WITHOUT_LAST_WORD: Table = {
   failing: '  expired     finalized   failed     failed    failed    failed     ·  ·  failed    cancelled',
   ...FINAL,
 };
+const CONFIRMED_AT_DEADLINE: Table = {
+  ...AT_DEADLINE,
+  tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  ·         cancelled',
+};
 /** With the upstream out no time limit passes. */
 const WHILE_OUT = { tracking: WITHIN_GRACE.tracking, pending: WITHIN_GRACE.pending, failing: WITHIN_GRACE.failing };
 
-describe.each<[string, Partial<Table>, number, { upstreamUp: boolean }]>([
-  ['within the grace', WITHIN_GRACE, 999, { upstreamUp: true }],
-  ['after the grace', AFTER_GRACE, 1_000, { upstreamUp: true }],
-  ['just before the deadline', AFTER_GRACE, DEADLINE - 1, { upstreamUp: true }],
-  ['at the deadline', AT_DEADLINE, DEADLINE, { upstreamUp: true }],
-  ['just before the wait for a last word ends', AT_DEADLINE, LAST_WORD - 1, { upstreamUp: true }],
-  ['after the wait for a last word', WITHOUT_LAST_WORD, LAST_WORD, { upstreamUp: true }],
-  ['the same with the upstream out', WHILE_OUT, LAST_WORD, { upstreamUp: false }],
-])('%s', (_name, table, at, { upstreamUp }) => {
+const ONE_RESPONSE = { notFoundMs: 0 };
+const CONFIRMED = { notFoundMs: 120_000 };
+
+describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp: boolean }]>([
+  ['within the grace', WITHIN_GRACE, 999, ONE_RESPONSE, { upstreamUp: true }],
+  ['after the grace, "not found" not confirmed', WITHIN_GRACE, 1_000, ONE_RESPONSE, { upstreamUp: true }],
+  ['"not found" confirmed for the grace', CONFIRMED_FOR_GRACE, 1_000, CONFIRMED, { upstreamUp: true }],
+  ['just before the deadline', CONFIRMED_FOR_GRACE, DEADLINE - 1, CONFIRMED, { upstreamUp: true }],
+  ['at the deadline', AT_DEADLINE, DEADLINE, ONE_RESPONSE, { upstreamUp: true }],
+  ['at the deadline, "not found" confirmed', CONFIRMED_AT_DEADLINE, DEADLINE, CONFIRMED, { upstreamUp: true }],
+  ['just before the wait for a last word ends', AT_DEADLINE, LAST_WORD - 1, ONE_RESPONSE, { upstreamUp: true }],
+  ['after the wait for a last word', WITHOUT_LAST_WORD, LAST_WORD, ONE_RESPONSE, { upstreamUp: true }],
+  ['the same with the upstream out', WHILE_OUT, LAST_WORD, ONE_RESPONSE, { upstreamUp: false }],
+])('%s', (_name, table, at, fields, { upstreamUp }) => {
   const cells = Object.entries(table).flatMap(([status, row]) => {
     const expected = row.trim().split(/\s{2,}/);
     expect(expected, status).toHaveLength(INPUTS.length);
     return INPUTS.map((name, column) => ({ status: status as Status, name, expected: expected[column] ?? '' }));
   });
   it.each(cells)('$status, $name → $expected', ({ status, name, expected }) => {
-    const outcome = transition(of(status, ASKED_LATE), input(name, at), context({ upstreamUp }));
+    const outcome = transition(of(status, { ...ASKED_LATE, ...fields }), input(name, at), context({ upstreamUp }));
     expect(cell(outcome)).toBe(expected);
     const after = outcome.change?.status ?? status;
     const isFinal = FINAL_STATUSES.some((final) => final === after);
@@ -102,7 +112,7 @@ describe.each<[string, Partial<Table>, number, { upstreamUp: boolean }]>([
 });
 
 it('the tables know every status', () => {
-  for (const table of [WITHIN_GRACE, AFTER_GRACE, AT_DEADLINE, WITHOUT_LAST_WORD])
+  for (const table of [WITHIN_GRACE, CONFIRMED_FOR_GRACE, AT_DEADLINE, CONFIRMED_AT_DEADLINE, WITHOUT_LAST_WORD])
     expect(Object.keys(table).sort()).toEqual([...STATUSES].sort());
 });
 
@@ -126,6 +136,15 @@ describe('past the deadline, without an answer about this one id', () => {
     ({ after } = failsAt(after, 'unauthorized', late + 2_000));
     expect(failsAt(after, 'unavailable', late + 299_999).outcome.change).toBeNull();
     expect(cell(failsAt(after, 'unavailable', late + 300_000).outcome)).toBe('expired');
+  });
+
+  it('time in which nothing could be polled is not part of the five minutes', () => {
+    const { after } = failsAt(of('pending'), 'unavailable', late);
+    const restarted = late + 3_600_000;
+    const at = (ms: number) =>
+      transition(after, input('unavailable', restarted + ms), context({ pollableSince: restarted }));
+    expect(at(299_999).change).toBeNull();
+    expect(cell(at(300_000))).toBe('expired');
   });
 
   it('an outage in between begins the five minutes anew', () => {

@@ -1,0 +1,42 @@
+/** Levels of arrays and objects that a JSON document may have; `[]` has one. Real documents have three or four. */
+export const MAX_NESTING = 64;
+export const DEEP_METADATA_REASON = `metadata may be nested at most ${MAX_NESTING} levels deep`;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/**
+ * Whether a JSON text has more than MAX_NESTING levels; of a text that is not JSON the result means nothing. JSON.parse reads
+ * any depth, but JSON.stringify, its reviver and every recursive function overflow the stack at some thousand levels.
+ */
+export function isTextTooDeep(text: string): boolean {
+  let depth = 0;
+  let isString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charCodeAt(at);
+    if (isString) {
+      if (char === BACKSLASH) at += 1;
+      else if (char === QUOTE) isString = false;
+    } else if (char === QUOTE) isString = true;
+    // "[" and "{", which differ in this bit only; below it "]" and "}".
+    else if ((char | 0x20) === 0x7b) {
+      depth += 1;
+      if (depth > MAX_NESTING) return true;
+    } else if ((char | 0x20) === 0x7d) depth -= 1;
+  }
+  return false;
+}
+
+/** The same of a parsed value. Without recursion, and an object that contains itself is too deep. */
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value].filter(isContainer);
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > MAX_NESTING) return true;
+    level = level.flatMap((container) => Object.values(container as object).filter(isContainer));
+  }
+  return false;
+}
+
+function isContainer(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
