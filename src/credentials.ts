@@ -15,6 +15,11 @@ export function isOwnToken(secret: string): boolean {
   return ROLES.some((role) => secret.startsWith(`dawatch_${role}_`));
 }
 
+/** Whether a secret has the whole form of what `makeToken` makes. */
+export function hasTokenForm(secret: string): boolean {
+  return isOwnToken(secret) && /^[a-z]+_[a-z]+_[\w-]{43}$/.test(secret);
+}
+
 /** Whoever the settings or the ledger know. */
 export function credentialsOf(auth: Config['auth'], store: CredentialStore, now: () => number): Credentials {
   const configured: { hash: Buffer; caller: Caller }[] = [];

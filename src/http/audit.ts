@@ -18,6 +18,10 @@ const entrySchema = z.object({
     .int()
     .nullable()
     .describe('Of the credential, as `dawatch token list` shows it; null: configured, or a forwarded token'),
+  address: z
+    .string()
+    .nullable()
+    .describe('Of the client, by `server.trusted_proxies`; null: an entry of before it was recorded'),
   action: z.string().describe(AUDIT_ACTIONS.join(' or ')),
   outcome: z
     .string()
@@ -39,6 +43,7 @@ const EXAMPLE = {
   at: '2026-01-02T03:04:05.123Z',
   caller: 'support desk',
   credential_id: 3,
+  address: '192.0.2.1',
   action: 'users.get',
   outcome: 'found',
   detail: null,
@@ -58,6 +63,7 @@ export function registerAudit(instance: FastifyInstance, { audit }: { audit: Aud
   app.get(
     '/v1/audit',
     {
+      config: { takesTurns: true },
       schema: {
         operationId: 'listAudit',
         summary: 'Who looked up which users, newest first',

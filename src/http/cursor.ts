@@ -9,7 +9,7 @@ export function toCursor(position: number): string {
 export const cursorSchema = z
   .string()
   .max(64)
-  .refine((cursor) => fromCursor(cursor) !== undefined, 'not a cursor that a list gave')
+  .refine((cursor) => fromCursor(cursor) !== undefined, 'is no cursor that this list gave')
   .describe('`next_cursor` of the page before')
   .meta({ examples: [toCursor(4_711)] });
 

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { DELIVERY_STATES, parseDestination, webhookDestination } from '../monitor/delivery.ts';
+import { DELIVERY_STATES, type Delivery, parseDestination, webhookDestination } from '../monitor/delivery.ts';
+import { type ReportUnreadable, reporting } from '../monitor/stored.ts';
 import { submissionIdSchema } from '../monitor/track-request.ts';
 import { cursorSchema, fromCursor, toCursor } from './cursor.ts';
 import {
@@ -44,19 +45,23 @@ const querySchema = z
   })
   .refine(({ webhook_id, destination }) => webhook_id === undefined || destination === undefined, {
     path: ['destination'],
-    error: 'either webhook_id or destination, not both',
+    error: 'can not be combined with webhook_id',
   });
 
 /** Which event was sent where, what came of it, and sending it again. */
 export function registerDeliveries(
   instance: FastifyInstance,
-  { deliveries, webhooks }: { deliveries: Deliveries; webhooks: Webhooks },
+  deps: { deliveries: Deliveries; webhooks: Webhooks; onUnreadable: ReportUnreadable },
 ): void {
+  const { deliveries, webhooks } = deps;
+  const reported = reporting(deps.onUnreadable, 'delivery');
+  const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
   app.get(
     '/v1/deliveries',
     {
+      config: { takesTurns: true },
       schema: {
         operationId: 'listDeliveries',
         summary: 'List deliveries, newest first',
@@ -77,7 +82,7 @@ export function registerDeliveries(
         before: cursor === undefined ? undefined : fromCursor(cursor),
       });
       return {
-        deliveries: page.deliveries.map(toDeliveryBody),
+        deliveries: page.deliveries.map(shown),
         next_cursor: page.nextBefore === null ? null : toCursor(page.nextBefore),
       };
     },
@@ -96,7 +101,7 @@ export function registerDeliveries(
     },
     async ({ params: { id } }, reply) => {
       const found = deliveries.get(Number(id));
-      return found ? reply.send(toDeliveryDetails(found)) : unknown(reply, id);
+      return found ? reply.send(toDeliveryDetails(found, deps.onUnreadable)) : unknown(reply, id);
     },
   );
 
@@ -123,7 +128,7 @@ export function registerDeliveries(
           return conflict(reply, 'the webhook that it was for was deleted');
         case 'waiting': {
           const found = deliveries.get(Number(id));
-          return found ? reply.code(202).send(toDeliveryBody(found.delivery)) : unknown(reply, id);
+          return found ? reply.code(202).send(shown(found.delivery)) : unknown(reply, id);
         }
         default:
           return outcome satisfies never;
@@ -138,7 +143,8 @@ export function registerDeliveries(
         operationId: 'replayDeadLetters',
         summary: 'Send every dead letter of a destination again',
         description:
-          'Of a webhook, a channel, the callbacks to one origin or, as webhook:callbacks, all of them; those of events since a time.',
+          'Of a webhook, a channel, the callbacks to one origin or, as webhook:callbacks, all of them; those of events since a time. ' +
+          'With what a webhook missed since then while it was disabled.',
         tags,
         body: replaySchema,
         response: { 202: replayedSchema, ...replayProblems },

@@ -7,26 +7,34 @@ import {
   type Destination,
   parseDestination,
 } from '../monitor/delivery.ts';
-import { type EventBody, type EventRecord, eventSchema, toEventJson } from '../monitor/event-body.ts';
+import {
+  type EventBody,
+  type EventRecord,
+  eventSchema,
+  toEventJson,
+  type UnreadableEvent,
+  unreadableRow,
+} from '../monitor/event-body.ts';
 import { iso } from '../monitor/iso.ts';
-import { time } from '../monitor/submission-body.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
+import { time, unreadable } from '../monitor/submission-body.ts';
 
 export const deliveryIdSchema = z
   .string()
-  .regex(/^[1-9]\d{0,14}$/, 'the number of a delivery')
+  .regex(/^[1-9]\d{0,14}$/, 'must be the number of a delivery')
   .describe('The number of a delivery')
   .meta({ examples: ['4711'] });
 
 export const destinationSchema = z
   .string()
   .max(300)
-  .refine(isDestination, 'webhook:<id>, channel:<name>, or callback:<origin> like callback:https://example.com')
+  .refine(isDestination, 'must be webhook:<id>, channel:<name>, or callback:<origin> like callback:https://example.com')
   .describe('Where it goes: webhook:<id>, channel:<name>, or callback:<origin>')
   .meta({ examples: ['callback:https://example.com'] });
 
 export const eventIdSchema = z
   .string()
-  .regex(/^evt_\w{1,64}$/, 'the id of an event: evt_…')
+  .regex(/^evt_\w{1,64}$/, 'must be the id of an event: evt_…')
   .describe('Only of this event')
   .meta({ examples: ['evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11'] });
 
@@ -34,7 +42,7 @@ export const replaySchema = z
   .strictObject({
     destination: destinationSchema,
     since: z.iso
-      .datetime({ offset: true, error: 'a time like 2026-01-02T03:04:05Z' })
+      .datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' })
       .describe('Those of events from then on'),
   })
   .meta({
@@ -88,6 +96,7 @@ export const deliverySchema = z
     next_at: time.nullable().describe('When it is tried next'),
     created_at: time,
     ended_at: time.nullable(),
+    unreadable,
   })
   .describe('One event for one destination')
   .meta({ examples: [EXAMPLE] });
@@ -102,7 +111,7 @@ const attemptSchema = z.object({
 
 export const deliveryDetailsSchema = deliverySchema
   .extend({
-    event: eventSchema.describe('What is sent'),
+    event: eventSchema.nullable().describe('What is sent; null: the event can not be read, and is never sent'),
     attempts: z.array(attemptSchema).describe('Every one there was, oldest first'),
   })
   .describe('One event for one destination, with what was sent and what came of it')
@@ -129,18 +138,20 @@ export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySche
     next_at: delivery.nextAt === null ? null : iso(delivery.nextAt),
     created_at: iso(delivery.createdAt),
     ended_at: delivery.endedAt === null ? null : iso(delivery.endedAt),
+    ...(delivery.unreadable && { unreadable: [...delivery.unreadable] }),
   };
 }
 
-export function toDeliveryDetails(found: {
-  delivery: Delivery;
-  event: EventRecord;
-  attempts: readonly Attempt[];
-}): z.output<typeof deliveryDetailsSchema> {
+export function toDeliveryDetails(
+  found: { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: readonly Attempt[] },
+  report: ReportUnreadable,
+): z.output<typeof deliveryDetailsSchema> {
+  const { event } = found;
+  if ('unreadable' in event) report(unreadableRow(event));
   return {
     ...toDeliveryBody(found.delivery),
     // As it is sent: cut where the whole would be too long.
-    event: JSON.parse(toEventJson(found.event)) as EventBody,
+    event: 'unreadable' in event ? null : (JSON.parse(toEventJson(event, report)) as EventBody),
     attempts: found.attempts.map(({ at, durationMs, httpStatus, error, response }) => ({
       at: iso(at),
       duration_ms: durationMs,

@@ -1,37 +1,32 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-
-/** What a page says of itself; the connection is another one. */
-const SHOWN_HEADERS = ['content-type', 'content-security-policy', 'cache-control', 'etag', 'last-modified', 'location'];
+import type { Docs } from './docs.ts';
+import { type StoredAnswer, sendStored, sentPath } from './stored-answer.ts';
 
 /**
- * Before the first route: whatever is routed later is described at /openapi.json and /docs. What makes these is loaded when
- * somebody first looks: it would make every start slower.
+ * Serves the page at /docs. Registered before the first route: every route that is registered later is described there and
+ * in the OpenAPI document. Both are built when a client first asks, because loading what builds them slows down every start.
  */
-export function addDocumentation(app: FastifyInstance, version: string): { document: () => Promise<unknown> } {
+export function addDocumentation(app: FastifyInstance, version: string): { document: () => Promise<StoredAnswer> } {
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);
   });
-  let docs: Promise<FastifyInstance> | undefined;
+  let docs: Promise<Docs> | undefined;
   const built = () => {
     docs ??= import('./docs.ts')
       .then(({ buildDocs }) => buildDocs(routes, version))
       .catch((error) => {
-        // Who looks next tries again.
+        // The next request tries again.
         docs = undefined;
         throw error;
       });
     return docs;
   };
-  app.addHook('onClose', async () => (await docs?.catch(() => undefined))?.close());
 
   const show = async (request: FastifyRequest, reply: FastifyReply) => {
-    const { 'if-none-match': known = '' } = request.headers;
-    const page = await (await built()).inject({ url: request.url, headers: { 'if-none-match': known } });
-    if (page.statusCode >= 400) return reply.callNotFound();
-    for (const name of SHOWN_HEADERS) if (page.headers[name] !== undefined) reply.header(name, page.headers[name]);
-    return reply.code(page.statusCode).send(page.rawPayload);
+    const file = (await built()).files.get(sentPath(request));
+    return file ? sendStored(request, reply, file) : reply.callNotFound();
   };
   for (const url of ['/docs', '/docs/*']) app.get(url, { schema: { hide: true } }, show);
-  return { document: async () => (await built()).swagger() };
+  return { document: async () => (await built()).document };
 }

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Log } from '../monitor/log-events.ts';
 import type { Clock } from '../monitor/ports.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
 import { FeedPage } from './feed-page.ts';
 import { FeedReader, type FeedReaderOptions } from './feed-reader.ts';
 import type { EventLog } from './ports.ts';
@@ -15,13 +16,15 @@ const BEATS_AT_ONCE = 500;
 /** A telling costs a write for each reader, however much it tells: so long after a round of them what is new waits for the next. */
 const REST_MS = 10;
 
+type EventFeedDeps = { events: EventLog; clock: Clock; log: Log; onUnreadable: ReportUnreadable };
+
 /** Everybody who reads the live feed. What is new is read from the log once and made into bytes once, for all of them. */
 export class EventFeed {
-  readonly #deps: { events: EventLog; clock: Clock; log: Log };
+  readonly #deps: EventFeedDeps;
   readonly #readers = new Set<FeedReader>();
   readonly #live = new Set<FeedReader>();
   /** What is told to those who are live: what is behind the hindmost of them. */
-  #page = new FeedPage(0);
+  #page: FeedPage;
   /** Those of them whom this round has still to tell, and up to where it tells all of them. */
   #round: FeedReader[] = [];
   #toldToAll = 0;
@@ -30,8 +33,9 @@ export class EventFeed {
   #cancelHeartbeat: (() => void) | undefined;
   readonly #unlisten: () => void;
 
-  constructor(deps: { events: EventLog; clock: Clock; log: Log }) {
+  constructor(deps: EventFeedDeps) {
     this.#deps = deps;
+    this.#page = new FeedPage(0, deps.onUnreadable);
     this.#unlisten = deps.events.onAppended(() => this.#schedule());
   }
 
@@ -45,6 +49,7 @@ export class EventFeed {
       ...reading,
       log: this.#deps.events,
       onCaughtUp: (caughtUp) => this.#join(caughtUp),
+      onUnreadable: this.#deps.onUnreadable,
       onFailed: (error) => this.#deps.log.error({ err: error }, 'feed.failed'),
     });
     this.#readers.add(reader);
@@ -94,7 +99,7 @@ export class EventFeed {
   }
 
   #startAt(position: number): void {
-    this.#page = new FeedPage(position);
+    this.#page = new FeedPage(position, this.#deps.onUnreadable);
     this.#round = [];
   }
 

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { EventRecord } from '../monitor/event-body.ts';
+import { explainIssue } from '../monitor/explain-issue.ts';
+import { canonicalId } from '../monitor/submission.ts';
 import { createMatcher, eventTypeSchema, metadataFilterSchema } from '../monitor/subscription.ts';
 
 export type EventFilter = (event: EventRecord) => boolean;
@@ -9,7 +11,7 @@ export const typesSchema = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [value].flat().flatMap((text) => text.split(',')))
   .superRefine((types, context) => {
-    for (const type of types) tell(context, eventTypeSchema.safeParse(type));
+    for (const type of types) tell(context, eventTypeSchema.safeParse(type, { error: explainIssue }));
   })
   .describe('Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated');
 
@@ -17,7 +19,7 @@ export const typesSchema = z
 export const metadataQuerySchema = z
   .string()
   .transform((text, context) => {
-    const filter = metadataFilterSchema.safeParse(parseFilter(text));
+    const filter = metadataFilterSchema.safeParse(parseFilter(text), { error: explainIssue });
     tell(context, filter);
     return filter.data ?? z.NEVER;
   })
@@ -35,9 +37,10 @@ export function filterOf(query: {
   if (Object.values(query).every((asked) => asked === undefined)) return everything;
   const { types = ['*'], submissionId, metadata = null } = query;
   const matches = createMatcher({ types, metadata });
+  const ids = submissionId === undefined ? undefined : [submissionId, canonicalId(submissionId)];
   return (event) => {
     const submission = 'submission' in event ? event.submission : undefined;
-    if (submissionId !== undefined && submission?.submissionId !== submissionId) return false;
+    if (ids && !(submission && ids.includes(submission.submissionId))) return false;
     return matches({ type: event.type, metadata: submission?.metadata ?? null });
   };
 }

@@ -7,7 +7,7 @@ import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
 import type { Credentials, EventLog } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
 
-const seqSchema = z.string().regex(/^\d{1,15}$/, 'the sequence number of an event: a whole number, 0 or more');
+const seqSchema = z.string().regex(/^\d{1,15}$/, 'must be the sequence number of an event: a whole number, 0 or more');
 
 const streamAnswer = {
   description: 'Server-sent events, until one side hangs up',
@@ -19,7 +19,7 @@ const streamAnswer = {
           'Per event: `id:` its sequence number, `event:` its type, `data:` the event as JSON on one line, the same ' +
             'object that a webhook gets. A comment every 15 s; blocks without data tell the position alone. One of the type ' +
             '`feed.gap` comes first where events behind the position may be missing, up to `data.through`: they were kept no ' +
-            'longer, or a backup was restored.',
+            'longer, or a backup was restored. One in between stands for an event that can not be read.',
         )
         .meta({
           examples: [
@@ -95,7 +95,7 @@ export function registerEvents(
       reply.raw.removeHeader('transfer-encoding');
       // The schema tells of the text that the stream gives.
       const { identity } = request;
-      const mayRead = () => identity !== undefined && credentials(identity.hash) !== undefined;
+      const mayRead = () => identity?.kind === 'known' && credentials(identity.hash) !== undefined;
       reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);
     },
   );

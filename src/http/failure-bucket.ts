@@ -6,7 +6,7 @@ type Options = {
   maxKeys: number;
 };
 
-type Entry = { kind: 'entered'; leave: (failed: boolean) => void } | { kind: 'refused'; retryAfterMs: number };
+type Leave = (failed: boolean) => void;
 
 /**
  * Counts attempts before they are made, and gives back those that did not fail: many at once get no further than one after
@@ -22,22 +22,29 @@ export class FailureBucket {
     this.#options = options;
   }
 
-  enter(key: string): Entry {
+  /** Milliseconds until another attempt may be made; undefined: now. */
+  retryAfterMs(key: string): number | undefined {
     const failed = this.#failedOf(key);
     const underWay = this.#underWay.get(key) ?? 0;
-    if (failed.count + underWay >= this.#options.max)
-      // What is under way may be given back at any time.
-      return { kind: 'refused', retryAfterMs: underWay > 0 ? 1_000 : failed.endsAt - Date.now() };
-    this.#underWay.set(key, underWay + 1);
+    if (failed.count + underWay < this.#options.max) return undefined;
+    // What is under way may be given back at any time.
+    return underWay > 0 ? 1_000 : failed.endsAt - Date.now();
+  }
+
+  /** Whether nothing of this key failed in this window or is under way. */
+  isClean(key: string): boolean {
+    return !this.#underWay.has(key) && this.#failedOf(key).count === 0;
+  }
+
+  /** Counts an attempt as under way until the returned function is called; a second call does nothing. */
+  enter(key: string): Leave {
+    this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1);
     let isUnderWay = true;
-    return {
-      kind: 'entered',
-      leave: (hasFailed) => {
-        if (!isUnderWay) return;
-        isUnderWay = false;
-        this.#end(key);
-        if (hasFailed) this.#fail(key);
-      },
+    return (hasFailed) => {
+      if (!isUnderWay) return;
+      isUnderWay = false;
+      this.#end(key);
+      if (hasFailed) this.#fail(key);
     };
   }
 

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import type { ReportUnreadable } from '../monitor/stored.ts';
 import type { EventFilter } from './event-filter.ts';
-import { FeedPage } from './feed-page.ts';
+import { FeedPage, gapFrame } from './feed-page.ts';
 import type { EventLog } from './ports.ts';
 
 /** With so much waiting, more than a page mostly is, a reader counts as behind: what comes then stays in the log until it has taken that. */
@@ -9,18 +10,9 @@ const MAX_WAITING_BYTES = 512 * 1024;
 /** Events that are read at once for a reader that is behind; then others have their turn. */
 const PAGE = 100;
 
-/** No event of the log: it is told to whoever asks for more than there is. */
-const GAP_TYPE = 'feed.gap';
-
 /** A position without an event: who is cut off from here on resumes without a gap. */
 function positionFrame(comment: string, position: number): string {
   return `: ${comment}\nid: ${position}\n\n`;
-}
-
-/** Tells that events behind `after` may be missing, up to and with `through`. The position stays. */
-function gapFrame(after: number, through: number): string {
-  const event = { id: `gap_${after}_${through}`, type: GAP_TYPE, data: { after, through } };
-  return `id: ${after}\nevent: ${GAP_TYPE}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 export type FeedReaderOptions = {
@@ -34,6 +26,7 @@ export type FeedReaderOptions = {
   /** It has everything that is committed by now, and must be told of what comes from now on. */
   onCaughtUp: (reader: FeedReader) => void;
   onFailed: (error: unknown) => void;
+  onUnreadable: ReportUnreadable;
 };
 
 /**
@@ -84,7 +77,7 @@ export class FeedReader extends Readable {
    */
   beat(): boolean {
     if (this.#isOver) return true;
-    if (!this.#options.mayRead()) this.end();
+    if (!this.#mayRead()) this.end();
     else if (this.waitingBytes === 0) this.push(positionFrame('heartbeat', this.#position));
     else if (!this.#tookSomething) return this.#drop();
     this.#tookSomething = false;
@@ -122,7 +115,7 @@ export class FeedReader extends Readable {
   #readPage(): void {
     const { log, filter, onCaughtUp } = this.#options;
     this.#tellOfGap(log.missingThrough());
-    const page = new FeedPage(this.#position);
+    const page = new FeedPage(this.#position, this.#options.onUnreadable);
     page.add(log.after(this.#position, PAGE));
     if (page.size === 0) {
       // Nothing is left of what is missing: who resumes from here need not hear of it again.
@@ -140,7 +133,17 @@ export class FeedReader extends Readable {
   #tellOfGap(through: number): void {
     if (through <= this.#position || through <= this.#gapTold) return;
     this.#gapTold = through;
-    this.push(gapFrame(this.#position, through));
+    this.push(gapFrame({ after: this.#position, through }, this.#position));
+  }
+
+  /** False also where the ledger cannot be read: the stream ends, and a client that reconnects is told why. */
+  #mayRead(): boolean {
+    try {
+      return this.#options.mayRead();
+    } catch (error) {
+      this.#options.onFailed(error);
+      return false;
+    }
   }
 
   #drop(): false {

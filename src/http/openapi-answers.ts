@@ -7,7 +7,7 @@ const PROBLEMS: Partial<Record<ProblemStatus, { name: string; description: strin
   400: {
     name: 'Invalid',
     description: 'The request is not valid; `errors` say where',
-    detail: 'query limit: from 1 to 1000',
+    detail: 'query limit: must be a whole number from 1 to 1000, not "many"',
   },
   401: {
     name: 'Unauthenticated',
@@ -25,11 +25,11 @@ const PROBLEMS: Partial<Record<ProblemStatus, { name: string; description: strin
     description: 'It contradicts what is known',
     detail: '6df2c1ce is tracked at the upstream other already; nothing was taken',
   },
-  413: { name: 'TooLarge', description: 'The body is too large', detail: 'Request body is too large' },
+  413: { name: 'TooLarge', description: 'The body is too large', detail: 'the body must have at most 65536 bytes' },
   415: {
     name: 'UnsupportedMediaType',
     description: 'The body is not JSON',
-    detail: 'Unsupported Media Type: text/plain',
+    detail: 'the body must be JSON, sent with content-type: application/json, not "text/plain"',
   },
   429: {
     name: 'TooManyRequests',

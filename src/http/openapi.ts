@@ -7,7 +7,9 @@ import { EVENT_WEBHOOKS, eventSchemas } from './openapi-webhooks.ts';
 const DESCRIPTION = `Watches data-availability submissions until they are final.
 
 Show a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role decides: **service** for submissions, **user** for
-looking up one user, **admin** for everything. Every error is a problem document (RFC 9457). Times are ISO 8601 in UTC.`;
+looking up one user, **admin** for everything. If a request carries both, the bearer decides on routes of users and for admins,
+the x-api-key on the others. Every error is a problem document (RFC 9457). A method that a path does not have is answered with
+405 and \`Allow\`, OPTIONS with 204 and \`Allow\`. Times are ISO 8601 in UTC.`;
 
 const TAGS = [
   { name: 'submissions', description: 'Track submissions, look at them, wait for them, stop them' },

@@ -1,8 +1,11 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { Authenticator } from './access.ts';
 import { eventJsonSchema } from './event-schema.ts';
 import type { Health } from './ports.ts';
+import { logOf } from './request-log.ts';
+import { type StoredAnswer, sendStored, storedAnswer } from './stored-answer.ts';
 
 const readinessSchema = z
   .object({
@@ -14,8 +17,8 @@ const readinessSchema = z
       z.string(),
       z.object({
         state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it answers'),
-        tracked: z.int().describe('Submissions that are being asked about'),
-        in_flight: z.int().describe('Requests under way'),
+        tracked: z.int().optional().describe('Submissions that are being polled; for admins'),
+        in_flight: z.int().optional().describe('Requests under way; for admins'),
       }),
     ),
     redis: z
@@ -24,7 +27,8 @@ const readinessSchema = z
         reason: z
           .enum(['unreachable', 'not_answering', 'refused'])
           .nullable()
-          .describe('Why it is away; refused: the password, or a write'),
+          .optional()
+          .describe('Why it is away; refused: the password, or a write. For admins'),
         workers: z
           .array(
             z.object({
@@ -34,14 +38,19 @@ const readinessSchema = z
               concurrency: z.int().describe('Batches that it takes at once'),
             }),
           )
-          .describe('Those that are alive; without any, this server asks'),
+          .optional()
+          .describe('Those that are alive; without any, this server polls. For admins'),
+        refused_workers: z
+          .int()
+          .optional()
+          .describe('How many announce themselves and get no jobs: `worker.refused` in the log says why. For admins'),
       })
       .optional()
       .describe('Only where there is a Redis'),
   })
   .describe('Whether submissions can be taken, and what stands in the way')
   .meta({
-    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed', tracked: 150, in_flight: 2 } } }],
+    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }],
   });
 
 const openapiSchema = z
@@ -56,7 +65,7 @@ const schemaSchema = z
 
 export function registerOperations(
   instance: FastifyInstance,
-  deps: { health: () => Health; document: () => Promise<unknown> },
+  deps: { authenticator: Authenticator; health: () => Health; document: () => Promise<StoredAnswer> },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
@@ -82,30 +91,34 @@ export function registerOperations(
   app.get(
     '/readyz',
     {
+      config: { bearerDecides: true },
       schema: {
         operationId: 'getReadiness',
         summary: 'Whether submissions can be taken',
+        description:
+          'Open to everyone, who learns the names and states of the components. The role admin learns counts, reasons and workers too.',
         tags: ['operations'],
         security: [],
         response: { 200: readinessSchema, 503: readinessSchema },
       },
     },
-    async (_request, reply) => {
-      const { ledgerWritable, upstreams, redis } = deps.health();
-      const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'away';
-      return reply.code(ledgerWritable ? 200 : 503).send({
-        status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
-        ledger: ledgerWritable ? 'ok' : 'not_writable',
-        upstreams: Object.fromEntries(
-          upstreams.map(({ upstream, state, tracked, inFlight }) => [
-            upstream,
-            { state, tracked, in_flight: inFlight },
-          ]),
-        ),
-        ...(redis && { redis: { ...redis, workers: [...redis.workers] } }),
-      });
+    async (request, reply) => {
+      const health = deps.health();
+      const body = readinessOf(health, { isDetailed: isAdmin(request) });
+      return reply.code(health.ledgerWritable ? 200 : 503).send(body);
     },
   );
+
+  /** Also if the ledger cannot be read: then nobody is known, and the states are what matters. */
+  function isAdmin(request: FastifyRequest): boolean {
+    try {
+      const identity = deps.authenticator.identify(request);
+      return identity.kind === 'known' && identity.caller.role === 'admin';
+    } catch (error) {
+      logOf(request).error({ err: error }, 'http.failed');
+      return false;
+    }
+  }
 
   app.get(
     '/openapi.json',
@@ -118,10 +131,10 @@ export function registerOperations(
         response: { 200: openapiSchema },
       },
     },
-    async (_request, reply) => reply.send((await deps.document()) as z.output<typeof openapiSchema>),
+    async (request, reply) => sendStored(request, reply, await deps.document()) as never,
   );
 
-  let eventSchema: z.output<typeof schemaSchema> | undefined;
+  let eventSchema: StoredAnswer | undefined;
   app.get(
     '/events.schema.json',
     {
@@ -133,10 +146,40 @@ export function registerOperations(
         response: { 200: schemaSchema },
       },
     },
-    async (_request, reply) => {
-      // Made when somebody asks: it takes longer than opening all routes.
-      eventSchema ??= eventJsonSchema() as z.output<typeof schemaSchema>;
-      return reply.send(eventSchema);
+    async (request, reply) => {
+      // Built at the first request: it takes longer than registering all routes.
+      eventSchema ??= storedAnswer(JSON.stringify(eventJsonSchema()), {
+        'content-type': 'application/json; charset=utf-8',
+      });
+      return sendStored(request, reply, eventSchema) as never;
     },
   );
+}
+
+/** Names of hosts, counts and reasons are for admins: anybody may ask. */
+function readinessOf(
+  { ledgerWritable, upstreams, redis }: Health,
+  { isDetailed }: { isDetailed: boolean },
+): z.output<typeof readinessSchema> {
+  const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'away';
+  return {
+    status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
+    ledger: ledgerWritable ? 'ok' : 'not_writable',
+    upstreams: Object.fromEntries(
+      upstreams.map(({ upstream, state, tracked, inFlight }) => [
+        upstream,
+        { state, ...(isDetailed && { tracked, in_flight: inFlight }) },
+      ]),
+    ),
+    ...(redis && {
+      redis: isDetailed
+        ? {
+            state: redis.state,
+            reason: redis.reason,
+            workers: [...redis.workers],
+            refused_workers: redis.refusedWorkers,
+          }
+        : { state: redis.state },
+    }),
+  };
 }

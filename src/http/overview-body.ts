@@ -35,8 +35,8 @@ export const overviewSchema = z
         detection_lag_s: spread
           .nullable()
           .describe(
-            'From finality until it was noticed, at most: since it was last found open, or since its block can have become final ' +
-              'by the learned clock of the blocks. Known of what was found final since the server started',
+            'From finality until it was noticed, at most: since a poll found it, or another submission of its block, open. ' +
+              'Known of what was found final since the server started',
           ),
         polls_per_submission: z.number().nullable().describe('Requests made for each that was found final'),
         fixed_5s_polls_per_submission: z

@@ -3,35 +3,59 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { iso } from '../monitor/iso.ts';
 import type { UpstreamPacing } from '../monitor/monitor.ts';
+import type { PollingCost } from '../monitor/policy.ts';
 import type { Clock } from '../monitor/ports.ts';
 import { time } from '../monitor/submission-body.ts';
 import { problemAnswer } from './problems.ts';
+
+const cost = z.object({
+  requests: z.number().describe('Per submission'),
+  lag_s: z.number().describe('Mean seconds between finality and the poll that finds it'),
+});
 
 const upstreamSchema = z.object({
   upstream: z.string(),
   state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it answers'),
   tracked: z.int().describe('Submissions that are being asked about'),
+  lag_price: z.number().describe('Requests that one second of lag is worth, as set'),
   mode: z
-    .enum(['cohorts', 'clock_only', 'by_age'])
+    .enum(['slots', 'age'])
     .describe(
-      'cohorts: few are asked when a block becomes final, and the others when one of those is; clock_only: each is asked by itself, at blocks, because the order of tracking tells nothing; by_age: each is asked by its age, because the clock is not known',
+      'slots: submissions become final with the slots of a chain, in groups, so one that is polled tells about the others; age: nothing periodic is known, so each is polled by its age',
     ),
-  clock: z
+  slot: z
     .object({
-      period_ms: z.number().describe('How often a block becomes final'),
-      next_from: time.describe('The next block becomes final between this'),
-      next_until: time.describe('and this'),
+      period_ms: z.number().describe('How long a slot lasts'),
+      next_event_at: time.nullable().describe('Median of when the next group becomes final; null: not known'),
+      empty_share: z.number().describe('Share of the slots in which nothing becomes final, 0 to 1'),
     })
     .nullable()
-    .describe('null: not known'),
-  least_age_ms: z
-    .number()
+    .describe('null: no slots are known'),
+  senders: z
+    .int()
     .nullable()
-    .describe('The time to finality: none of the last became final younger than this; null: not known'),
-  group_size: z.number().describe('How many become final at once, on average; 0: not known'),
-  in_line: z.int().describe('Open ones that are expected to become final in the order of tracking'),
-  scouts: z.int().describe('How many at the head of that line are asked at every block'),
-  disorder: z.number().describe('How often one in line is overtaken rather than final in turn, 0 to 1'),
+    .describe('Serial senders of the upstream, as far as can be told; null: it sends all at once'),
+  observed: z.int().describe('Finalized submissions from which this was learned lately; 0: it is the initial belief'),
+  curve: z
+    .array(
+      z.object({
+        after_ms: z.number().describe('Time since tracking'),
+        probability: z.number().describe('that the submission is final by then, 0 to 1'),
+      }),
+    )
+    .describe('The learned distribution of finality time, of a submission tracked now; empty: there is none yet'),
+  polls_ms: z
+    .array(z.number())
+    .describe('When that submission would be polled, in ms since tracking, if no other one told anything meanwhile'),
+  cost: z
+    .object({
+      current: cost.nullable().describe('Measured over the newest finalized submissions; null: there is none yet'),
+      lower_bound: cost
+        .nullable()
+        .describe('The least that is possible with this distribution for a submission by itself; null: not known'),
+      every_five_seconds: cost.nullable().describe('Polling every 5 s with this distribution; null: not known'),
+    })
+    .describe('What polling costs per submission'),
   budget: z.object({
     requests: z.int().describe('So many requests are granted'),
     per_ms: z.number().describe('in this time'),
@@ -42,11 +66,11 @@ const upstreamSchema = z.object({
   next: z
     .object({
       submission_id: z.string(),
-      at: time.nullable().describe('null: as soon as a request that is under way has its answer'),
+      at: time.nullable().describe('null: as soon as a request in flight is answered'),
       reason: z
-        .enum(['scout', 'sweep', 'alone', 'doubt', 'net', 'age', 'recheck', 'probe'])
+        .enum(['slot', 'scout', 'age', 'net', 'recheck', 'probe'])
         .describe(
-          'scout: among the first in line, asked at the next block; sweep: its neighbour was found final; alone: the order tells nothing about it, so it is asked by itself at blocks; doubt: asked between two blocks, to see whether it is they that make final; net: it was left alone for the longest time allowed; age: by its age, because the clock is not known; recheck: it is final, and looked at once more; probe: the upstream is out, and this finds out whether it is back',
+          'slot: it is likely to become final in this slot; scout: it is polled first, on behalf of all that are likely to become final with it; age: no slots are known, so its age decides; net: it was left unpolled for the longest time allowed; recheck: it is final, and polled once more; probe: the upstream is out, and this finds out whether it is back',
         ),
       held_by: z
         .enum(['budget', 'pause'])
@@ -56,7 +80,7 @@ const upstreamSchema = z.object({
         ),
     })
     .nullable()
-    .describe('The next question, as far as is known now; null: nothing waits for one'),
+    .describe('The next poll, as far as is known now; null: nothing waits for one'),
 });
 
 export type PacingBody = z.output<typeof upstreamSchema>;
@@ -72,13 +96,23 @@ const pacingSchema = z
             upstream: 'default',
             state: 'closed',
             tracked: 150,
-            mode: 'cohorts',
-            clock: { period_ms: 20_000, next_from: '2026-01-02T03:04:10.200Z', next_until: '2026-01-02T03:04:10.500Z' },
-            least_age_ms: 39_500,
-            group_size: 40.2,
-            in_line: 148,
-            scouts: 2,
-            disorder: 0.01,
+            lag_price: 1,
+            mode: 'slots',
+            slot: { period_ms: 20_000, next_event_at: '2026-01-02T03:04:12.400Z', empty_share: 0.03 },
+            senders: null,
+            observed: 200,
+            curve: [
+              { after_ms: 21_000, probability: 0.02 },
+              { after_ms: 32_000, probability: 0.48 },
+              { after_ms: 42_000, probability: 0.96 },
+              { after_ms: 62_000, probability: 0.99 },
+            ],
+            polls_ms: [24_000, 43_500, 64_000],
+            cost: {
+              current: { requests: 1.6, lag_s: 0.9 },
+              lower_bound: { requests: 1.58, lag_s: 0.72 },
+              every_five_seconds: { requests: 7.1, lag_s: 2.5 },
+            },
             budget: { requests: 100, per_ms: 10_000, used: 12, concurrency: 16, in_flight: 2 },
             next: {
               submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
@@ -102,7 +136,7 @@ export function registerPacing(
     {
       schema: {
         operationId: 'getPacing',
-        summary: 'What is learned about each upstream, and why the next request goes where it goes',
+        summary: 'The learned distribution of finality time of each upstream, its polls, and what they cost',
         tags: ['operations'],
         querystring: z.strictObject({}),
         response: { 200: pacingSchema, 400: problemAnswer, 401: problemAnswer, 403: problemAnswer },
@@ -113,21 +147,32 @@ export function registerPacing(
 }
 
 export function pacingBodyOf({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
-  const { mode, periodMs, next: window, leastAgeMs, groupSize, inLine, scouts, disorder } = description;
-  const isClockKnown = periodMs !== null && window !== null;
+  const { mode, slot, senders, observed, lagPrice, curve, pollsMs } = description;
   return {
     upstream: health.upstream,
     state: health.state,
     tracked: health.tracked,
+    lag_price: lagPrice,
     mode,
-    clock: isClockKnown
-      ? { period_ms: Math.round(periodMs), next_from: iso(window.from), next_until: iso(window.until) }
-      : null,
-    least_age_ms: leastAgeMs === 0 ? null : Math.round(leastAgeMs),
-    group_size: rounded(groupSize),
-    in_line: inLine,
-    scouts,
-    disorder: rounded(disorder),
+    slot: slot && {
+      period_ms: Math.round(finite(slot.periodMs)),
+      next_event_at: isTime(slot.nextEventAt) ? iso(slot.nextEventAt) : null,
+      empty_share: rounded(share(slot.emptyShare)),
+    },
+    senders,
+    observed,
+    curve: curve
+      .filter(({ afterMs, probability }) => Number.isFinite(afterMs) && Number.isFinite(probability))
+      .map(({ afterMs, probability }) => ({
+        after_ms: Math.round(afterMs),
+        probability: rounded(share(probability), 4),
+      })),
+    polls_ms: pollsMs.filter(Number.isFinite).map(Math.round),
+    cost: {
+      current: costOf(description.current),
+      lower_bound: costOf(description.lowerBound),
+      every_five_seconds: costOf(description.everyFiveSeconds),
+    },
     budget: {
       requests: budget.requests,
       per_ms: budget.perMs,
@@ -144,6 +189,28 @@ export function pacingBodyOf({ description, budget, next, ...health }: UpstreamP
   };
 }
 
-function rounded(value: number): number {
-  return Math.round(value * 1_000) / 1_000;
+/** 9999-12-31T23:59:59.999Z */
+const LAST_MS = 253_402_300_799_999;
+
+/** JSON has no infinity: a cost without a bound is not known. */
+function costOf(cost: PollingCost | null): { requests: number; lag_s: number } | null {
+  if (!cost || !Number.isFinite(cost.requests) || !Number.isFinite(cost.lagS)) return null;
+  return { requests: rounded(cost.requests), lag_s: rounded(cost.lagS) };
+}
+
+/** Whether ISO 8601 can tell it in the usual form. */
+function isTime(value: number): boolean {
+  return value >= 0 && value < LAST_MS;
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0;
+}
+
+function share(value: number): number {
+  return Math.min(1, Math.max(0, finite(value)));
+}
+
+function rounded(value: number, digits = 3): number {
+  return Math.round(value * 10 ** digits) / 10 ** digits;
 }

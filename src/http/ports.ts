@@ -1,5 +1,5 @@
 import type { Attempt, Delivery, DeliveryState } from '../monitor/delivery.ts';
-import type { EventRecord } from '../monitor/event-body.ts';
+import type { EventRecord, UnreadableEvent } from '../monitor/event-body.ts';
 import type { LookupAnswer } from '../monitor/lookup.ts';
 import type { UpstreamHealth, UpstreamPacing } from '../monitor/monitor.ts';
 import type { TrackResult } from '../monitor/ports.ts';
@@ -36,7 +36,8 @@ export type Submissions = {
 /** Answers for the upstream about single submissions. */
 export type SubmissionInfo = {
   hasUpstream(name: string): boolean;
-  lookUp(submissionId: string, upstream: string): Promise<LookupAnswer>;
+  /** Clients share the request budget of the upstream. */
+  lookUp(submissionId: string, upstream: string, client: string): Promise<LookupAnswer>;
 };
 
 /** Every event there is, in the order in which they were committed, as the live feed reads them. */
@@ -46,7 +47,7 @@ export type EventLog = {
   /** Events with numbers up to this one may be missing; 0: none is. */
   missingThrough(): number;
   /** The next ones after `seq`, oldest first, at most `limit`; empty only if there is nothing newer. */
-  after(seq: number, limit: number): EventRecord[];
+  after(seq: number, limit: number): (EventRecord | UnreadableEvent)[];
   /** Calls `listener` after every commit that added events, until the function it gives back is called. */
   onAppended(listener: () => void): () => void;
 };
@@ -75,7 +76,7 @@ export type Webhooks = {
 
 /** Which event was sent where, and what came of it. */
 export type Deliveries = {
-  get(id: number): { delivery: Delivery; event: EventRecord; attempts: Attempt[] } | undefined;
+  get(id: number): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: Attempt[] } | undefined;
   /** Newest first. */
   list(query: {
     destination?: string | undefined;
@@ -102,6 +103,11 @@ export type Caller = {
   name: string;
 };
 
+/** What a share is counted by: the credential. */
+export function clientOf(caller: Caller | undefined): string {
+  return caller === undefined ? '' : `${caller.id ?? caller.name}`;
+}
+
 /** Whose secret this is, by its SHA-256; undefined: nobody's, or revoked. */
 export type Credentials = (hash: Buffer) => Caller | undefined;
 
@@ -114,6 +120,7 @@ export type Health = {
         state: 'up' | 'away';
         reason: 'unreachable' | 'not_answering' | 'refused' | null;
         workers: readonly { name: string; version: string; in_flight: number; concurrency: number }[];
+        refusedWorkers: number;
       }
     | undefined;
 };
@@ -171,6 +178,8 @@ export type AuditEntry = {
   /** The name of the credential; "forwarded": somebody with a token of the upstream's own. */
   caller: string;
   credentialId: number | null;
+  /** Of the client. */
+  address: string;
   action: (typeof AUDIT_ACTIONS)[number];
   outcome: (typeof AUDIT_OUTCOMES)[number];
   /** Without personal data. */
@@ -183,6 +192,8 @@ export type AuditRecord = {
   /** As in the entry; of somebody with a token of the upstream's own with a short hash of that: "forwarded:1a2b3c4d". */
   caller: string;
   credentialId: number | null;
+  /** Of the client; null: it was not recorded then. */
+  address: string | null;
   action: string;
   outcome: string;
   detail: string | null;

@@ -1,9 +1,10 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { shownOf } from '../monitor/explain-issue.ts';
 import type { ErrorMeaning } from './ports.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
+import { InvalidRequestError } from './validation.ts';
 
 /** RFC 9457. `errors` point into the request: a JSON pointer into the body, or the name of a parameter. */
 export const problemSchema = z
@@ -29,6 +30,7 @@ const TITLES = {
   401: ['unauthenticated', 'A valid credential is needed'],
   403: ['forbidden', 'Not allowed for this role'],
   404: ['not-found', 'Not found'],
+  405: ['method-not-allowed', 'Not possible with this method'],
   408: ['timeout', 'The request took too long'],
   409: ['conflict', 'It is in conflict with what is known'],
   413: ['too-large', 'The body is too large'],
@@ -84,7 +86,8 @@ export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning):
     sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}` }),
   );
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    if (hasZodFastifySchemaValidationErrors(error)) return sendProblem(reply, invalid(error));
+    if (error instanceof InvalidRequestError)
+      return sendProblem(reply, { status: 400, detail: error.message, errors: error.errors });
     const meaning = meaningOf(error);
     if (meaning) {
       logOf(request).error({ err: error }, 'http.failed');
@@ -92,15 +95,15 @@ export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning):
       return sendProblem(reply, { status: meaning.status, detail: meaning.detail });
     }
     const status = error.statusCode ?? 500;
-    if (isClientError(status)) return sendProblem(reply, { status, detail: error.message });
+    if (isClientError(status)) return sendProblem(reply, { status, detail: detailOf(error, request) });
     logOf(request).error({ err: error }, 'http.failed');
     return sendProblem(reply, { status: 500, detail: 'the log has the reason under this instance' });
   });
 }
 
-/** What the router refuses: there is no route to answer it. */
+/** What the router refuses: there is no route to answer it. Hooks, and so limits, do not see it: its connection ends with it. */
 export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID_HEADER]: request.id });
+  reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID_HEADER]: request.id, connection: 'close' });
   const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
   sendProblem(reply, {
     status: 400,
@@ -108,24 +111,19 @@ export function answerUnroutable(error: FastifyError, request: FastifyRequest, r
   });
 }
 
-const MAX_ERRORS = 20;
-/** Some messages quote what was sent, which may be megabytes. */
-const MAX_DETAIL_CHARS = 300;
+/** What the HTTP library refuses about a body, which it words for programmers. */
+const BODY_REFUSALS: Record<string, (request: FastifyRequest) => string> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ({ headers }) =>
+    `the body must be JSON, sent with content-type: application/json${shownOf(headers['content-type'])}`,
+  FST_ERR_CTP_BODY_TOO_LARGE: ({ routeOptions }) => `the body must have at most ${routeOptions.bodyLimit} bytes`,
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => 'the body is empty, and must be JSON',
+  // The field is refused because it could change what every object has.
+  FST_ERR_CTP_INVALID_JSON_BODY: () => 'the body is not valid JSON, or has a field __proto__, which no body may have',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => 'the body does not have the length that Content-Length says',
+};
 
-const PLACES = { body: 'body', params: 'path', querystring: 'query', headers: 'header' } as const;
-
-type ValidationFailure = FastifyError & { validation: { instancePath: string; message?: string }[] };
-
-function invalid(error: ValidationFailure): Problem {
-  const where = PLACES[error.validationContext ?? 'body'];
-  const errors = error.validation.slice(0, MAX_ERRORS).map(({ instancePath, message = 'not valid' }) => ({
-    pointer: where === 'body' ? instancePath : instancePath.replace(/^\//, ''),
-    detail: message.slice(0, MAX_DETAIL_CHARS),
-  }));
-  const first = errors[0];
-  const more = error.validation.length > 1 ? ` (and ${error.validation.length - 1} more)` : '';
-  const detail = first ? `${`${where} ${first.pointer}`.trim()}: ${first.detail}${more}` : error.message;
-  return { status: 400, detail, errors };
+function detailOf(error: FastifyError, request: FastifyRequest): string {
+  return BODY_REFUSALS[error.code]?.(request) ?? 'the request can not be read';
 }
 
 function isClientError(status: number): status is ProblemStatus & (400 | 408 | 413 | 415) {

@@ -3,8 +3,8 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
 import type { Queue } from 'bullmq';
 import type { FastifyInstance } from 'fastify';
-import { requireRole } from './access.ts';
-import type { Credentials, Health } from './ports.ts';
+import { type Authenticator, requireRole } from './access.ts';
+import type { Health } from './ports.ts';
 import { sendProblem } from './problems.ts';
 
 export type Queues = {
@@ -34,13 +34,13 @@ const BOARD_CSP = [
  */
 export async function registerQueues(
   app: FastifyInstance,
-  deps: { queues: Queues; credentials: Credentials; health: () => Health },
+  deps: { queues: Queues; authenticator: Authenticator; health: () => Health },
 ): Promise<void> {
-  const { queues, credentials, health } = deps;
+  const { queues, authenticator, health } = deps;
   app.addHook('onRoute', (route) => {
-    route.config = { ...route.config, acceptsBasic: true };
+    route.config = { ...route.config, bearerDecides: true, acceptsBasic: true };
   });
-  app.addHook('onRequest', requireRole(credentials, ['admin'], 'Basic realm="dawatch", charset="UTF-8"'));
+  app.addHook('onRequest', requireRole(authenticator, ['admin'], 'Basic realm="dawatch", charset="UTF-8"'));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('content-security-policy', BOARD_CSP);
     // Browsers send the password of Basic with whatever any page makes them send.

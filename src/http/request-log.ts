@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../monitor/log-events.ts';
-import { SUBMISSION_ID_PATTERN } from '../monitor/submission.ts';
+import { canonicalId, SUBMISSION_ID_PATTERN } from '../monitor/submission.ts';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
 export const REQUEST_ID_FIELD = 'request_id';
@@ -38,6 +38,7 @@ function logAnswer(log: Log, request: FastifyRequest, reply: FastifyReply): void
   const submissionId = submissionIdOf(request);
   log.debug(
     {
+      address: request.clientAddress,
       method: request.method,
       // Not the URL itself: it may hold names and addresses of users.
       route: request.routeOptions.url,
@@ -54,5 +55,5 @@ function submissionIdOf({ routeOptions, params, query }: FastifyRequest): string
   const { id } = (isOfOne ? params : {}) as { id?: unknown };
   const { submission_id: asked } = (query ?? {}) as { submission_id?: unknown };
   const named = id ?? asked;
-  return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named) ? named : undefined;
+  return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named) ? canonicalId(named) : undefined;
 }

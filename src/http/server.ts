@@ -1,21 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
-import { validatorCompiler } from 'fastify-type-provider-zod';
 import type { UpstreamPacing } from '../monitor/monitor.ts';
 import type { Clock } from '../monitor/ports.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
 import type { TrackBody } from '../monitor/track-request.ts';
-import { requireRole } from './access.ts';
+import { letBearerDecide, requireRole } from './access.ts';
 import { Admission, type AdmissionDeps } from './admission.ts';
+import { answerByDeadline } from './answer-deadline.ts';
 import { registerAudit } from './audit.ts';
+import { clientAddressReader } from './client-address.ts';
+import { limitUnanswered, limitUnread } from './connection-limits.ts';
 import { addCors } from './cors.ts';
+import { CredentialLock } from './credential-lock.ts';
 import { registerDashboard } from './dashboard.ts';
 import { registerDeliveries } from './deliveries.ts';
 import { addDocumentation } from './documentation.ts';
 import { EventFeed } from './event-feed.ts';
 import { registerEvents } from './events.ts';
+import { reportFailedAuthentications } from './failed-authentications.ts';
 import { lazyChild } from './lazy-log.ts';
 import { addLimits, type LimitSettings } from './limits.ts';
+import { answerMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests } from './metrics/requests.ts';
 import { registerMetrics } from './metrics/route.ts';
@@ -41,11 +47,13 @@ import { answerUnroutable, problemBody, registerProblems, sendProblem } from './
 import type { Queues } from './queues.ts';
 import { addRequestLog, logOf, REQUEST_ID_FIELD, REQUEST_ID_HEADER, requestIdOf } from './request-log.ts';
 import { addSecurityHeaders, SECURITY_HEADERS } from './security-headers.ts';
-import { dropStalledReaders, requestTimeouts } from './slow-callers.ts';
+import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './slow-callers.ts';
 import { registerSubmissionInfo } from './submission-info.ts';
 import { registerSubmissions } from './submissions.ts';
 import { answerTogether, serveTogether } from './together.ts';
+import { serveInTurns } from './turns.ts';
 import { registerUsers } from './users.ts';
+import { compileValidator } from './validation.ts';
 import { registerWebhooks } from './webhooks.ts';
 import { registerWhoami } from './whoami.ts';
 
@@ -59,6 +67,8 @@ export type HttpDeps = {
   webhooks: Webhooks;
   deliveries: Deliveries;
   isOwnToken: (secret: string) => boolean;
+  /** Whether a secret has the whole form of a token that dawatch makes: as random as those, also if it was never made here. */
+  hasTokenForm: (secret: string) => boolean;
   health: () => Health;
   pacing: () => UpstreamPacing[];
   overview: () => Overview;
@@ -70,13 +80,19 @@ export type HttpDeps = {
   dashboard: readonly Asset[];
   credentials: Credentials;
   meaningOf: ErrorMeaning;
+  onUnreadable: ReportUnreadable;
   log: FastifyBaseLogger;
   version: string;
-  limits: LimitSettings & Pick<AdmissionDeps<TrackBody, TrackOutcome>, 'maxWaitMs' | 'maxHeldOpen'>;
+  limits: LimitSettings &
+    Pick<AdmissionDeps<TrackBody, TrackOutcome>, 'maxWaitMs' | 'maxHeldOpen'> & { receiveBytesPerS: number };
   /** For a request to come whole, and for its answer to stand still. */
   timeoutMs: number;
+  /** Longer than any handler takes by itself. */
+  answerDeadlineMs: number;
   /** Pages of these may read the answers. */
   corsOrigins: readonly string[];
+  /** Whose headers tell the address of a client. */
+  trustedProxies: readonly string[];
 };
 
 const BODY_LIMIT_BYTES = 64 * 1024;
@@ -93,7 +109,7 @@ const LINGER_MS = 500;
  */
 const COMPILERS = {
   compilersFactory: {
-    buildValidator: () => validatorCompiler as never,
+    buildValidator: () => compileValidator as never,
     buildSerializer: () => () => (body: unknown) => JSON.stringify(body),
   },
 };
@@ -118,18 +134,32 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     frameworkErrors: answerUnroutable,
     schemaController: COMPILERS,
   });
-  serveTogether(app);
+  const clientAddressOf = clientAddressReader(deps.trustedProxies);
+  app.decorateRequest('clientAddress', '');
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.clientAddress = clientAddressOf(request.raw);
+    done();
+  });
   countRequests(app, deps.metrics.happened);
   addSecurityHeaders(app);
   addRequestLog(app);
+  limitUnanswered(app);
+  serveTogether(app);
+  answerByDeadline(app, deps.answerDeadlineMs);
   answerWhatNodeWould(app);
   dropStalledReaders(app);
   endConnectionsOnClose(app);
   refuseCodedBodies(app);
+  requireReceiveRate(app, { bytesPerS: deps.limits.receiveBytesPerS, timeoutMs: deps.timeoutMs });
   app.removeContentTypeParser('text/plain');
   registerProblems(app, deps.meaningOf);
   addCors(app, deps.corsOrigins);
-  await addLimits(app, deps);
+  const authenticator = new CredentialLock({ ...deps, maxFailures: deps.limits.failedAuthenticationsPerMinute });
+  await addLimits(app, { limits: deps.limits, lock: authenticator });
+  reportFailedAuthentications(app, (reason) => deps.metrics.happened.authenticationFailed(reason));
+  answerMethods(app);
+  serveInTurns(app);
+  limitUnread(app);
   answerTogether(app);
 
   const admission = new Admission({
@@ -141,12 +171,12 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const readers = () => feed.readers;
   const { document } = addDocumentation(app, deps.version);
   await app.register(async (open) => {
-    registerOperations(open, { ...deps, document });
+    registerOperations(open, { ...deps, authenticator, document });
     registerMetrics(open, { ...deps, readers, waitingIds: () => admission.waitingIds });
     registerDashboard(open, deps.dashboard);
   });
   await app.register(async (guarded) => {
-    guarded.addHook('onRequest', requireRole(deps.credentials, ['service', 'admin']));
+    guarded.addHook('onRequest', requireRole(authenticator, ['service', 'admin']));
     admission.boundHeldOpen(guarded);
     registerSubmissions(guarded, { ...deps, admission });
     registerSubmissionInfo(guarded, deps);
@@ -154,10 +184,11 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers });
   });
-  await app.register(async (open) => registerWhoami(open, deps));
-  await app.register(async (lookups) => registerUsers(lookups, deps));
+  await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
+  await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
-    guarded.addHook('onRequest', requireRole(deps.credentials, ['admin']));
+    letBearerDecide(guarded);
+    guarded.addHook('onRequest', requireRole(authenticator, ['admin']));
     registerAudit(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
@@ -166,7 +197,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   if (queues) {
     // What the board brings along would make every start slower, also where there is no Redis.
     const { registerQueues } = await import('./queues.ts');
-    await app.register(async (board) => registerQueues(board, { ...deps, queues }));
+    await app.register(async (board) => registerQueues(board, { ...deps, authenticator, queues }));
   }
   return app;
 }

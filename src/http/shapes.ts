@@ -1,8 +1,15 @@
 import { z } from 'zod';
-import { dataOf } from '../monitor/envelope.ts';
 import { iso } from '../monitor/iso.ts';
+import { nearestTime, readStoredData } from '../monitor/stored.ts';
 import { type HistoryEntry, STATUSES, type Submission } from '../monitor/submission.ts';
-import { submissionFields, time, toSubmissionFields, upstreamData } from '../monitor/submission-body.ts';
+import {
+  submissionFields,
+  time,
+  toSubmissionFields,
+  unreadable,
+  upstreamData,
+  withData,
+} from '../monitor/submission-body.ts';
 
 const EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
@@ -47,6 +54,7 @@ const historyEntrySchema = z.object({
   upstream_state: z.string().nullable(),
   data: upstreamData,
   error: z.string().nullable(),
+  unreadable,
 });
 
 export const submissionWithHistorySchema = submissionSchema
@@ -72,17 +80,20 @@ export const submissionListSchema = z
   .meta({ examples: [{ submissions: [EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
 
 export function toSubmissionBody(submission: Submission, deadlineAt: number): SubmissionBody {
-  return { ...toSubmissionFields(submission), deadline_at: iso(deadlineAt), polls: submission.polls };
+  return { ...toSubmissionFields(submission), deadline_at: iso(nearestTime(deadlineAt)), polls: submission.polls };
 }
 
 export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntrySchema> {
+  const data = readStoredData(entry.answer);
+  const lost = withData(entry.unreadable, data);
   return {
     seq: entry.seq,
     at: iso(entry.at),
     status: entry.status,
     previous_status: entry.previousStatus,
     upstream_state: entry.upstreamState,
-    data: dataOf(entry.answer),
+    data: data ?? null,
     error: entry.error,
+    ...(lost && { unreadable: lost }),
   };
 }

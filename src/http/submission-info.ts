@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { LookupAnswer } from '../monitor/lookup.ts';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../monitor/submission.ts';
 import { submissionIdSchema } from '../monitor/track-request.ts';
-import type { SubmissionInfo, Submissions } from './ports.ts';
+import { clientOf, type SubmissionInfo, type Submissions } from './ports.ts';
 import { problemAnswer, sendProblem, tellRetryAfter } from './problems.ts';
 
 const envelopeSchema = z
@@ -82,7 +82,7 @@ export function registerSubmissionInfo(
         },
       },
     },
-    async ({ query }, reply) => {
+    async ({ query, caller }, reply) => {
       const { submission_id, upstream = 'default' } = query;
       if (!deps.submissionInfo.hasUpstream(upstream))
         return sendProblem(reply, {
@@ -97,7 +97,7 @@ export function registerSubmissionInfo(
             detail: `it is tracked at the upstream ${tracked.submission.upstream} already`,
           });
       }
-      return send(reply, await deps.submissionInfo.lookUp(submission_id, upstream));
+      return send(reply, await deps.submissionInfo.lookUp(submission_id, upstream, clientOf(caller)));
     },
   );
 }

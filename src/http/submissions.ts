@@ -1,12 +1,13 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { STATUSES, Status, type Submission } from '../monitor/submission.ts';
+import { type ReportUnreadable, reporting } from '../monitor/stored.ts';
+import { canonicalId, STATUSES, Status, type Submission } from '../monitor/submission.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../monitor/track-request.ts';
 import type { Admission } from './admission.ts';
 import { Batcher } from './batcher.ts';
 import { fromCursor, fromIdCursor, toCursor, toIdCursor } from './cursor.ts';
-import type { Submissions, TrackOutcome } from './ports.ts';
+import { clientOf, type Submissions, type TrackOutcome } from './ports.ts';
 import { problemAnswer, sendProblem } from './problems.ts';
 import { logOf } from './request-log.ts';
 import {
@@ -34,7 +35,9 @@ const listQuerySchema = z
       .optional()
       .describe('Only those')
       .meta({ examples: ['pending'] }),
-    prefix: submissionIdSchema.optional().describe('Only those whose ids begin so; not together with status'),
+    prefix: submissionIdSchema
+      .optional()
+      .describe('Only those whose ids begin so, UUIDs in any case; not together with status'),
     limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
     cursor: z
       .string()
@@ -45,14 +48,14 @@ const listQuerySchema = z
   })
   .refine(({ status, prefix }) => status === undefined || prefix === undefined, {
     path: ['prefix'],
-    error: 'either status or prefix, not both',
+    error: 'can not be combined with status',
   })
   .refine(
     ({ prefix, cursor }) =>
       cursor === undefined || (prefix === undefined ? fromCursor : fromIdCursor)(cursor) !== undefined,
     {
       path: ['cursor'],
-      error: 'not a cursor that this list gave',
+      error: 'is no cursor that this list gave',
     },
   );
 
@@ -60,11 +63,17 @@ const problems = { 400: problemAnswer, 401: problemAnswer, 503: problemAnswer };
 
 export function registerSubmissions(
   instance: FastifyInstance,
-  deps: { submissions: Submissions; admission: Admission<TrackBody, TrackOutcome> },
+  deps: {
+    submissions: Submissions;
+    admission: Admission<TrackBody, TrackOutcome>;
+    onUnreadable: ReportUnreadable;
+  },
 ): void {
   const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  const body = (submission: Submission) => toSubmissionBody(submission, submissions.deadlineAt(submission));
+  const reported = reporting(deps.onUnreadable, 'submission');
+  const body = (submission: Submission) =>
+    reported(submission.submissionId, toSubmissionBody(submission, submissions.deadlineAt(submission)));
   // Where the file is damaged, one may be unreadable and the others not.
   const reading = new Batcher(
     (ids: readonly string[]) => submissions.getWithHistory(ids),
@@ -84,6 +93,7 @@ export function registerSubmissions(
     {
       bodyLimit: BODY_LIMIT_BYTES,
       onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
+      preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
       schema: {
         operationId: 'trackSubmissions',
         summary: 'Track one submission or many',
@@ -105,7 +115,8 @@ export function registerSubmissions(
     async (request, reply) => {
       const { body: wanted } = request;
       readFirst();
-      const result = await admission.take(wanted, wanted.submission_ids?.length ?? 1).finally(request.bodyDone);
+      const ids = wanted.submission_ids?.length ?? 1;
+      const result = await admission.take(wanted, ids, clientOf(request.caller)).finally(request.bodyDone);
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':
@@ -144,6 +155,7 @@ export function registerSubmissions(
   app.get(
     '/v1/submissions',
     {
+      config: { takesTurns: true },
       schema: {
         operationId: 'listSubmissions',
         summary: 'List submissions, newest first',
@@ -180,7 +192,10 @@ export function registerSubmissions(
     async ({ params: { id } }, reply) => {
       const found = await reading.take(id);
       if (!found) return notTracked(reply, id);
-      return { ...body(found.submission), history: found.history.map(toHistoryBody) };
+      return {
+        ...body(found.submission),
+        history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
+      };
     },
   );
 
@@ -223,7 +238,10 @@ export function registerSubmissions(
       const { id } = request.params;
       const submission = await cancelling.take(id);
       if (submission?.status === Status.cancelled)
-        logOf(request).info({ submission_id: id, status: submission.status }, 'submission.cancelled');
+        logOf(request).info(
+          { submission_id: submission.submissionId, status: submission.status },
+          'submission.cancelled',
+        );
       return submission ? reply.send(body(submission)) : notTracked(reply, id);
     },
   );
@@ -242,7 +260,7 @@ function logTracked(
 }
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
-  return sendProblem(reply, { status: 404, detail: `${submissionId} was never tracked here` });
+  return sendProblem(reply, { status: 404, detail: `${canonicalId(submissionId)} was never tracked here` });
 }
 
 /** Aborts when the client hangs up: nobody waits for an answer then. */

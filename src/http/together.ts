@@ -4,7 +4,7 @@ import { logOf } from './request-log.ts';
 /**
  * Requests that arrive in one turn of the event loop are served together at the end of it, and their answers leave one right
  * after the other. A client or a proxy with many connections is woken once for all of them instead of once for each: being
- * woken in between costs both sides more than most answers do. Comes before every other hook.
+ * woken in between costs both sides more than most answers do. Comes before every hook that does more than set headers.
  */
 export function serveTogether(app: FastifyInstance): void {
   const serve = together(setImmediate);

@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
-import { identify, identifyBearer, requireRole, sendUnauthenticated } from './access.ts';
-import type { Audit, AuditEntry, Credentials, Role, Users } from './ports.ts';
+import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from './access.ts';
+import type { Audit, AuditEntry, Caller, Credentials, Role, Users } from './ports.ts';
 
 export type LookupAccess = {
   users: Users;
   audit: Audit;
+  authenticator: Authenticator;
   credentials: Credentials;
   /** Whether a secret looks like one that dawatch makes, also one that it no longer knows. */
   isOwnToken: (secret: string) => boolean;
@@ -18,7 +20,7 @@ const FORWARDED = 'forwarded';
 export const emailSchema = z
   .string()
   .max(254)
-  .regex(z.regexes.html5Email, 'not an e-mail address')
+  .regex(z.regexes.html5Email, 'is not an e-mail address')
   .describe("The user's e-mail address; in a query, + is written %2B");
 
 /** The request hooks of a lookup. A refused caller who is known leaves a row in the audit as well. */
@@ -27,22 +29,20 @@ export function lookupAccess(
   route: { action: AuditEntry['action']; roles: readonly Role[] },
 ): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
   if (deps.users.forwards) return [takeUpstreamToken(deps, route.action)];
-  return [noteWrongRole(deps, route), requireRole(deps.credentials, route.roles)];
-}
-
-export function callerOf(request: FastifyRequest): string {
-  return request.caller?.name ?? FORWARDED;
+  return [noteWrongRole(deps, route), requireRole(deps.authenticator, route.roles)];
 }
 
 /** Before the answer is sent: once it is, a row that can't be written would be a lookup that nobody knows of. */
 function noteWrongRole(deps: LookupAccess, route: { action: AuditEntry['action']; roles: readonly Role[] }) {
   return async (request: FastifyRequest): Promise<void> => {
-    const caller = identify(request, deps.credentials)?.caller;
-    if (!caller || route.roles.includes(caller.role)) return;
+    const identity = deps.authenticator.identify(request);
+    if (identity.kind !== 'known' || route.roles.includes(identity.caller.role)) return;
+    const { caller } = identity;
     const detail = `the role ${caller.role}`;
     deps.audit.add({
       caller: caller.name,
       credentialId: caller.id,
+      address: request.clientAddress,
       action: route.action,
       outcome: 'refused',
       detail,
@@ -51,25 +51,54 @@ function noteWrongRole(deps: LookupAccess, route: { action: AuditEntry['action']
   };
 }
 
-/** Lets pass who shows a bearer that can be the upstream's. One of dawatch's own must not leave this house. */
+/** Lets pass who shows a bearer that can be the upstream's. What has the form of dawatch's own tokens is refused by that alone. */
 function takeUpstreamToken(deps: LookupAccess, action: AuditEntry['action']) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const secret = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
-    if (secret === undefined)
+    const identity = deps.authenticator.identify(request);
+    if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
+    if (identity.kind !== 'forwarded')
       return sendUnauthenticated(reply, "send the upstream's own token as Authorization: Bearer; it is forwarded");
-    const caller = identifyBearer(request, deps.credentials)?.caller;
+    if (!deps.isOwnToken(identity.secret)) return undefined;
+    const caller = deps.credentials(identity.hash);
     if (caller) {
-      const { name, id: credentialId } = caller;
-      const detail = 'a token of dawatch, which is not forwarded';
-      deps.audit.add({ caller: name, credentialId, action, outcome: 'refused', detail, email: emailIn(request.query) });
+      deps.audit.add({
+        caller: caller.name,
+        credentialId: caller.id,
+        address: request.clientAddress,
+        action,
+        outcome: 'refused',
+        detail: 'a token of dawatch, which is not forwarded',
+        email: emailIn(request.query),
+      });
     }
-    if (caller || deps.isOwnToken(secret))
-      return sendUnauthenticated(
-        reply,
-        "this server forwards the upstream's own tokens for lookups of users; a token of dawatch is not sent upstream",
-      );
-    return undefined;
+    return sendUnauthenticated(
+      reply,
+      "this server forwards the upstream's own tokens for lookups of users; a token of dawatch is not sent upstream",
+    );
   };
+}
+
+/** Who asks for a lookup, and the Authorization it is made with; undefined: the upstream's token of the settings. */
+export function lookupCaller(
+  deps: LookupAccess,
+  request: FastifyRequest,
+): { caller: Caller | { id: null; name: string }; authorization?: string; bearer?: string } {
+  if (request.caller) return { caller: request.caller };
+  const { identity } = request;
+  if (identity?.kind !== 'forwarded') throw new Error('a lookup without a caller');
+  const owner = deps.credentials(identity.hash);
+  // A key of the settings in another form. The upstream is asked with a random token instead, so that neither the answer nor
+  // its time tells the key from a wrong token.
+  if (owner) return { caller: owner, authorization: `Bearer ${randomToken(identity.secret.length)}` };
+  return {
+    caller: { id: null, name: FORWARDED },
+    authorization: request.headers.authorization ?? '',
+    bearer: identity.secret,
+  };
+}
+
+function randomToken(length: number): string {
+  return randomBytes(length).toString('base64url').slice(0, length);
 }
 
 /** The address that was asked for, where the query is not checked yet. */

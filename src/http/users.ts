@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { AuditEntry, UserLookup } from './ports.ts';
 import { problemAnswer } from './problems.ts';
 import { logOf } from './request-log.ts';
-import { callerOf, emailSchema, type LookupAccess, lookupAccess } from './user-access.ts';
+import { emailSchema, type LookupAccess, lookupAccess, lookupCaller } from './user-access.ts';
 import { sendLookup } from './user-answers.ts';
 import { wholeNumber } from './whole-number.ts';
 
@@ -32,7 +32,7 @@ const getQuerySchema = z.strictObject({
     .string()
     .min(1)
     .max(200)
-    .refine((name) => !/[\p{Cc}\u2028\u2029]/u.test(name), 'a control character')
+    .refine((name) => !/[\p{Cc}\u2028\u2029]/u.test(name), 'must have no control characters')
     .describe("The user's name, without control characters")
     .meta({ examples: [EXAMPLE.name] }),
   email: emailSchema.meta({ examples: [EXAMPLE.email] }),
@@ -53,9 +53,8 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
   const { users } = deps;
   const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
   // Clients of the upstream look for its `error` in a failure.
-  const config = { hasErrorMember: true, forwardsBearer: users.forwards };
+  const config = { hasErrorMember: true, bearerDecides: true, forwardsBearer: users.forwards };
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  const authorizationOf = (request: FastifyRequest) => (users.forwards ? request.headers.authorization : undefined);
   const credential = users.forwards
     ? "Wants the upstream's own token, which is forwarded. "
     : 'Wants a token of dawatch. ';
@@ -80,10 +79,11 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
       async (request, reply) => {
         const { email } = request.query;
         const startedMs = performance.now();
-        const lookup = await users.getUser(request.query, authorizationOf(request));
+        const asking = lookupCaller(deps, request);
+        const lookup = await users.getUser(request.query, asking.authorization);
         const isOther = lookup.kind === 'found' && isAboutAnother(email, lookup.value.email);
         const details = isOther ? ['another user was answered'] : [];
-        note(request, { action: 'users.get', email, details, startedMs }, lookup);
+        note(request, { asking, action: 'users.get', email, details, startedMs }, lookup);
         return sendLookup(reply, lookup, users.forwards);
       },
     );
@@ -116,9 +116,10 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     async (request, reply) => {
       const limit = Number(request.query.limit);
       const startedMs = performance.now();
-      const lookup = await users.listUsers(limit, authorizationOf(request));
+      const asking = lookupCaller(deps, request);
+      const lookup = await users.listUsers(limit, asking.authorization);
       const details = [`limit ${limit}`, ...(lookup.kind === 'found' ? [`${lookup.value.length} users`] : [])];
-      note(request, { action: 'users.list', email: null, details, startedMs }, lookup);
+      note(request, { asking, action: 'users.list', email: null, details, startedMs }, lookup);
       return sendLookup(reply, lookup, users.forwards);
     },
   );
@@ -126,19 +127,33 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
   /** Audit and log. Throws if the audit can't be written: then there is no answer. */
   function note(
     request: FastifyRequest,
-    asked: { action: AuditEntry['action']; email: string | null; details: string[]; startedMs: number },
+    asked: {
+      asking: ReturnType<typeof lookupCaller>;
+      action: AuditEntry['action'];
+      email: string | null;
+      details: string[];
+      startedMs: number;
+    },
     lookup: UserLookup<unknown>,
   ): void {
-    const { action, email, details, startedMs } = asked;
+    const { asking, action, email, details, startedMs } = asked;
+    const { caller, bearer } = asking;
     const outcome = outcomeOf(lookup, users.forwards);
     const why = outcome === 'failed' || outcome === 'refused' ? [reasonOf(lookup)] : [];
-    const entry = { caller: callerOf(request), action, outcome, detail: [...details, ...why].join(', ') || null };
-    const bearer = authorizationOf(request)
-      ?.replace(/^Bearer +/i, '')
-      .trimEnd();
-    deps.audit.add({ ...entry, email, bearer, credentialId: request.caller?.id ?? null });
+    const entry = {
+      caller: caller.name,
+      address: request.clientAddress,
+      action,
+      outcome,
+      detail: [...details, ...why].join(', ') || null,
+    };
+    deps.audit.add({ ...entry, email, bearer, credentialId: caller.id });
     const duration_ms = Math.round(performance.now() - startedMs);
-    const fields = { ...entry, duration_ms, ...(lookup.kind === 'unavailable' && { upstream_said: lookup.detail }) };
+    const fields = {
+      ...entry,
+      duration_ms,
+      ...(lookup.kind === 'unavailable' && { upstream_said: lookup.detail }),
+    };
     if (outcome === 'failed') logOf(request).warn(fields, 'users.answered');
     else logOf(request).info(fields, 'users.answered');
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { iso } from '../monitor/iso.ts';
-import { time } from '../monitor/submission-body.ts';
+import { time, unreadable } from '../monitor/submission-body.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../monitor/subscription.ts';
 import { CALLBACKS_ID, DISABLED_REASONS, SIGNATURES, type Webhook } from '../monitor/webhook.ts';
 
@@ -13,14 +13,14 @@ const MAX_KEEP_OLD_S = 7 * DAY_S;
 
 export const webhookIdSchema = z
   .string()
-  .regex(/^(?:wh_[0-9a-f]{32}|callbacks)$/, 'the id of a webhook, as a list of them shows it: wh_…')
+  .regex(/^(?:wh_[0-9a-f]{32}|callbacks)$/, 'must be the id of a webhook, as a list of them shows it: wh_…')
   .describe(`The id of a webhook; \`${CALLBACKS_ID}\`: what sends to the callback_url of submissions`)
   .meta({ examples: [CALLBACKS_ID] });
 
 const url = z.string().max(MAX_URL_CHARS).describe('Where events are sent, by POST. https://, and no private address');
 const types = z
   .array(eventTypeSchema)
-  .min(1, 'at least one event type, or * for all of them')
+  .min(1, 'must have at least one event type, or * for all of them')
   .max(MAX_TYPES)
   .describe('Which events: exact types, or wildcards like submission.* and *');
 const description = z
@@ -28,7 +28,7 @@ const description = z
   .max(MAX_DESCRIPTION_CHARS)
   .refine((text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text), 'a description has printable characters only, on one line')
   .describe('For people');
-const enabled = z.boolean().describe('Nothing is sent while it is not: its events become dead letters, to be replayed');
+const enabled = z.boolean().describe('Nothing is sent while it is not; what it misses can be replayed');
 const secret = z
   .string()
   .max(MAX_SECRET_CHARS)
@@ -106,6 +106,7 @@ export const webhookSchema = z
     failing_since: time.nullable().describe('Since when every attempt failed'),
     created_at: time,
     updated_at: time,
+    unreadable,
   })
   .describe('A webhook. Its secret is never shown again')
   .meta({ examples: [EXAMPLE] });
@@ -142,6 +143,7 @@ export function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> 
     failing_since: webhook.failingSince === null ? null : iso(webhook.failingSince),
     created_at: iso(webhook.createdAt),
     updated_at: iso(webhook.updatedAt),
+    ...(webhook.unreadable && { unreadable: [...webhook.unreadable] }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { type ReportUnreadable, reporting } from '../monitor/stored.ts';
 import { CALLBACKS_ID, type Webhook } from '../monitor/webhook.ts';
 import { cursorSchema, fromCursor, toCursor } from './cursor.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
@@ -27,8 +28,11 @@ const writeProblems = { ...problems, 507: problemAnswer };
 /** Whom events are sent to over HTTP. */
 export function registerWebhooks(
   instance: FastifyInstance,
-  { webhooks, deliveries }: { webhooks: Webhooks; deliveries: Deliveries },
+  deps: { webhooks: Webhooks; deliveries: Deliveries; onUnreadable: ReportUnreadable },
 ): void {
+  const { webhooks, deliveries } = deps;
+  const reported = reporting(deps.onUnreadable, 'webhook');
+  const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
   app.post(
@@ -54,6 +58,7 @@ export function registerWebhooks(
   app.get(
     '/v1/webhooks',
     {
+      config: { takesTurns: true },
       schema: {
         operationId: 'listWebhooks',
         summary: 'List webhooks, newest first',
@@ -69,7 +74,7 @@ export function registerWebhooks(
       const before = query.cursor === undefined ? undefined : fromCursor(query.cursor);
       const page = webhooks.list({ limit: Number(query.limit), before });
       return {
-        webhooks: page.webhooks.map(toWebhookBody),
+        webhooks: page.webhooks.map(shown),
         next_cursor: page.nextBefore === null ? null : toCursor(page.nextBefore),
       };
     },
@@ -88,7 +93,7 @@ export function registerWebhooks(
     },
     async ({ params: { id } }, reply) => {
       const webhook = webhooks.get(id);
-      return webhook ? reply.send(toWebhookBody(webhook)) : unknown(reply, id);
+      return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
     },
   );
 
@@ -98,7 +103,8 @@ export function registerWebhooks(
       schema: {
         operationId: 'updateWebhook',
         summary: 'Change a webhook, disable it, enable it again',
-        description: 'To disable it makes dead letters of what waits for it; these can be replayed once it is enabled.',
+        description:
+          'To disable it makes dead letters of what waits for it; these, and what it misses, can be replayed once it is enabled.',
         tags,
         params,
         body: webhookPatchSchema,
@@ -111,7 +117,7 @@ export function registerWebhooks(
       const refused = refusalOf(webhooks, { url: body.url });
       if (refused) return invalid(reply, refused);
       const webhook = webhooks.update(id, given(body));
-      return webhook ? reply.send(toWebhookBody(webhook)) : unknown(reply, id);
+      return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
     },
   );
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { requireRole } from './access.ts';
-import { type Credentials, ROLES, type Users } from './ports.ts';
+import { type Authenticator, requireRole } from './access.ts';
+import { ROLES, type Users } from './ports.ts';
 import { problemAnswer } from './problems.ts';
 
 const whoamiSchema = z
@@ -19,12 +19,12 @@ const whoamiSchema = z
 /** What a client can find out about its own credential. */
 export function registerWhoami(
   instance: FastifyInstance,
-  { credentials, users }: { credentials: Credentials; users: Users },
+  { authenticator, users }: { authenticator: Authenticator; users: Users },
 ): void {
   instance.withTypeProvider<ZodTypeProvider>().get(
     '/v1/whoami',
     {
-      onRequest: requireRole(credentials, ROLES),
+      onRequest: requireRole(authenticator, ROLES),
       schema: {
         operationId: 'getWhoami',
         summary: 'The role and the name of the credential that is shown',

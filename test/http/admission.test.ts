@@ -8,6 +8,7 @@ import { Admission } from '../../src/http/admission.ts';
 import { LedgerUnavailableError } from '../../src/monitor/ports.ts';
 import { readEvents } from '../support/event-reader.ts';
 import { call, listOf, post, problemOf, trackedOf } from '../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
 import { reading, scrape } from '../support/metrics.ts';
 import { API_KEY, openApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -17,7 +18,12 @@ const shedMetric = 'dawatch_http_requests_shed_total';
 
 async function bounded(limits: Partial<Config['limits']>) {
   const lines: string[] = [];
-  const app = await openApp({ database: join(tempFolder(), 'ledger.db'), limits, onLog: (line) => lines.push(line) });
+  const app = await openApp({
+    database: join(tempFolder(), 'ledger.db'),
+    limits,
+    adminToken: ADMIN_TOKEN,
+    onLog: (line) => lines.push(line),
+  });
   onTestFinished(() => app.close());
   return { url: app.url, shedLines: () => lines.filter((line) => line.includes('"http.shed"')) };
 }
@@ -70,30 +76,75 @@ it('takes a batch larger than all that may wait, if nothing else waits', async (
   expect(await postAtOnce(app.url, [batch('a', 20), batch('b', 20)])).toEqual([202, 202]);
 });
 
-it('refuses a body before it is read when too many are under way, and counts no longer those that hung up', async () => {
-  const app = await bounded({});
-  const { hostname, port } = new URL(app.url);
-  const slow = await Promise.all(
-    Array.from({ length: 15 }, async () => {
-      const socket = connect(Number(port), hostname);
-      const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
-      socket.write(`${head}content-length: ${MAX_BODY}\r\nexpect: 100-continue\r\n\r\n`);
-      // It was seen, and its body is waited for.
-      expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
-      return socket;
-    }),
-  );
-  onTestFinished(() => slow.forEach((socket) => void socket.destroy()));
+describe('bodies that are read', () => {
+  const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
   const large = JSON.stringify(batch('large', 1)).padEnd(MAX_BODY);
-  const refused = await post(app.url, large, { 'content-type': 'application/json' });
-  expect(problemOf(refused)).toMatchObject({ status: 503, detail: expect.stringMatching(/try again in 5 s$/) });
-  expect(refused.headers['retry-after']).toBe('5');
-  // Small ones and everything else still pass.
-  expect((await post(app.url, batch('small', 10))).status).toBe(202);
-  expect((await call(app.url, '/livez')).status).toBe(200);
-  slow[0]?.destroy();
-  await vi.waitFor(async () => {
-    expect((await post(app.url, large, { 'content-type': 'application/json' })).status).toBe(202);
+  const json = { 'content-type': 'application/json' };
+  let told = '';
+
+  /** Begins many bodies of 2 MiB at once, of which so many bytes are sent; one more would end the request. */
+  async function begin(url: string, count: number, bytes: number, header = `content-length: ${MAX_BODY}\r\n`) {
+    const { hostname, port } = new URL(url);
+    told = '';
+    return Promise.all(
+      Array.from({ length: count }, async () => {
+        const socket = connect(Number(port), hostname);
+        onTestFinished(() => void socket.destroy());
+        socket.on('error', () => undefined);
+        socket.write(`${HEAD}${header}expect: 100-continue\r\n\r\n`);
+        // It was seen, and its body is waited for.
+        expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
+        const body = ' '.repeat(bytes);
+        socket.on('data', (part) => (told += part));
+        socket.write(header.startsWith('transfer') ? `${bytes.toString(16)}\r\n${body}\r\n` : body);
+        return socket;
+      }),
+    );
+  }
+
+  it.each([
+    ['declared', undefined],
+    ['chunked', 'transfer-encoding: chunked\r\n'],
+  ])('count by what has come, so that many that declare much keep nobody out: %s', async (_, header) => {
+    const app = await bounded({});
+    await begin(app.url, 100, 1, header);
+    expect((await post(app.url, large, json)).status).toBe(202);
+    expect((await post(app.url, batch('small', 10))).status).toBe(202);
+  });
+
+  it.each([
+    ['declared', undefined],
+    ['chunked', 'transfer-encoding: chunked\r\n'],
+  ])('are refused to one credential when too many have come of it, and not to another: %s', async (_, header) => {
+    const app = await bounded({});
+    const other = { ...json, 'x-api-key': ADMIN_TOKEN };
+    const slow = await begin(app.url, 16, MAX_BODY - 2_048, header);
+    const refused = await vi.waitFor(
+      async () => {
+        const answer = await post(app.url, large, json);
+        expect(answer.status).toBe(503);
+        return answer;
+      },
+      { timeout: 15_000, interval: 20 },
+    );
+    expect(problemOf(refused).detail).toMatch(/try again in 5 s$/);
+    expect(refused.headers['retry-after']).toBe('5');
+    expect((await post(app.url, large, other)).status).toBe(202);
+    expect((await post(app.url, batch('other', 10), other)).status).toBe(202);
+    expect((await call(app.url, '/livez')).status).toBe(200);
+    // Those that hang up count no longer.
+    for (const socket of slow.slice(0, 2)) socket.destroy();
+    await vi.waitFor(async () => expect((await post(app.url, large, json)).status).toBe(202), {
+      timeout: 15_000,
+      interval: 20,
+    });
+  });
+
+  it('are refused while they come, once there is no room for more of them', async () => {
+    const app = await bounded({});
+    await begin(app.url, 20, MAX_BODY - 1);
+    await vi.waitFor(() => expect(told).toMatch(/503 .*connection: close.*too many ids wait/is), 15_000);
+    expect((told.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
   });
 });
 
@@ -102,6 +153,15 @@ it('asks who may come before anything else', async () => {
   await readEvents(app.url);
   const headers = { 'x-api-key': 'wrong' };
   expect((await call(app.url, '/v1/events', { headers })).status).toBe(401);
+});
+
+it('leaves each credential its share of the requests that are held open', async () => {
+  const app = await bounded({ held_open: 4 });
+  for (let reader = 0; reader < 4; reader++) await readEvents(app.url);
+  expect((await call(app.url, '/v1/events')).status).toBe(503);
+  const other = { 'x-api-key': ADMIN_TOKEN };
+  for (let reader = 0; reader < 2; reader++) await readEvents(app.url, '', other);
+  expect((await call(app.url, '/v1/events', { headers: other })).status).toBe(503);
 });
 
 it('bounds the requests that are held open: 503 with Retry-After beyond, until one has gone', async () => {
@@ -147,8 +207,8 @@ describe('the line of tracking requests', () => {
       commitsTake: (ms: number) => {
         told.commitMs = ms;
       },
-      take: (name: string, ids: number) => {
-        const taken = admission.take(name, ids).catch(() => `failed ${name}`);
+      take: (name: string, ids: number, client?: string) => {
+        const taken = admission.take(name, ids, client).catch(() => `failed ${name}`);
         void taken.then((outcome) => told.taken.push(outcome ?? `not ${name}`));
       },
       taken: async () => {
@@ -263,5 +323,27 @@ describe('the line of tracking requests', () => {
       taken.push(await line.taken());
     }
     expect(taken.filter(Boolean)).toEqual(['small', 'small', 'large']);
+  });
+
+  it('takes those of several clients in turns', async () => {
+    const line = openLine(10_000);
+    line.take('first', 1, 'busy');
+    for (let index = 0; index < 4; index++) line.take(`busy${index}`, 600, 'busy');
+    line.take('other', 600, 'other');
+    while (line.deferred.length > 0) line.next(0);
+    expect(line.commits()).toEqual(['first', 'busy0', 'other', 'busy1', 'busy2', 'busy3']);
+  });
+
+  it('keeps a share for a client that has less in it, however much others have', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1, 'busy');
+    line.take('busy', 9_900, 'busy');
+    line.take('more', 200, 'busy');
+    line.take('other', 4_900, 'other');
+    line.take('too much', 200, 'other');
+    expect(await line.taken()).toBe('first,not more,not too much');
+    line.next(0);
+    line.next(0);
+    expect(await line.taken()).toBe('busy,other');
   });
 });

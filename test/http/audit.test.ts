@@ -63,6 +63,22 @@ describe('every lookup leaves a row', () => {
     ]);
   });
 
+  it('with the address of the client, also where it was refused', async () => {
+    const lookups = await openLookups({ trustedProxies: ['loopback'] });
+    for (const [client, token] of [
+      ['192.0.2.1', lookups.tokens.user],
+      ['2001:DB8::1', lookups.tokens.service],
+    ]) {
+      const headers = { 'x-api-key': [], authorization: `Bearer ${token}`, 'x-forwarded-for': client };
+      await call(lookups.url, userPath(), { headers });
+    }
+    const { entries } = JSON.parse((await lookups.get('/v1/audit', ADMIN_TOKEN)).text);
+    expect(entries).toMatchObject([
+      { outcome: 'refused', address: '2001:db8::1' },
+      { outcome: 'found', address: '192.0.2.1' },
+    ]);
+  });
+
   it('with a short hash of a forwarded token, the same for the same one', async () => {
     const lookups = await openLookups({ bearer: null });
     for (const token of [UPSTREAM_BEARER, 'another', UPSTREAM_BEARER]) await lookups.get(LISTING, token);
@@ -111,6 +127,7 @@ describe('what can not be audited is not answered:', () => {
       at: 1,
       caller: 'x'.repeat(500),
       credentialId: null,
+      address: null,
       action: 'a',
       outcome: 'o',
       detail: null,
@@ -140,7 +157,10 @@ describe('what can not be audited is not answered:', () => {
           ledger.audit.add({ ...row, ...entry, credentialId, ...ledger.audit.emailFields(email ?? '') }),
         list: (query) => ledger.audit.list(query),
       },
-      credentials: () => ({ id: null, role, name: 'x'.repeat(500) }),
+      authenticator: {
+        identify: () => ({ kind: 'known', hash: Buffer.alloc(32), caller: { id: null, role, name: 'x'.repeat(500) } }),
+      },
+      credentials: () => undefined,
       isOwnToken: () => true,
     });
     return server.listen({ port: 0, host: '127.0.0.1' });
@@ -178,6 +198,7 @@ describe('GET /v1/audit', () => {
       at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       caller: 'the user',
       credential_id: 2,
+      address: '127.0.0.1',
       action: 'users.get',
       outcome: 'failed',
       detail: 'network',

@@ -5,6 +5,8 @@ import { useApp } from '../support/running-app.ts';
 const app = useApp();
 const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();
 const id = 'a-good-id';
+const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+const lists = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
 afterEach(async () => {
   const { submissions } = listOf(await call(app.url, '/v1/submissions'));
@@ -43,6 +45,8 @@ describe('tracking refuses', () => {
     ['metadata that is null', { submission_id: id, metadata: null }, '/metadata'],
     ['metadata of 4,097 bytes', { submission_id: id, metadata: { a: 'x'.repeat(4_097 - 8) } }, '/metadata'],
     ['metadata of 4,097 bytes in UTF-8', { submission_id: id, metadata: { a: 'é'.repeat(2_045) } }, '/metadata'],
+    ['metadata of 65 levels', `{"submission_id":"${id}","metadata":${nested(65)}}`, '/metadata'],
+    ['metadata of 2,030 levels', `{"submission_id":"${id}","metadata":{"a":${lists(2_029)}}}`, '/metadata'],
     ['a list', [{ submission_id: id }], '/'],
     ['null', 'null', '/'],
     ['a text', '"a-good-id"', '/'],
@@ -126,7 +130,7 @@ describe('listing refuses', () => {
 
   it('says which numbers a limit takes', async () => {
     const { errors } = problemOf(await call(app.url, '/v1/submissions?limit=many'));
-    expect(errors).toEqual([{ pointer: 'limit', detail: 'a whole number from 1 to 1000' }]);
+    expect(errors).toEqual([{ pointer: 'limit', detail: 'must be a whole number from 1 to 1000, not "many"' }]);
   });
 });
 

@@ -38,7 +38,7 @@ describe('a delivery', () => {
     const { event, attempts, ...rest } = shown;
     expect(rest).toEqual({
       id: first?.id,
-      event_id: event.id,
+      event_id: event?.id,
       event_type: 'submission.cancelled',
       submission_id: 'failing',
       destination: `webhook:${webhook}`,
@@ -96,21 +96,16 @@ describe('replaying all', () => {
     await disable(webhook);
     await admin('PATCH', `/v1/webhooks/${webhook}`, { metadata: { of: 'dead' } });
     await app.cancelled(['dead-1', 'dead-2', 'dead-3'], { metadata: { of: 'dead' } });
-    const dead = await app.deliveries(`webhook_id=${webhook}&state=dead`);
-    expect(dead.map(({ dead_reason }) => dead_reason)).toEqual(Array(3).fill('endpoint_disabled'));
+    expect(await app.deliveries(`webhook_id=${webhook}`)).toEqual([]);
     const destination = `webhook:${webhook}`;
     const refused = await replayAll(destination);
     expect([refused.status, problemOf(refused).detail]).toEqual([409, expect.stringContaining('disabled')]);
 
     await disable(webhook, true);
     expect(JSON.parse((await replayAll(destination, '2100-01-01T00:00:00+02:00')).text)).toEqual({ replayed: 0 });
-    const newest = dead[0]?.created_at ?? '';
-    const replayed = await replayAll(destination, newest);
-    expect(replayed.status).toBe(202);
-    const count = dead.filter(({ created_at }) => created_at >= newest).length;
-    expect(JSON.parse(replayed.text)).toEqual({ replayed: count });
-    expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 3 - count });
-    for (const { id } of dead) await isDelivered(id);
+    const replayed = await replayAll(destination);
+    expect([replayed.status, JSON.parse(replayed.text)]).toEqual([202, { replayed: 3 }]);
+    for (const { id } of await app.deliveries(`webhook_id=${webhook}`)) await isDelivered(id);
     expect(receiver.requests).toHaveLength(3);
     expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 0 });
   });
@@ -120,11 +115,9 @@ describe('replaying all', () => {
     await disable('callbacks');
     await app.cancelled(['called-1', 'called-2'], { callback_url: `${receiver.url}/path?a=b` });
     const destination = `callback:${receiver.url}`;
-    const dead = await app.deliveries(`destination=${encodeURIComponent(destination)}`);
-    expect(dead.map(({ state }) => state)).toEqual(['dead', 'dead']);
     await disable('callbacks', true);
     expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 2 });
-    for (const { id } of dead) await isDelivered(id);
+    for (const { id } of await app.deliveries(`destination=${encodeURIComponent(destination)}`)) await isDelivered(id);
     expect(receiver.requests.map(({ path }) => path)).toEqual(['/path?a=b', '/path?a=b']);
   });
 });

@@ -39,16 +39,16 @@ function openLog() {
 }
 
 const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock) =>
-  new EventFeed({ events, clock, log: pino({ enabled: false }) });
+  new EventFeed({ events, clock, log: pino({ enabled: false }), onUnreadable: () => undefined });
 const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
 
 /** Reads in the background. */
-function read(feed: EventFeed, position: number, filter: EventFilter = everything) {
+function read(feed: EventFeed, position: number, filter: EventFilter = everything, mayRead = () => true) {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   let text = '';
   let chunks = 0;
   let ended = false;
-  const stream = feed.open({ position, mayRead: () => true, filter, response }).on('data', (chunk) => {
+  const stream = feed.open({ position, mayRead, filter, response }).on('data', (chunk) => {
     text += chunk;
     chunks += 1;
   });
@@ -283,5 +283,22 @@ it('where nothing is left, the position is behind what is missing, so that it is
   log.add();
   await until(() => expect(reader.text()).toContain('id: 4\nevent: upstream.up'));
   expect(reader.text().split('feed.gap')).toHaveLength(3);
+  feed.close();
+});
+
+it('ends only the reader whose credential cannot be looked up at a heartbeat', async () => {
+  const clock = new HeldClock(15_000);
+  const feed = openFeed(openLog(), clock);
+  let isBroken = false;
+  const failing = read(feed, 0, everything, () => {
+    if (isBroken) throw new Error('the ledger cannot be read');
+    return true;
+  });
+  const other = read(feed, 0);
+  await until(() => expect([failing.text(), other.text()]).toEqual(Array(2).fill(expect.stringContaining('dawatch'))));
+  isBroken = true;
+  clock.fire(15_000);
+  await until(() => expect([failing.ended(), other.text()]).toEqual([true, expect.stringContaining('heartbeat')]));
+  expect([other.ended(), clock.held(15_000)]).toEqual([false, 1]);
   feed.close();
 });

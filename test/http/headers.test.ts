@@ -28,12 +28,12 @@ describe('every answer is secured, tells nothing of the server, and is kept by n
   it.each<[string, number, string, object]>([
     ['an answer', 200, '/v1/submissions', {}],
     ['a probe', 200, '/livez', {}],
-    ['the document', 200, '/openapi.json', {}],
     ['a head', 200, '/v1/submissions', { method: 'HEAD' }],
     ['what is not valid', 400, '/v1/submissions?limit=x', {}],
     ['what nobody is let in to', 401, '/v1/submissions', { headers: { 'x-api-key': [] } }],
     ['what is not there', 404, '/nowhere', {}],
-    ['a method that is not there', 404, '/livez', { method: 'PATCH' }],
+    ['a method that is not there', 405, '/livez', { method: 'PATCH' }],
+    ['what is allowed', 204, '/livez', { method: 'OPTIONS' }],
     ['what is no JSON', 400, '/v1/submissions', { method: 'POST', body: '{' }],
     ['what is too large', 413, '/v1/submissions', { method: 'POST', body: 'x'.repeat(2 * 1024 * 1024 + 1) }],
     ['what the router can not read', 400, '/v1/submissions/%zz', {}],
@@ -45,6 +45,17 @@ describe('every answer is secured, tells nothing of the server, and is kept by n
     expect(answer.headers['cache-control']).toBe('no-store');
     expect(answer.headers['content-security-policy']).not.toContain('self');
   });
+
+  it.each(['/openapi.json', '/events.schema.json', '/docs/json', '/docs/yaml', '/docs', '/docs/static/swagger-ui.css'])(
+    'is asked for each time, and sent only if it is another: %s',
+    async (path) => {
+      const { headers, text } = await call(app.url, path);
+      expect([headers['cache-control'], text.length > 0]).toEqual(['no-cache', true]);
+      const ask = (known: unknown) => call(app.url, path, { headers: { 'if-none-match': String(known) } });
+      expect(await ask(headers.etag)).toMatchObject({ status: 304, text: '', headers: { etag: headers.etag } });
+      expect(await ask('"another"')).toMatchObject({ status: 200, text });
+    },
+  );
 
   it.each([
     ['what is no HTTP', 'nonsense\r\n\r\n', 400],
@@ -87,7 +98,7 @@ describe('pages of other origins', () => {
     const headers = { origin: ORIGIN, ...preflight };
     expect(corsOf(await call(app.url, '/v1/submissions', { headers }))).toEqual([]);
     const asked = await call(app.url, '/v1/submissions', { method: 'OPTIONS', headers });
-    expect([asked.status, ...corsOf(asked)]).toEqual([404]);
+    expect([asked.status, ...corsOf(asked)]).toEqual([204]);
   });
 
   it('may read answers and refusals, and ask before, where exactly their origin is configured', async () => {
@@ -126,7 +137,7 @@ describe('pages of other origins', () => {
     const answer = await call(url, '/v1/submissions', { headers: { origin } });
     expect(corsOf(answer)).toEqual(['vary']);
     const asked = await call(url, '/v1/submissions', { method: 'OPTIONS', headers: { origin, ...preflight } });
-    expect([asked.status, ...corsOf(asked)]).toEqual([404, 'vary']);
+    expect([asked.status, ...corsOf(asked)]).toEqual([204, 'vary']);
   });
 
   it('what asks without an origin is answered as ever, but caches learn that it depends', async () => {

@@ -8,7 +8,7 @@ import { sha256 } from '../../src/http/access.ts';
 import { CredentialStore } from '../../src/ledger/credentials.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import { type Answer, call, problemOf } from '../support/http-calls.ts';
-import { openLookups, userPath } from '../support/lookups.ts';
+import { ADMIN_TOKEN, openLookups, userPath } from '../support/lookups.ts';
 import { API_KEY, openApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { serve } from '../support/upstream-server.ts';
@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 type Limited = {
-  ask(headers: Record<string, string>, path?: string): Promise<Answer>;
+  ask(headers: Record<string, string>, path?: string, localAddress?: string): Promise<Answer>;
   token(): string;
 };
 
@@ -32,9 +32,10 @@ async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
   const app = await openApp({ database, limits });
   onTestFinished(() => app.close());
   return {
-    ask: (headers, path = '/v1/submissions') => call(app.url, path, { headers: { 'x-api-key': [], ...headers } }),
+    ask: (headers, path = '/v1/submissions', localAddress = '127.0.0.1') =>
+      call(app.url, path, { headers: { 'x-api-key': [], ...headers }, localAddress }),
     token() {
-      const { db, close } = openBeside({ file: database, now: 0, create: false });
+      const { db, close } = openBeside({ file: database, now: 0 });
       const secret = makeToken('service');
       new CredentialStore(db, database).add({ hash: sha256(secret), role: 'service', name: 'limited' }, 0);
       close();
@@ -145,14 +146,56 @@ describe('wrong credentials of one address', () => {
     expect(told.match(/retry-after: \d+/g)).toEqual(['retry-after: 60', 'retry-after: 60']);
   });
 
-  it('keep out no known one, and nobody who shows none', async () => {
+  it('keep out no credential that the address has used before, no token of dawatch, and nobody who shows none', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
+    expect((await app.ask(GOOD)).status).toBe(200);
     expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
     expect((await app.ask(GOOD)).status).toBe(200);
+    expect((await app.ask({ authorization: `Bearer ${API_KEY}` })).status).toBe(200);
     expect((await app.ask(key(app.token()))).status).toBe(200);
+    expect(await guess(app, makeToken('service'))).toBe(401);
     expect((await app.ask({})).status).toBe(401);
     expect((await app.ask({}, '/docs')).status).toBe(200);
     expect((await app.ask(key('c'), '/livez')).status).toBe(200);
+  });
+
+  it.each(['/v1/submissions', '/v1/audit', '/docs', '/nowhere', '/v1/whoami'])(
+    'past the limit a right guess is answered like a wrong one, at %s',
+    async (path) => {
+      const app = await limited({ failed_authentications_per_minute: 1 });
+      await guess(app, 'a');
+      const answers = [];
+      for (const secret of [API_KEY, 'wrong', `dawatch_service_${API_KEY}`])
+        for (const headers of [key(secret), { authorization: `Bearer ${secret}` }]) {
+          const { status, headers: told, text } = await app.ask(headers, path);
+          const { 'x-request-id': _id, date: _date, ...same } = told;
+          answers.push(JSON.stringify([status, same, { ...JSON.parse(text), instance: '' }]));
+        }
+      expect(new Set(answers).size).toBe(1);
+      expect(answers[0]).toMatch(/^\[429,/);
+    },
+  );
+
+  it.each(['/docs', '/nowhere', '/openapi.json'])('count also at %s, which wants none', async (path) => {
+    const app = await limited({ failed_authentications_per_minute: 2 });
+    for (const secret of ['a', 'b']) expect((await app.ask(key(secret), path)).status).not.toBe(429);
+    expect(await guess(app, 'c')).toBe(429);
+  });
+
+  it('count once if they are the same one, which is then refused by itself', async () => {
+    const app = await limited({ failed_authentications_per_minute: 3 });
+    const statuses = [];
+    for (let times = 0; times < 5; times++) statuses.push(await guess(app, 'outdated'));
+    expect(statuses).toEqual([401, 401, 401, 429, 429]);
+    expect((await app.ask(GOOD)).status).toBe(200);
+    expect([await guess(app, 'a'), await guess(app, 'b'), await guess(app, 'c')]).toEqual([401, 401, 429]);
+  });
+
+  it('lock one address, not another', async () => {
+    const app = await limited({ failed_authentications_per_minute: 1 });
+    expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
+    expect((await app.ask(GOOD, '/v1/submissions', '127.0.0.2')).status).toBe(200);
+    expect((await app.ask(GOOD)).status).toBe(429);
   });
 
   it('are counted alone: neither requests without one, nor known ones without the role', async () => {
@@ -219,6 +262,44 @@ describe('where the upstream judges the bearers', () => {
     expect([await status('200-valid'), await status('200-never-seen')]).toEqual([200, 429]);
     revoke('200-valid');
     expect([await status('200-valid'), await status('200-valid')]).toEqual([401, 429]);
+  });
+
+  it('a bearer that it accepted from one address passes at that address only', async () => {
+    const { lookups, status } = await forwarding({ failed_authentications_per_minute: 1 });
+    expect(await status('200-valid')).toBe(200);
+    expect([await status('401-a'), await status('401-b'), await status('200-valid')]).toEqual([401, 429, 200]);
+    const elsewhere = async (bearer: string) =>
+      (
+        await call(lookups.url, userPath(), {
+          headers: { authorization: `Bearer ${bearer}` },
+          localAddress: '127.0.0.2',
+        })
+      ).status;
+    expect([await elsewhere('401-a'), await elsewhere('200-valid')]).toEqual([401, 429]);
+  });
+
+  it('one caller with an outdated bearer keeps out none of those behind the same address', async () => {
+    const { status, upstream } = await forwarding({ failed_authentications_per_minute: 3 });
+    const outdated = [];
+    for (let times = 0; times < 50; times++) outdated.push(await status('401-outdated'));
+    expect(outdated.slice(0, 4)).toEqual([401, 401, 401, 429]);
+    expect(upstream.requests).toHaveLength(3);
+    for (let n = 0; n < 10; n++) expect(await status(`200-new-${n}`)).toBe(200);
+  });
+
+  it('one caller with ever other wrong bearers keeps out none that the upstream accepted before', async () => {
+    const { status } = await forwarding({ failed_authentications_per_minute: 5 });
+    for (let n = 0; n < 10; n++) expect(await status(`200-${n}`)).toBe(200);
+    for (let n = 0; n < 50; n++) expect(await status(`401-${n}`)).toBe(n < 5 ? 401 : 429);
+    for (let n = 0; n < 10; n++) expect(await status(`200-${n}`)).toBe(200);
+  });
+
+  it('a key of dawatch counts among the wrong ones', async () => {
+    const lookups = await openLookups({ bearer: null, limits: { failed_authentications_per_minute: 2 } });
+    const statuses = [];
+    for (const bearer of [API_KEY, ADMIN_TOKEN, 'wrong', API_KEY])
+      statuses.push((await lookups.get(userPath(), bearer)).status);
+    expect(statuses).toEqual([401, 401, 429, 429]);
   });
 
   it('a bearer that it accepted opens only lookups: elsewhere it is a guess, and hides none', async () => {

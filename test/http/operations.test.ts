@@ -1,13 +1,19 @@
-import { afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { fastify } from 'fastify';
+import { afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { registerOperations } from '../../src/http/operations.ts';
+import { storedAnswer } from '../../src/http/stored-answer.ts';
+import { LedgerError } from '../../src/ledger/errors.ts';
 import { call, post } from '../support/http-calls.ts';
-import { useAppWithSandbox } from '../support/running-app.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
+import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
 
-const app = useAppWithSandbox();
+const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
+const asAdmin = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 
 type Readiness = { status: string; ledger: string; upstreams: Record<string, { state: string; tracked: number }> };
 
-async function readiness(): Promise<Readiness> {
-  const answer = await call(app.url, '/readyz');
+async function readiness(headers: Record<string, string | string[]> = asAdmin): Promise<Readiness> {
+  const answer = await call(app.url, '/readyz', { headers });
   expect(answer.status).toBe(200);
   return JSON.parse(answer.text) as Readiness;
 }
@@ -38,6 +44,19 @@ it('is ready while its upstreams answer', async () => {
   });
 });
 
+it.each<[string, Record<string, string | string[]>]>([
+  ['nobody', { 'x-api-key': [] }],
+  ['a service', { 'x-api-key': API_KEY }],
+  ['somebody unknown', { 'x-api-key': [], authorization: 'Bearer never-known' }],
+  ['two headers of an admin', { 'x-api-key': [], authorization: Array(2).fill(`Bearer ${ADMIN_TOKEN}`) }],
+])('tells %s the states of its components alone', async (_, headers) => {
+  expect(await readiness(headers)).toEqual({
+    status: 'ok',
+    ledger: 'ok',
+    upstreams: { default: { state: 'closed' }, other: { state: 'closed' } },
+  });
+});
+
 it.each([
   ['is out', 'reset', 'down'],
   ['sends pages of a proxy', 'html_503', 'down'],
@@ -54,3 +73,22 @@ it.each([
     expect((await readiness()).status).toBe('ok');
   },
 );
+
+it('tells the states also where the ledger cannot be read to know who asks', async () => {
+  const server = fastify();
+  onTestFinished(() => server.close());
+  server.setValidatorCompiler(() => () => true);
+  server.setSerializerCompiler(() => JSON.stringify);
+  registerOperations(server, {
+    authenticator: {
+      identify() {
+        throw new LedgerError('io', 'it cannot be read');
+      },
+    },
+    health: () => ({ ledgerWritable: false, upstreams: [] }),
+    document: async () => storedAnswer('{}', {}),
+  });
+  const answer = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
+  expect(answer.status).toBe(503);
+  expect(JSON.parse(answer.text)).toEqual({ status: 'unavailable', ledger: 'not_writable', upstreams: {} });
+});

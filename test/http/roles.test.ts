@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/http/ports.ts';
-import { call } from '../support/http-calls.ts';
+import { type Answer, call } from '../support/http-calls.ts';
 import { useLookups } from '../support/lookups.ts';
 import { fetchDocument } from '../support/openapi-document.ts';
 
@@ -47,7 +47,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
 const ROLES: readonly Role[] = ['service', 'user', 'admin'];
 
 const lookups = useLookups();
-const send = (endpoint: string, headers: Record<string, string>) => {
+const send = (endpoint: string, headers: Record<string, string | string[]>): Promise<Answer> => {
   const [method = '', path = ''] = endpoint.split(' ');
   const { query = '', body } = MATRIX[endpoint] ?? {};
   const target = `${path.replace('{id}', 'of-the-matrix')}${query}`;
@@ -106,4 +106,53 @@ describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
     expect(status).toBe(access === 'open' ? 200 : 401);
     if (access !== 'open') expect(answered['www-authenticate']).toMatch(/^Bearer/);
   });
+});
+
+/** The header that decides where a request carries both. */
+const decidingOf = (access: Access) => (access.includes('service') ? 'x-api-key' : 'authorization');
+const inHeader = (name: string, secret: string) => ({
+  [name]: name === 'authorization' ? `Bearer ${secret}` : secret,
+});
+const MALFORMED = (secret: string) => ({
+  'x-api-key': [[secret, secret]],
+  authorization: [[`Bearer ${secret}`, `Bearer ${secret}`], `Bearer ${secret} ${secret}`, `Bearer ${secret}\u00e9`],
+});
+
+describe.each(Object.entries(MATRIX).filter(([, { access }]) => access !== 'open'))(
+  '%s with a credential in both headers',
+  (endpoint, { access }) => {
+    const deciding = decidingOf(access);
+    const ignored = deciding === 'authorization' ? 'x-api-key' : 'authorization';
+    const others = () => [...Object.values(lookups().tokens), lookups().revoked.admin, 'never-known'];
+
+    it.each(ROLES)(`is decided by the role %s in ${deciding}, whatever is in ${ignored}`, async (role) => {
+      const right = inHeader(deciding, lookups().tokens[role]);
+      const { status } = await send(endpoint, right);
+      for (const other of others())
+        expect((await send(endpoint, { ...right, ...inHeader(ignored, other) })).status).toBe(status);
+      for (const malformed of MALFORMED(lookups().tokens.admin)[ignored])
+        expect((await send(endpoint, { ...right, [ignored]: malformed })).status).toBe(status);
+    });
+
+    it(`is refused if ${deciding} has a wrong or a malformed credential, even with a right one in ${ignored}`, async () => {
+      const right = inHeader(ignored, lookups().tokens.admin);
+      for (const wrong of ['never-known', lookups().revoked.admin])
+        expect((await send(endpoint, { ...right, ...inHeader(deciding, wrong) })).status).toBe(401);
+      for (const malformed of MALFORMED(lookups().tokens.admin)[deciding])
+        expect((await send(endpoint, { ...right, [deciding]: malformed })).status).toBe(401);
+    });
+
+    it(`goes by ${ignored} if ${deciding} has no credential of its kind`, async () => {
+      const right = inHeader(ignored, lookups().tokens.admin);
+      const empty = deciding === 'authorization' ? ['', 'Bearer', 'Bearer ', 'Basic dXNlcjpwYXNz'] : ['', ' '];
+      for (const text of empty)
+        expect([401, 403]).not.toContain((await send(endpoint, { ...right, [deciding]: text })).status);
+    });
+  },
+);
+
+it.each(['bearer', 'BEARER', 'Bearer   ', ' Bearer'])('the scheme may be written %j', async (scheme) => {
+  const authorization = `${scheme} ${lookups().tokens.admin} `;
+  for (const endpoint of ['GET /v1/submissions', 'GET /admin/get_all_users', 'GET /v1/audit'])
+    expect((await send(endpoint, { authorization })).status).toBe(200);
 });

@@ -82,6 +82,55 @@ describe('a connection is closed by the server, and told why where that is possi
   });
 });
 
+describe('a body that comes slower than the least rate', () => {
+  const RATE = 4_096;
+  const body = JSON.stringify({ submission_id: 'slowly-sent' });
+  const slow = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: RATE } });
+  const off = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: 0 } });
+
+  /** Sends the head, then spaces, `bytes` every 20 ms for so long, then the body. */
+  async function drip(url: string, bytes: number, forMs: number, chunked = false): Promise<string> {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    let heard = '';
+    socket.setEncoding('latin1').on('data', (text) => {
+      heard += text;
+    });
+    socket.on('error', () => undefined);
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    const rounds = forMs / 20;
+    const write = (text: string) => socket.write(chunked ? `${text.length.toString(16)}\r\n${text}\r\n` : text);
+    socket.write(`${HEAD}connection: close\r\n`);
+    const length = rounds * bytes + body.length;
+    socket.write(chunked ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`);
+    for (let round = 0; round < rounds && heard === ''; round++) {
+      if (bytes > 0) write(' '.repeat(bytes));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    write(body);
+    if (chunked) socket.write('0\r\n\r\n');
+    await closed;
+    return heard;
+  }
+
+  it.each([
+    ['nothing after the head', 0, false],
+    ['a byte now and then', 1, false],
+    ['chunks of a byte', 1, true],
+  ])('is refused with 408, long before its time is over: %s', async (_, bytes, chunked) => {
+    const heard = await drip(slow.url, bytes, 2_000, chunked);
+    expect(heard).toMatch(/^HTTP\/1\.1 408 .*connection: close.*the body came slower than 4096 bytes a second/is);
+  });
+
+  it.each([
+    ['fast enough', () => slow.url, 4_000, 1_500],
+    ['at once', () => slow.url, 0, 0],
+    ['as slowly as it wants, without a limit', () => off.url, 1, 1_500],
+  ])('is taken if it comes %s', async (_, urlOf, bytes, forMs) => {
+    expect(await drip(urlOf(), bytes, forMs)).toMatch(/^HTTP\/1\.1 202 /);
+  });
+});
+
 /** Open ones of this process, in which the server is too. */
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 

@@ -3,7 +3,7 @@ import { makeToken } from '../../src/credentials.ts';
 import { call, problemOf } from '../support/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, UPSTREAM_BEARER, userPath } from '../support/lookups.ts';
 import { API_KEY } from '../support/running-app.ts';
-import { serve } from '../support/upstream-server.ts';
+import { deadAddress, serve } from '../support/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const CHALLENGE = 'Bearer realm="dawatch"';
@@ -141,6 +141,7 @@ describe('without a bearer of the upstream', () => {
     ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
     ['a bearer with nothing', { authorization: 'Bearer ' }],
     ['two words', { authorization: 'Bearer a b' }],
+    ['two headers', { authorization: ['Bearer a', 'Bearer b'] }],
   ])('%s is answered with 401, and the upstream is not asked', async (_, headers) => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
@@ -152,12 +153,12 @@ describe('without a bearer of the upstream', () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  it('a token of dawatch is never sent upstream, known or revoked or never made here', async () => {
+  it('a token in the form of dawatch is never sent upstream, known or revoked or never made here', async () => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
     lookups.revoke('user');
     const { service, user, admin } = lookups.tokens;
-    for (const token of [service, user, admin, API_KEY, ADMIN_TOKEN, makeToken('admin')])
+    for (const token of [service, user, admin, makeToken('admin')])
       for (const path of [userPath(), LISTING]) {
         const answer = await lookups.get(path, token);
         expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
@@ -165,8 +166,37 @@ describe('without a bearer of the upstream', () => {
       }
     expect(upstream.requests).toEqual([]);
     const callers = new Set(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`));
-    expect([...callers].sort()).toEqual(
-      ['DAWATCH_ADMIN_TOKEN', 'DAWATCH_API_KEY', 'the admin', 'the service'].map((name) => `${name} refused`),
+    expect([...callers].sort()).toEqual(['the admin', 'the service'].map((name) => `${name} refused`));
+  });
+
+  it.each<[string, number | undefined, string]>([
+    ['refuses it', 401, userPath()],
+    ['does not allow it', 403, LISTING],
+    ['finds nobody', 404, userPath()],
+    ['fails', 500, LISTING],
+    ['can not be reached', undefined, userPath()],
+    ['is not asked, as the question is not valid,', 401, '/users/get_user?name=A'],
+    ['is not asked, as the question is not valid,', 401, '/admin/get_all_users?limit=x'],
+  ])('a key of the settings is answered as any wrong bearer where the upstream %s', async (_, status, path) => {
+    const upstream = await serve((_request, response) => response.writeHead(status ?? 0).end('{"error":"x"}'));
+    const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;
+    const lookups = await openLookups({ upstreamUrl, bearer: null });
+    const answers = [];
+    const bearers = ['never-known-anywhere', API_KEY, ADMIN_TOKEN];
+    for (const bearer of bearers) {
+      const { status, headers, text } = await lookups.get(path, bearer);
+      answers.push(JSON.stringify([status, Object.keys(headers), { ...JSON.parse(text), instance: '' }]));
+    }
+    expect(new Set(answers)).toHaveLength(1);
+    const sent = upstream.requests.map(({ headers }) => String(headers.authorization));
+    // One of the same length, so that the upstream takes it as it took the wrong one.
+    expect(sent.map((text) => text.length)).toEqual(
+      sent.length > 0 ? bearers.map((one) => `Bearer ${one}`.length) : [],
+    );
+    expect(sent.join()).not.toMatch(new RegExp(`${API_KEY}|${ADMIN_TOKEN}`));
+    const isAsked = !path.endsWith('name=A') && !path.endsWith('limit=x');
+    expect(lookups.audit().map(({ caller }) => caller)).toEqual(
+      isAsked ? [expect.stringMatching(/^forwarded:/), 'DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN'] : [],
     );
   });
 });

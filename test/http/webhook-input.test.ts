@@ -30,9 +30,9 @@ async function expectRefused(method: string, path: string, body: unknown, pointe
 }
 
 const URLS: [string, unknown, string][] = [
-  ['no address', undefined, 'expected string'],
-  ['null', null, 'expected string'],
-  ['no text', 7, 'expected string'],
+  ['no address', undefined, 'is missing'],
+  ['null', null, 'must be a string'],
+  ['no text', 7, 'must be a string'],
   ['an empty text', '', 'no absolute URL'],
   ['a path', '/hook', 'no absolute URL'],
   ['a host', 'hooks.example.com', 'no absolute URL'],
@@ -44,7 +44,7 @@ const URLS: [string, unknown, string][] = [
   ['a space', 'https://example.com/a b', 'spaces or control characters'],
   ['a line break', 'https://example.com/\nhost: x', 'spaces or control characters'],
   ['the port of SSH', 'https://example.com:22/', 'the port must be'],
-  ['2,049 characters', `https://example.com/${'x'.repeat(2_029)}`, 'expected string to have <=2048'],
+  ['2,049 characters', `https://example.com/${'x'.repeat(2_029)}`, 'at most 2048 characters'],
   ['a private address', 'https://10.0.0.1/', "can't be used"],
   ['a private address in hexadecimal', 'https://0x0a000001/', "can't be used"],
   ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data/', "can't be used"],
@@ -53,16 +53,16 @@ const URLS: [string, unknown, string][] = [
 ];
 
 const FIELDS: [string, Record<string, unknown>, string, string][] = [
-  ['types as a text', { types: 'submission.*' }, '/types', 'expected array'],
+  ['types as a text', { types: 'submission.*' }, '/types', 'must be a list'],
   ['no types', { types: [] }, '/types', 'at least one event type'],
-  ['null for types', { types: null }, '/types', 'expected array'],
+  ['null for types', { types: null }, '/types', 'must be a list'],
   ['an unknown type', { types: ['submission.done'] }, '/types/0', '"submission.done" is no event type'],
   ['an unknown type behind a known one', { types: ['*', 'upstream'] }, '/types/1', '"upstream" is no event type'],
   ['a wildcard that is none', { types: ['sub*'] }, '/types/0', 'is no event type'],
   ['a type in capitals', { types: ['SUBMISSION.*'] }, '/types/0', 'is no event type'],
   ['an empty type', { types: [''] }, '/types/0', 'is no event type'],
-  ['a type that is a number', { types: [1] }, '/types/0', 'expected string'],
-  ['51 types', { types: Array.from({ length: 51 }, () => '*') }, '/types', '<=50'],
+  ['a type that is a number', { types: [1] }, '/types/0', 'must be a string'],
+  ['51 types', { types: Array.from({ length: 51 }, () => '*') }, '/types', 'at most 50'],
   ['a filter that is a text', { metadata: 'team=billing' }, '/metadata', 'an object of names'],
   ['a filter that is a list', { metadata: ['team'] }, '/metadata', 'an object of names'],
   ['an empty filter', { metadata: {} }, '/metadata', 'at least one name'],
@@ -75,28 +75,28 @@ const FIELDS: [string, Record<string, unknown>, string, string][] = [
   ],
   ['a filter of 17 names', { metadata: namesOf(17) }, '/metadata', 'at most 16 names'],
   ['a filter of 3 kB', { metadata: { a: 'é'.repeat(1_500) } }, '/metadata', '2048 bytes'],
-  ['a description of 201', { description: 'x'.repeat(201) }, '/description', '<=200'],
+  ['a description of 201', { description: 'x'.repeat(201) }, '/description', 'at most 200'],
   ['a description of two lines', { description: 'a\nb' }, '/description', 'printable characters'],
   ['a description that a terminal obeys', { description: 'a\u001b[2J' }, '/description', 'printable characters'],
   ['a description written backwards', { description: 'a\u202eb' }, '/description', 'printable characters'],
   ['half of a character', { description: 'a\ud800' }, '/description', 'printable characters'],
-  ['null for a description', { description: null }, '/description', 'expected string'],
-  ['enabled in words', { enabled: 'yes' }, '/enabled', 'expected boolean'],
-  ['null for enabled', { enabled: null }, '/enabled', 'expected boolean'],
+  ['null for a description', { description: null }, '/description', 'must be a string'],
+  ['enabled in words', { enabled: 'yes' }, '/enabled', 'must be true or false'],
+  ['null for enabled', { enabled: null }, '/enabled', 'must be true or false'],
   ['an unknown field', { headers: {} }, '', 'headers'],
 ];
 
 const SECRETS: [string, unknown, string][] = [
   ['a word', 'secret', 'begins with whsec_ or whsk_'],
   ['nothing', '', 'begins with whsec_ or whsk_'],
-  ['no text', 7, 'expected string'],
+  ['no text', 7, 'must be a string'],
   ['too few bytes', secretOf(23), '24 to 64 bytes'],
   ['too many bytes', secretOf(65), '24 to 64 bytes'],
   ['no base64', `whsec_${'!'.repeat(44)}`, 'base64'],
   ['base64 without its padding', secretOf(32).replace(/=$/, ''), 'base64'],
   ['a line break at its end', `${secretOf(32)}\n`, 'base64'],
   ['another kind', `whsk_${Buffer.alloc(64, 7).toString('base64')}`, 'no secret of a v1 signature'],
-  ['a megabyte of it', secretOf(40_000), '<=300'],
+  ['a megabyte of it', secretOf(40_000), 'at most 300'],
 ];
 
 describe('creating refuses', () => {
@@ -169,11 +169,11 @@ describe('changing refuses', () => {
 
 describe('rotating refuses', () => {
   it.each<[string, object, string, string]>([
-    ['a negative time', { keep_old_s: -1 }, '/keep_old_s', '>=0'],
-    ['half a second', { keep_old_s: 0.5 }, '/keep_old_s', 'expected int'],
-    ['more than 7 days', { keep_old_s: 7 * 86_400 + 1 }, '/keep_old_s', '<=604800'],
-    ['a time in words', { keep_old_s: '60' }, '/keep_old_s', 'expected'],
-    ['null', { keep_old_s: null }, '/keep_old_s', 'expected'],
+    ['a negative time', { keep_old_s: -1 }, '/keep_old_s', 'at least 0'],
+    ['half a second', { keep_old_s: 0.5 }, '/keep_old_s', 'must be a whole number'],
+    ['more than 7 days', { keep_old_s: 7 * 86_400 + 1 }, '/keep_old_s', 'at most 604800'],
+    ['a time in words', { keep_old_s: '60' }, '/keep_old_s', 'must be a number'],
+    ['null', { keep_old_s: null }, '/keep_old_s', 'must be a number'],
     ['an unknown field', { keep_old: 60 }, '/', 'keep_old'],
   ])('%s', (_, body, pointer, detail) => expectRefused('POST', `/v1/webhooks/${id}/rotate`, body, pointer, detail));
 

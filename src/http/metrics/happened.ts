@@ -2,8 +2,10 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Observation } from '../../monitor/classify.ts';
 import type { DeadReason } from '../../monitor/delivery.ts';
 import type { Finality } from '../../monitor/finality.ts';
+import { ROW_KINDS, type Unreadable } from '../../monitor/stored.ts';
 import { FINAL_STATUSES, type Status } from '../../monitor/submission.ts';
 import type { Shed } from '../admission.ts';
+import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../failed-authentications.ts';
 
 const BUCKETS = {
   timeToFinality: [5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 120, 180, 300, 600, 1_800, 7_200, 86_400],
@@ -44,6 +46,11 @@ export type Happened = {
   gaveUp(dead: { kind: string; reason: DeadReason; count: number }): void;
   answered(answered: Answered): void;
   shed(what: Shed): void;
+  authenticationFailed(reason: AuthenticationFailure): void;
+  /** A row of the ledger could not be read; once for each. */
+  unreadable(kind: Unreadable['kind']): void;
+  /** So many results of workers were not believed; 0 shows that there were none yet. */
+  rejected(reason: string, count?: number): void;
 };
 
 export function countHappened(registry: Registry): Happened {
@@ -70,7 +77,7 @@ export function countHappened(registry: Registry): Happened {
   );
   const lag = histogram(
     'detection_lag_seconds',
-    'From finality until it was noticed, at most: since it was last found open, or since its block can have become final by the learned clock',
+    'From finality until it was noticed, at most: since a poll found it, or another submission of its block, open',
     ['upstream'],
     BUCKETS.detectionLag,
   );
@@ -103,6 +110,23 @@ export function countHappened(registry: Registry): Happened {
     'Requests that were refused with 503 because there was too much to do: tracking, or held_open',
     ['what'],
   );
+  const authenticationFailures = counter(
+    'authentication_failures_total',
+    'Requests whose credential was absent where one is needed, malformed, unknown or revoked, locked (not looked up: too many wrong ones came from the address) or refused by the upstream',
+    ['reason'],
+  );
+  for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);
+  const unreadableRows = counter(
+    'ledger_unreadable_rows_total',
+    'Rows of the ledger that were read and hold what can not be shown, each counted once: submission, event, delivery, webhook',
+    ['kind'],
+  );
+  for (const kind of ROW_KINDS) unreadableRows.inc({ kind }, 0);
+  const rejected = counter(
+    'poll_results_rejected_total',
+    'Results from Redis that were not believed, by why: malformed, signature, foreign_id, implausible_time',
+    ['reason'],
+  );
   const answerSeconds = histogram(
     'http_request_duration_seconds',
     'How long the answer to a request took; without those that are held open on purpose',
@@ -132,6 +156,9 @@ export function countHappened(registry: Registry): Happened {
       if (durationMs !== null) answerSeconds.observe({ method, route }, durationMs / 1_000);
     },
     shed: (what) => sheds.inc({ what }),
+    authenticationFailed: (reason) => authenticationFailures.inc({ reason }),
+    unreadable: (kind) => unreadableRows.inc({ kind }),
+    rejected: (reason, count = 1) => rejected.inc({ reason }, count),
   };
 }
 

@@ -5,8 +5,8 @@ import { type PacingBody, pacingBodyOf } from '../pacing.ts';
 type Measure = {
   name: string;
   help: string;
-  /** null: not known, so there is no sample. */
-  of: (pacing: PacingBody) => number | null;
+  /** No number: not known, so there is no sample. */
+  of: (pacing: PacingBody) => number | null | undefined;
 };
 
 /** What pacing learned and does. Each has one label, the upstream. */
@@ -22,54 +22,69 @@ const PACING: readonly Measure[] = [
     of: ({ tracked }) => tracked,
   },
   {
-    name: 'clock_used',
-    help: '1: it is known when blocks become final, and asked then; 0: each is asked by its age',
-    of: ({ mode }) => Number(mode !== 'by_age'),
+    name: 'slots_known',
+    help: '1: submissions become final with the slots of a chain; 0: nothing periodic is known, so each is polled by its age',
+    of: ({ mode }) => Number(mode === 'slots'),
   },
   {
-    name: 'cohorts_used',
-    help: '1: few are asked, and the others when one of those is final; 0: each is asked by itself',
-    of: ({ mode }) => Number(mode === 'cohorts'),
+    name: 'slot_period_seconds',
+    help: 'How long a slot lasts; none: not known',
+    of: ({ slot }) => slot && seconds(slot.period_ms),
   },
   {
-    name: 'clock_period_seconds',
-    help: 'How often a block becomes final; none: not known',
-    of: ({ clock }) => clock && seconds(clock.period_ms),
+    name: 'slot_empty_ratio',
+    help: 'Share of the slots in which nothing becomes final, 0 to 1; none: not known',
+    of: ({ slot }) => slot?.empty_share,
   },
   {
-    name: 'next_block_from_timestamp_seconds',
-    help: 'The next block becomes final not before this, in seconds since 1970; none: not known',
-    of: ({ clock }) => clock && timestamp(clock.next_from),
+    name: 'next_event_timestamp_seconds',
+    help: 'When the next group becomes final (median), in seconds since 1970; none: not known',
+    of: ({ slot }) => (slot?.next_event_at ? timestamp(slot.next_event_at) : null),
   },
   {
-    name: 'next_block_until_timestamp_seconds',
-    help: 'The next block becomes final by then, in seconds since 1970; none: not known',
-    of: ({ clock }) => clock && timestamp(clock.next_until),
+    name: 'serial_senders',
+    help: 'Serial senders of the upstream, as far as can be told; none: it sends all at once',
+    of: ({ senders }) => senders,
   },
   {
-    name: 'least_age_seconds',
-    help: 'The time to finality: none of the last became final younger than this; none: not known',
-    of: ({ least_age_ms }) => least_age_ms && seconds(least_age_ms),
+    name: 'observed_submissions',
+    help: 'Finalized submissions from which the distribution of finality time was learned lately; 0: it is the initial belief',
+    of: ({ observed }) => observed,
   },
   {
-    name: 'group_size_submissions',
-    help: 'How many become final at once, on average; 0: not known',
-    of: ({ group_size }) => group_size,
+    name: 'lag_price_requests',
+    help: 'Requests that one second of lag is worth, as set',
+    of: ({ lag_price }) => lag_price,
   },
   {
-    name: 'in_line_submissions',
-    help: 'Open ones that are expected to become final in the order of tracking',
-    of: ({ in_line }) => in_line,
+    name: 'requests_per_submission',
+    help: 'Requests per submission, over the newest finalized ones; none: there is none yet',
+    of: ({ cost }) => cost.current?.requests,
   },
   {
-    name: 'scout_submissions',
-    help: 'How many at the head of the line are asked at every block',
-    of: ({ scouts }) => scouts,
+    name: 'lag_seconds',
+    help: 'Mean time between finality and the poll that finds it, over the newest finalized submissions; none: there is none yet',
+    of: ({ cost }) => cost.current?.lag_s,
   },
   {
-    name: 'disorder_ratio',
-    help: 'How often one in line is overtaken rather than final in turn, 0 to 1',
-    of: ({ disorder }) => disorder,
+    name: 'lower_bound_requests_per_submission',
+    help: 'Requests per submission at the lowest cost that is possible with the learned distribution for one by itself',
+    of: ({ cost }) => cost.lower_bound?.requests,
+  },
+  {
+    name: 'lower_bound_lag_seconds',
+    help: 'Mean lag at that cost',
+    of: ({ cost }) => cost.lower_bound?.lag_s,
+  },
+  {
+    name: 'every_five_seconds_requests_per_submission',
+    help: 'Requests per submission if each were polled every 5 s, with the learned distribution',
+    of: ({ cost }) => cost.every_five_seconds?.requests,
+  },
+  {
+    name: 'every_five_seconds_lag_seconds',
+    help: 'Mean lag if each were polled every 5 s',
+    of: ({ cost }) => cost.every_five_seconds?.lag_s,
   },
   {
     name: 'budget_requests',
@@ -120,7 +135,7 @@ export function createPacingGauges(registry: Registry): (upstreams: readonly Ups
       gauge.reset();
       for (const body of bodies) {
         const value = of(body);
-        if (value !== null) gauge.set({ upstream: body.upstream }, value);
+        if (typeof value === 'number') gauge.set({ upstream: body.upstream }, value);
       }
     }
   };

@@ -7,6 +7,9 @@ import type { Health, Overview } from '../ports.ts';
 import type { Metrics } from './metrics.ts';
 import type { Standing } from './standing.ts';
 
+/** For so long every request gets the same text. */
+const MAX_AGE_MS = 1_000;
+
 const metricsSchema = z
   .string()
   .describe('The text format of Prometheus, 0.0.4')
@@ -39,6 +42,31 @@ export function registerMetrics(
       return undefined;
     }
   };
+  const scrape = async (now: number) => {
+    const { contentType, text } = await deps.metrics.scrape({
+      now,
+      overview: overview(),
+      pacing: deps.pacing(),
+      health: deps.health(),
+      ledgerBytes: deps.ledgerBytes(),
+      readers: deps.readers(),
+      waitingIds: deps.waitingIds(),
+    });
+    return { contentType, body: Buffer.from(text) };
+  };
+  let last: { at: number; answer: ReturnType<typeof scrape> } | undefined;
+  /** The route is open to everyone and has no limit, so that requests for it must not keep the server busy. */
+  const shared = () => {
+    const now = deps.clock.now();
+    // Either way: the clock may be set back.
+    if (last && Math.abs(now - last.at) < MAX_AGE_MS) return last.answer;
+    const answer = scrape(now);
+    last = { at: now, answer };
+    answer.catch(() => {
+      if (last?.answer === answer) last = undefined;
+    });
+    return answer;
+  };
   app.get(
     '/metrics',
     {
@@ -49,23 +77,16 @@ export function registerMetrics(
         security: [],
         response: {
           200: {
-            description: 'Gauges as they are now, counters and histograms since the server started',
+            description:
+              'Gauges as they are now, counters and histograms since the server started; computed at most once a second',
             content: { 'text/plain': { schema: metricsSchema } },
           },
         },
       },
     },
     async (_request, reply) => {
-      const { contentType, text } = await deps.metrics.scrape({
-        now: deps.clock.now(),
-        overview: overview(),
-        pacing: deps.pacing(),
-        health: deps.health(),
-        ledgerBytes: deps.ledgerBytes(),
-        readers: deps.readers(),
-        waitingIds: deps.waitingIds(),
-      });
-      return reply.type(contentType).send(text);
+      const { contentType, body } = await shared();
+      return reply.type(contentType).send(body as never);
     },
   );
 }

@@ -50,8 +50,13 @@ export function createStandingGauges(registry: Registry, version: string): (stan
   );
   const workers = gauge('workers', 'Workers that are alive; none: there is no Redis');
 
+  const refused = gauge(
+    'workers_refused',
+    'Workers that announce themselves and get no jobs: their version or redis.secret does not fit; none: there is no Redis',
+  );
+
   return ({ now, overview, health, ledgerBytes, readers, waitingIds: ids }) => {
-    for (const one of [oldest, waiting, waitingAge, dead, redisUp, workers]) one.remove();
+    for (const one of [oldest, waiting, waitingAge, dead, redisUp, workers, refused]) one.remove();
     submissions.reset();
     state.reset();
     for (const { upstream, state: current } of health.upstreams)
@@ -64,6 +69,7 @@ export function createStandingGauges(registry: Registry, version: string): (stan
     if (health.redis) {
       redisUp.set(Number(health.redis.state === 'up'));
       workers.set(health.redis.workers.length);
+      refused.set(health.redis.refusedWorkers);
     }
     if (!overview) return;
     const { deliveries, oldestOpen } = overview;

@@ -5,6 +5,7 @@ import { openReceiver } from '../../support/receiver.ts';
 import { openApp } from '../../support/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
+const PATIENCE_MS = 15_000;
 const ADMIN = 'an-admin-token-of-this-test';
 
 it('attempts are counted by the kind of receiver and by what came of them, with no address in any label', async () => {
@@ -36,13 +37,13 @@ it('attempts are counted by the kind of receiver and by what came of them, with 
       'webhook delivered 1',
       'webhook gone 1',
     ]);
-  });
+  }, PATIENCE_MS);
   // What is counted in the ledger may be some milliseconds old.
   await vi.waitFor(async () => {
     const { text } = await scrape(app.url);
     expect(reading(text, 'dawatch_deliveries_waiting')).toBe(1);
     expect(reading(text, 'dawatch_deliveries_dead')).toBe(1);
-  });
+  }, PATIENCE_MS);
   const { text } = await scrape(app.url);
   expect(reading(text, 'dawatch_dead_letters_total', { kind: 'webhook', reason: 'endpoint_gone' })).toBe(1);
   expect(reading(text, 'dawatch_dead_letters_total', { kind: 'apprise', reason: 'attempts_used_up' })).toBe(0);

@@ -82,8 +82,8 @@ it('counts answers by the pattern of their route, never by what a client wrote',
 
 it('says the same of submissions, deliveries and readers as /v1/overview', async () => {
   await finalize();
-  const overview = JSON.parse((await call(app.url, '/v1/overview')).text);
   const now = await text();
+  const overview = JSON.parse((await call(app.url, '/v1/overview')).text);
   for (const [status, count] of Object.entries(overview.submissions))
     expect(reading(now, 'dawatch_submissions', { status })).toBe(count);
   expect(reading(now, 'dawatch_deliveries_waiting')).toBe(overview.deliveries.waiting);
@@ -100,7 +100,7 @@ it('shows which state each upstream is in', async () => {
       .get('dawatch_upstream_state')
       ?.samples.filter(({ labels, value }) => labels.upstream === upstream && value === 1)
       .map(({ labels }) => labels.state);
-  await vi.waitFor(async () => expect(await state('other')).toEqual(['down']));
+  await vi.waitFor(async () => expect(await state('other')).toEqual(['down']), 15_000);
   expect(await state('default')).toEqual(['closed']);
   expect(reading(await text(), 'dawatch_polls_total', { upstream: 'other', outcome: 'network' })).toBeGreaterThan(2);
   expect(reading(await text(), 'dawatch_oldest_open_age_seconds')).toBeGreaterThan(0);

@@ -1,0 +1,52 @@
+import type { FastifyInstance } from 'fastify';
+import { sendProblem } from './problems.ts';
+import { sentPath } from './stored-answer.ts';
+
+const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/**
+ * Answers requests for which there is no route by what there is at their path: OPTIONS with 204, another method that is not
+ * allowed with 405, both with Allow. Registered before the first route, and after whatever limits requests. The body is not read.
+ */
+export function answerMethods(app: FastifyInstance): void {
+  const routes = new Map<string, { segments: string[]; methods: Set<string> }>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const route = routes.get(url) ?? { segments: url.split('/'), methods: new Set() };
+    for (const one of [method].flat()) route.methods.add(one);
+    routes.set(url, route);
+  });
+  const allowedAt = (path: string) => {
+    const segments = decoded(path).split('/');
+    const found = [...routes.values()].filter((route) => path === '*' || isAt(route.segments, segments));
+    const methods = new Set(found.flatMap((route) => [...route.methods]));
+    return methods.size === 0 ? undefined : ORDER.filter((name) => name === 'OPTIONS' || methods.has(name)).join(', ');
+  };
+
+  app.addHook('onRequest', (request, reply, done) => {
+    const { method } = request;
+    const path = sentPath(request);
+    const allowed = request.is404 ? allowedAt(path) : undefined;
+    if (allowed === undefined) {
+      done();
+      return;
+    }
+    reply.header('allow', allowed);
+    if (method === 'OPTIONS') reply.code(204).send();
+    else sendProblem(reply, { status: 405, detail: `${path.slice(0, 200)} takes no ${method}, only ${allowed}` });
+  });
+}
+
+function isAt(pattern: readonly string[], path: readonly string[]): boolean {
+  if (pattern.at(-1) === '*' ? path.length < pattern.length : path.length !== pattern.length) return false;
+  // As the router has it, a parameter may also be empty.
+  return pattern.every((segment, index) => segment.startsWith(':') || segment === '*' || segment === path[index]);
+}
+
+/** As the router reads it. */
+function decoded(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,35 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { call, listOf, post } from '../support/http-calls.ts';
+import { useApp } from '../support/running-app.ts';
+
+const app = useApp();
+const COUNT = 1_000;
+/** With it, a thousand submissions take 4 MiB. */
+const METADATA = { note: 'x'.repeat(4_000) };
+/** A page, what each submission has besides its metadata, and the last one. */
+const MAX_BYTES = 1024 * 1024 * 1.3;
+const ids = Array.from({ length: COUNT }, (_, index) => `large-${String(index).padStart(4, '0')}`);
+
+beforeAll(async () => {
+  expect((await post(app.url, { submission_ids: ids, metadata: METADATA })).status).toBe(202);
+});
+
+describe('a list of large submissions', () => {
+  it.each([
+    ['newest first', '', ids.toReversed()],
+    ['of one status', '&status=tracking', ids.toReversed()],
+    ['by the beginning of the id', '&prefix=large-', ids],
+  ])('ends pages early, and loses none, %s', async (_, query, expected) => {
+    const seen: string[] = [];
+    let pages = 0;
+    for (let cursor: string | null = ''; cursor !== null; pages++) {
+      const answer = await call(app.url, `/v1/submissions?limit=1000${query}${cursor && `&cursor=${cursor}`}`);
+      expect(answer.text.length).toBeLessThan(MAX_BYTES);
+      const page = listOf(answer);
+      seen.push(...page.submissions.map(({ submission_id }) => submission_id));
+      cursor = page.next_cursor;
+    }
+    expect(seen).toEqual(expected);
+    expect(pages).toBe(4);
+  });
+});

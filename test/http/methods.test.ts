@@ -1,0 +1,132 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { call, problemOf, sendRaw } from '../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
+import { fetchDocument } from '../support/openapi-document.ts';
+import { API_KEY, openApp, useApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const app = useApp({ adminToken: ADMIN_TOKEN });
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE'];
+
+/** Every path, with the methods that the OpenAPI document has for it. */
+async function documentedPaths(): Promise<Map<string, string[]>> {
+  const { operations } = await fetchDocument(app.url);
+  const paths = new Map<string, string[]>();
+  for (const operation of operations.keys()) {
+    const [method = '', path = ''] = operation.split(' ');
+    paths.set(path, [...(paths.get(path) ?? []), method]);
+  }
+  for (const path of ['/', '/docs', '/docs/', '/docs/json', '/assets/main.js']) paths.set(path, ['GET']);
+  return paths;
+}
+
+describe('a method that a path does not have', () => {
+  it('is answered with 405 and what is allowed, at every path, with and without a credential', async () => {
+    for (const [path, methods] of await documentedPaths()) {
+      const others = METHODS.filter((method) => !methods.includes(method));
+      // A static path may also be read as one with a parameter.
+      const also = path === '/v1/deliveries/replay' ? ['GET'] : [];
+      for (const method of others.filter((one) => !also.includes(one)))
+        for (const headers of [{}, { 'x-api-key': [] }]) {
+          const answer = await call(app.url, path.replace('{id}', '1'), { method, headers });
+          expect(answer.status, `${method} ${path}`).toBe(405);
+          const { detail } = problemOf(answer);
+          const allowed = String(answer.headers.allow).split(', ');
+          expect(detail).toBe(`${path.replace('{id}', '1')} takes no ${method}, only ${allowed.join(', ')}`);
+          const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
+          expect(allowed.toSorted(), path).toEqual(
+            [...new Set([...methods, ...also, ...head, ...(also.length > 0 ? ['HEAD'] : []), 'OPTIONS'])].toSorted(),
+          );
+        }
+    }
+  });
+
+  it.each([
+    ['with a body of any type', { 'content-type': 'text/plain' }, 'words'],
+    ['with a body that is no JSON', { 'content-type': 'application/json' }, '{'],
+    ['with a body that is too large', { 'content-type': 'application/json' }, 'x'.repeat(3 * 1024 * 1024)],
+  ])('is told so %s', async (_, headers, body) => {
+    const answer = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(() => undefined);
+    // Who still sends when the connection closes may not see why.
+    if (answer || body.length < 100) expect(answer?.status).toBe(405);
+  });
+
+  it.each([
+    ['an encoded path', '/%6civez'],
+    ['a path with a query', '/livez?x=/v1'],
+    ['an id with an encoded slash', '/v1/submissions/a%2fb'],
+    ['a whole address', 'http://evil.example/livez'],
+  ])('is told so at %s', async (_, path) => {
+    expect((await sendRaw(app.url, `PUT ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)).slice(0, 12)).toBe('HTTP/1.1 405');
+  });
+
+  it.each(['/nowhere', '/v1', '/v1/', '/v1/submissions/a/b', '//livez', '/LIVEZ', '/livez/', '/asset/x'])(
+    'is 404 where there is nothing: %s',
+    async (path) => {
+      for (const method of [...METHODS, 'OPTIONS']) {
+        const answer = await call(app.url, path, { method });
+        expect([answer.status, answer.headers.allow], method).toEqual([404, undefined]);
+      }
+    },
+  );
+});
+
+describe('OPTIONS', () => {
+  it('says what is allowed at every path, without a credential', async () => {
+    for (const path of (await documentedPaths()).keys()) {
+      const answer = await call(app.url, path.replace('{id}', '1'), {
+        method: 'OPTIONS',
+        headers: { 'x-api-key': [] },
+      });
+      expect([answer.status, answer.text], path).toEqual([204, '']);
+      expect(answer.headers.allow, path).toMatch(/^(?:GET|POST)\b.*, OPTIONS$/);
+    }
+  });
+
+  it('says of the whole server what any of its paths takes', async () => {
+    const answer = await call(app.url, '*', { method: 'OPTIONS' });
+    expect([answer.status, answer.headers.allow]).toEqual([204, 'GET, HEAD, POST, PATCH, DELETE, OPTIONS']);
+  });
+
+  it('stays what browsers ask before a request, for the origins that may', async () => {
+    const open = await openApp({ database: `${tempFolder()}/ledger.db`, corsOrigins: ['https://app.example'] });
+    onTestFinished(() => open.close());
+    const ask = (origin: string) =>
+      call(open.url, '/v1/submissions', {
+        method: 'OPTIONS',
+        headers: { 'x-api-key': [], origin, 'access-control-request-method': 'POST' },
+      });
+    const allowed = await ask('https://app.example');
+    expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([204, 'https://app.example']);
+    expect(allowed.headers['access-control-allow-methods']).toContain('POST');
+    const foreign = await ask('https://evil.example');
+    expect([foreign.status, foreign.headers.allow]).toEqual([204, 'GET, HEAD, POST, OPTIONS']);
+    expect(foreign.headers).not.toHaveProperty('access-control-allow-origin');
+    expect(foreign.headers).not.toHaveProperty('access-control-allow-methods');
+    const refused = await call(open.url, '/livez', { method: 'PUT', headers: { origin: 'https://app.example' } });
+    expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([405, 'https://app.example']);
+  });
+});
+
+it('HEAD is GET without the body', async () => {
+  for (const path of [
+    '/',
+    '/livez',
+    '/readyz',
+    '/openapi.json',
+    '/docs',
+    '/assets/main.js',
+    '/v1/submissions',
+    '/v1/whoami',
+  ]) {
+    const [head, get] = [await call(app.url, path, { method: 'HEAD' }), await call(app.url, path)];
+    expect([head.status, head.text, head.headers['content-type']], path).toEqual([
+      200,
+      '',
+      get.headers['content-type'],
+    ]);
+    expect(head.headers.etag).toBe(get.headers.etag);
+  }
+  const missing = await call(app.url, '/v1/submissions/never', { method: 'HEAD', headers: { 'x-api-key': API_KEY } });
+  expect([missing.status, missing.text]).toEqual([404, '']);
+});

@@ -1,0 +1,189 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call } from '../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
+import { isRedisMissing, type RedisServer, startRedis } from '../support/redis-server.ts';
+import { openApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+/** A server that waited for its shutdown bound would outlast the test. */
+const SHUTDOWN_S = 3_600;
+const ANSWER_WITHIN_MS = 10_000;
+
+const CREDENTIALS = { admin: `x-api-key: ${ADMIN_TOKEN}\r\n`, none: '' };
+
+/** The whole response to one request, whose target is sent exactly as it is written. Throws where none comes. */
+function send(url: string, line: string, header = ''): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    const timer = setTimeout(() => {
+      socket.destroy();
+      reject(new Error(`${line.slice(0, 100)} was not answered`));
+    }, ANSWER_WITHIN_MS);
+    let received = '';
+    socket.setEncoding('latin1').on('data', (part) => {
+      received += part;
+    });
+    socket
+      .on('error', () => undefined)
+      .on('close', () => {
+        clearTimeout(timer);
+        resolve(received);
+      });
+    socket.write(`${line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${header}\r\n`);
+  });
+}
+
+const statusOf = (received: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(received)?.[1]);
+
+const PREFIXES = [
+  '/docs',
+  '/queues',
+  '/queues/api/queues',
+  '/queues/static',
+  '/assets',
+  '/v1',
+  '/v1/submissions',
+  '/users',
+  '',
+];
+const LONG = 'x'.repeat(4_000);
+/** Appended to a prefix: spellings that some server or proxy reads as another path. */
+const SUFFIXES = [
+  '/..',
+  '/../livez',
+  '/./livez',
+  '/.',
+  '/../../livez',
+  '/%2e%2e/livez',
+  '/%2E%2E/%2e%2e/livez',
+  '/%2e%2e%2flivez',
+  '/..%2flivez',
+  '/..%5clivez',
+  '/..\\livez',
+  '\\..\\livez',
+  '\\',
+  '//',
+  '//x',
+  '///livez',
+  '/static/../../livez',
+  '/static//swagger-ui.css',
+  '/static%2fswagger-ui.css',
+  '/%73tatic/swagger-ui.css',
+  '/json/',
+  '/json%00',
+  '/%00',
+  '/%',
+  '/%zz',
+  '/%c0%ae%c0%ae/livez',
+  '/..;/livez',
+  ';x',
+  '/?/../livez',
+  '/#/../livez',
+  `/${LONG}`,
+  `/${'a/'.repeat(2_000)}`,
+  `/${'../'.repeat(1_000)}livez`,
+];
+/** Whole targets. */
+const TARGETS = [
+  '*',
+  '//docs',
+  '//docs/',
+  '///docs/../livez',
+  '//evil.example/docs/../livez',
+  'http://evil.example',
+  'http://evil.example/',
+  'http://evil.example/docs/../livez',
+  'http://evil.example/docs/%2e%2e/livez',
+  'http://evil.example//docs',
+  'http://evil.example\\docs\\..\\livez',
+  'https://evil.example/docs/json/../../livez',
+  'ftp://evil.example/docs',
+  'docs',
+  '?docs',
+  '/?/docs/../livez',
+];
+
+describe.skipIf(isRedisMissing())('a request target that could be read in two ways', () => {
+  let redis: RedisServer;
+  let url = '';
+  let end = async () => {};
+  beforeAll(async () => {
+    redis = await startRedis();
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-targets-'));
+    const app = await openApp({ database: join(folder, 'ledger.db'), adminToken: ADMIN_TOKEN, redisUrl: redis.url });
+    url = app.url;
+    end = async () => {
+      await app.close();
+      await redis.close();
+      rmSync(folder, { recursive: true });
+    };
+  });
+  afterAll(() => end());
+
+  it.each(PREFIXES)('is answered, and leads to no other route, below "%s"', async (prefix) => {
+    for (const [name, header] of Object.entries(CREDENTIALS))
+      for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS'])
+        await Promise.all(
+          SUFFIXES.map(async (suffix) => {
+            const line = `${method} ${prefix}${suffix}`;
+            const received = await send(url, line, header);
+            const what = `${line.slice(0, 60)} with ${name}`;
+            expect(statusOf(received), what).toSatisfy((status) => status >= 200 && status < 500);
+            expect(received, what).not.toContain('{"status":"ok"}');
+          }),
+        );
+  });
+
+  it.each(TARGETS)('is answered: %s', async (target) => {
+    for (const header of Object.values(CREDENTIALS))
+      for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
+        const received = await send(url, `${method} ${target}`, header);
+        expect(statusOf(received), method).toSatisfy((status) => status >= 200 && status < 500);
+        expect(received, method).not.toContain('{"status":"ok"}');
+      }
+  });
+
+  it.each([
+    '/docs/../livez',
+    '/docs/%2e%2e/livez',
+    '/docs//',
+    '/docs/..',
+    '/docs\\',
+    '/docs/static/../json',
+    '/docs/%6ason',
+  ])('is not found below /docs: %s', async (path) => {
+    expect(statusOf(await send(url, `GET ${path}`))).toBe(404);
+  });
+
+  it.each([
+    '/assets/..',
+    '/assets/../',
+    '/assets/%2e%2e/',
+    '/assets/./main.js',
+    '/assets//main.js',
+    '/assets/lib/../main.js',
+  ])('is no file of the dashboard: %s', async (path) => {
+    expect(statusOf(await send(url, `GET ${path}`))).toBe(404);
+  });
+
+  it('still leads to the page where a proxy sends the whole address', async () => {
+    expect(statusOf(await send(url, 'GET http://evil.example/docs/'))).toBe(200);
+    expect(statusOf(await send(url, 'GET http://evil.example/docs/?x'))).toBe(200);
+  });
+});
+
+it('closing the server does not wait for a connection that sent such a target', async () => {
+  const app = await openApp({ database: join(tempFolder(), 'ledger.db'), shutdownS: SHUTDOWN_S });
+  const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  for (const path of ['/docs/../livez', '/docs/%2e%2e/livez']) socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+  // Requests are read in the order in which they are sent, also over two connections of one event loop.
+  await new Promise((resolve) => socket.once('connect', resolve));
+  await call(app.url, '/livez');
+  await app.close();
+  socket.destroy();
+});

@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { readEvents } from '../support/event-reader.ts';
+import { call, detailsOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../support/http-calls.ts';
+import { useNotifyingApp } from '../support/notifying-app.ts';
+import { openReceiver } from '../support/receiver.ts';
+import { useAppWithSandbox } from '../support/running-app.ts';
+
+const app = useAppWithSandbox();
+const notifying = useNotifyingApp();
+
+/** With a letter at the beginning, so that the spellings of its beginning differ too. */
+const newId = () => `a${randomUUID().slice(1)}`;
+const spellings = (id: string) => [id, id.toUpperCase(), id.replace(/[a-f]/, (digit) => digit.toUpperCase())];
+const listed = async (query: string) => {
+  const { text } = await call(app.url, `/v1/submissions?${query}`);
+  return JSON.parse(text) as { submissions: { submission_id: string }[]; next_cursor: string | null };
+};
+
+describe('a UUID in any case is one submission', () => {
+  it.each(['upper case', 'mixed case'])(
+    'tracked in %s, it is shown in lower case, and is known in each',
+    async (name) => {
+      const id = newId();
+      const given = spellings(id)[name === 'upper case' ? 1 : 2] ?? '';
+      const first = trackedOf(await post(app.url, { submission_id: given, upstream: 'other' }));
+      expect(first).toMatchObject({ accepted: 1, submissions: [{ submission_id: id }] });
+      for (const spelling of spellings(id)) {
+        const again = trackedOf(await post(app.url, { submission_id: spelling, upstream: 'other' }));
+        expect(again).toMatchObject({ accepted: 0, already_tracked: 1, submissions: [{ submission_id: id }] });
+        expect(detailsOf(await call(app.url, pathOf(spelling))).submission_id).toBe(id);
+        expect(submissionOf(await call(app.url, `${pathOf(spelling)}/wait?timeout_s=0`)).submission_id).toBe(id);
+      }
+      const cancelled = await call(app.url, pathOf(given), { method: 'DELETE' });
+      expect(submissionOf(cancelled)).toMatchObject({ submission_id: id, status: 'cancelled' });
+    },
+  );
+
+  it('in one request it counts once, as the same id twice does', async () => {
+    const [id, other] = [newId(), newId()];
+    const submission_ids = [...spellings(id), other, id];
+    const tracked = trackedOf(await post(app.url, { submission_ids, upstream: 'other' }));
+    expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
+    expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual([id, other]);
+  });
+
+  it('is in conflict with another upstream in each spelling', async () => {
+    const id = newId();
+    await post(app.url, { submission_id: id, upstream: 'other' });
+    const refused = await post(app.url, { submission_ids: [newId(), id.toUpperCase()] });
+    expect(problemOf(refused)).toMatchObject({ status: 409, detail: expect.stringContaining(id) });
+  });
+
+  it('that was never tracked is named in lower case', async () => {
+    const id = newId();
+    expect(problemOf(await call(app.url, pathOf(id.toUpperCase()))).detail).toContain(id);
+  });
+
+  it('is found by each spelling of its beginning, page by page', async () => {
+    const begin = `b${randomUUID().slice(1, 7)}`;
+    const uuid = (last: string) => `${begin}0-0000-4000-8000-00000000000${last}`;
+    const upper = begin.toUpperCase();
+    const others = [`${begin}-is-no-uuid`, `${upper}-is-none-either`];
+    const ids = [...'123abc'].map(uuid);
+    await post(app.url, { submission_ids: [...ids, ...others], upstream: 'other' });
+    const all: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page = await listed(`prefix=${upper}&limit=2${cursor && `&cursor=${cursor}`}`);
+      all.push(...page.submissions.map(({ submission_id }) => submission_id));
+      cursor = page.next_cursor;
+    }
+    expect(all).toEqual([others[1], ...ids]);
+    const lower = await listed(`prefix=${begin}`);
+    expect(lower.submissions.map(({ submission_id }) => submission_id)).toEqual([others[0], ...ids].toSorted());
+    const whole = await listed(`prefix=${uuid('a').toUpperCase()}`);
+    expect(whole.submissions.map(({ submission_id }) => submission_id)).toEqual([uuid('a')]);
+  });
+
+  it('is followed on the live feed in each spelling', async () => {
+    const id = newId();
+    const readers = await Promise.all(
+      spellings(id).map((spelling) => readEvents(app.url, `?submission_id=${spelling}`)),
+    );
+    await post(app.url, { submission_ids: [id, newId()], upstream: 'other' });
+    await call(app.url, pathOf(id.toUpperCase()), { method: 'DELETE' });
+    for (const reader of readers) {
+      await reader.has(1);
+      expect(reader.told).toMatchObject([{ body: { data: { submission: { submission_id: id } } } }]);
+    }
+  });
+
+  it('has its deliveries in each spelling', async () => {
+    const receiver = await openReceiver();
+    const id = newId();
+    const webhook = await notifying.create({ url: receiver.url });
+    await notifying.cancelled([id.toUpperCase()]);
+    for (const spelling of spellings(id)) {
+      const deliveries = await notifying.deliveries(`webhook_id=${webhook.id}&submission_id=${spelling}`);
+      expect(deliveries.map(({ submission_id }) => submission_id)).toEqual([id]);
+    }
+  });
+
+  it('is asked about upstream in lower case, and is final in each spelling', async () => {
+    const id = app.submit();
+    await post(app.url, { submission_id: id.toUpperCase() });
+    const waited = submissionOf(await call(app.url, `${pathOf(id)}/wait?timeout_s=20`));
+    expect(waited).toMatchObject({ submission_id: id, status: 'finalized' });
+    for (const spelling of spellings(id)) {
+      const info = await call(app.url, `/v1/get_submission_info?submission_id=${spelling}`);
+      expect(JSON.parse(info.text)).toMatchObject({ id, state: 'Finalized' });
+    }
+  });
+
+  it('asked about in several spellings at once costs one request', async () => {
+    const id = app.submit();
+    const before = app.sandbox.stats().requests;
+    const infos = await Promise.all(
+      spellings(id).map((spelling) => call(app.url, `/v1/get_submission_info?submission_id=${spelling}`)),
+    );
+    for (const { text } of infos) expect(JSON.parse(text)).toEqual(JSON.parse(infos[0]?.text ?? ''));
+    expect(app.sandbox.stats().requests - before).toBe(1);
+  });
+
+  it('is tracked by get_submission_info in lower case', async () => {
+    const id = newId();
+    await call(app.url, `/v1/get_submission_info?submission_id=${id.toUpperCase()}&track=true&upstream=other`);
+    expect(detailsOf(await call(app.url, pathOf(id))).submission_id).toBe(id);
+  });
+});
+
+it('other spellings of a UUID, and what is none, are ids of their own, compared exactly', async () => {
+  const id = newId();
+  const submission_ids = [
+    id,
+    `{${id}}`,
+    `{${id.toUpperCase()}}`,
+    `urn:uuid:${id}`,
+    `URN:UUID:${id}`,
+    id.replaceAll('-', ''),
+    id.replaceAll('-', '').toUpperCase(),
+    `${id}0`,
+    `${id}0`.toUpperCase(),
+  ];
+  const tracked = trackedOf(await post(app.url, { submission_ids, upstream: 'other' }));
+  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(submission_ids);
+});

@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import { call, problemOf } from '../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
+import { fetchDocument } from '../support/openapi-document.ts';
+import { useApp } from '../support/running-app.ts';
+
+const app = useApp({ adminToken: ADMIN_TOKEN, upstream: { bearer: 'an-upstream-bearer' } });
+const headers = { 'x-api-key': ADMIN_TOKEN };
+
+/** How zod, Fastify, Ajv and JSON.parse word things. */
+const RAW =
+  /invalid (?:input|string|option|key|element|iso|type|date|email|url)|expected \w+, received|received undefined|\bnan\b|too (?:big|small)|<=|>=|unrecognized|must match|should (?:be|have)|(?:body|querystring|params|headers)\/|cannot be empty|content-type is set|request body|media type|unexpected (?:token|end)|position \d|prototype property|fst_|zod|\[object|undefined/i;
+
+/** Each says of one field, or of the whole, what is expected, in words that begin after the place. */
+function expectClear(status: number, text: string, what: string) {
+  const { detail, errors } = problemOf({ status, text, headers: { 'content-type': 'application/problem+json' } });
+  for (const message of [detail, ...(errors ?? []).map((error) => error.detail)]) {
+    expect(message, what).not.toMatch(RAW);
+    expect(message.length, what).toBeGreaterThan(10);
+  }
+  for (const error of errors ?? []) expect(error.detail, what).toMatch(/^[a-z"@]/);
+  return { detail, errors };
+}
+
+const LONG = 'x'.repeat(5_000);
+const VALUES: unknown[] = [
+  null,
+  true,
+  -1,
+  1.5,
+  1e300,
+  '',
+  ' ',
+  'words',
+  LONG,
+  '\u0000',
+  [],
+  [null],
+  [LONG],
+  Array.from({ length: 60 }, () => '*'),
+  {},
+  { '': 1 },
+  { a: { b: 1 } },
+  { [LONG]: 1 },
+  Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`name-${index}`, 1])),
+];
+
+type Schema = { properties?: Record<string, unknown>; $ref?: string; anyOf?: Schema[]; allOf?: Schema[] };
+type Parameter = { name: string; in: string };
+type Documented = {
+  parameters?: Parameter[];
+  requestBody?: { content?: { 'application/json'?: { schema?: Schema } } };
+};
+
+async function operations(): Promise<
+  { method: string; path: string; parameters: Parameter[]; fields: string[] | null }[]
+> {
+  const { operations: all } = await fetchDocument(app.url);
+  return [...all].map(([name, operation]) => {
+    const [method = '', path = ''] = name.split(' ');
+    const { parameters = [], requestBody } = operation as unknown as Documented;
+    const schema = requestBody?.content?.['application/json']?.schema;
+    return { method, path, parameters, fields: schema ? Object.keys(schema.properties ?? {}) : null };
+  });
+}
+
+/** Where the path itself is checked, one that passes; else anything. */
+const filled = (path: string) =>
+  path.replace('{id}', /webhooks/.test(path) ? 'callbacks' : /deliveries/.test(path) ? '1' : 'some-id');
+
+describe('what is refused as invalid is said in clear words', () => {
+  it('of every parameter of every route, whatever it is', async () => {
+    let refused = 0;
+    for (const { method, path, parameters } of await operations()) {
+      if (path === '/v1/submissions/{id}/wait') continue;
+      const inQuery = parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name);
+      const queries = [
+        ...inQuery.flatMap((name) =>
+          ['', ' ', '-1', '1.5', '1e3', 'null', '[]', '{}', '{"a":{}}', 'words', '%00', `${LONG.slice(0, 3_000)}`].map(
+            (value) => `${name}=${encodeURIComponent(value)}`,
+          ),
+        ),
+        ...inQuery.map((name) => `${name}=a&${name}=b`),
+        'unknown=1',
+        'unknown=1&other=2&__proto__=3',
+        '',
+      ];
+      if (path === '/v1/events') queries.pop();
+      for (const query of queries) {
+        // What would be answered by a stream, or change something, is not what this is about.
+        if (path === '/v1/events' && /^(type|submission_id|metadata)=words/.test(query)) continue;
+        const controller = new AbortController();
+        const answer = await call(app.url, `${filled(path)}?${query}`, {
+          method,
+          headers: { ...headers, ...(path === '/v1/events' && { 'last-event-id': 'x' }) },
+          signal: controller.signal,
+        });
+        if (answer.status !== 400) continue;
+        refused += 1;
+        expectClear(answer.status, answer.text, `${method} ${path}?${query.slice(0, 60)}`);
+      }
+    }
+    expect(refused).toBeGreaterThan(150);
+  });
+
+  it('of every field of every body, whatever it is', async () => {
+    let refused = 0;
+    for (const { method, path, fields } of await operations()) {
+      if (fields === null) continue;
+      const bodies: unknown[] = [
+        ...fields.flatMap((field) => VALUES.map((value) => ({ [field]: value }))),
+        ...VALUES.map((value) => ({ submission_id: 'x', url: 'https://example.com', [LONG]: value })),
+        ...VALUES.map((value) => JSON.stringify(value)),
+        Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`unknown-${index}`, 1])),
+      ];
+      for (const body of bodies) {
+        const sent = typeof body === 'string' ? body : JSON.stringify(body);
+        const answer = await call(app.url, filled(path), {
+          method,
+          headers: { ...headers, 'content-type': 'application/json' },
+          body: sent,
+        });
+        if (answer.status < 400) continue;
+        refused += 1;
+        expectClear(answer.status, answer.text, `${method} ${path} ${sent.slice(0, 80)}`);
+        expect(answer.text.length).toBeLessThan(10_000);
+      }
+    }
+    expect(refused).toBeGreaterThan(300);
+  });
+
+  it('of every id in a path', async () => {
+    for (const { method, path } of await operations())
+      for (const id of ['%20', 'a%20b', '%00', 'words%7f', '0', '-1', 'x'.repeat(200), '%E2%82%AC'])
+        if (path.includes('{id}') && !path.endsWith('/wait')) {
+          const answer = await call(app.url, path.replace('{id}', id), { method, headers });
+          if (answer.status === 400) expectClear(answer.status, answer.text, `${method} ${path} ${id}`);
+        }
+  });
+
+  it.each<[string, string, string | undefined, number, string]>([
+    ['nothing as JSON', '', 'application/json', 400, 'the body is empty, and must be JSON'],
+    ['half of a document', '{', 'application/json', 400, 'the body is not valid JSON, or has'],
+    ['another prototype', '{"__proto__":{}}', 'application/json', 400, '__proto__'],
+    ['no type', '{}', '', 415, 'the body must be JSON, sent with content-type: application/json'],
+    ['another type', '{}', 'text/csv', 415, 'application/json, not "text/csv"'],
+    ['too much', `"${'x'.repeat(2 * 1024 * 1024)}"`, 'application/json', 413, 'at most 2097152 bytes'],
+  ])('of a body that is %s', async (_, body, type, status, detail) => {
+    const answer = await call(app.url, '/v1/submissions', {
+      method: 'POST',
+      headers: { ...headers, 'content-type': type },
+      body,
+    });
+    expect(answer.status).toBe(status);
+    expect(expectClear(status, answer.text, body.slice(0, 20)).detail).toContain(detail);
+  });
+
+  it.each<[string, string, unknown, string, string]>([
+    ['POST', '/v1/submissions', undefined, '', 'body: '],
+    ['POST', '/v1/submissions', { submission_id: 7 }, '/submission_id', 'must be a string, not a number'],
+    ['POST', '/v1/submissions', { submission_id: null }, '/submission_id', 'must be a string, not null'],
+    ['POST', '/v1/submissions', { submission_ids: [] }, '/submission_ids', 'must not be empty'],
+    ['POST', '/v1/submissions', { submission_ids: {} }, '/submission_ids', 'must be a list, not an object'],
+    [
+      'POST',
+      '/v1/submissions',
+      { submission_id: 'a', deadline: 'soon' },
+      '/deadline',
+      'must be a time with its zone, like 2026-01-02T03:04:05Z',
+    ],
+    ['POST', '/v1/submissions', { submission_id: 'a', stuck_after_s: -1 }, '/stuck_after_s', 'must be at least 0'],
+    ['POST', '/v1/submissions', { submission_id: 'a', 'x/y~z': 1 }, '/', 'there is no field "x/y~z"'],
+    ['POST', '/v1/submissions', [], '/', 'must be an object, not a list'],
+    ['POST', '/v1/webhooks', {}, '/url', 'is missing: it must be a string'],
+    [
+      'POST',
+      '/v1/webhooks',
+      { url: 'https://example.com', signature: 'v2' },
+      '/signature',
+      'must be one of "v1", "v1a", not "v2"',
+    ],
+    [
+      'POST',
+      '/v1/webhooks',
+      { url: 'https://example.com', enabled: 'yes' },
+      '/enabled',
+      'must be true or false, not a string',
+    ],
+    [
+      'POST',
+      '/v1/webhooks/callbacks/rotate',
+      { keep_old_s: 1.5 },
+      '/keep_old_s',
+      'must be a whole number, not this number',
+    ],
+    ['GET', '/v1/submissions?limit=many', undefined, 'limit', 'must be a whole number from 1 to 1000, not "many"'],
+    ['GET', '/v1/submissions?limit=1&limit=2', undefined, 'limit', 'must be given once'],
+    ['GET', '/v1/submissions?status=done', undefined, 'status', 'must be one of "tracking"'],
+    ['GET', '/v1/submissions?offset=1', undefined, '', 'there is no parameter "offset"'],
+    ['GET', '/v1/get_submission_info', undefined, 'submission_id', 'is missing: it must be a string'],
+  ])('%s %s with %j says of "%s": %s', async (method, path, body, pointer, expected) => {
+    const answer = await call(app.url, path, { method, headers, ...(body !== undefined && { body }) });
+    expect(answer.status).toBe(400);
+    const { detail, errors } = expectClear(answer.status, answer.text, path);
+    expect(detail).toContain(expected);
+    if (pointer !== '') expect(errors?.[0]).toMatchObject({ pointer, detail: expect.stringContaining(expected) });
+  });
+});
