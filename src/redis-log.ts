@@ -1,7 +1,9 @@
-import type { EngineEvent } from './engines/bullmq.ts';
+import type { EngineEvent, Rejection } from './engines/bullmq.ts';
 import type { Intake } from './engines/intake.ts';
 import type { PollWorkerEvent } from './engines/poll-worker.ts';
 import type { LinkEvent } from './engines/redis-link.ts';
+import type { SignatureProblem } from './engines/signer.ts';
+import type { RefusedWorker } from './engines/worker-register.ts';
 import type { Log } from './log.ts';
 import { printable } from './monitor/printable.ts';
 
@@ -10,7 +12,44 @@ const ADVICE = {
   eviction_policy: 'a full Redis may drop jobs that nobody has done: set maxmemory-policy to noeviction',
   too_old: 'take a newer Redis',
   epoch_lost: 'if another server uses this Redis, give each a redis.prefix of its own',
+  rejected:
+    'see that all workers have the version and the redis.secret of this server, and who else can write to Redis',
 } as const;
+
+/** Why a worker that announces itself gets no jobs, and what to do about it. */
+const REFUSED_WORKER = {
+  other_format: {
+    reason: 'it speaks another format: it is of another version, or no worker at all',
+    advice: 'give the worker the version of this server; until then this server polls for it',
+  },
+  unsigned: {
+    reason: 'its announcement is not signed, and this server has a redis.secret',
+    advice: 'set the same redis.secret at the worker; until then this server polls for it',
+  },
+  no_secret: {
+    reason: 'its announcement is signed, and this server has no redis.secret',
+    advice: 'set the same redis.secret here, or none at the worker; until then this server polls for it',
+  },
+  other_secret: {
+    reason: 'its announcement is signed with another redis.secret',
+    advice: 'set the same redis.secret at the worker; until then this server polls for it',
+  },
+} as const satisfies Record<RefusedWorker['reason'], { reason: string; advice: string }>;
+
+/** Why nothing of a result was believed. */
+const REJECTED = {
+  malformed: 'it is not what a worker sends',
+  signature: 'it is not signed with redis.secret, or for another job',
+  foreign_id: 'it names a submission that its job did not',
+  implausible_time: 'its requests took longer than its job was out',
+} as const satisfies Record<Rejection, string>;
+
+/** Why a worker takes no jobs of its server. */
+const SECRET_DIFFERS = {
+  unsigned: 'the server has no redis.secret, and this worker has one',
+  no_secret: 'the server has a redis.secret, and this worker has none',
+  other_secret: 'the redis.secret of the server is another one',
+} as const satisfies Record<SignatureProblem, string>;
 
 /** What the server notices of Redis and of its workers. */
 export function logRedis(log: Log): (event: LinkEvent) => void {
@@ -33,6 +72,8 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
         const { name, version } = event.worker;
         return log.info({ worker: name, version }, event.kind === 'worker_seen' ? 'worker.seen' : 'worker.gone');
       }
+      case 'worker_refused':
+        return log.error({ worker: event.worker.name, ...REFUSED_WORKER[event.worker.reason] }, 'worker.refused');
       default:
         return event satisfies never;
     }
@@ -41,7 +82,21 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
 
 /** What does not go as it should with jobs that are out. */
 export function logPolls(log: Log): (event: EngineEvent) => void {
-  return ({ kind, ...fields }) => log.warn(fields, kind === 'returned' ? 'polls.returned' : 'polls.lost');
+  return (event) => {
+    const { upstream } = event;
+    switch (event.kind) {
+      case 'returned':
+        return log.warn({ upstream, reason: event.reason, submissions: event.submissions }, 'polls.returned');
+      case 'lost':
+        return log.warn({ upstream, reason: printable(event.reason) }, 'polls.lost');
+      case 'rejected': {
+        const fields = { upstream, job_id: event.jobId, reason: REJECTED[event.reason], advice: ADVICE.rejected };
+        return log.error(fields, 'polls.rejected');
+      }
+      default:
+        return event satisfies never;
+    }
+  };
 }
 
 export function logIntake(log: Log): Pick<ConstructorParameters<typeof Intake>[0], 'onRefused' | 'onPostponed'> {
@@ -74,6 +129,12 @@ export function logWorker(log: Log): (event: PollWorkerEvent) => void {
         return log.warn({ upstream: event.upstream, reason: RETURNED[event.reason] }, 'polls.returned');
       case 'refused':
         return log.warn({ reason: event.reason }, 'polls.refused');
+      case 'secret_differs': {
+        const advice = 'set the same redis.secret here and at the server; until then this worker takes no jobs';
+        return log.error({ reason: SECRET_DIFFERS[event.problem], advice }, 'worker.secret_differs');
+      }
+      case 'secret_agrees':
+        return log.info('worker.secret_agrees');
       default:
         return event satisfies never;
     }

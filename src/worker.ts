@@ -1,5 +1,6 @@
 import type { Config } from './config-schema.ts';
 import { PollWorker } from './engines/poll-worker.ts';
+import { createSigner } from './engines/signer.ts';
 import type { Log } from './log.ts';
 import type { Clock } from './monitor/ports.ts';
 import { logWorker } from './redis-log.ts';
@@ -26,6 +27,7 @@ export function startWorker(deps: {
   const name = config.worker.name ?? deps.name;
   const worker = new PollWorker({
     redis: { url, prefix },
+    signer: createSigner(config.redis),
     name,
     version,
     concurrency: config.worker.concurrency,

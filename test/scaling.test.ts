@@ -14,6 +14,7 @@ import { startWorker } from '../src/worker.ts';
 import { lookInto, openQueue } from './support/bullmq-rig.ts';
 import { recordEvents } from './support/event-recorder.ts';
 import { call, post } from './support/http-calls.ts';
+import { ADMIN_TOKEN } from './support/lookups.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from './support/redis-server.ts';
 import { openApp } from './support/running-app.ts';
 
@@ -35,6 +36,7 @@ async function openWorld({ sandbox: options = { speed: 200 }, budget }: Setting 
       database: join(folder, 'ledger.db'),
       upstreamUrl: sandbox.url,
       redisUrl: redis.url,
+      adminToken: ADMIN_TOKEN,
       upstream: { timeout_s: 1, ...(budget && { budget }) },
       onLog: (line) => logged.push(line),
     });
@@ -57,7 +59,8 @@ function openWorker(redis: RedisServer, upstreamUrl: string, name: string) {
 }
 
 type Readiness = { status: string; redis: { state: string; reason: string | null; workers: { name: string }[] } };
-const readiness = async (url: string): Promise<Readiness> => JSON.parse((await call(url, '/readyz')).text);
+const readiness = async (url: string): Promise<Readiness> =>
+  JSON.parse((await call(url, '/readyz', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).text);
 const ready = (url: string, expected: object) =>
   vi.waitFor(async () => expect(await readiness(url)).toMatchObject(expected), 15_000);
 const statusOf = async (url: string, id: string): Promise<string> =>
@@ -78,6 +81,8 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const workers = ['one', 'two', 'three'];
     for (const name of workers) openWorker(redis, sandbox.url, name);
     await ready(app.url, { redis: { workers: workers.toSorted().map((name) => ({ name })) } });
+    // Whoever has no admin's token learns no names of hosts.
+    expect(JSON.parse((await call(app.url, '/readyz')).text).redis).toEqual({ state: 'up' });
     const ids = submit(200);
     await post(app.url, { submission_ids: ids });
     await final(app.url, ids);
@@ -110,13 +115,13 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await final(app.url, ids);
   });
 
-  it('takes submissions from its queue, and tells of them in the other', async () => {
+  it('takes submissions from its queue, UUIDs in any case, and tells of them in the other', async () => {
     const { redis, open, submit } = await openWorld();
     await open();
     const events = recordEvents(redis);
     const queue = openQueue(redis, SUBMISSIONS_QUEUE);
     const [id = ''] = submit(1);
-    const job = await queue.add('track', { submission_id: id, metadata: { order: 4711 } });
+    const job = await queue.add('track', { submission_id: id.toUpperCase(), metadata: { order: 4711 } });
     await vi.waitFor(async () => {
       const found = await queue.getJob(job.id ?? '');
       expect(found?.returnvalue).toEqual({ accepted: 1, already_tracked: 0 });

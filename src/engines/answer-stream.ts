@@ -1,7 +1,6 @@
-import { QueueEvents } from 'bullmq';
 import type { Clock } from '../monitor/ports.ts';
-import { POLLS_QUEUE } from './poll-job.ts';
-import { type LoopConnection, openLoopConnection, type RedisSettings, within } from './redis.ts';
+import { MAX_RESULT_CHARS, POLLS_QUEUE } from './poll-job.ts';
+import { type LoopConnection, openLoopConnection, type RedisSettings } from './redis.ts';
 
 export type AnswerListener = {
   /** Some answers of a job that goes on, as its worker sent them. */
@@ -10,19 +9,23 @@ export type AnswerListener = {
   failed(jobId: string, reason: string): void;
 };
 
-type Reader = { events: QueueEvents; connection: LoopConnection };
-
 const RETRY_MS = 1_000;
-const CLOSE_WITHIN_MS = 1_000;
+/** Below the time after which a silent connection counts as dead. */
+const BLOCK_MS = 10_000;
+/** Entries per read. A result takes up to some hundred kB of memory. */
+const READ_COUNT = 100;
 
-/** What becomes of the jobs on the polls queue, as BullMQ's events tell it. Idle until it is told from when on. */
+/**
+ * The event stream of BullMQ's polls queue. Idle until `readFrom`, then reads until `close`. The position moves entry by entry,
+ * so neither an unreadable entry nor a failed read skips the entries behind it; BullMQ's own QueueEvents does both.
+ */
 export class AnswerStream {
   readonly #redis: RedisSettings;
   readonly #clock: Clock;
   readonly #listener: AnswerListener;
-  #reader: Reader | undefined;
+  #connection: LoopConnection | undefined;
   #isReading = false;
-  #cancelRetry: (() => void) | undefined;
+  #wakeUp: (() => void) | undefined;
 
   constructor(deps: { redis: RedisSettings; clock: Clock; listener: AnswerListener }) {
     this.#redis = deps.redis;
@@ -39,49 +42,84 @@ export class AnswerStream {
    * what it tells may be older than what was read last, and would never be seen.
    */
   readFrom(redisMs: number): void {
-    void this.close();
+    this.close();
     const connection = openLoopConnection(this.#redis.url);
-    const events = new QueueEvents(POLLS_QUEUE, {
-      prefix: this.#redis.prefix,
-      connection: connection.redis,
-      // With it, Redis going away while it runs would leave a stream that is never read again.
-      skipVersionCheck: true,
-      autorun: false,
-      lastEventId: `${redisMs}-0`,
+    this.#connection = connection;
+    void this.#run(connection, `${redisMs}-0`);
+  }
+
+  /** Ends at once. */
+  close(): void {
+    this.#isReading = false;
+    this.#connection?.disconnect();
+    this.#connection = undefined;
+    this.#wakeUp?.();
+  }
+
+  async #run(connection: LoopConnection, from: string): Promise<void> {
+    const { redis } = connection;
+    const key = `${this.#redis.prefix}:${POLLS_QUEUE}:events`;
+    const isCurrent = () => this.#connection === connection;
+    let position = from;
+    // The first read does not wait for entries: it shows that Redis lets this server read.
+    let isBlocking = false;
+    while (isCurrent()) {
+      try {
+        const streams = await (isBlocking
+          ? redis.xread('COUNT', READ_COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', key, position)
+          : redis.xread('COUNT', READ_COUNT, 'STREAMS', key, position));
+        if (!isCurrent()) return;
+        this.#isReading = true;
+        isBlocking = true;
+        for (const [id, fields] of entriesOf(streams)) {
+          position = id;
+          this.#tell(fields);
+        }
+      } catch {
+        if (!isCurrent()) return;
+        this.#isReading = false;
+        isBlocking = false;
+        await this.#pause();
+      }
+    }
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(RETRY_MS, resolve);
+      this.#wakeUp = () => {
+        cancel();
+        resolve();
+      };
     });
-    const reader = { events, connection };
-    this.#reader = reader;
-    const { progress, completed, failed } = this.#listener;
-    events.on('error', () => undefined);
-    events.on('progress', ({ jobId, data }) => progress(jobId, data));
-    events.on('completed', ({ jobId, returnvalue }) => completed(jobId, returnvalue));
-    events.on('failed', ({ jobId, failedReason }) => failed(jobId, failedReason));
-    void this.#run(reader, redisMs);
   }
 
-  /** Ends within a second. */
-  async close(): Promise<void> {
-    this.#cancelRetry?.();
-    this.#isReading = false;
-    const reader = this.#reader;
-    this.#reader = undefined;
-    if (!reader) return;
-    await within(CLOSE_WITHIN_MS, reader.events.close());
-    reader.connection.disconnect();
+  #tell({ event, jobId, data, returnvalue, failedReason }: Record<string, string>): void {
+    if (jobId === undefined) return;
+    if (event === 'progress') this.#listener.progress(jobId, parsed(data));
+    else if (event === 'completed') this.#listener.completed(jobId, parsed(returnvalue));
+    else if (event === 'failed') this.#listener.failed(jobId, failedReason ?? '');
   }
+}
 
-  /** An event that can't be read ends BullMQ's loop: it is begun again behind it. */
-  async #run(reader: Reader, redisMs: number): Promise<void> {
-    const startedAt = this.#clock.now();
-    try {
-      await reader.events.waitUntilReady();
-      if (this.#reader !== reader) return;
-      this.#isReading = true;
-      await reader.events.run();
-    } catch {}
-    if (this.#reader !== reader) return;
-    this.#isReading = false;
-    const ranMs = this.#clock.now() - startedAt;
-    this.#cancelRetry = this.#clock.after(RETRY_MS, () => this.readFrom(redisMs + ranMs));
+/** The entries of the one stream that was read; none when the time to wait was over. */
+function entriesOf(
+  streams: [key: string, entries: [id: string, fields: string[]][]][] | null,
+): [id: string, fields: Record<string, string>][] {
+  return (streams?.[0]?.[1] ?? []).map(([id, fields]) => [id, fieldsOf(fields)]);
+}
+
+/** From the names and values that an entry lists by turns. */
+function fieldsOf(listed: readonly string[]): Record<string, string> {
+  const pairs = listed.flatMap((name, index) => (index % 2 === 0 ? [[name, listed[index + 1] ?? '']] : []));
+  return Object.fromEntries(pairs);
+}
+
+/** Undefined: it is not JSON, or too long to be parsed. */
+function parsed(text: string | undefined): unknown {
+  try {
+    return text === undefined || text.length > MAX_RESULT_CHARS ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

@@ -2,6 +2,7 @@ import { Queue } from 'bullmq';
 import type { Observation } from '../monitor/classify.ts';
 import type { Batch, Clock, PollEngine } from '../monitor/ports.ts';
 import { AnswerStream } from './answer-stream.ts';
+import { lifeOf } from './epoch.ts';
 import { Flight } from './flight.ts';
 import {
   MAX_IDS_PER_JOB,
@@ -10,19 +11,32 @@ import {
   type PollJob,
   pollResultSchema,
   START_MARGIN_MS,
+  signedJob,
+  signedResult,
 } from './poll-job.ts';
 import { type RedisSettings, within } from './redis.ts';
 import type { RedisLink } from './redis-link.ts';
+import type { Signer } from './signer.ts';
+
+/**
+ * Why nothing of a result is believed. `malformed`: it is not what a worker of this format sends; `signature`: it has none, or that of
+ * another secret or job; `foreign_id`: it names an id of no poll of the job; `implausible_time`: its requests took longer than the
+ * job is out.
+ */
+export const REJECTIONS = ['malformed', 'signature', 'foreign_id', 'implausible_time'] as const;
+export type Rejection = (typeof REJECTIONS)[number];
 
 export type EngineEvent =
   /** A worker asked nothing of that job; this server does. */
   | { kind: 'returned'; reason: NotAsked; upstream: string; submissions: number }
   /** Nothing, or nothing usable, came of a job: its submissions are asked about again after the lease. */
-  | { kind: 'lost'; upstream: string; reason: string };
+  | { kind: 'lost'; upstream: string; reason: string }
+  | { kind: 'rejected'; upstream: string; jobId: string; reason: Rejection };
 
 type EngineDeps = {
   redis: RedisSettings;
   link: RedisLink;
+  signer: Signer;
   /** Asks from this process, where no worker can. */
   local: PollEngine;
   clock: Clock;
@@ -89,7 +103,7 @@ export class BullmqEngine implements PollEngine {
   }
 
   async poll(batch: Batch, report: (observation: Observation) => void): Promise<void> {
-    const { local, clock, leaseMsOf, timeoutMsOf } = this.#deps;
+    const { local, clock, signer, leaseMsOf, timeoutMsOf } = this.#deps;
     const { upstream, submissionIds } = batch;
     if (submissionIds.length === 0) return;
     const usable = this.#usable();
@@ -100,13 +114,15 @@ export class BullmqEngine implements PollEngine {
     const out = inChunks(submissionIds, usable.workers.length).map((ids) => {
       this.#handedOut += 1;
       // Neither an integer nor with a colon, which BullMQ keeps for itself; and never again after Redis lost its memory.
-      const jobId = `${usable.epoch.replaceAll(/[^\w]/g, '-')}-${this.#handedOut}`;
+      const jobId = `${lifeOf(usable.epoch)}-${this.#handedOut}`;
       const onLost = () => this.#lose(jobId, 'no answer within the lease');
-      const flight = new Flight({ upstream, submissionIds: ids, report, clock, sentAt, endsAt, onLost });
+      const { epoch } = usable;
+      const flight = new Flight({ upstream, epoch, submissionIds: ids, report, clock, sentAt, endsAt, onLost });
       this.#flights.set(jobId, flight);
-      const data = { upstream, submission_ids: ids, epoch: usable.epoch, expires_at: expiresAt };
-      const job = { name: 'poll', data: { ...data, timeout_ms: timeoutMsOf(upstream) }, opts: { jobId, ...RETENTION } };
-      return { job, flight };
+      const timeout_ms = timeoutMsOf(upstream);
+      const data: PollJob = { upstream, submission_ids: ids, epoch, expires_at: expiresAt, timeout_ms };
+      data.signature = signer.sign('job', signedJob(jobId, data));
+      return { job: { name: 'poll', data, opts: { jobId, ...RETENTION } }, flight };
     });
     // A failure may be one of the answer alone, with the jobs in the queue: then their lease has to run out.
     this.queue.addBulk(out.map(({ job }) => job)).catch(() => undefined);
@@ -121,7 +137,8 @@ export class BullmqEngine implements PollEngine {
     this.#flights.clear();
     if (this.#deps.link.usable && waiting.length > 0)
       await within(CLOSE_WITHIN_MS, Promise.allSettled(waiting.map((jobId) => this.queue.remove(jobId))));
-    await within(2 * CLOSE_WITHIN_MS, Promise.allSettled([this.#answers.close(), this.queue.close()]));
+    this.#answers.close();
+    await within(2 * CLOSE_WITHIN_MS, this.queue.close());
   }
 
   #usable() {
@@ -130,26 +147,35 @@ export class BullmqEngine implements PollEngine {
     return usable && usable.workers.length > 0 ? usable : undefined;
   }
 
-  #arrive(jobId: string, data: unknown): NotAsked | 'answered' | 'unreadable' | undefined {
+  #arrive(jobId: string, data: unknown): NotAsked | 'polled' | 'rejected' | undefined {
     const flight = this.#flights.get(jobId);
     if (!flight) return undefined;
+    const { signer, clock, onEvent } = this.#deps;
+    const reject = (reason: Rejection) => {
+      onEvent({ kind: 'rejected', upstream: flight.upstream, jobId, reason });
+      return 'rejected' as const;
+    };
     const result = pollResultSchema.safeParse(data);
-    if (!result.success) return 'unreadable';
-    flight.arrive(result.data.answers);
-    this.#answeredAt = this.#deps.clock.now();
-    return result.data.not_asked ?? 'answered';
+    if (!result.success) return reject('malformed');
+    const { polled, not_asked, signature } = result.data;
+    const content = signedResult({ jobId, epoch: flight.epoch }, result.data);
+    if (signer.verify('result', content, signature).kind === 'invalid') return reject('signature');
+    const arrived = flight.arrive(polled);
+    if (arrived !== 'accepted') return reject(arrived);
+    this.#answeredAt = clock.now();
+    return not_asked ?? 'polled';
   }
 
   #complete(jobId: string, returnvalue: unknown): void {
     const arrived = this.#arrive(jobId, returnvalue);
     const flight = this.#flights.get(jobId);
     if (!flight || arrived === undefined) return;
-    if (arrived === 'unreadable') {
-      this.#lose(jobId, 'the answer of a worker is none that this version knows');
+    if (arrived === 'rejected') {
+      this.#lose(jobId, 'the result of a worker was rejected');
       return;
     }
     this.#flights.delete(jobId);
-    if (arrived === 'answered') {
+    if (arrived === 'polled') {
       flight.land();
       return;
     }

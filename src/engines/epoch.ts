@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { RedisSettings } from './redis.ts';
+import type { Signer, Verified } from './signer.ts';
 
 /** What Redis says of itself in one go. */
 export type Moment = {
@@ -42,12 +43,25 @@ export class Epoch {
     return this.#redis.pipeline().info('server').get(this.#key).time();
   }
 
-  /** Begins a new one. */
-  async begin(runId: string): Promise<string> {
-    const epoch = `${runId}/${randomUUID()}`;
+  /** Begins a new one, signed where there is a secret: workers see from it whether theirs is the server's. */
+  async begin(runId: string, signer: Signer): Promise<string> {
+    const life = randomUUID();
+    const signature = signer.sign('server', [runId, life]);
+    const epoch = [runId, life, ...(signature === undefined ? [] : [signature])].join('/');
     await this.#redis.set(this.#key, epoch);
     return epoch;
   }
+}
+
+/** Whether the server that began the epoch has a secret of `signer`. */
+export function verifyEpoch(epoch: string, signer: Signer): Verified {
+  const [runId, life, signature] = epoch.split('/');
+  return signer.verify('server', [runId, life], signature);
+}
+
+/** Random, and short enough to be part of the ids of jobs. */
+export function lifeOf(epoch: string): string {
+  return epoch.split('/')[1] ?? '';
 }
 
 export function isOfRedis(epoch: string, runId: string): boolean {

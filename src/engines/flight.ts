@@ -1,6 +1,9 @@
-import type { Observation } from '../monitor/classify.ts';
+import { classify, type Observation } from '../monitor/classify.ts';
 import type { Clock } from '../monitor/ports.ts';
-import type { Answered } from './poll-job.ts';
+import type { Polled } from './poll-job.ts';
+
+/** Beyond the time that has passed here, for two clocks that do not run equally fast. */
+const CLOCK_MARGIN_MS = 1_000;
 
 /**
  * One job that is out, as the server knows it. Open until it is landed or its lease is over; after that nothing that comes
@@ -10,8 +13,10 @@ export class Flight {
   /** Resolves when it is over. */
   readonly over: Promise<void>;
   readonly upstream: string;
+  readonly epoch: string;
   readonly sentAt: number;
   readonly report: (observation: Observation) => void;
+  readonly #ids: ReadonlySet<string>;
   readonly #left: Set<string>;
   readonly #clock: Clock;
   readonly #endsAt: number;
@@ -19,6 +24,7 @@ export class Flight {
 
   constructor(deps: {
     upstream: string;
+    epoch: string;
     submissionIds: readonly string[];
     report: (observation: Observation) => void;
     clock: Clock;
@@ -28,7 +34,9 @@ export class Flight {
   }) {
     const { clock, endsAt } = deps;
     this.upstream = deps.upstream;
+    this.epoch = deps.epoch;
     this.sentAt = deps.sentAt;
+    this.#ids = new Set(deps.submissionIds);
     this.#left = new Set(deps.submissionIds);
     this.report = deps.report;
     this.#clock = clock;
@@ -45,12 +53,22 @@ export class Flight {
     };
   }
 
-  /** Of its ids only, each once. `at` is this server's: the clocks of workers are their own. */
-  arrive(answers: readonly Answered[]): void {
+  /**
+   * Classifies and reports the responses, each id once. Reports none of them if one is about an id of no poll of this job, or took
+   * longer than the job is out: then the result is not of a worker that did this job. `at` is this server's time.
+   */
+  arrive(polled: readonly Polled[]): 'accepted' | 'foreign_id' | 'implausible_time' {
     const at = this.#clock.now();
-    if (at >= this.#endsAt) return;
-    for (const { submission_id: submissionId, duration_ms: durationMs, verdict } of answers)
-      if (this.#left.delete(submissionId)) this.report({ submissionId, at, durationMs, ...verdict });
+    const longestMs = at - this.sentAt + CLOCK_MARGIN_MS;
+    for (const { submission_id, duration_ms } of polled) {
+      if (!this.#ids.has(submission_id)) return 'foreign_id';
+      if (duration_ms > longestMs) return 'implausible_time';
+    }
+    if (at >= this.#endsAt) return 'accepted';
+    for (const { submission_id: submissionId, duration_ms: durationMs, response } of polled)
+      if (this.#left.delete(submissionId))
+        this.report({ submissionId, at, durationMs, ...classify(submissionId, response) });
+    return 'accepted';
   }
 
   /** The ids without an answer, if a request of `neededMs` about them still ends in time. They are the caller's now. */

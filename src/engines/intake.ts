@@ -1,6 +1,8 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type ZodError, z } from 'zod';
+import { explainIssue } from '../monitor/explain-issue.ts';
 import type { TrackResult } from '../monitor/ports.ts';
+import { printable } from '../monitor/printable.ts';
 import { type TrackBody, trackBodySchema } from '../monitor/track-request.ts';
 import { openLoopConnection, type RedisSettings, within } from './redis.ts';
 
@@ -65,7 +67,7 @@ export class Intake {
   }
 
   async #take(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
-    const body = trackBodySchema.safeParse(job.data);
+    const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
     if (!body.success) throw this.#refusal(job, explain(body.error));
     let result: ReturnType<IntakeDeps['track']>;
     try {
@@ -102,8 +104,11 @@ export class Intake {
 }
 
 const MAX_ISSUES = 5;
+/** Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of its data. */
+const MAX_REASON_CHARS = 1_000;
 
 function explain(error: ZodError): string {
   const lines = z.prettifyError({ issues: error.issues.slice(0, MAX_ISSUES) }).split('\n');
-  return `the data of the job must be a body of POST /v1/submissions: ${lines.map((line) => line.trim()).join(' ')}`;
+  const found = printable(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
+  return `the data of the job must be a body of POST /v1/submissions: ${found}`;
 }

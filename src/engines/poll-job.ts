@@ -1,12 +1,19 @@
 import { z } from 'zod';
-import type { Verdict } from '../monitor/classify.ts';
+import type { Answer } from '../monitor/classify.ts';
 
-/** Internal: what travels between one server and its workers, which may be of another version. */
-export const POLLS_QUEUE = 'dawatch-polls';
+/**
+ * Internal: what one server and its workers exchange, which may be of other versions. The number counts incompatible formats:
+ * a server and workers with different numbers share no queue, so that neither takes a job from the other and loses it.
+ */
+export const POLLS_FORMAT = 2;
+export const POLLS_QUEUE = `dawatch-polls-${POLLS_FORMAT}`;
 export const MAX_IDS_PER_JOB = 50;
 
 /** A worker asks nothing later than a request's timeout and so much before the job expires: clocks are read, not shared. */
 export const START_MARGIN_MS = 250;
+
+/** Base64url of an HMAC; longer ones are not looked at. */
+export const signatureSchema = z.string().max(100).optional();
 
 /** No secrets: a worker has its own key for the upstream of that name. */
 export const pollJobSchema = z.object({
@@ -18,40 +25,68 @@ export const pollJobSchema = z.object({
   expires_at: z.int(),
   /** How long the server lets a request take. */
   timeout_ms: z.number().positive(),
+  signature: signatureSchema,
 });
 export type PollJob = z.output<typeof pollJobSchema>;
 
-const short = z.string().max(10_000);
-const answer = z.string().max(200_000);
-const retryAfterMs = z.number().min(0).nullable();
+/** What the signature of a job covers. With the job's id, a copy under another id is invalid. */
+export function signedJob(jobId: string, job: PollJob): unknown {
+  return [jobId, job.upstream, job.submission_ids, job.epoch, job.expires_at, job.timeout_ms];
+}
 
-const seen = { state: short, answer, blockNumber: z.number().nullable() };
-const verdictSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('pending'), error: short.nullable(), ...seen }),
-  z.object({ kind: z.literal('finalized'), error: short.nullable(), ...seen }),
-  z.object({ kind: z.literal('error'), state: short, error: short, answer }),
-  z.object({ kind: z.literal('not_found'), error: short, ambiguous: z.boolean() }),
-  z.object({ kind: z.literal('rejected'), error: short }),
-  z.object({ kind: z.literal('unauthorized'), error: short }),
-  z.object({ kind: z.literal('throttled'), error: short, retryAfterMs }),
+/** Above what Node accepts as headers of one response. */
+const header = z.string().max(65_536).nullable();
+/** Twice the longest body that is read from an upstream: redacting a secret may lengthen it. */
+const MAX_BODY_CHARS = 2 * 1024 * 1024;
+export const MAX_DETAIL_CHARS = 10_000;
+
+/** What one request to the upstream returned, before any classification. */
+const responseSchema = z.discriminatedUnion('kind', [
   z.object({
-    kind: z.literal('unavailable'),
-    reason: z.enum(['timeout', 'network', 'too_large', 'http_status', 'refused', 'malformed']),
-    error: short,
-    retryAfterMs,
+    kind: z.literal('response'),
+    httpStatus: z.int().min(100).max(999),
+    retryAfter: header,
+    date: header,
+    body: z.string().max(MAX_BODY_CHARS),
   }),
-]) satisfies z.ZodType<Verdict>;
+  z.object({
+    kind: z.literal('failure'),
+    reason: z.enum(['timeout', 'network', 'too_large']),
+    detail: z.string().max(MAX_DETAIL_CHARS),
+  }),
+]) satisfies z.ZodType<Answer>;
 
 /** Why a worker surely sent nothing of a job, and nobody did before; `emptied`: Redis was, and with it the epoch is gone. */
 const notAskedSchema = z.enum(['drained', 'upstream', 'timeout', 'late', 'redis', 'emptied']);
 export type NotAsked = z.output<typeof notAskedSchema>;
 
-const answeredSchema = z.object({ submission_id: z.string(), duration_ms: z.int().min(0), verdict: verdictSchema });
-export type Answered = z.output<typeof answeredSchema>;
+const polledSchema = z.object({
+  submission_id: z.string().min(1).max(128),
+  /** How long the request took. When it was sent is not reported: the server uses its own clock. */
+  duration_ms: z.int().min(0),
+  response: responseSchema,
+});
+export type Polled = z.output<typeof polledSchema>;
 
-/** Some answers of a job, while it runs and as its return value. */
+/** Responses to some polls of a job, while it runs and as its return value. */
 export const pollResultSchema = z.object({
-  answers: z.array(answeredSchema).max(MAX_IDS_PER_JOB),
+  polled: z.array(polledSchema).max(MAX_IDS_PER_JOB),
   not_asked: notAskedSchema.optional(),
+  signature: signatureSchema,
 });
 export type PollResult = z.output<typeof pollResultSchema>;
+
+/** The longest text of a result that is parsed: a body of the largest size whose characters are all escaped, and the rest. */
+export const MAX_RESULT_CHARS = 16 * 1024 * 1024;
+
+/** What the signature of a result covers. With the job's id and epoch, a result replayed for another job is invalid. */
+export function signedResult(job: { jobId: string; epoch: string }, { polled, not_asked }: PollResult): unknown {
+  const responses = polled.map(({ submission_id, duration_ms, response }) => [
+    submission_id,
+    duration_ms,
+    response.kind === 'response'
+      ? [response.httpStatus, response.retryAfter, response.date, response.body]
+      : [response.reason, response.detail],
+  ]);
+  return [job.jobId, job.epoch, responses, not_asked ?? null];
+}

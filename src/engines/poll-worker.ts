@@ -1,18 +1,23 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
-import { classify } from '../monitor/classify.ts';
+import type { Answer } from '../monitor/classify.ts';
 import type { Clock } from '../monitor/ports.ts';
-import { Epoch, isOfRedis, type Moment } from './epoch.ts';
+import { Epoch, isOfRedis, type Moment, verifyEpoch } from './epoch.ts';
 import type { AskUpstream } from './local.ts';
 import {
-  type Answered,
+  MAX_DETAIL_CHARS,
   type NotAsked,
   POLLS_QUEUE,
+  type Polled,
   type PollJob,
   type PollResult,
   pollJobSchema,
   START_MARGIN_MS,
+  signedJob,
+  signedResult,
 } from './poll-job.ts';
 import { becomesReady, end, openLoopConnection, openRedis, type RedisSettings, within } from './redis.ts';
+import { ResultSender } from './result-sender.ts';
+import type { SignatureProblem, Signer } from './signer.ts';
 import { ANNOUNCE_MS, WorkerRegister } from './worker-register.ts';
 
 export type PollWorkerEvent =
@@ -20,10 +25,14 @@ export type PollWorkerEvent =
   /** `detail`: what Redis or the network said last. */
   | { kind: 'away'; detail: string }
   | { kind: 'returned'; reason: NotAsked; upstream: string }
-  | { kind: 'refused'; reason: string };
+  | { kind: 'refused'; reason: string }
+  /** The server's secret is none of this worker's, which takes no jobs until it is. */
+  | { kind: 'secret_differs'; problem: SignatureProblem }
+  | { kind: 'secret_agrees' };
 
 type PollWorkerDeps = {
   redis: RedisSettings;
+  signer: Signer;
   /** Unlike that of any other worker. */
   name: string;
   version: string;
@@ -36,8 +45,13 @@ type PollWorkerDeps = {
   onEvent: (event: PollWorkerEvent) => void;
 };
 
-/** Answers are sent so soon after they came: one that hangs delays no other of its job. */
-const FLUSH_MS = 50;
+const REFUSED_SIGNATURE = {
+  unsigned: 'its job is not signed: somebody else wrote it to Redis, or the server has no redis.secret',
+  no_secret: 'its job is signed, and this worker has no redis.secret',
+  other_secret:
+    'the signature of its job is not that of redis.secret: somebody else wrote it to Redis, or the secrets differ',
+} as const satisfies Record<SignatureProblem, string>;
+
 const LOCK_MS = 30_000;
 const RETRY_MS = 1_000;
 const LEAVE_WITHIN_MS = 1_000;
@@ -56,6 +70,12 @@ export class PollWorker {
   readonly #epoch: Epoch;
   readonly #register: WorkerRegister;
   readonly #jobs = new Set<Promise<unknown>>();
+  /** Ids of the jobs that were begun, with when they expire: a signed job that comes again is refused. */
+  readonly #begun = new Map<string, number>();
+  /** Signs as the server does. */
+  #signer: Signer;
+  #secretProblem: SignatureProblem | undefined;
+  #isStarted = false;
   #inFlight = 0;
   #isDraining = false;
   #isUp: boolean | undefined;
@@ -64,7 +84,8 @@ export class PollWorker {
 
   constructor(deps: PollWorkerDeps) {
     this.#deps = deps;
-    const { redis, name, concurrency } = deps;
+    const { redis, signer, name, concurrency } = deps;
+    this.#signer = signer;
     this.#redis = openRedis(redis.url);
     this.#redis.on('error', (error) => this.#tellAway(error.message));
     this.#epoch = new Epoch(this.#redis, redis);
@@ -75,6 +96,8 @@ export class PollWorker {
       prefix: redis.prefix,
       name,
       concurrency,
+      // Not before its secret is known to be the server's.
+      autorun: false,
       lockDuration: LOCK_MS,
       // One that stalled may have been asked: it fails, and is asked again as another job once its lease is over.
       maxStalledCount: 0,
@@ -111,7 +134,10 @@ export class PollWorker {
     this.#cancelTimer = this.#deps.clock.after(delayMs, async () => {
       const { name, version, concurrency } = this.#deps;
       try {
-        await this.#register.announce({ name, version, in_flight: this.#inFlight, concurrency });
+        this.#follow((await this.#epoch.look()).epoch);
+        // It has taken its leave meanwhile: announced again, it would be handed jobs that nobody takes.
+        if (this.#isDraining) return;
+        await this.#register.announce({ name, version, in_flight: this.#inFlight, concurrency }, this.#signer);
         if (!this.#isUp) this.#deps.onEvent({ kind: 'up' });
         this.#isUp = true;
       } catch (error) {
@@ -119,6 +145,26 @@ export class PollWorker {
       }
       this.#announceSoon(ANNOUNCE_MS);
     });
+  }
+
+  /** Takes jobs while the server has a secret of this worker. Without an epoch nothing is known of the server: all stays as it is. */
+  #follow(epoch: string | undefined): void {
+    if (this.#isDraining || (epoch === undefined && this.#secretProblem !== undefined)) return;
+    const { signer, onEvent } = this.#deps;
+    const verified = epoch === undefined ? undefined : verifyEpoch(epoch, signer);
+    const problem = verified?.kind === 'invalid' ? verified.problem : undefined;
+    if (verified?.kind === 'valid') this.#signer = verified.signer;
+    const before = this.#secretProblem;
+    this.#secretProblem = problem;
+    if (problem !== undefined) {
+      if (problem !== before) onEvent({ kind: 'secret_differs', problem });
+      if (before === undefined && this.#isStarted) void this.#worker.pause(true);
+      return;
+    }
+    if (before !== undefined) onEvent({ kind: 'secret_agrees' });
+    if (!this.#isStarted) this.#worker.run().catch(() => undefined);
+    else if (before !== undefined) void this.#worker.resume();
+    this.#isStarted = true;
   }
 
   #tellAway(detail: string): void {
@@ -137,17 +183,29 @@ export class PollWorker {
   async #process(job: Job<unknown, PollResult>): Promise<PollResult> {
     const parsed = pollJobSchema.safeParse(job.data);
     if (!parsed.success) throw this.#refusal('this is no job that a server of this version hands out');
+    const poll = parsed.data;
+    const jobId = job.id ?? '';
+    const verified = this.#deps.signer.verify('job', signedJob(jobId, poll), poll.signature);
+    if (verified.kind === 'invalid') throw this.#refusal(REFUSED_SIGNATURE[verified.problem]);
+    const sign = (result: PollResult): PollResult => ({
+      ...result,
+      signature: verified.signer.sign('result', signedResult({ jobId, epoch: poll.epoch }, result)),
+    });
     // Its first worker may have asked, and the budget has one place for each id.
-    if (job.attemptsStarted > 1) throw this.#refusal('it was begun before');
-    const reason = await this.#reasonNotToAsk(parsed.data);
+    if (job.attemptsStarted > 1 || this.#begun.has(jobId)) throw this.#refusal('it was begun before');
+    const reason = await this.#reasonNotToAsk(poll, jobId);
     if (reason !== undefined) {
-      this.#deps.onEvent({ kind: 'returned', reason, upstream: parsed.data.upstream });
-      return { answers: [], not_asked: reason };
+      this.#deps.onEvent({ kind: 'returned', reason, upstream: poll.upstream });
+      return sign({ polled: [], not_asked: reason });
     }
-    return { answers: await this.#askAll(parsed.data, job) };
+    const send = (polled: Polled[]) => job.updateProgress(sign({ polled }));
+    return sign({ polled: await this.#askAll(poll, send) });
   }
 
-  async #reasonNotToAsk({ upstream, epoch, timeout_ms, expires_at }: PollJob): Promise<NotAsked | undefined> {
+  async #reasonNotToAsk(
+    { upstream, epoch, timeout_ms, expires_at }: PollJob,
+    jobId: string,
+  ): Promise<NotAsked | undefined> {
     const timeoutMs = this.#deps.timeoutMsOf(upstream);
     if (this.#isDraining) return 'drained';
     if (timeoutMs === undefined) return 'upstream';
@@ -169,46 +227,30 @@ export class PollWorker {
     // The clock of Redis was read after the question left: by now it can't show more than that.
     const latestNow = moment.redisMs + performance.now() - lookedAt;
     if (latestNow > expires_at - timeoutMs - START_MARGIN_MS) return 'late';
-    return this.#isDraining ? 'drained' : undefined;
+    if (this.#isDraining) return 'drained';
+    for (const [id, expiresAt] of this.#begun) {
+      if (expiresAt >= moment.redisMs) break;
+      this.#begun.delete(id);
+    }
+    if (this.#begun.has(jobId)) throw this.#refusal('it was begun before');
+    this.#begun.set(jobId, expires_at);
+    return undefined;
   }
 
-  /** Gives back what was not sent already while the job ran. */
-  async #askAll({ upstream, submission_ids }: PollJob, job: Job): Promise<Answered[]> {
+  /** Returns what `send` did not send while the job ran. */
+  async #askAll({ upstream, submission_ids }: PollJob, send: (batch: Polled[]) => Promise<void>): Promise<Polled[]> {
     const { ask, clock } = this.#deps;
-    let answers: Answered[] = [];
-    let left = submission_ids.length;
-    let cancelFlush: (() => void) | undefined;
-    let flushing: Promise<void> | undefined;
-    const flush = async () => {
-      const sent = answers;
-      answers = [];
-      // The same ones twice do no harm: the server takes each id once.
-      await job.updateProgress({ answers: sent }).catch(() => answers.push(...sent));
-      flushing = undefined;
-      flushSoon();
-    };
-    const flushSoon = () => {
-      if (left === 0 || flushing || cancelFlush || answers.length === 0) return;
-      cancelFlush = clock.after(FLUSH_MS, () => {
-        cancelFlush = undefined;
-        if (left > 0) flushing = flush();
-      });
-    };
+    const results = new ResultSender({ send, clock });
     await Promise.all(
       submission_ids.map(async (submissionId) => {
         this.#inFlight += 1;
         const askedAt = clock.now();
-        const answer = await ask(upstream, submissionId);
+        const response = withoutLongDetail(await ask(upstream, submissionId));
         this.#inFlight -= 1;
-        left -= 1;
-        const verdict = classify(submissionId, answer);
-        answers.push({ submission_id: submissionId, duration_ms: clock.now() - askedAt, verdict });
-        flushSoon();
+        results.add({ submission_id: submissionId, duration_ms: clock.now() - askedAt, response });
       }),
     );
-    (cancelFlush as (() => void) | undefined)?.();
-    await flushing;
-    return answers;
+    return results.end();
   }
 
   #refusal(reason: string): UnrecoverableError {
@@ -219,4 +261,9 @@ export class PollWorker {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The server's classifier keeps less of it. */
+function withoutLongDetail(answer: Answer): Answer {
+  return answer.kind === 'failure' ? { ...answer, detail: answer.detail.slice(0, MAX_DETAIL_CHARS) } : answer;
 }

@@ -3,7 +3,8 @@ import type { Clock } from '../monitor/ports.ts';
 import { Epoch, isOfRedis } from './epoch.ts';
 import { end, isCredentialRefusal, openRedis, type RedisSettings, within } from './redis.ts';
 import { NEEDED_REDIS_VERSION, readRedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
-import { WorkerRegister, type WorkerSeen } from './worker-register.ts';
+import type { Signer } from './signer.ts';
+import { type RefusedWorker, WorkerRegister, type WorkerSeen } from './worker-register.ts';
 
 /** `unreachable`: no connection. `not_answering`: no answer in time. `refused`: it says no, to the password or a write. */
 export type AwayReason = 'unreachable' | 'not_answering' | 'refused';
@@ -17,9 +18,17 @@ export type LinkEvent =
   | { kind: 'too_old'; version: string; needed: string }
   /** Somebody else set the epoch: a second server, or a Redis that came back with an older state. */
   | { kind: 'epoch_lost' }
-  | { kind: 'worker_seen' | 'worker_gone'; worker: WorkerSeen };
+  | { kind: 'worker_seen' | 'worker_gone'; worker: WorkerSeen }
+  /** A worker announces itself that gets no jobs. */
+  | { kind: 'worker_refused'; worker: RefusedWorker };
 
-export type RedisHealth = { state: 'up' | 'away'; reason: AwayReason | null; workers: readonly WorkerSeen[] };
+export type RedisHealth = {
+  state: 'up' | 'away';
+  reason: AwayReason | null;
+  workers: readonly WorkerSeen[];
+  /** How many workers announce themselves and get no jobs. */
+  refusedWorkers: number;
+};
 
 export type EpochBegun = {
   /** Since when nothing was heard of Redis, on its clock: answers to what was handed out before may have come meanwhile. */
@@ -51,6 +60,7 @@ export class RedisLink {
   readonly redis: Redis;
   readonly #clock: Clock;
   readonly #onEvent: (event: LinkEvent) => void;
+  readonly #signer: Signer;
   readonly #epochs: Epoch;
   readonly #register: WorkerRegister;
   #state: 'up' | 'away' | undefined;
@@ -60,14 +70,16 @@ export class RedisLink {
   #lookedAt = Number.NEGATIVE_INFINITY;
   #redisMs = 0;
   #workers: readonly WorkerSeen[] = [];
+  #refused: readonly RefusedWorker[] = [];
   #looking: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #isClosed = false;
   readonly #epochListeners: ((begun: EpochBegun) => void)[] = [];
 
-  constructor(deps: { redis: RedisSettings; clock: Clock; onEvent: (event: LinkEvent) => void }) {
+  constructor(deps: { redis: RedisSettings; signer: Signer; clock: Clock; onEvent: (event: LinkEvent) => void }) {
     this.#clock = deps.clock;
     this.#onEvent = deps.onEvent;
+    this.#signer = deps.signer;
     this.redis = openRedis(deps.redis.url);
     this.#epochs = new Epoch(this.redis, deps.redis);
     this.#register = new WorkerRegister(this.redis, deps.redis);
@@ -81,7 +93,13 @@ export class RedisLink {
 
   get health(): RedisHealth {
     const isUp = this.#state === 'up';
-    return { state: isUp ? 'up' : 'away', reason: isUp ? null : this.#reason, workers: isUp ? this.#workers : [] };
+    const [workers, refused] = isUp ? [this.#workers, this.#refused] : [[], []];
+    return {
+      state: isUp ? 'up' : 'away',
+      reason: isUp ? null : this.#reason,
+      workers,
+      refusedWorkers: refused.length,
+    };
   }
 
   /** Undefined while Redis is away. */
@@ -134,10 +152,11 @@ export class RedisLink {
     const lookedAt = this.#clock.now();
     const isOurs = epoch !== undefined && epoch === this.#epoch && isOfRedis(epoch, runId);
     if (!isOurs) await this.#begin(runId, epoch);
-    const workers = await this.#register.list();
+    const { workers, refused } = await this.#register.list(this.#signer);
     if (this.#isClosed || this.redis.status !== 'ready') return;
-    this.#tellWorkers(workers);
+    this.#tellWorkers(workers, refused);
     this.#workers = workers;
+    this.#refused = refused;
     // The clock of another Redis may be behind.
     const sinceMs = this.#redisMs === 0 ? redisMs : Math.min(this.#redisMs, redisMs);
     this.#lookedAt = lookedAt;
@@ -156,7 +175,7 @@ export class RedisLink {
     const isSameRedis = this.#epoch !== undefined && isOfRedis(this.#epoch, runId);
     if (isSameRedis && found !== undefined) this.#onEvent({ kind: 'epoch_lost' });
     this.#epoch = undefined;
-    const epoch = await this.#epochs.begin(runId);
+    const epoch = await this.#epochs.begin(runId, this.#signer);
     if (!isSameRedis) await this.#inspect();
     this.#epoch = epoch;
   }
@@ -168,7 +187,11 @@ export class RedisLink {
     if (version !== null && isTooOld) this.#onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
   }
 
-  #tellWorkers(workers: readonly WorkerSeen[]): void {
+  #tellWorkers(workers: readonly WorkerSeen[], refused: readonly RefusedWorker[]): void {
+    for (const worker of refused) {
+      const isKnown = this.#refused.some(({ name, reason }) => name === worker.name && reason === worker.reason);
+      if (!isKnown) this.#onEvent({ kind: 'worker_refused', worker });
+    }
     const known = new Set(this.#workers.map(({ name }) => name));
     const seen = new Set(workers.map(({ name }) => name));
     for (const worker of workers) if (!known.has(worker.name)) this.#onEvent({ kind: 'worker_seen', worker });

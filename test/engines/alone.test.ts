@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.ts';
 import { untilAlone } from '../../src/engines/alone.ts';
 import { Epoch } from '../../src/engines/epoch.ts';
 import { POLLS_QUEUE } from '../../src/engines/poll-job.ts';
+import { Signer } from '../../src/engines/signer.ts';
 import { lookInto, openEngine, openQueue } from '../support/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis-server.ts';
 
@@ -27,7 +28,7 @@ function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG }
 /** As the server before it did. */
 async function beginEpoch(redis: RedisServer): Promise<void> {
   const epochs = new Epoch(lookInto(redis), { prefix: 'bull' });
-  await epochs.begin((await epochs.look()).runId);
+  await epochs.begin((await epochs.look()).runId, new Signer([]));
 }
 
 /** What the server before it handed out, one job waiting and one in the hands of a worker. */
@@ -48,7 +49,7 @@ async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
   await queue.add('poll', data, { jobId: `j-${randomUUID()}` });
   const job = await hands.getNextJob('token');
   await queue.add('poll', data, { jobId: `j-${randomUUID()}` });
-  return { queue, end: () => job?.moveToCompleted({ answers: [] }, 'token', false) };
+  return { queue, end: () => job?.moveToCompleted({ polled: [] }, 'token', false) };
 }
 
 describe.skipIf(isRedisMissing())('a server that starts, with Redis', () => {

@@ -21,7 +21,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
 
   describe(`${name}, as a poll engine`, () => {
     it('reports every submission of a batch exactly once, with what the upstream says of it', async () => {
-      const sandbox = await openSandbox({ blockTimeS: 1, finalityS: 1 });
+      const sandbox = await openSandbox({ slotS: 1, finalityGap: 1 });
       const early = await sandbox.submit('early');
       sandbox.clock.ms += 60_000;
       const late = await sandbox.submit('late');

@@ -47,6 +47,8 @@ function openProducer(redis: RedisServer) {
   return { queue, enqueue, ended };
 }
 
+const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+
 describe.skipIf(isRedisMissing())('the intake', () => {
   it('takes one id or many, and says how many were new', async () => {
     const redis = await redisForTest();
@@ -70,7 +72,20 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     ['too many ids', { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, /submission_ids/],
     ['a deadline that is none', { submission_id: 'a', deadline: 'soon' }, /deadline/],
     ['a field that nobody knows', { submission_id: 'a', colour: 'red' }, /colour/],
+    ['metadata nested too deeply', { submission_id: 'a', metadata: JSON.parse(nested(65)) }, /at most 64 levels/],
+    ['metadata nested without end', { submission_id: 'a', metadata: JSON.parse(nested(2_000)) }, /at most 64 levels/],
     ['much too much metadata', { submission_id: 'a', metadata: { x: 'x'.repeat(5_000) } }, /metadata/],
+    [
+      'names of megabytes',
+      { ['k'.repeat(1_000_000)]: 1, '\u001b[31m': 2 },
+      /^(?=.{50,1200}$)\P{Cc}*there is no field/u,
+    ],
+    ['100,000 names', Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [i, i])), /^.{50,1200}$/],
+    [
+      'metadata nested thousands deep',
+      { submission_id: 'a', metadata: JSON.parse(`${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`) },
+      /metadata/,
+    ],
   ])('fails a job of %s with the reason, and does not try it again', async (_what, data, reason) => {
     const redis = await redisForTest();
     const track = ledger();

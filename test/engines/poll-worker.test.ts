@@ -2,22 +2,28 @@ import { randomUUID } from 'node:crypto';
 import { type Job, Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Epoch } from '../../src/engines/epoch.ts';
-import { POLLS_QUEUE, type PollJob } from '../../src/engines/poll-job.ts';
+import { POLLS_QUEUE, type PollJob, signedJob } from '../../src/engines/poll-job.ts';
+import { Signer } from '../../src/engines/signer.ts';
 import type { Answer } from '../../src/monitor/classify.ts';
 import { lookInto, openQueue, openWorker, PENDING } from '../support/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis-server.ts';
 
+const SECRET = 'a-secret-of-server-and-workers-0123456789';
+
 /** A server that hands out what it likes, by hand. */
-async function openServer(redis: RedisServer) {
+async function openServer(redis: RedisServer, secrets: string[] = []) {
+  const signer = new Signer(secrets);
   const look = lookInto(redis);
   const epochs = new Epoch(look, { prefix: 'bull' });
-  const begin = async () => epochs.begin((await epochs.look()).runId);
+  const begin = async () => epochs.begin((await epochs.look()).runId, signer);
   const epoch = await begin();
   const queue = openQueue(redis);
   async function handOut(more: Partial<PollJob> = {}): Promise<Job> {
     const { redisMs } = await epochs.look();
     const data = { upstream: 'default', submission_ids: ['a'], epoch, expires_at: redisMs + 20_000, timeout_ms: 1_000 };
-    return queue.add('poll', { ...data, ...more }, { jobId: `j-${randomUUID()}` });
+    const jobId = `j-${randomUUID()}`;
+    const job: PollJob = { ...data, ...more };
+    return queue.add('poll', { signature: signer.sign('job', signedJob(jobId, job)), ...job }, { jobId });
   }
   const ended = async (job: Job): Promise<Job> =>
     vi.waitFor(async () => {
@@ -45,10 +51,59 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const worker = openWorker(redis);
     const job = await server.ended(await server.handOut({ submission_ids: ['a', 'b'] }));
     expect(worker.asked).toEqual(['a', 'b']);
-    expect(job.returnvalue.answers).toEqual([
-      { submission_id: 'a', duration_ms: expect.any(Number), verdict: expect.objectContaining({ kind: 'pending' }) },
-      { submission_id: 'b', duration_ms: expect.any(Number), verdict: expect.objectContaining({ kind: 'pending' }) },
+    expect(job.returnvalue.polled).toEqual([
+      { submission_id: 'a', duration_ms: expect.any(Number), response: PENDING },
+      { submission_id: 'b', duration_ms: expect.any(Number), response: PENDING },
     ]);
+  });
+
+  it.each<[string, (data: PollJob) => PollJob, RegExp]>([
+    ['without a signature', ({ signature: _, ...data }) => data as PollJob, /not signed/],
+    ['with an id more', (data) => ({ ...data, submission_ids: ['a', 'stolen'] }), /signature/],
+    ['of another upstream', (data) => ({ ...data, upstream: 'other' }), /signature/],
+    ['that expires later', (data) => ({ ...data, expires_at: data.expires_at + 60_000 }), /signature/],
+    ['that is a copy of another', (data) => data, /signature/],
+    ['with a signature of nothing', (data) => ({ ...data, signature: 'x' }), /signature/],
+  ])('with a secret, refuses a job %s', async (_what, forge, reason) => {
+    const redis = await redisForTest();
+    const server = await openServer(redis, [SECRET]);
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    const genuine = await server.ended(await server.handOut());
+    const forged = await server.queue.add('poll', forge(genuine.data), { jobId: `j-${randomUUID()}` });
+    expect((await server.ended(forged)).failedReason).toMatch(reason);
+    expect(worker.asked).toEqual(['a']);
+  });
+
+  it('with a secret, polls nothing again for a genuine job that somebody writes to Redis again', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis, [SECRET]);
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    const genuine = await server.ended(await server.handOut());
+    await genuine.remove();
+    const again = await server.queue.add('poll', genuine.data, { jobId: genuine.id ?? '' });
+    expect((await server.ended(again)).failedReason).toBe('it was begun before');
+    expect(worker.asked).toEqual(['a']);
+  });
+
+  it('without a secret, refuses a signed job', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis);
+    expect((await server.ended(await server.handOut({ signature: 'x' }))).failedReason).toMatch(/no redis.secret/);
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('sends long responses in batches, so that no entry in Redis is as long as all of them', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const body = 'x'.repeat(200_000);
+    openWorker(redis, { ask: async () => ({ ...PENDING, body }) as Answer });
+    const submission_ids = Array.from({ length: 20 }, (_, index) => `s${index}`);
+    await server.ended(await server.handOut({ submission_ids }));
+    const entries = await server.look.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
+    expect(Math.max(...entries.map(([, fields]) => fields.join('').length))).toBeLessThan(1_000_000);
+    const seen = new Set(JSON.stringify(entries).match(/\bs\d+\b/g));
+    expect([...seen].toSorted()).toEqual(submission_ids.toSorted());
   });
 
   it('asks nothing of a job that expires before a request could be over', async () => {
@@ -57,7 +112,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const worker = openWorker(redis, { timeoutMs: 1_000 });
     const [seconds] = await server.look.time();
     const job = await server.ended(await server.handOut({ expires_at: Number(seconds) * 1_000 + 1_000 }));
-    expect(job.returnvalue).toEqual({ answers: [], not_asked: 'late' });
+    expect(job.returnvalue).toEqual({ polled: [], not_asked: 'late' });
     expect(worker.asked).toEqual([]);
   });
 
@@ -72,7 +127,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(await server.ended(old)).toMatchObject({ failedReason: 'another server handed it out' });
     await server.look.del('bull:dawatch-workers:epoch');
     const unasked = await server.ended(await server.handOut());
-    expect(unasked.returnvalue).toEqual({ answers: [], not_asked: 'emptied' });
+    expect(unasked.returnvalue).toEqual({ polled: [], not_asked: 'emptied' });
     expect(worker.asked).toEqual([]);
   });
 
@@ -147,7 +202,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await server.handOut({ submission_ids: ['a', 'b', 'c'] });
     await begun;
     const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 3, concurrency: 16 };
-    await vi.waitFor(async () => expect(await announced()).toEqual(seen), 5_000);
+    await vi.waitFor(async () => expect(await announced()).toEqual({ format: 2, worker: seen }), 5_000);
     answer();
     await worker.close();
     expect(await announced()).toBeNull();
@@ -165,13 +220,13 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const next = await server.handOut({ submission_ids: ['b'] });
     answer();
     await closing;
-    expect((await server.ended(under)).returnvalue.answers).toHaveLength(1);
+    expect((await server.ended(under)).returnvalue.polled).toHaveLength(1);
     const second = openWorker(redis);
     // The one that stops may have been given it already: then it gives it back unasked.
-    const { answers, not_asked } = (await server.ended(next)).returnvalue;
-    if (answers.length === 0) expect(not_asked).toBe('drained');
+    const { polled, not_asked } = (await server.ended(next)).returnvalue;
+    if (polled.length === 0) expect(not_asked).toBe('drained');
     expect(first.asked).toEqual(['a']);
-    expect(second.asked).toEqual(answers.length === 1 ? ['b'] : []);
+    expect(second.asked).toEqual(polled.length === 1 ? ['b'] : []);
   });
 
   it('is stopped within its time, though a request hangs', async () => {

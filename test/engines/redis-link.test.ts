@@ -33,7 +33,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const server = openServer(redis);
     const worker = openWorker(redis);
     await server.isAway();
-    expect(server.link.health).toEqual({ state: 'away', reason: 'unreachable', workers: [] });
+    expect(server.link.health).toEqual({ state: 'away', reason: 'unreachable', workers: [], refusedWorkers: 0 });
     expect(await server.poll('a')).toEqual(['a']);
     expect(server.own).toEqual(['a']);
     await redis.restart();
@@ -196,11 +196,48 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const worker = openWorker(redis, { name: 'w-1' });
     await server.sees(1);
     const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 0, concurrency: 16 };
-    expect(server.link.health).toEqual({ state: 'up', reason: null, workers: [seen] });
+    expect(server.link.health).toEqual({ state: 'up', reason: null, workers: [seen], refusedWorkers: 0 });
     await worker.close();
     await server.sees(0);
     expect(server.events).toContainEqual({ kind: 'worker_seen', worker: seen });
     expect(server.events).toContainEqual({ kind: 'worker_gone', worker: expect.objectContaining({ name: 'w-1' }) });
+  });
+
+  it('a worker of the format before is reported and gets no jobs', async () => {
+    const redis = await redisForTest();
+    const look = lookInto(redis);
+    await look.sadd('bull:dawatch-workers:names', 'old');
+    const old = { name: 'old', version: '0.1.0', in_flight: 0, concurrency: 100 };
+    await look.set('bull:dawatch-workers:names:old', JSON.stringify(old), 'PX', 60_000);
+    const server = openServer(redis);
+    await server.isUp();
+    expect(server.events).toContainEqual({ kind: 'worker_refused', worker: { name: 'old', reason: 'other_format' } });
+    expect(await server.poll('a')).toEqual(['a']);
+    expect(server.own).toEqual(['a']);
+  });
+
+  it.each<[string, string, unknown]>([
+    ['a name with control characters', '\u001b[31mred', { version: '1', in_flight: 0, concurrency: 1 }],
+    ['a version that is markup', 'w', { name: 'w', version: '<b>1</b>', in_flight: 0, concurrency: 1 }],
+    ['numbers beyond all workers', 'w', { name: 'w', version: '1', in_flight: 9e15, concurrency: 1 }],
+    ['the name of another', 'w', { name: 'other', version: '1', in_flight: 0, concurrency: 1 }],
+    [
+      'an announcement of megabytes',
+      'w',
+      { name: 'w', version: '1', in_flight: 0, concurrency: 1, x: 'x'.repeat(5e6) },
+    ],
+  ])('%s is no worker, and harms none', async (_what, name, worker) => {
+    const redis = await redisForTest();
+    const look = lookInto(redis);
+    await look.sadd('bull:dawatch-workers:names', name);
+    const text = JSON.stringify({ format: 2, worker: { name, ...(worker as object) } });
+    await look.set(`bull:dawatch-workers:names:${name}`, text, 'PX', 60_000);
+    const server = openServer(redis);
+    openWorker(redis, { name: 'genuine' });
+    await server.sees(1);
+    expect(server.link.health.workers).toMatchObject([{ name: 'genuine' }]);
+    const names = server.events.flatMap((event) => ('worker' in event ? [event.worker.name] : []));
+    expect(names.join()).not.toMatch(/\p{Cc}/u);
   });
 
   it('garbage among the workers is none of them', async () => {
