@@ -1,5 +1,12 @@
 import type Database from 'better-sqlite3';
-import type { Alert, AlertFacts, AlertQuery, AlertRule, Condition } from '../monitor/alert.ts';
+import {
+  type Alert,
+  type AlertFacts,
+  type AlertQuery,
+  type AlertRule,
+  type Condition,
+  resolvedSummary,
+} from '../monitor/alert.ts';
 import { AlertEventType } from '../monitor/events.ts';
 import type { Figures } from './figures.ts';
 import type { Outbox } from './outbox.ts';
@@ -54,7 +61,7 @@ export class Alerts {
         if (isDue || row.summary !== summary || row.count !== count) this.#sql.keep.run({ ...alert, toldAt });
       }
       for (const { told_at: _, ...alert } of open.values()) {
-        tell(AlertEventType.resolved, alert);
+        tell(AlertEventType.resolved, { ...alert, summary: resolvedSummary(alert) });
         this.#sql.forget.run({ rule: alert.rule, subject: alert.subject });
       }
       return told;
@@ -79,6 +86,12 @@ function nameOf({ rule, subject }: { rule: string; subject: string }): string {
   return `${rule} ${subject}`;
 }
 
+/** One that recovered meanwhile counts no more. */
+const LATELY_AND_STILL = (status: 'failing' | 'failed') => `
+             (SELECT count(DISTINCT o.submission) FROM outbox o JOIN submissions s ON s.id = o.submission
+              WHERE o.upstream = u.name AND o.at >= @failuresSince
+                AND o.type IN ('submission.failing', 'submission.failed') AND s.status = '${status}')`;
+
 function prepareStatements(db: Database.Database) {
   return {
     upstreams: db.prepare(`
@@ -89,8 +102,7 @@ function prepareStatements(db: Database.Database) {
                  (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1)) AS watched,
              (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1 AND s.stuck = 1
                 AND s.status IN ('tracking', 'pending', 'failing')) AS stuck,
-             (SELECT count(DISTINCT o.submission) FROM outbox o WHERE o.upstream = u.name AND o.at >= @failuresSince
-                AND o.type IN ('submission.failing', 'submission.failed')) AS failed
+             ${LATELY_AND_STILL('failing')} AS failing, ${LATELY_AND_STILL('failed')} AS failed
       FROM upstreams u WHERE u.name IN (SELECT value FROM json_each(@names)) ORDER BY u.name`),
     waiting: db
       .prepare(

@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { guarded } from './errors.ts';
+import { takePage } from './page.ts';
 
 /** One lookup of users. Whom it was about is kept only so that it can be recognised, never so that it can be read. */
 export type AuditEntry = {
@@ -10,6 +11,8 @@ export type AuditEntry = {
   caller: string;
   /** Of the credential in the ledger; null: it is not kept there. */
   credentialId: number | null;
+  /** Of the client; null: the entry was written by a version that did not record it. */
+  address: string | null;
   action: string;
   outcome: string;
   /** A short text without personal data: the limit, say. */
@@ -30,6 +33,7 @@ type Row = {
   at: number;
   caller: string;
   credential_id: number | null;
+  address: string | null;
   action: string;
   outcome: string;
   detail: string | null;
@@ -51,11 +55,11 @@ export class AuditTrail {
     this.#key = guarded(file, () => keyOf(db));
     this.#insert = db.prepare(`
       -- One lookup.
-      INSERT INTO audit (at, caller, credential_id, action, outcome, detail, email_hash, email_masked)
-      VALUES (@at, @caller, @credentialId, @action, @outcome, @detail, @emailHash, @emailMasked)`);
+      INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
+      VALUES (@at, @caller, @credentialId, @address, @action, @outcome, @detail, @emailHash, @emailMasked)`);
     this.#list = db.prepare(`
       -- Newest first.
-      SELECT seq, at, caller, credential_id, action, outcome, detail, email_hash, email_masked
+      SELECT seq, at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked
       FROM audit WHERE seq < @before ORDER BY seq DESC LIMIT @limit`);
   }
 
@@ -66,8 +70,9 @@ export class AuditTrail {
   /** Newest first, with the position to go on `before`; null at the end. */
   list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null } {
     const { limit, before = Number.MAX_SAFE_INTEGER } = query;
-    const rows = guarded(this.#file, () => this.#list.all({ before, limit: limit + 1 })) as Row[];
-    const page = rows.slice(0, limit);
+    const { page, hasMore } = guarded(this.#file, () =>
+      takePage<Row>(this.#list.iterate({ before, limit: limit + 1 }), limit),
+    );
     return {
       entries: page.map(({ credential_id, email_hash, email_masked, ...row }) => ({
         ...row,
@@ -75,7 +80,7 @@ export class AuditTrail {
         emailHash: email_hash,
         emailMasked: email_masked,
       })),
-      nextBefore: rows.length > limit ? (page.at(-1)?.seq ?? null) : null,
+      nextBefore: hasMore ? (page.at(-1)?.seq ?? null) : null,
     };
   }
 

@@ -6,15 +6,18 @@ import {
   DeliveryState,
   parseDestination,
   type Settlement,
+  type Undeliverable,
   type Waiting,
   webhookDestination,
 } from '../monitor/delivery.ts';
-import type { EventRecord } from '../monitor/event-body.ts';
+import type { EventRecord, UnreadableEvent } from '../monitor/event-body.ts';
+import { canonicalId } from '../monitor/submission.ts';
 import { CALLBACKS_ID } from '../monitor/webhook.ts';
 import type { DeadLetters } from './dead-letters.ts';
-import { DELIVERY_COLUMNS, type DeliveryRow, type DueRow, toDelivery, toWaiting } from './delivery-rows.ts';
+import { DELIVERY_COLUMNS, type DeliveryRow, type DueRow, toAttempt, toDelivery, toWaiting } from './delivery-rows.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
 import type { FanOut } from './fan-out.ts';
+import { takePage } from './page.ts';
 import type { Transactions } from './transactions.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -64,11 +67,14 @@ export class Deliveries {
   }
 
   /** The first that are due there, in the order in which they are, without those in `except`; one at least if there is any. */
-  due(destination: string, query: { now: number; limit: number; except: ReadonlySet<number> }): Waiting[] {
+  due(
+    destination: string,
+    query: { now: number; limit: number; except: ReadonlySet<number> },
+  ): (Waiting | Undeliverable)[] {
     const { now, limit, except } = query;
     return this.#transactions.snapshot(() => {
       const ids = this.#sql.due.all({ destination, now, limit: limit + except.size }) as number[];
-      const waiting: Waiting[] = [];
+      const waiting: (Waiting | Undeliverable)[] = [];
       let chars = 0;
       for (const id of ids) {
         if (except.has(id)) continue;
@@ -110,11 +116,11 @@ export class Deliveries {
     this.#transactions.run(() => this.#sql.correctTimes.run({ now, first: now + first, retry: now + retry }));
   }
 
-  get(id: number): { delivery: Delivery; event: EventRecord; attempts: Attempt[] } | undefined {
+  get(id: number): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: Attempt[] } | undefined {
     return this.#transactions.read(() => {
       const row = this.#sql.get.get(id) as (DeliveryRow & EventRow) | undefined;
       if (!row) return undefined;
-      const attempts = this.#sql.attempts.all(id) as Attempt[];
+      const attempts = (this.#sql.attempts.all(id) as Attempt[]).map(toAttempt);
       return { delivery: toDelivery(row), event: toEventRecord(row), attempts };
     });
   }
@@ -126,15 +132,15 @@ export class Deliveries {
       destination !== undefined && `d.${isAt(destination)}`,
       state !== undefined && 'd.state = @state',
       submissionId !== undefined &&
-        'd.event IN (SELECT seq FROM outbox WHERE submission = (SELECT id FROM submissions WHERE submission_id = @submissionId))',
+        'd.event IN (SELECT seq FROM outbox WHERE submission IN (SELECT id FROM submissions WHERE submission_id IN (@submissionId, @canonicalId)))',
       eventId !== undefined && 'd.event = (SELECT seq FROM outbox WHERE id = @eventId)',
     ].filter((condition) => condition !== false);
-    const parameters = { before, limit: limit + 1, destination, state, submissionId, eventId };
-    const rows = this.#transactions.read(() =>
-      this.#transactions.db.prepare(listSql(conditions)).all(parameters),
-    ) as DeliveryRow[];
-    const page = rows.slice(0, limit);
-    return { deliveries: page.map(toDelivery), nextBefore: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+    const ids = submissionId !== undefined && { submissionId, canonicalId: canonicalId(submissionId) };
+    const parameters = { before, limit: limit + 1, destination, state, ...ids, eventId };
+    const { page, hasMore } = this.#transactions.read(() =>
+      takePage<DeliveryRow>(this.#transactions.db.prepare(listSql(conditions)).iterate(parameters), limit),
+    );
+    return { deliveries: page.map(toDelivery), nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
   }
 
   /** Sends it again from its first attempt on, whatever became of it; what was tried stays. */
@@ -150,14 +156,17 @@ export class Deliveries {
     });
   }
 
-  /** Sends again every dead letter of that destination whose event is not older than `since`. Undefined: nothing is sent there. */
+  /**
+   * Sends again every dead letter of that destination whose event is not older than `since`, and what it missed since then
+   * while it was disabled. Undefined: nothing is sent there.
+   */
   replayDead(destination: string, since: number, now: number): number | undefined {
     return this.#transactions.run(() => {
       if (!this.#fanOut.isEnabled(destination)) return undefined;
       const statement = destination === CALLBACKS ? this.#sql.replayDeadCallbacks : this.#sql.replayDead;
       const replayed = statement.all({ destination, since, now }) as { destination: string }[];
       for (const row of replayed) this.#fanOut.touch(row.destination);
-      return replayed.length;
+      return replayed.length + this.#fanOut.addMissed(destination, since, now);
     });
   }
 
@@ -181,13 +190,16 @@ export class Deliveries {
     // Replayed meanwhile: it begins anew, whatever this attempt was.
     else if (row.attempts !== attempts) return;
     else if (next.kind === 'retry') this.#sql.retry.run({ id: deliveryId, nextAt: next.at });
-    else if (isMoved) this.#sql.retry.run({ id: deliveryId, nextAt: endedAt + MOVED_RETRY_MS });
+    else if (isMoved && !(next.kind === 'dead' && next.reason === 'undeliverable'))
+      this.#sql.retry.run({ id: deliveryId, nextAt: endedAt + MOVED_RETRY_MS });
     else {
       const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
       this.#end(deliveryId, DeliveryState.dead, reason, endedAt);
       this.#fanOut.deadLetters.add(destination, reason, 1);
     }
-    if (webhookId === undefined || isMoved) return;
+    // An event that can not be sent says nothing about who would have got it.
+    const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
+    if (webhookId === undefined || isMoved || isUndeliverable) return;
     if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
     else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
     else this.#webhooks.failed(webhookId, endedAt, disableAfterMs);
@@ -239,7 +251,7 @@ function prepareStatements(db: Database.Database) {
     waiting: db.prepare(`
       -- One of them, with the event that is sent. The plus keeps its plan: a join is planned anew for each id otherwise.
       SELECT d.id, d.attempts, w.revision, ${EVENT_COLUMNS}
-      FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+      FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
       LEFT JOIN webhooks w ON w.webhook_id = substr(d.destination, 9) AND d.destination LIKE 'webhook:%'
       WHERE d.id = +?`),
     nextDue: db.prepare(`

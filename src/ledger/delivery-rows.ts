@@ -1,5 +1,15 @@
-import type { DeadReason, Delivery, DeliveryState, Waiting } from '../monitor/delivery.ts';
+import {
+  type Attempt,
+  DEAD_REASONS,
+  type DeadReason,
+  type Delivery,
+  type DeliveryState,
+  type Undeliverable,
+  type Waiting,
+} from '../monitor/delivery.ts';
+import { isTime, nearestTime } from '../monitor/stored.ts';
 import { type EventRow, toEventRecord } from './event-rows.ts';
+import { unreadableTimes } from './rows.ts';
 
 export type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callback_url: string | null };
 
@@ -17,25 +27,38 @@ export type DeliveryRow = {
   ended_at: number | null;
 };
 
-export function toWaiting(row: DueRow): Waiting {
+export function toWaiting(row: DueRow): Waiting | Undeliverable {
   const { id, attempts, revision, callback_url } = row;
-  return { id, attempts, revision, event: toEventRecord(row), callbackUrl: callback_url };
+  const event = toEventRecord(row);
+  const waiting = { id, attempts, revision, callbackUrl: callback_url };
+  return 'unreadable' in event ? { ...waiting, event } : { ...waiting, event };
 }
 
 export function toDelivery(row: DeliveryRow): Delivery {
+  const { dead_reason: reason } = row;
+  const isReason = reason === null || DEAD_REASONS.includes(reason);
+  const unreadable = [
+    ...(isReason ? [] : ['dead_reason']),
+    ...unreadableTimes(row, ['next_at', 'created_at', 'ended_at']),
+  ];
   return {
+    ...(unreadable.length > 0 && { unreadable }),
     id: row.id,
     eventId: row.event_id,
     eventType: row.type,
     submissionId: row.submission_id,
     destination: row.destination,
     state: row.state,
-    deadReason: row.dead_reason,
+    deadReason: isReason ? reason : null,
     attempts: row.attempts,
-    nextAt: row.next_at,
-    createdAt: row.created_at,
-    endedAt: row.ended_at,
+    nextAt: row.next_at === null ? null : nearestTime(row.next_at),
+    createdAt: nearestTime(row.created_at),
+    endedAt: row.ended_at === null ? null : nearestTime(row.ended_at),
   };
+}
+
+export function toAttempt(row: Attempt): Attempt {
+  return isTime(row.at) ? row : { ...row, at: nearestTime(row.at) };
 }
 
 export const DELIVERY_COLUMNS =

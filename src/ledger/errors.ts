@@ -57,7 +57,7 @@ export function translated(file: string, error: unknown): unknown {
 }
 
 function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefined {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = codeOf(error);
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return 'full';
   if (code.startsWith('SQLITE_READONLY') || code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_PERM'))
     return 'read_only';
@@ -66,4 +66,9 @@ function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefine
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return 'locked';
   if (error instanceof Database.SqliteError && code.startsWith('SQLITE_IOERR')) return 'io';
   return undefined;
+}
+
+/** The code that SQLite or the system gives an error; empty: it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

@@ -1,12 +1,9 @@
-import type { EventRecord } from '../monitor/event-body.ts';
-import {
-  type AlertEventType,
-  SubmissionEventType,
-  TEST_EVENT_TYPE,
-  type UpstreamEventType,
-} from '../monitor/events.ts';
+import { ALERT_RULES, type Alert } from '../monitor/alert.ts';
+import type { EventRecord, UnreadableEvent } from '../monitor/event-body.ts';
+import { AlertEventType, SubmissionEventType, TEST_EVENT_TYPE, UpstreamEventType } from '../monitor/events.ts';
+import { isTime, nearestTime, readStoredObject } from '../monitor/stored.ts';
 import { Status } from '../monitor/submission.ts';
-import type { SubmissionRow } from './rows.ts';
+import { isStatus, type SubmissionRow, unreadableFields } from './rows.ts';
 
 type Head = { seq: number; event_id: string; at: number; detail: string | null };
 
@@ -46,24 +43,69 @@ export const EVENT_JOINS = `
   LEFT JOIN history h ON h.seq = o.history_seq
   LEFT JOIN history p ON p.submission = h.submission AND p.version = h.version - 1`;
 
-export function toEventRecord(row: EventRow): EventRecord {
-  const { seq, event_id: id, at } = row;
-  if (row.submission_id !== null) return { seq, id, at, ...ofSubmission(row) };
-  if ('upstream' in row && row.upstream !== null) return { seq, id, at, type: row.type, upstream: row.upstream };
-  const detail = JSON.parse(row.detail ?? '{}');
-  if (row.type === TEST_EVENT_TYPE) return { seq, id, at, type: row.type, webhookId: detail.webhookId };
-  return { seq, id, at, type: row.type as AlertEventType, alert: detail };
+/** Whatever a row holds, this does not throw: one that nobody can render must not hold back the events around it. */
+export function toEventRecord(row: EventRow): EventRecord | UnreadableEvent {
+  const { seq, event_id: id, type, at } = row;
+  const content = !ID_PATTERN.test(id) ? 'its id is not one of dawatch' : contentOf(row);
+  return typeof content === 'string' ? { seq, id, type, at, unreadable: content } : { seq, id, at, ...content };
+}
+
+/** An id is part of a header, of a Message-ID, and of a key in Redis that must be no number. */
+const ID_PATTERN = /^[a-z][\w-]{0,127}$/i;
+
+type Content = EventRecord extends infer Event
+  ? Event extends EventRecord
+    ? Omit<Event, 'seq' | 'id' | 'at'>
+    : never
+  : never;
+
+/** A text says what is wrong. */
+function contentOf(row: EventRow): Content | string {
+  if (!isTime(row.at)) return 'its time is missing or not a time';
+  if (isSubmissionEvent(row)) {
+    if (row.submission_id === null) return 'its submission is missing';
+    if (!isStatus(row.status)) return 'its change in the history is missing';
+    return ofSubmission(row);
+  }
+  if (isOneOf(UpstreamEventType, row.type)) {
+    const upstream = 'upstream' in row ? row.upstream : null;
+    return upstream === null ? 'its upstream is missing' : { type: row.type, upstream };
+  }
+  const detail = readStoredObject(row.detail);
+  if (row.type === TEST_EVENT_TYPE)
+    return typeof detail?.webhookId === 'string'
+      ? { type: row.type, webhookId: detail.webhookId }
+      : 'it does not say which webhook it tests';
+  if (!isOneOf(AlertEventType, row.type)) return 'its type is unknown';
+  return isAlert(detail) ? { type: row.type, alert: detail } : 'its alert can not be read';
+}
+
+function isSubmissionEvent(row: EventRow): row is SubmissionEventRow {
+  return isOneOf(SubmissionEventType, row.type);
+}
+
+function isOneOf<T extends string>(types: Record<string, T>, type: string): type is T {
+  return Object.values(types).includes(type as T);
+}
+
+function isAlert(detail: Record<string, unknown> | null | undefined): detail is Alert {
+  if (!detail) return false;
+  const { rule, subject, summary, count, since } = detail;
+  const isNamed = ALERT_RULES.includes(rule as never) && typeof subject === 'string' && typeof summary === 'string';
+  return isNamed && (count === null || Number.isSafeInteger(count)) && isTime(since);
 }
 
 function ofSubmission(row: SubmissionEventRow) {
   const { type, status, error, answer } = row;
   const now = { status, upstreamState: row.upstream_state, error, answer };
   const before = {
-    status: row.previous_status ?? status,
+    status: isStatus(row.previous_status) ? row.previous_status : status,
     upstreamState: row.previous_upstream_state,
     error: row.previous_error,
     answer: row.previous_answer,
   };
+  const metadata = readStoredObject(row.metadata);
+  const unreadable = unreadableFields(row, metadata);
   return {
     type,
     // To be stuck is no change: the row of history is the one that was the newest then.
@@ -72,11 +114,12 @@ function ofSubmission(row: SubmissionEventRow) {
       ...now,
       submissionId: row.submission_id,
       upstream: row.upstream,
-      trackedAt: row.tracked_at,
+      trackedAt: nearestTime(row.tracked_at),
       // It is set once, by the change that made it finalized.
-      finalizedAt: status === Status.finalized ? row.finalized_at : null,
-      deadlineAt: row.deadline_at,
-      metadata: row.metadata === null ? null : JSON.parse(row.metadata),
+      finalizedAt: status === Status.finalized && row.finalized_at !== null ? nearestTime(row.finalized_at) : null,
+      deadlineAt: nearestTime(row.deadline_at),
+      metadata: metadata ?? null,
+      ...(unreadable.length > 0 && { unreadable }),
     },
   };
 }

@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
+import { nearestTime } from '../monitor/stored.ts';
 import { type HistoryEntry, isFinal, type Status, type Submission } from '../monitor/submission.ts';
 import { guarded, LedgerError, translated } from './errors.ts';
 import { isOurs, refuseForeign } from './migrations.ts';
-import { type HistoryRow, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
+import { existingLedger } from './open.ts';
+import { type HistoryRow, OUTAGE_MS, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
 
 export type ExportQuery = {
   /** Those that changed last at that time or later, and before that one; epoch milliseconds. */
@@ -31,9 +32,8 @@ export class LedgerExport {
   readonly #db: Database.Database;
 
   constructor(file: string) {
-    if (!existsSync(file)) throw new LedgerError('read_only', `there is no ledger at ${file}`);
     this.#file = file;
-    this.#db = guarded(file, () => new Database(file, { readonly: true, fileMustExist: true }));
+    this.#db = guarded(file, () => new Database(existingLedger(file), { readonly: true, fileMustExist: true }));
     try {
       guarded(file, () => {
         refuseForeign(this.#db, file);
@@ -69,7 +69,13 @@ export class LedgerExport {
         const { deadlineAt, outageMsBefore } = submission;
         const movedMs = isFinal(row.status) ? 0 : (outages.get(row.upstream) ?? outageMsBefore) - outageMsBefore;
         const history = (ofHistory.all(row.id) as HistoryRow[]).map(toHistoryEntry);
-        yield { position, submission, deadlineAt: deadlineAt + movedMs, changedAt: row.changed_at, history };
+        yield {
+          position,
+          submission,
+          deadlineAt: deadlineAt + movedMs,
+          changedAt: nearestTime(row.changed_at),
+          history,
+        };
       }
     } catch (error) {
       throw translated(this.#file, error);
@@ -92,5 +98,5 @@ const HISTORY = `
   FROM history WHERE submission = ? ORDER BY version`;
 
 const OUTAGES = `
-  -- How long each upstream was out, with the outage that is under way.
-  SELECT name, outage_ms + coalesce(max(0, @now - out_since), 0) FROM upstreams`;
+  -- What the outage clock of each upstream shows.
+  SELECT name, ${OUTAGE_MS} FROM upstreams`;

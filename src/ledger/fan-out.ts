@@ -6,9 +6,11 @@ import {
   parseDestination,
   webhookDestination,
 } from '../monitor/delivery.ts';
+import { type ReportUnreadable, readStored, readStoredObject } from '../monitor/stored.ts';
 import { createMatcher, type Subscription } from '../monitor/subscription.ts';
 import { CALLBACKS_ID } from '../monitor/webhook.ts';
 import { DeadLetterNews } from './dead-letters.ts';
+import { type MissedEvent, Pauses } from './pauses.ts';
 import type { Transactions } from './transactions.ts';
 
 /** What goes to one channel of the settings: an event that one of these subscriptions wants, once. */
@@ -28,11 +30,15 @@ type Route = {
   wants: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
 };
 
-type AddedEvent = { seq: number; type: string; at: number; metadata?: string | null; callbackUrl?: string | null };
+type AddedEvent = { seq: number; type: string; at: number; metadata?: string | null } & Partial<CallbackAddress>;
+type CallbackAddress = { submissionId: string | null; callbackUrl: string | null };
 
 /** Writes an event's deliveries, in the transaction that wrote the event. */
 export class FanOut {
   readonly deadLetters: DeadLetterNews;
+  readonly pauses: Pauses;
+  /** Told of what is read here and can't be. */
+  onUnreadable: ReportUnreadable = () => undefined;
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #listeners = new Set<(destinations: ReadonlySet<string>) => void>();
   #channels: Route[] = [];
@@ -43,6 +49,7 @@ export class FanOut {
   constructor(transactions: Transactions) {
     this.#sql = prepareStatements(transactions.db);
     this.deadLetters = new DeadLetterNews(transactions);
+    this.pauses = new Pauses(transactions.db);
     transactions.onEnd((committed) => this.#announce(committed));
   }
 
@@ -72,15 +79,16 @@ export class FanOut {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Inside a transaction: one delivery for everybody who wants the event. */
+  /** Inside a transaction: one delivery for everybody who wants the event; none for a webhook that is disabled. */
   add(event: AddedEvent): void {
-    const { type, at, metadata = null, callbackUrl = null } = event;
-    const routes = [...this.#currentWebhooks(), ...this.#channels];
-    const subject = { type, metadata: metadata === null ? null : JSON.parse(metadata) };
+    const { type, at, metadata = null } = event;
+    const routes = [...this.#currentWebhooks().filter(({ enabled }) => enabled), ...this.#channels];
+    // Metadata that can't be read matches no filter; the event lists it in `unreadable`.
+    const subject = { type, metadata: readStoredObject(metadata) ?? null };
     for (const route of routes) {
       if (route.destination === CALLBACKS) {
-        if (callbackUrl !== null && route.wants(subject))
-          this.#insert(event, { ...route, destination: callbackDestination(callbackUrl) });
+        const destination = route.wants(subject) ? this.#callbackOf(event) : undefined;
+        if (destination !== undefined) this.#insert(event, { ...route, destination });
       } else if (route.wants(subject)) {
         if (at >= route.gathersUntil) route.gathersUntil = at + route.gatherMs;
         this.#insert(event, route, route.gathersUntil);
@@ -94,6 +102,29 @@ export class FanOut {
     return this.#insert(event, { destination, enabled: true });
   }
 
+  /**
+   * Inside a transaction: deliveries of the events that a webhook, or one origin of the callbacks, missed while it was
+   * disabled. Gives back how many there are.
+   */
+  addMissed(destination: string, since: number, now: number): number {
+    const parsed = parseDestination(destination);
+    if (parsed.kind === 'channel') return 0;
+    const isCallback = parsed.kind === 'callback' || destination === CALLBACKS;
+    const webhookId = isCallback ? CALLBACKS_ID : (parsed as { webhookId: string }).webhookId;
+    const route = this.#currentWebhooks().find((one) => one.destination === webhookDestination(webhookId));
+    let count = 0;
+    const visit = (event: MissedEvent) => {
+      if (!route?.wants(event)) return;
+      const to = isCallback ? this.#callbackOf(event) : destination;
+      if (to === undefined || (parsed.kind === 'callback' && to !== destination)) return;
+      const { changes } = this.#sql.insertMissed.run({ event: event.seq, destination: to, at: event.at, now });
+      count += changes;
+      if (changes > 0) this.touch(to);
+    };
+    this.pauses.replay(webhookId, since, visit, { forget: parsed.kind === 'webhook' });
+    return count;
+  }
+
   /** Inside a transaction: something waits there that did not. */
   touch(destination: string): void {
     this.#touched.add(destination);
@@ -105,6 +136,14 @@ export class FanOut {
     if (parsed.kind === 'channel') return this.#channels.some((route) => route.destination === destination);
     const wanted = parsed.kind === 'callback' ? CALLBACKS : destination;
     return this.#currentWebhooks().some((route) => route.destination === wanted && route.enabled);
+  }
+
+  /** Where the callback of an event goes; undefined if nowhere. An address that can't be read is reported. */
+  #callbackOf({ submissionId, callbackUrl }: Partial<CallbackAddress>): string | undefined {
+    if (!callbackUrl) return undefined;
+    if (URL.canParse(callbackUrl)) return callbackDestination(callbackUrl);
+    this.onUnreadable({ kind: 'submission', id: submissionId ?? '', fields: ['callback_url'] });
+    return undefined;
   }
 
   #insert(event: AddedEvent, route: Pick<Route, 'destination' | 'enabled'>, nextAt = event.at): number {
@@ -130,16 +169,17 @@ export class FanOut {
       metadata: string | null;
       enabled: number;
     }[];
-    return rows.map((row) => ({
-      destination: webhookDestination(row.webhook_id),
-      enabled: row.enabled === 1,
-      gatherMs: 0,
-      gathersUntil: Number.NEGATIVE_INFINITY,
-      wants: createMatcher({
-        types: JSON.parse(row.types),
-        metadata: row.metadata === null ? null : JSON.parse(row.metadata),
-      }),
-    }));
+    return rows.map((row) => {
+      const { unreadable, ...subscription } = subscriptionOf(row);
+      if (unreadable) this.onUnreadable({ kind: 'webhook', id: row.webhook_id, fields: unreadable });
+      return {
+        destination: webhookDestination(row.webhook_id),
+        enabled: row.enabled === 1,
+        gatherMs: 0,
+        gathersUntil: Number.NEGATIVE_INFINITY,
+        wants: createMatcher(subscription),
+      };
+    });
   }
 
   #announce(committed: boolean): void {
@@ -151,6 +191,19 @@ export class FanOut {
   }
 }
 
+/** What a webhook wants; nothing where that can't be read: to send it everything would be worse. */
+export function subscriptionOf(row: {
+  types: string;
+  metadata: string | null;
+}): Subscription & { unreadable?: string[] } {
+  const types = readStored(row.types)?.value;
+  const metadata = readStoredObject(row.metadata);
+  const areTypes = Array.isArray(types) && types.every((type) => typeof type === 'string');
+  if (areTypes && metadata !== undefined) return { types, metadata };
+  const unreadable = [...(areTypes ? [] : ['types']), ...(metadata === undefined ? ['metadata'] : [])];
+  return { types: [], metadata: metadata ?? null, unreadable };
+}
+
 const CALLBACKS = webhookDestination(CALLBACKS_ID);
 
 function prepareStatements(db: Database.Database) {
@@ -159,6 +212,11 @@ function prepareStatements(db: Database.Database) {
       -- One event for one destination.
       INSERT INTO deliveries (event, destination, state, dead_reason, next_at, created_at, ended_at)
       VALUES (?, ?, ?, ?, ?, ?, ?)`),
+    insertMissed: db.prepare(`
+      -- The same later on, unless there is one.
+      INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
+      SELECT @event, @destination, 'waiting', @now, @at, @now
+      WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE event = @event AND destination = @destination)`),
     webhooks: db.prepare('SELECT webhook_id, types, metadata, enabled FROM webhooks ORDER BY id'),
   };
 }

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
+import { isTime, nearestTime } from '../monitor/stored.ts';
 import type { Status, Submission } from '../monitor/submission.ts';
 import { sparing } from './sparing.ts';
 import type { StatusCounts } from './status-counts.ts';
@@ -51,14 +52,15 @@ export class Figures {
 
   /** Those that have been open for longest, the oldest first. */
   oldestOpen(limit: number): OpenSubmission[] {
-    return this.#transactions.read(() => this.#sql.oldestOpen.all({ limit })) as OpenSubmission[];
+    const rows = this.#transactions.read(() => this.#sql.oldestOpen.all({ limit })) as OpenSubmission[];
+    return rows.map((row) => (isTime(row.trackedAt) ? row : { ...row, trackedAt: nearestTime(row.trackedAt) }));
   }
 
   deliveries(): DeliveryFigures {
-    return this.#transactions.read(() => ({
-      ...this.#countDeliveries(),
-      oldestWaitingAt: this.#sql.oldestWaiting.get() as number | null,
-    }));
+    return this.#transactions.read(() => {
+      const at = this.#sql.oldestWaiting.get() as number | null;
+      return { ...this.#countDeliveries(), oldestWaitingAt: at === null ? null : nearestTime(at) };
+    });
   }
 
   /** What became final since then, the newest first, at most `limit`; `polls` as they are now. */

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -44,9 +44,4 @@ export function syncWithFolder(file: string): void {
       closeSync(descriptor);
     }
   }
-}
-
-/** A database file with what SQLite puts beside it, whatever of it is there. */
-export function removeDatabase(file: string): void {
-  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${suffix}`, { force: true });
 }

@@ -1,8 +1,17 @@
 import type Database from 'better-sqlite3';
 import type { Observation } from '../monitor/classify.ts';
+import type { PauseRecord } from '../monitor/outage-clock.ts';
 import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../monitor/ports.ts';
-import { type HistoryEntry, Status, type Submission, type TrackRequest } from '../monitor/submission.ts';
-import { type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
+import {
+  canonicalId,
+  type HistoryEntry,
+  Status,
+  type Submission,
+  type TrackRequest,
+  uuidPrefix,
+} from '../monitor/submission.ts';
+import { contextAt, type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';
 import { Alerts } from './alerts.ts';
 import { AuditTrail } from './audit.ts';
 import { CredentialStore } from './credentials.ts';
@@ -11,8 +20,17 @@ import { type ChannelRoute, FanOut } from './fan-out.ts';
 import { Figures } from './figures.ts';
 import { type OpenOptions, openDatabase, probe } from './open.ts';
 import { Outbox } from './outbox.ts';
+import { takePage } from './page.ts';
 import { Pruning } from './pruning.ts';
-import { type HistoryRow, SELECT_SUBMISSION, type SubmissionRow, toHistoryEntry, toSubmission } from './rows.ts';
+import {
+  type HistoryRow,
+  OUTAGE_MS,
+  SELECT_SUBMISSION,
+  type SubmissionRow,
+  toHistoryEntry,
+  toSubmission,
+  UUID_GLOB,
+} from './rows.ts';
 import { Space } from './space.ts';
 import { StatusCounts } from './status-counts.ts';
 import { Transactions } from './transactions.ts';
@@ -39,6 +57,8 @@ export type PrefixQuery = {
  */
 export class Ledger implements MonitorLedger {
   readonly file: string;
+  /** Files that others could read or write until it was opened. */
+  readonly tightened: readonly string[];
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
   readonly outbox: Outbox;
@@ -57,7 +77,8 @@ export class Ledger implements MonitorLedger {
 
   constructor(options: OpenOptions) {
     this.file = options.file;
-    const { db, close } = openDatabase(options);
+    const { db, tightened, close } = openDatabase(options);
+    this.tightened = tightened;
     this.#db = db;
     this.#close = close;
     this.credentials = new CredentialStore(db, options.file);
@@ -79,6 +100,11 @@ export class Ledger implements MonitorLedger {
 
   close(): void {
     this.#close();
+  }
+
+  /** Calls `report` for what writing an event reads and can't read. What is shown is reported by who shows it. */
+  onUnreadable(report: ReportUnreadable): void {
+    this.#fanOut.onUnreadable = report;
   }
 
   /** Which events go to which channels, from now on. */
@@ -108,9 +134,8 @@ export class Ledger implements MonitorLedger {
       submissionIds.map((submissionId) => {
         const row = this.#find(submissionId);
         if (!row) return undefined;
-        const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
         const before = toSubmission(row);
-        const outcome = transition(before, { kind: 'cancel', at: now }, context);
+        const outcome = transition(before, { kind: 'cancel', at: now }, contextAt(now));
         return this.#writer.apply({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at });
       }),
     );
@@ -158,6 +183,8 @@ export class Ledger implements MonitorLedger {
         state: row.state,
         outSince: row.out_since,
         outageMs: row.outage_ms,
+        pausedSince: row.paused_since,
+        pausedUntil: row.paused_until,
         askedUntil: row.asked_until,
         learned: (this.#sql.learned.pluck().get(`pacing:${name}`) as string | undefined) ?? null,
       };
@@ -176,6 +203,14 @@ export class Ledger implements MonitorLedger {
       this.#sql.setUpstream.run({ name: change.upstream, state, outSince, outageMs });
       this.outbox.addUpstreamEvent(change.event, change.upstream, change.at);
     });
+  }
+
+  recordPause(upstream: string, pause: PauseRecord): void {
+    this.#transactions.run(() => this.#sql.setPause.run({ upstream, ...pause }));
+  }
+
+  shownId(upstream: string): string | undefined {
+    return this.#transactions.read(() => this.#sql.shownId.get(upstream)) as string | undefined;
   }
 
   probe(now: number): void {
@@ -200,7 +235,8 @@ export class Ledger implements MonitorLedger {
   ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {
     return this.#transactions.snapshot(() =>
       submissionIds.map((id) => {
-        const rows = this.#sql.withHistory.all(id) as WithHistoryRow[];
+        const given = this.#sql.withHistory.all(id) as WithHistoryRow[];
+        const rows = given.length > 0 ? given : (this.#sql.withHistory.all(canonicalId(id)) as WithHistoryRow[]);
         const newest = rows.at(-1);
         return newest && { submission: toSubmission(newest), history: rows.map(toHistoryEntry) };
       }),
@@ -216,25 +252,31 @@ export class Ledger implements MonitorLedger {
   list(query: ListQuery): { submissions: Submission[]; nextBefore: number | null } {
     const { status = null, limit, before = Number.MAX_SAFE_INTEGER } = query;
     const statement = status === null ? this.#sql.list : this.#sql.listByStatus;
-    const rows = this.#transactions.read(() => statement.all({ status, before, limit: limit + 1 })) as SubmissionRow[];
-    const page = rows.slice(0, limit);
-    return {
-      submissions: page.map(toSubmission),
-      nextBefore: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
-    };
+    const { page, hasMore } = this.#transactions.read(() =>
+      takePage<SubmissionRow>(statement.iterate({ status, before, limit: limit + 1 }), limit),
+    );
+    return { submissions: page.map(toSubmission), nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
   }
 
-  /** Those whose ids begin so, in the order of the ids, with the id to go on `after`; null at the end. */
-  findByPrefix({ prefix, limit, after }: PrefixQuery): { submissions: Submission[]; nextAfter: string | null } {
+  /**
+   * Those whose ids begin so, UUIDs in whatever case, in the order of the ids, with the id to continue `after`; null at the end.
+   */
+  findByPrefix({ prefix, limit, after = '' }: PrefixQuery): { submissions: Submission[]; nextAfter: string | null } {
     // "!" is the least character of an id and "~" the greatest.
-    const from = after === undefined || after < prefix ? prefix : `${after}!`;
-    const range = { from, end: `${prefix}\x7f`, limit: limit + 1 };
-    const rows = this.#transactions.read(() => this.#sql.findByPrefix.all(range)) as SubmissionRow[];
-    const page = rows.slice(0, limit);
-    return {
-      submissions: page.map(toSubmission),
-      nextAfter: rows.length > limit ? (page.at(-1)?.submission_id ?? null) : null,
-    };
+    const rangeOf = (begin: string) => ({ from: after < begin ? begin : `${after}!`, end: `${begin}\x7f` });
+    const lower = uuidPrefix(prefix);
+    const { page, hasMore } = this.#transactions.snapshot(() => {
+      const found = takePage<SubmissionRow>(
+        this.#sql.findByPrefix.iterate({ ...rangeOf(prefix), limit: limit + 1 }),
+        limit,
+      );
+      // Upper case comes before lower case, so these stand behind all of those.
+      const rest = limit - found.page.length;
+      if (lower === undefined || lower === prefix || found.hasMore) return found;
+      const uuids = takePage<SubmissionRow>(this.#sql.findUuids.iterate({ ...rangeOf(lower), limit: rest + 1 }), rest);
+      return { page: [...found.page, ...uuids.page], hasMore: uuids.hasMore };
+    });
+    return { submissions: page.map(toSubmission), nextAfter: hasMore ? (page.at(-1)?.submission_id ?? null) : null };
   }
 
   /** `outages`: what was found out already about how long which upstream has been out. */
@@ -260,8 +302,15 @@ export class Ledger implements MonitorLedger {
     return { kind: 'tracked', submissions };
   }
 
+  /**
+   * By its id as it is given, else by its canonical form: a ledger of before schema 8 may have a UUID in several spellings, each
+   * with a history of its own.
+   */
   #find(submissionId: string): SubmissionRow | undefined {
-    return this.#sql.find.get(submissionId) as SubmissionRow | undefined;
+    const found = this.#sql.find.get(submissionId) as SubmissionRow | undefined;
+    if (found) return found;
+    const canonical = canonicalId(submissionId);
+    return canonical === submissionId ? undefined : (this.#sql.find.get(canonical) as SubmissionRow | undefined);
   }
 
   /** How long an upstream has been out until now, in total. */
@@ -288,6 +337,7 @@ export class Ledger implements MonitorLedger {
       polls: 0,
       polledAt: null,
       unansweredSince: null,
+      notFoundMs: null,
       trackedAt: now,
       finalizedAt: null,
       deadlineAt,
@@ -306,8 +356,8 @@ export class Ledger implements MonitorLedger {
 }
 
 /** An answer older than what is known changes nothing. */
-function nothing({ watched, unansweredSince }: Submission): Outcome {
-  return { change: null, watched, becameStuck: false, unansweredSince };
+function nothing({ watched, unansweredSince, notFoundMs }: Submission): Outcome {
+  return { change: null, watched, becameStuck: false, unansweredSince, notFoundMs };
 }
 
 type WithHistoryRow = Omit<SubmissionRow, 'id' | 'ended_at'> & HistoryRow;
@@ -318,6 +368,8 @@ type UpstreamRow = {
   state: UpstreamRecord['state'];
   out_since: number | null;
   outage_ms: number;
+  paused_since: number | null;
+  paused_until: number | null;
   asked_until: number | null;
 };
 
@@ -329,8 +381,8 @@ function prepareStatements(db: Database.Database) {
       ${SELECT_SUBMISSION} WHERE s.submission_id = +?`),
     outageMs: db
       .prepare(`
-        -- The outages of an upstream until now, a running one included: they don't count for what is tracked from now on.
-        SELECT outage_ms + coalesce(max(0, @now - out_since), 0) FROM upstreams WHERE name = @upstream`)
+        -- What an upstream's outage clock shows now: what it showed before does not count for what is tracked from now on.
+        SELECT ${OUTAGE_MS} FROM upstreams WHERE name = @upstream`)
       .pluck(),
     insert: db.prepare(`
       -- A newly tracked submission.
@@ -346,7 +398,7 @@ function prepareStatements(db: Database.Database) {
     withHistory: db.prepare(`
       -- A submission beside each of its changes: with the newest of them it is as it is now. Metadata is long, and stands
       -- beside that one only. +?: as in find.
-      SELECT s.submission_id, s.upstream, s.watched, s.stuck, s.polls, s.polled_at, s.unanswered_since, s.tracked_at,
+      SELECT s.submission_id, s.upstream, s.watched, s.stuck, s.polls, s.polled_at, s.unanswered_since, s.not_found_ms, s.tracked_at,
              s.finalized_at, s.deadline_at, s.grace_ends_at, s.stuck_at, s.outage_ms_before, s.callback_url,
              iif(h.version = s.version, s.metadata, NULL) AS metadata,
              h.seq, h.version, h.at, h.status, h.previous_status, h.upstream_state, h.error, h.answer
@@ -359,11 +411,30 @@ function prepareStatements(db: Database.Database) {
       -- In the order of the index that keeps ids unique, so that a page costs a page, however many begin so.
       ${SELECT_SUBMISSION} WHERE s.submission_id >= @from AND s.submission_id < @end
       ORDER BY s.submission_id LIMIT @limit`),
+    findUuids: db.prepare(`
+      -- The same, but only UUIDs: of those the case does not matter.
+      ${SELECT_SUBMISSION} WHERE s.submission_id >= @from AND s.submission_id < @end AND s.submission_id GLOB '${UUID_GLOB}'
+      ORDER BY s.submission_id LIMIT @limit`),
     addUpstream: db.prepare('INSERT INTO upstreams (name) VALUES (?) ON CONFLICT DO NOTHING'),
-    upstream: db.prepare('SELECT state, out_since, outage_ms, asked_until FROM upstreams WHERE name = ?'),
-    setUpstream: db.prepare(
-      'UPDATE upstreams SET state = @state, out_since = @outSince, outage_ms = @outageMs WHERE name = @name',
+    upstream: db.prepare(
+      'SELECT state, out_since, outage_ms, paused_since, paused_until, asked_until FROM upstreams WHERE name = ?',
     ),
+    setUpstream: db.prepare(`
+      -- An outage begins or ends: a pause from before is part of the sum by then.
+      UPDATE upstreams
+      SET state = @state, out_since = @outSince, outage_ms = @outageMs, paused_since = NULL, paused_until = NULL
+      WHERE name = @name`),
+    setPause: db.prepare(`
+      -- The outage clock of an upstream while no outage is under way.
+      UPDATE upstreams SET outage_ms = @outageMs, paused_since = @pausedSince, paused_until = @pausedUntil
+      WHERE name = @upstream`),
+    shownId: db
+      .prepare(`
+        -- Among the newest finalized submissions of all upstreams, so that it takes no time where there are millions of others.
+        SELECT submission_id
+        FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY id DESC LIMIT 1000)
+        WHERE upstream = ? LIMIT 1`)
+      .pluck(),
     asking: db.prepare('UPDATE upstreams SET asked_until = @until WHERE name = @upstream'),
     learned: db.prepare('SELECT value FROM meta WHERE key = ?'),
     setLearned: db.prepare(

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { FINAL_STATUSES, STATUSES } from '../monitor/submission.ts';
 import { LedgerError } from './errors.ts';
+import { UUID_GLOB } from './rows.ts';
 
 const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
@@ -224,10 +225,39 @@ const MIGRATIONS: readonly string[] = [
   DROP INDEX deliveries_waiting_since;
   CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
   `,
+  `
+  -- The client that asked; null in rows that were written before.
+  ALTER TABLE audit ADD COLUMN address TEXT;
+  `,
+  `
+  -- Between which events a webhook was disabled: it missed those behind the event after, through that one. NULL: it still is.
+  CREATE TABLE webhook_pauses (
+    id INTEGER PRIMARY KEY,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    after INTEGER NOT NULL,
+    through INTEGER
+  ) STRICT;
+  CREATE INDEX webhook_pauses_by_webhook ON webhook_pauses (webhook);
+  -- What was missed before has dead letters.
+  INSERT INTO webhook_pauses (webhook, after)
+    SELECT id, (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox') FROM webhooks WHERE enabled = 0;
+  `,
+  `
+  -- For how long "not found" has been confirmed, and the pause that an upstream asked for with Retry-After.
+  ALTER TABLE submissions ADD COLUMN not_found_ms INTEGER;
+  ALTER TABLE upstreams ADD COLUMN paused_since INTEGER;
+  ALTER TABLE upstreams ADD COLUMN paused_until INTEGER;
+  `,
+  `
+  -- UUIDs are compared in lower case. Of one that was tracked in several spellings, one row takes the name; the others stay as they
+  -- are, with their histories, and are found by their own spelling.
+  UPDATE OR IGNORE submissions SET submission_id = lower(submission_id)
+    WHERE submission_id <> lower(submission_id) AND submission_id GLOB '${UUID_GLOB}';
+  `,
 ];
 
 /** "dawa": marks the file as ours. */
-const APPLICATION_ID = 0x64617761;
+export const APPLICATION_ID = 0x64617761;
 
 /** Whether it was made by any version of dawatch. Only reads. */
 export function isOurs(db: Database.Database): boolean {

@@ -1,8 +1,9 @@
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, realpathSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, LedgerError } from './errors.ts';
 import { isCurrent, migrate, refuseForeign } from './migrations.ts';
+import { makePrivate, refuseLinksBeside, refusePlanted, tighten } from './rights.ts';
 
 export type OpenOptions = {
   /** Path of the SQLite file; its folder is made if it doesn't exist. */
@@ -12,17 +13,28 @@ export type OpenOptions = {
   maxPages?: number;
 };
 
+export type OpenedDatabase = {
+  db: Database.Database;
+  /** Files that others could read or write until now. */
+  tightened: string[];
+  close: () => void;
+};
+
 /**
  * Opens the file for one server: locked against a second one, checked, migrated, and proved writable.
  * Throws LedgerError; a file that can't be used is left as it is.
  */
-export function openDatabase(options: OpenOptions): { db: Database.Database; close: () => void } {
+export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
   return guarded(file, () => {
     const path = realPath(file);
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolder(path);
+    refuseLinksBeside(path);
+    refusePlanted(path);
+    const tightened = tighten(path);
     const lock = lockOf(path);
     try {
+      // It holds the secrets that webhooks are signed with. What SQLite puts beside it is made alike.
       makePrivate(path);
       const db = new Database(path);
       try {
@@ -33,6 +45,7 @@ export function openDatabase(options: OpenOptions): { db: Database.Database; clo
       }
       return {
         db,
+        tightened,
         close: () => {
           db.close();
           lock.close();
@@ -49,18 +62,25 @@ export function openDatabase(options: OpenOptions): { db: Database.Database; clo
 const BUSY_MS = 5_000;
 
 /**
- * Opens the file for one short command, beside a server that may have it or without one. Only where no server has it is it
- * made or migrated; `create` false: it must exist. Throws LedgerError; a file that can't be used is left as it is.
+ * Where the ledger is that a command works on, links resolved. Throws LedgerError if there is none: only a server and a restore
+ * make one, since a command in another folder would work on an empty one without a word.
  */
-export function openBeside(options: Omit<OpenOptions, 'maxPages'> & { create: boolean }): {
-  db: Database.Database;
-  close: () => void;
-} {
+export function existingLedger(file: string): string {
+  const path = realPath(file);
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
+  const advice =
+    '`dawatch serve` makes one at its first start; --config <file> or DAWATCH_DATABASE names another place';
+  throw new LedgerError('read_only', `there is no ledger at ${path}: ${advice}`);
+}
+
+/**
+ * Opens the file for one short command, beside a server that may have it or without one. Only where no server has it is it
+ * migrated. Throws LedgerError; a file that can't be used is left as it is.
+ */
+export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { db: Database.Database; close: () => void } {
   const { file } = options;
   return guarded(file, () => {
-    const path = realPath(file);
-    if (!existsSync(path) && !options.create)
-      throw new LedgerError('read_only', `there is no ledger at ${file}: DAWATCH_DATABASE says where it is`);
+    const path = existingLedger(file);
     if (!isReady(path, file)) makeReady(options);
     const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
     db.pragma('synchronous = FULL');
@@ -70,7 +90,6 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'> & { create: bo
 }
 
 function isReady(path: string, file: string): boolean {
-  if (!existsSync(path)) return false;
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {
     refuseForeign(db, file);
@@ -90,9 +109,9 @@ function makeReady(options: OpenOptions): void {
   }
 }
 
-/** Nobody else may read it: it holds the secrets that webhooks are signed with. What SQLite puts beside it is made alike. */
-function makePrivate(path: string): void {
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
+/** The folder of a ledger, with those above it. One that is there may be used by others, too, and stays as it is. */
+export function makeFolder(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
 }
 
 /** One path per file: two names of it must not have a lock each. SQLite reads a few names as "in memory", but no absolute one. */
@@ -104,6 +123,7 @@ export function realPath(file: string): string {
 /** An exclusive transaction on a file beside the ledger: the system ends it with the process, however that dies. */
 export function lockOf(path: string): Database.Database {
   const file = `${path}.lock`;
+  makePrivate(file);
   const lock = new Database(file, { timeout: 0 });
   try {
     // On a file that it may only read, SQLite would begin without a lock and without a word.

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { Alert } from '../monitor/alert.ts';
-import type { EventRecord } from '../monitor/event-body.ts';
+import type { EventRecord, UnreadableEvent } from '../monitor/event-body.ts';
 import {
   type AlertEventType,
   type SubmissionEventType,
@@ -57,9 +57,9 @@ export class Outbox {
   }
 
   /** The next events after `seq`, oldest first, at most `limit`; empty only if there is nothing newer. */
-  after(seq: number, limit: number): EventRecord[] {
+  after(seq: number, limit: number): (EventRecord | UnreadableEvent)[] {
     return this.#transactions.read(() => {
-      const events: EventRecord[] = [];
+      const events: (EventRecord | UnreadableEvent)[] = [];
       let chars = 0;
       for (const row of this.#sql.after.iterate({ seq, limit }) as Iterable<EventRow>) {
         events.push(toEventRecord(row));
@@ -80,7 +80,8 @@ export class Outbox {
   addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void {
     const { upstream, id: submission, version } = row;
     const seq = this.#add({ type, at, upstream, submission, version });
-    this.#fanOut.add({ seq, type, at, metadata: row.metadata, callbackUrl: row.callback_url });
+    const { submission_id: submissionId, metadata, callback_url: callbackUrl } = row;
+    this.#fanOut.add({ seq, type, at, submissionId, metadata, callbackUrl });
   }
 
   /** Inside a transaction. */

@@ -1,22 +1,13 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { dirname } from 'node:path';
+import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { checkLedger } from './check.ts';
 import { guarded, LedgerError, translated } from './errors.ts';
-import { copyPrivately, isDatabase, removeDatabase, syncWithFolder } from './files.ts';
+import { copyPrivately, isDatabase, syncWithFolder } from './files.ts';
 import { isOurs } from './migrations.ts';
 import { EVENTS_ARE_MISSING } from './missing-events.ts';
-import { lockOf, realPath } from './open.ts';
+import { lockOf, makeFolder, realPath } from './open.ts';
+import { refuseLinksBeside } from './rights.ts';
+import { openStaging, type Staging } from './staging.ts';
 
 /** More events than there can have been since the backup. */
 const SKIPPED_EVENTS = 1_000_000;
@@ -43,13 +34,15 @@ export function restoreLedger(options: {
 }): Restored {
   const { file, backup, now, onStep } = options;
   const path = guarded(file, () => realPath(file));
+  refuseLinksBeside(path);
   refuseUnusable(backup, path);
-  guarded(file, () => mkdirSync(dirname(path), { recursive: true }));
+  guarded(file, () => makeFolder(path));
   const lock = guarded(file, () => lockOf(path));
-  const copy = `${path}.restoring`;
+  let staging: Staging | undefined;
   try {
     onStep?.('copying');
-    guarded(file, () => removeDatabase(copy));
+    staging = guarded(file, () => openStaging(path));
+    const copy = staging.file;
     guarded(file, () => copyPrivately(backup, copy));
     onStep?.('checking');
     const checked = checkLedger(copy, backup);
@@ -58,7 +51,7 @@ export function restoreLedger(options: {
     onStep?.('replacing');
     return { ...checked, kept: guarded(file, () => replace(path, copy, now)) };
   } finally {
-    guarded(file, () => removeDatabase(copy));
+    staging?.close();
     lock.close();
   }
 }

@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { webhookDestination } from '../monitor/delivery.ts';
+import { nearestTime } from '../monitor/stored.ts';
 import {
   CALLBACKS_ID,
+  DISABLED_REASONS,
   type DisabledReason,
   type NewWebhook,
+  SIGNATURES,
   type Signature,
   type Webhook,
   type WebhookPatch,
 } from '../monitor/webhook.ts';
-import type { FanOut } from './fan-out.ts';
+import { type FanOut, subscriptionOf } from './fan-out.ts';
+import { takePage } from './page.ts';
+import { unreadableTimes } from './rows.ts';
 import type { Transactions } from './transactions.ts';
 
 /** Above the longest time between two attempts at one delivery. */
@@ -61,11 +66,10 @@ export class Webhooks {
   } {
     const { limit, before = Number.MAX_SAFE_INTEGER, now } = query;
     return this.#transactions.read(() => {
-      const rows = this.#sql.list.all({ before, limit: limit + 1 }) as WebhookRow[];
-      const page = rows.slice(0, limit);
+      const { page, hasMore } = takePage<WebhookRow>(this.#sql.list.iterate({ before, limit: limit + 1 }), limit);
       return {
         webhooks: page.map((row) => this.#toWebhook(row, now)),
-        nextBefore: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+        nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null,
       };
     });
   }
@@ -100,7 +104,8 @@ export class Webhooks {
         now,
         ...written({ types, metadata, enabled }),
       });
-      if (!enabled && before.enabled) this.#giveUp(id, now);
+      if (!enabled && before.enabled) this.#pause(id, now);
+      if (enabled && !before.enabled) this.#fanOut.pauses.end(id);
       return this.#find(id, now);
     });
   }
@@ -146,7 +151,7 @@ export class Webhooks {
   disable(id: string, reason: DisabledReason, now: number): void {
     if (this.#sql.disable.run({ id, reason, now }).changes === 0) return;
     this.#fanOut.forgetWebhooks();
-    this.#giveUp(id, now);
+    this.#pause(id, now);
   }
 
   #insert(id: string, webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
@@ -154,10 +159,13 @@ export class Webhooks {
     const reason = enabled ? null : 'operator';
     this.#sql.insert.run({ id, url, description, signature, reason, now, ...written(webhook) });
     this.#sql.addSecret.run({ id, ...secret });
+    if (!enabled) this.#fanOut.pauses.begin(id);
     return this.#find(id, now) as Webhook;
   }
 
-  #giveUp(id: string, now: number): void {
+  /** What waits becomes dead letters; what comes is remembered by where it begins. */
+  #pause(id: string, now: number): void {
+    this.#fanOut.pauses.begin(id);
     const destination = webhookDestination(id);
     const { changes } = this.#sql.giveUp.run({ destination, now });
     this.#fanOut.deadLetters.add(destination, 'endpoint_disabled', changes);
@@ -179,19 +187,29 @@ export class Webhooks {
 
   #toWebhook(row: WebhookRow, now: number): Webhook {
     const secrets = this.#sql.secrets.all({ id: row.webhook_id, now }) as SecretRow[];
+    const { types, metadata, unreadable = [] } = subscriptionOf(row);
+    const isSignature = SIGNATURES.includes(row.signature);
+    const isReason = row.disabled_reason === null || DISABLED_REASONS.includes(row.disabled_reason);
+    const lost = [
+      ...unreadable,
+      ...(isSignature ? [] : ['signature']),
+      ...(isReason ? [] : ['disabled_reason']),
+      ...unreadableTimes(row, ['failing_since', 'created_at', 'updated_at']),
+    ];
     return {
+      ...(lost.length > 0 && { unreadable: lost }),
       id: row.webhook_id,
       url: row.url,
-      types: JSON.parse(row.types),
-      metadata: row.metadata === null ? null : JSON.parse(row.metadata),
+      types,
+      metadata,
       description: row.description,
-      signature: row.signature,
+      signature: isSignature ? row.signature : 'v1',
       publicKeys: secrets.flatMap(({ public_key }) => public_key ?? []),
       enabled: row.enabled === 1,
-      disabledReason: row.disabled_reason,
-      failingSince: row.failing_since,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
+      disabledReason: isReason ? row.disabled_reason : 'operator',
+      failingSince: row.failing_since === null ? null : nearestTime(row.failing_since),
+      createdAt: nearestTime(row.created_at),
+      updatedAt: nearestTime(row.updated_at),
     };
   }
 }

@@ -21,7 +21,7 @@ export class Writer {
     // What an index or a trigger looks at is written anew wherever it is named, also with the value that it has.
     this.#countPoll = db.prepare(`
       -- A submission after an answer without news, as most are.
-      UPDATE submissions SET polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?`);
+      UPDATE submissions SET polls = ?, polled_at = ?, unanswered_since = ?, not_found_ms = ? WHERE id = ?`);
     this.#move = db.prepare(`
       -- A submission after a change that leaves it open.
       UPDATE submissions SET status = ?, version = ?, polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?`);
@@ -29,7 +29,7 @@ export class Writer {
       -- A submission after any other change.
       UPDATE submissions
       SET status = @status, watched = @watched, stuck = @stuck, version = @version, polls = @polls,
-          polled_at = @polledAt, unanswered_since = @unansweredSince, finalized_at = @finalizedAt,
+          polled_at = @polledAt, unanswered_since = @unansweredSince, not_found_ms = @notFoundMs, finalized_at = @finalizedAt,
           ended_at = @endedAt
       WHERE id = @id`);
     this.#insertHistory = db.prepare(`
@@ -55,6 +55,7 @@ export class Writer {
       polls: before.polls + input.polls,
       polledAt: input.polledAt,
       unansweredSince: outcome.unansweredSince,
+      notFoundMs: outcome.notFoundMs,
     };
     if (change) {
       after.status = change.status;
@@ -65,11 +66,11 @@ export class Writer {
       if (change.status === Status.finalized) after.finalizedAt ??= input.at;
     }
     const endedAt = row.ended_at ?? (change && isFinal(change.status) ? input.at : null);
-    const { status, version, polls, polledAt, unansweredSince } = after;
+    const { status, version, polls, polledAt, unansweredSince, notFoundMs } = after;
     const stays = after.watched === before.watched && after.stuck === before.stuck && endedAt === row.ended_at;
     if (!stays) this.#writeAll(row.id, after, endedAt);
     else if (change) this.#move.run(status, version, polls, polledAt, unansweredSince, row.id);
-    else this.#countPoll.run(polls, polledAt, unansweredSince, row.id);
+    else this.#countPoll.run(polls, polledAt, unansweredSince, notFoundMs, row.id);
     this.#counts.moved(before.status, status);
     if (change) this.#history(row.id, after, before.status, input.at);
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, input.at);
@@ -84,10 +85,10 @@ export class Writer {
   }
 
   #writeAll(id: number, submission: Submission, endedAt: number | null): void {
-    const { status, version, polls, polledAt, unansweredSince, finalizedAt } = submission;
+    const { status, version, polls, polledAt, unansweredSince, notFoundMs, finalizedAt } = submission;
     const watched = submission.watched ? 1 : 0;
     const stuck = submission.stuck ? 1 : 0;
-    const counted = { version, polls, polledAt, unansweredSince };
+    const counted = { version, polls, polledAt, unansweredSince, notFoundMs };
     this.#update.run({ id, status, watched, stuck, ...counted, finalizedAt, endedAt });
   }
 

@@ -73,7 +73,7 @@ describe('the facts', () => {
     expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
   });
 
-  it('count what is watched, stuck and failed per upstream', () => {
+  it('count what is watched, stuck, failing and failed per upstream, without what recovered', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track(
@@ -86,10 +86,11 @@ describe('the facts', () => {
     );
     ledger.record([observation('error', 20, 'a'), observation('finalized', 21, 'b')], context());
     expect(facts(ledger, 0).upstreams).toEqual([
-      { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 2, failed: 2 },
-      { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failed: 0 },
+      { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 2, failing: 1, failed: 0 },
+      { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0 },
     ]);
-    expect(facts(ledger, 11).upstreams[0]?.failed).toBe(1);
+    // Since then there was none: of the one that is failing still, the Error is older, and the other one is finalized.
+    expect(facts(ledger, 11).upstreams[0]?.failing).toBe(0);
     const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 30, event: 'upstream.down', record });
     expect(facts(ledger, 0).upstreams[0]).toMatchObject({ state: 'down', outSince: 30, watched: 2 });

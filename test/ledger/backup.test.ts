@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { startChild } from '../support/child-process.ts';
 import { context, observation } from '../support/domain.ts';
-import { integrityOf, isUnbroken, openLedger, trackRequests } from '../support/ledger-file.ts';
+import { allSubmissions, integrityOf, isUnbroken, openLedger, trackRequests } from '../support/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const BUSY = new URL('./busy-child.ts', import.meta.url);
@@ -48,7 +48,7 @@ describe('a backup', () => {
     expect(filesBeside(target)).toEqual(['copy.db']);
     expect(integrityOf(target)).toBe('ok');
     const copy = openLedger({ file: target });
-    const kept = copy.list({ limit: 100_000 }).submissions;
+    const kept = allSubmissions(copy);
     expect(kept.length).toBeGreaterThanOrEqual(6_000);
     for (const { submissionId } of kept.slice(0, 50)) expect(isUnbroken(copy.history(submissionId))).toBe(true);
   });
@@ -70,21 +70,11 @@ describe('a backup', () => {
     await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({
       name: 'LedgerError',
       problem: 'locked',
-      message: expect.stringMatching(/another backup writes/),
+      message: expect.stringMatching(/another process writes/),
     });
     await first;
     expect(filesBeside(target)).toEqual(['copy.db']);
     expect(openLedger({ file: target }).get('s4999')).toBeDefined();
-  });
-
-  it('takes no notice of what a killed backup left behind', async () => {
-    const ledger = openLedger();
-    ledger.track(trackRequests(10), 0);
-    const target = join(tempFolder(), 'copy.db');
-    writeFileSync(`${target}.partial`, 'half a backup '.repeat(1_000));
-    await backupLedger(ledger.file, target);
-    expect(filesBeside(target)).toEqual(['copy.db']);
-    expect(openLedger({ file: target }).get('s9')).toBeDefined();
   });
 
   it.each([

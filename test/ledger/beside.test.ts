@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CredentialStore } from '../../src/ledger/credentials.ts';
@@ -11,15 +11,15 @@ import { tempFolder } from '../support/temp-folder.ts';
 const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };
 
 /** A credential store as a short command has it; closed when the test ends. */
-function beside(file: string, create = true): CredentialStore {
-  const { db, close } = openBeside({ file, now: 0, create });
+function beside(file: string): CredentialStore {
+  const { db, close } = openBeside({ file, now: 0 });
   onTestFinished(close);
   return new CredentialStore(db, file);
 }
 
-function refusal(file: string, create = true): LedgerError {
+function refusal(file: string): LedgerError {
   try {
-    beside(file, create);
+    beside(file);
   } catch (error) {
     if (error instanceof LedgerError) return error;
     throw error;
@@ -47,7 +47,9 @@ describe('a command beside a server', () => {
   });
 
   it('keeps no server from starting', () => {
-    const file = join(tempFolder(), 'dawatch.db');
+    const made = openLedger();
+    made.close();
+    const { file } = made;
     const command = beside(file);
     const server = openLedger({ file });
     command.add(CREDENTIAL, 5);
@@ -70,16 +72,16 @@ describe('a command beside a server', () => {
 });
 
 describe('a command without a server', () => {
-  it('makes the ledger and its folders for the first start', () => {
-    const file = join(tempFolder(), 'some', 'where', 'dawatch.db');
-    beside(file).add(CREDENTIAL, 5);
-    expect(openLedger({ file }).credentials.find(CREDENTIAL.hash)).toMatchObject({ name: 'billing' });
-  });
-
-  it('that only looks makes none', () => {
-    const file = join(tempFolder(), 'dawatch.db');
-    expect(refusal(file, false).message).toBe(`there is no ledger at ${file}: DAWATCH_DATABASE says where it is`);
-    expect(existsSync(file)).toBe(false);
+  it('makes none: it would be an empty one in a folder that nobody meant', () => {
+    const folder = join(tempFolder(), 'some', 'where');
+    expect(refusal(join(folder, 'dawatch.db')).message).toMatch(
+      /^there is no ledger at .*--config <file> or DAWATCH_DATABASE/,
+    );
+    expect(existsSync(folder)).toBe(false);
+    const empty = join(tempFolder(), 'empty.db');
+    writeFileSync(empty, '');
+    expect(refusal(empty).message).toContain(`there is no ledger at ${empty}`);
+    expect(readdirSync(dirname(empty))).toEqual(['empty.db']);
   });
 
   it('refuses a database of another program and leaves it as it is', () => {
@@ -94,7 +96,7 @@ describe('a command without a server', () => {
 
   it('gives up on a ledger that somebody else writes for too long, saying so', () => {
     const { file } = openLedger();
-    const { db, close } = openBeside({ file, now: 0, create: false });
+    const { db, close } = openBeside({ file, now: 0 });
     onTestFinished(close);
     db.pragma('busy_timeout = 1');
     const other = rawConnection(file);

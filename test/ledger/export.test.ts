@@ -92,7 +92,7 @@ describe('an export', () => {
     writeFileSync(join(folder, 'garbage.db'), 'garbage '.repeat(1_000));
     expect(refusal('garbage.db')).toBe('corrupt');
     writeFileSync(join(folder, 'empty.db'), '');
-    expect(refusal('empty.db')).toBe('foreign');
+    expect(refusal('empty.db')).toBe('read_only');
     const db = rawConnection(join(folder, 'theirs.db'));
     db.exec('CREATE TABLE theirs (text TEXT)');
     expect(refusal('theirs.db')).toBe('foreign');
@@ -103,7 +103,7 @@ describe('its formats', () => {
   const line = (format: 'ndjson' | 'csv', index = 0) => {
     const [exported] = read(sample()).slice(index);
     if (!exported) throw new Error('nothing was exported');
-    return EXPORT_FORMATS[format].line(exported);
+    return EXPORT_FORMATS[format].line(exported, { isTerminal: false, onUnreadable: () => undefined });
   };
 
   it('ndjson: one line of what the server answers about one submission', () => {
@@ -120,7 +120,7 @@ describe('its formats', () => {
 
   it('csv: a head, and a line with as many cells', () => {
     const { head } = EXPORT_FORMATS.csv;
-    expect(head).toMatch(/^submission_id,upstream,status,.*,data\r\n$/);
+    expect(head).toMatch(/^submission_id,upstream,status,.*,data,unreadable\r\n$/);
     const open = line('csv', 2);
     expect(open).toMatch(/^s2,default,tracking,,,1970-01-01T00:00:00.010Z,,1970-01-01T00:00:00.010Z,/);
     expect(open.split(',')).toHaveLength(head.split(',').length);

@@ -42,7 +42,6 @@ describe('one event per thing that is told', () => {
   });
 
   it.each<[string, VerdictName[], Partial<TrackRequest>, [string, number, number | null][]]>([
-    ['never found within its grace', ['not_found', 'not_found'], { graceEndsAt: 15 }, [['unknown', 20, 2]]],
     ['still pending at the deadline', ['pending', 'pending'], { deadlineAt: 15 }, [['expired', 20, 3]]],
     [
       'still an error at the deadline',
@@ -75,6 +74,14 @@ describe('one event per thing that is told', () => {
     expect(told(answered(answers, limits))).toEqual(expected);
   });
 
+  it('never found for its grace period', () => {
+    const ledger = answered(['not_found'], { graceEndsAt: 15 });
+    ledger.record([observation('not_found', 119_999 + 10, 's')], context());
+    expect([told(ledger), ledger.get('s')?.notFoundMs]).toEqual([[], 119_999]);
+    ledger.record([observation('not_found', 120_000 + 10, 's')], context());
+    expect(told(ledger)).toEqual([['unknown', 120_010, 2]]);
+  });
+
   it('a submission stays stuck over a restart, and is not told again', () => {
     const ledger = answered(['pending'], { stuckAt: 5 });
     expect(ledger.get('s')).toMatchObject({ stuck: true, status: 'pending' });
@@ -89,7 +96,7 @@ describe('one event per thing that is told', () => {
     const down = { state: 'down', outSince: 50, outageMs: 0 } as const;
     const up = { state: 'closed', outSince: null, outageMs: 30 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record: down });
-    expect(ledger.upstream('default')).toEqual({ ...down, askedUntil: null, learned: null });
+    expect(ledger.upstream('default')).toMatchObject(down);
     ledger.recordUpstream({ upstream: 'default', at: 80, event: 'upstream.up', record: up });
     expect(outboxOf(ledger.file)).toMatchObject([
       { type: 'upstream.down', at: 50, upstream: 'default', submission_id: null, version: null },

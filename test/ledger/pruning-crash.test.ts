@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import { startChild } from '../support/child-process.ts';
-import { integrityOf, isUnbroken, openLedger } from '../support/ledger-file.ts';
+import { allSubmissions, integrityOf, isUnbroken, openLedger } from '../support/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROUNDS = 4;
@@ -24,7 +24,7 @@ it('kill -9 while it prunes leaves every open submission, and of each other one 
   }
   const ledger = openLedger({ file });
   for (const id of open) expect(ledger.get(String(id))?.status, String(id)).toBe('tracking');
-  const all = ledger.list({ limit: 1_000_000 }).submissions;
+  const all = allSubmissions(ledger);
   for (const { submissionId, version } of all) {
     const history = ledger.history(submissionId);
     expect([history.length, isUnbroken(history)]).toEqual([version, true]);

@@ -54,13 +54,42 @@ describe('after a restart', () => {
 
   it('an upstream is where it was, until when it may have been asked, and what was learned about it', () => {
     const ledger = openLedger();
-    const fresh = { state: 'closed', outSince: null, outageMs: 0, askedUntil: null, learned: null };
+    const noPause = { pausedSince: null, pausedUntil: null };
+    const fresh = { state: 'closed', outSince: null, outageMs: 0, ...noPause, askedUntil: null, learned: null };
     expect(ledger.upstream('default')).toEqual(fresh);
     ledger.recordAsking('default', 90, '{}');
     const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
     ledger.close();
-    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({ ...record, askedUntil: 90, learned: '{}' });
+    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({
+      ...record,
+      ...noPause,
+      askedUntil: 90,
+      learned: '{}',
+    });
+  });
+
+  it('the pause that an upstream asked for is known, until an outage takes its place', () => {
+    const ledger = openLedger();
+    const pause = { outageMs: 5, pausedSince: 100, pausedUntil: 400 };
+    ledger.recordPause('default', pause);
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect(again.upstream('default')).toMatchObject({ state: 'closed', outSince: null, ...pause });
+    const record = { state: 'down', outSince: 200, outageMs: 105 } as const;
+    again.recordUpstream({ upstream: 'default', at: 200, event: 'upstream.down', record });
+    expect(again.upstream('default')).toMatchObject({ ...record, pausedSince: null, pausedUntil: null });
+  });
+
+  it('a submission that the upstream has shown is the newest finalized one there', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('a'), trackRequest('b'), trackRequest('c'), trackRequest('d')], 0);
+    ledger.track([trackRequest('e', { upstream: 'other' })], 0);
+    expect(ledger.shownId('default')).toBeUndefined();
+    ledger.record([observation('finalized', 1, 'a'), observation('finalized', 1, 'b')], context());
+    ledger.record([observation('error', 1, 'c'), observation('finalized', 1, 'e')], context());
+    expect([ledger.shownId('default'), ledger.shownId('other'), ledger.shownId('none')]).toEqual(['b', 'e', undefined]);
   });
 
   it('outages until tracking began, a running one included, do not count for a submission', () => {
@@ -80,6 +109,8 @@ describe('after a restart', () => {
       record: { state: 'closed', outSince: null, outageMs: 140 },
     });
     expect(outageMsBefore('d', 400)).toBe(140);
+    ledger.recordPause('default', { outageMs: 140, pausedSince: 400, pausedUntil: 600 });
+    expect([outageMsBefore('e', 450), outageMsBefore('f', 900)], 'in a pause, and after it').toEqual([190, 340]);
     expect(ledger.get('a')?.outageMsBefore).toBe(0);
   });
 

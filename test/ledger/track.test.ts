@@ -17,6 +17,7 @@ describe('tracking', () => {
       polls: 0,
       polledAt: null,
       unansweredSince: null,
+      notFoundMs: null,
       trackedAt: 100,
       finalizedAt: null,
       outageMsBefore: 0,

@@ -5,7 +5,14 @@ import type { Waiting } from '../../src/monitor/delivery.ts';
 import { isFinal } from '../../src/monitor/submission.ts';
 import type { NewWebhook } from '../../src/monitor/webhook.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../support/domain.ts';
-import { integrityOf, openLedger, rawConnection, trackRequest, trackRequests } from '../support/ledger-file.ts';
+import {
+  allSubmissions,
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger-file.ts';
 import { HOUR_MS, openUpkeep } from '../support/upkeep.ts';
 
 const MINUTE_MS = 60_000;
@@ -20,9 +27,8 @@ const HOOK = {
 } satisfies NewWebhook;
 
 const idsOf = (ledger: Ledger) =>
-  ledger
-    .list({ limit: 100_000 })
-    .submissions.map(({ submissionId }) => submissionId)
+  allSubmissions(ledger)
+    .map(({ submissionId }) => submissionId)
     .toSorted();
 
 /** Tracked at 0 and final at `at`, one millisecond apart. */
@@ -39,7 +45,7 @@ function addHook(ledger: Ledger): string {
   return ledger.webhooks.create(HOOK, { secret: 'whsec_c2VjcmV0', publicKey: null }, 0).id;
 }
 
-function everythingDue(ledger: Ledger): (Waiting & { destination: string })[] {
+function everythingDue(ledger: Ledger): (Pick<Waiting, 'id' | 'attempts' | 'revision'> & { destination: string })[] {
   const query = { now: Number.MAX_SAFE_INTEGER, limit: 100_000, except: new Set<number>() };
   return ledger.deliveries
     .destinations()
@@ -305,7 +311,7 @@ it.each([1, 2])(
       settle(ledger, () => pick(['delivered', 'delivered', 'dead', 'waits']));
       await clock.advance(random() * HOUR_MS);
       for (const [id, version] of open) expect(ledger.history(id), id).toHaveLength(version);
-      for (const { submissionId, version } of ledger.list({ limit: 100_000 }).submissions)
+      for (const { submissionId, version } of allSubmissions(ledger))
         expect(ledger.history(submissionId)).toHaveLength(version);
     }
     expect(errors).toEqual([]);

@@ -70,7 +70,7 @@ describe('webhooks', () => {
     finalize(ledger, 's1');
     ledger.webhooks.update(id, { enabled: false }, 30);
     finalize(ledger, 's2');
-    expect(states(ledger)).toEqual(['endpoint_disabled', 'endpoint_disabled']);
+    expect(states(ledger)).toEqual(['endpoint_disabled']);
     expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'operator' });
     const [newest] = ledger.deliveries.list({ limit: 1 }).deliveries;
     expect(ledger.deliveries.replay(newest?.id ?? 0, 40)).toBe('disabled');
@@ -86,6 +86,70 @@ describe('webhooks', () => {
     for (const at of [20, 30, 40]) finalize(ledger, `s${at}`, at);
     ledger.webhooks.update(id, { enabled: true }, 50);
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(2);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(0);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(1);
+  });
+
+  it('while it is disabled the ledger grows by nothing but the events, however many it misses', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    ledger.webhooks.update(id, { enabled: false }, 10);
+    for (let index = 0; index < 200; index += 1) finalize(ledger, `s${index}`, 20 + index);
+    const db = rawConnection(ledger.file);
+    const count = (table: string) => db.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    expect([count('outbox'), count('deliveries'), count('webhook_pauses')]).toEqual([200, 0, 1]);
+    ledger.webhooks.update(id, { enabled: true }, 300);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 310)).toBe(200);
+    expect([count('deliveries'), count('webhook_pauses')]).toEqual([200, 0]);
+  });
+
+  it('what it missed in several pauses is replayed once each: what it wants now, and nothing of between', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { metadata: { team: 'a' } }, 0);
+    const tracked = (name: string, at: number, team: string) => {
+      ledger.track([trackRequest(name, { metadata: { team } })], 0);
+      ledger.record([observation('finalized', at, name)], context());
+    };
+    for (const round of [0, 10, 20]) {
+      ledger.webhooks.update(id, { enabled: false }, round);
+      tracked(`missed-${round}`, round + 1, 'a');
+      tracked(`other-${round}`, round + 2, 'b');
+      ledger.webhooks.update(id, { enabled: true }, round + 3);
+      tracked(`told-${round}`, round + 4, 'a');
+    }
+    const told = () =>
+      ledger.deliveries.list({ limit: 100, destination: `webhook:${id}` }).deliveries.map((one) => one.submissionId);
+    expect(told().toSorted()).toEqual(['told-0', 'told-10', 'told-20']);
+    const touched: string[] = [];
+    ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
+    // With the two that waited when it was disabled.
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(3 + 2);
+    expect(touched).toEqual([`webhook:${id}`]);
+    expect(told().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'told-0', 'told-10', 'told-20']);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 60)).toBe(0);
+  });
+
+  it('what it missed is forgotten with it', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { enabled: false });
+    finalize(ledger, 's1');
+    ledger.webhooks.delete(id, 30);
+    expect(rawConnection(ledger.file).prepare('SELECT * FROM webhook_pauses').all()).toEqual([]);
+  });
+
+  it('one origin of the callbacks is replayed without the others', () => {
+    const ledger = openLedger();
+    ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_1', publicKey: null }), 0);
+    ledger.webhooks.update('callbacks', { enabled: false }, 1);
+    for (const host of ['a', 'b']) {
+      ledger.track([trackRequest(host, { callbackUrl: `https://${host}.example/x` })], 0);
+      ledger.record([observation('finalized', 10, host)], context());
+    }
+    ledger.webhooks.update('callbacks', { enabled: true }, 20);
+    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(1);
+    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(0);
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
+    expect(states(ledger)).toEqual(['waiting', 'waiting']);
   });
 
   it('one that is deleted takes its secrets and what waits with it; what was delivered stays', () => {
@@ -251,9 +315,10 @@ describe('deliveries', () => {
 
   it('are found by destination, state, submission and event', () => {
     const ledger = openLedger();
-    const [a, b] = [create(ledger), create(ledger, { enabled: false })];
+    const [a, b] = [create(ledger), create(ledger)];
     finalize(ledger, 's1');
     finalize(ledger, 's2');
+    ledger.webhooks.update(b, { enabled: false }, 30);
     const find = (query: object) => ledger.deliveries.list({ limit: 100, ...query }).deliveries;
     expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual(['s2', 's1']);
     expect(find({ state: 'dead' }).map(({ destination }) => destination)).toEqual([`webhook:${b}`, `webhook:${b}`]);
@@ -267,13 +332,17 @@ describe('deliveries', () => {
 
   it('those that ended long enough ago are deleted with their attempts, in slices; those that wait never', () => {
     const ledger = openLedger();
-    create(ledger, { enabled: false }, 0);
-    for (let index = 0; index < 5; index++) finalize(ledger, `s${index}`, 20 + index);
+    const id = create(ledger, {}, 0);
+    for (let index = 0; index < 6; index++) {
+      ledger.webhooks.update(id, { enabled: true }, 20 + index);
+      finalize(ledger, `s${index}`, 20 + index);
+      ledger.webhooks.update(id, { enabled: false }, 20 + index);
+    }
     create(ledger);
     finalize(ledger, 'waits', 21);
-    expect(ledger.deliveries.prune(24, 3)).toBe(3);
-    expect(ledger.deliveries.prune(24, 3)).toBe(2);
-    expect(ledger.deliveries.prune(24, 3)).toBe(0);
+    expect(ledger.deliveries.prune(25, 3)).toBe(3);
+    expect(ledger.deliveries.prune(25, 3)).toBe(2);
+    expect(ledger.deliveries.prune(25, 3)).toBe(0);
     expect(states(ledger)).toEqual(['waiting', 'endpoint_disabled']);
   });
 
