@@ -1,18 +1,25 @@
 import type { Waiting } from '../monitor/delivery.ts';
 import { toEventJson } from '../monitor/event-body.ts';
 import type { Clock } from '../monitor/ports.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
 import type { Channel, SendResult } from './channel.ts';
 
 /** Every channel has shorter limits of its own; this is for one that breaks its word. */
 const SEND_LIMIT_MS = 150_000;
 
-/** One attempt; `at`: when it began. Ends soon after `stop` aborts. Never rejects. */
+/** What came of some deliveries of an attempt. */
+export type Sent = { waiting: readonly Waiting[]; result: SendResult };
+
+/**
+ * One attempt; `at`: when it began. A message that the channel can not write is sent again event by event, so that one event
+ * takes no other with it. Ends soon after `stop` aborts. Never rejects.
+ */
 export async function send(
   channel: Channel,
   waiting: readonly Waiting[],
-  deps: { clock: Clock; stop: AbortSignal; onFailed: (error: unknown) => void },
-): Promise<{ result: SendResult; at: number }> {
-  const { clock, stop, onFailed } = deps;
+  deps: { clock: Clock; stop: AbortSignal; onFailed: (error: unknown) => void; onUnreadable: ReportUnreadable },
+): Promise<{ sent: Sent[]; at: number }> {
+  const { clock, stop, onFailed, onUnreadable } = deps;
   const at = clock.now();
   const limit = new AbortController();
   const end = () => limit.abort();
@@ -20,20 +27,37 @@ export async function send(
   // Not AbortSignal.any: what listens to such a signal is kept for as long as the longest-lived of its parts.
   stop.addEventListener('abort', end);
   if (stop.aborted) end();
+  const sendAll = async (all: readonly Waiting[]): Promise<Sent[]> => {
+    try {
+      const batch = all.map(({ event, callbackUrl }) => ({
+        event,
+        json: toEventJson(event, onUnreadable),
+        callbackUrl,
+      }));
+      return [{ waiting: all, result: await Promise.race([channel.send(batch, limit.signal), endOf(limit.signal)]) }];
+    } catch (error) {
+      onFailed(error);
+      if (all.length === 1) return [{ waiting: all, result: UNDELIVERABLE }];
+      const sent: Sent[] = [];
+      for (const one of all) sent.push(...(await sendAll([one])));
+      return sent;
+    }
+  };
   try {
-    const batch = waiting.map(({ event, callbackUrl }) => ({ event, json: toEventJson(event), callbackUrl }));
-    return { result: await Promise.race([channel.send(batch, limit.signal), endOf(limit.signal)]), at };
-  } catch (error) {
-    onFailed(error);
-    return {
-      result: { kind: 'failed', httpStatus: null, error: 'a fault of dawatch: see its log', response: null },
-      at,
-    };
+    return { sent: await sendAll(waiting), at };
   } finally {
     cancelLimit();
     stop.removeEventListener('abort', end);
   }
 }
+
+const UNDELIVERABLE: SendResult = {
+  kind: 'failed',
+  httpStatus: null,
+  error: 'the event can not be written as this channel needs it: the log of dawatch has the error',
+  response: null,
+  undeliverable: true,
+};
 
 /** What counts where a channel does not end when it is told to. */
 function endOf(signal: AbortSignal): Promise<SendResult> {

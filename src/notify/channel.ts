@@ -23,6 +23,10 @@ export type SendResult =
       slowDown?: { retryAfterMs: number | null };
       /** The receiver is gone for good (410). */
       gone?: boolean;
+      /** It refused this one delivery (400, say): another attempt may work, and other deliveries go on as before. */
+      refused?: boolean;
+      /** The event can not be written as this channel needs it: says nothing about the receiver, and no attempt mends it. */
+      undeliverable?: boolean;
     };
 
 /** A way to reach somebody. */

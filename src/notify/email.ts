@@ -70,7 +70,9 @@ function refusal({ code = '', command = '', responseCode, originalCode = '' }: S
   if (responseCode !== undefined) {
     const to = /^[A-Z ]{1,20}$/.test(command) ? ` to ${command}` : '';
     const temporary = responseCode >= 400 && responseCode < 500;
-    return failed(`the mail server answered ${responseCode}${to}`, temporary ? { retryAfterMs: null } : undefined);
+    const error = `the mail server answered ${responseCode}${to}`;
+    const more = temporary ? { slowDown: { retryAfterMs: null } } : { refused: true };
+    return { kind: 'failed', httpStatus: null, error, response: null, ...more };
   }
   if (code === 'ETIMEDOUT') return failed('the mail server did not answer in time');
   const cause = [originalCode, code].find((each) => /^[A-Z]{1,30}$/.test(each));

@@ -26,6 +26,8 @@ type Post = {
   url: string;
   body: string;
   headers?: Record<string, string>;
+  /** What may not stand in the response that is kept, besides parts of the URL. */
+  secrets?: readonly string[];
   signal: AbortSignal;
 };
 
@@ -45,6 +47,10 @@ const STOPPED = 'the attempt was stopped';
 const TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_RESPONSE_BYTES = 4_096;
+/** More is read than is kept: the end, where a secret may be cut in two and not be known, is thrown away. */
+const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
+const THROWN_AWAY_CHARS = 2_048;
+const MASK = '[redacted]';
 const MAX_HEADER_BYTES = 16_384;
 /** Many receivers close after 5 s without saying so. */
 const KEEP_ALIVE_MS = 4_000;
@@ -68,12 +74,12 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
   const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
   const kept = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
   const fresh = new Agent({ ...common, pipelining: 0 });
-  const limits = { bodyTimeoutMs, maxBytes: MAX_RESPONSE_BYTES };
+  const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
   const underWay = new Set<() => void>();
   const answered = createRecently(KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
 
   return {
-    async post({ url, body, headers = {}, signal }) {
+    async post({ url, body, headers = {}, secrets = [], signal }) {
       const target = URL.parse(url);
       if (!target) return { kind: 'no_answer', error: 'its address is no URL' };
       if (signal.aborted || closing.signal.aborted) return { kind: 'no_answer', error: STOPPED };
@@ -126,7 +132,7 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
             retryAfter: first(head['retry-after']),
             date: first(head.date) ?? new Date(now()).toUTCString(),
           }),
-          response: withoutAddress(textOf(begun), target),
+          response: keptOf(begun, [...secretsIn(target), ...secrets]),
         };
       } catch (error) {
         return { kind: 'no_answer', error: ended ?? causeOf(error).sentence };
@@ -144,10 +150,18 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
   };
 }
 
+/** The beginning of a response, without secrets. */
+function keptOf(begun: Buffer, secrets: readonly string[]): string | null {
+  const redacted = redactorOf(secrets, MASK)(textOf(begun));
+  const knownTo = Math.max(redacted.length - THROWN_AWAY_CHARS, redacted.lastIndexOf(MASK) + MASK.length);
+  const whole = begun.length < READ_BYTES ? redacted : redacted.slice(0, knownTo);
+  return whole === '' ? null : textOf(Buffer.from(whole).subarray(0, MAX_RESPONSE_BYTES));
+}
+
 /** Pages of errors repeat the path that was asked for, which of a chat's webhook is the secret. */
-function withoutAddress(response: string | null, { pathname, search, searchParams }: URL): string | null {
+function secretsIn({ pathname, search, searchParams }: URL): string[] {
   const parts = [...pathname.split('/').filter(isHardlyAWord), ...searchParams.values()];
-  return response && redactorOf([`${pathname}${search}`, pathname, ...parts])(response);
+  return [`${pathname}${search}`, pathname, ...parts];
 }
 
 /** "services" and "webhooks" are no secrets. */
@@ -171,10 +185,9 @@ function createRecently(ms: number) {
   };
 }
 
-function textOf(begun: Buffer): string | null {
+function textOf(begun: Buffer): string {
   // As a stream it leaves out a character that was cut in two.
-  const text = new TextDecoder().decode(begun, { stream: true });
-  return text === '' ? null : text;
+  return new TextDecoder().decode(begun, { stream: true });
 }
 
 function first(value: string | string[] | undefined): string | null {
@@ -187,6 +200,11 @@ function isReset(error: unknown): boolean {
 
 /** These ask for less, with Retry-After or without. */
 const SLOW_DOWN = [429, 502, 503, 504];
+
+/** 408 and 429 are about the receiver's load, 410 about the receiver, a redirect and any other 4xx about this request. */
+function isRefusal(httpStatus: number): boolean {
+  return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
+}
 
 /** What an answer means, for everything that is sent by POST. */
 export function toSendResult(outcome: PostOutcome): SendResult {
@@ -201,5 +219,6 @@ export function toSendResult(outcome: PostOutcome): SendResult {
     response,
     ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: outcome.retryAfterMs } }),
     ...(httpStatus === 410 && { gone: true }),
+    ...(isRefusal(httpStatus) && { refused: true }),
   };
 }

@@ -1,7 +1,7 @@
 import type { Due } from '../monitor/due-queue.ts';
 
 /**
- * proven: its newest attempt arrived. unproven: it failed, or there was none yet. Callbacks are apart: any client may bring
+ * proven: its newest attempt was delivered. unproven: it failed, or there was none yet. Callbacks are apart: any client may bring
  * their addresses, and any number of them.
  */
 export type LaneKind = 'proven' | 'unproven' | 'proven_callback' | 'callback';
@@ -12,8 +12,9 @@ const MAX_PAUSE_MS = 60_000;
 /**
  * How fast one destination is sent to; what is waiting for it is in the ledger.
  *
- * It begins with one attempt at a time. Each that arrives doubles that, up to its limit; each that fails sets it back to one. A
- * destination that asks for less (429, 502, 503, 504) is left alone for as long as it says, else for 1, 2, 4 … 60 s.
+ * It begins with one attempt at a time. Each delivered one doubles that, up to the limit; each that fails sets it back to one,
+ * except a refusal of that delivery alone (400, say), which changes nothing. A destination that asks for less (429, 502, 503,
+ * 504) is left alone for as long as it says, else for 1, 2, 4 … 60 s.
  */
 export class Lane implements Due {
   readonly destination: string;
@@ -82,8 +83,8 @@ export class Lane implements Due {
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
   }
 
-  /** An attempt that was called off says nothing. */
-  calledOff(): void {
+  /** An attempt that says nothing about the destination: it was called off, or only its own event was refused. */
+  endedWithoutNews(): void {
     this.#attempts -= 1;
   }
 }

@@ -74,11 +74,28 @@ function titleOf(event: EventRecord): string {
 
 function titleOfMany(batch: readonly EventRecord[]): string {
   const types = new Set(batch.map(({ type }) => type));
-  const [type] = types;
-  if (types.size > 1 || type === undefined) return `${batch.length} events`;
-  const said = Object.hasOwn(SAID, type) ? SAID[type as SubmissionEventType].many : undefined;
-  return said ? `${batch.length} submissions ${said}` : `${batch.length} events ${type}`;
+  const [first] = batch;
+  if (types.size > 1 || first === undefined) return `${batch.length} events`;
+  if ('submission' in first) {
+    const ids = new Set(batch.map((event) => ('submission' in event ? event.submission.submissionId : '')));
+    if (ids.size > 1) return `${ids.size} submissions ${SAID[first.type].many}`;
+    return `${titleOf(first)} (${batch.length} times)`;
+  }
+  const names = new Set(batch.map((event) => ('upstream' in event ? event.upstream : event.id)));
+  if (names.size === 1) return `${titleOf(first)} (${batch.length} times)`;
+  return `${names.size} ${MANY[first.type]}`;
 }
+
+/** Several of what is not about submissions. */
+const MANY: Record<UpstreamEventType | AlertEventType | typeof TEST_EVENT_TYPE, string> = {
+  [UpstreamEventType.down]: 'upstreams are down',
+  [UpstreamEventType.up]: 'upstreams are up again',
+  [UpstreamEventType.unauthorized]: 'upstreams refuse our key',
+  [AlertEventType.raised]: 'new alerts',
+  [AlertEventType.reminder]: 'alerts still hold',
+  [AlertEventType.resolved]: 'alerts are resolved',
+  [TEST_EVENT_TYPE]: 'tests of dawatch',
+};
 
 function linesOf(event: EventRecord): Line[] {
   const about = 'submission' in event ? submissionLines(event) : otherLines(event);
@@ -90,12 +107,13 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
   if ('webhookId' in event) return [{ label: 'Webhook', value: shown(event.webhookId) }];
   const { summary, rule, subject, count, since } = event.alert;
   const held = durationText(event.at - since);
+  const isOver = event.type === AlertEventType.resolved;
   return [
-    { label: 'Alert', value: shown(summary) },
+    { label: isOver ? 'Now' : 'Alert', value: shown(summary) },
     { label: 'Rule', value: rule },
     { label: 'About', value: shown(subject) },
-    ...(count === null ? [] : [{ label: 'Count', value: String(count) }]),
-    event.type === AlertEventType.resolved
+    ...(count === null || isOver ? [] : [{ label: 'Count', value: String(count) }]),
+    isOver
       ? { label: 'Lasted', value: `${held}, since ${iso(since)}` }
       : { label: 'Since', value: event.type === AlertEventType.reminder ? `${iso(since)}, for ${held}` : iso(since) },
   ];

@@ -1,4 +1,4 @@
-import type { Settlement, Waiting } from '../monitor/delivery.ts';
+import type { Settlement, Undeliverable, Waiting } from '../monitor/delivery.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { jittered } from './schedule.ts';
 
@@ -20,9 +20,9 @@ export type Attempted = {
 /** What an attempt means for each delivery that was told in it, and for whoever counts attempts. `random` in [0, 1). */
 export function outcomeOf(attempt: {
   destination: string;
-  channel: Channel;
+  channel: Pick<Channel, 'retryDelayMs'>;
   /** One at least. */
-  waiting: readonly Waiting[];
+  waiting: readonly (Waiting | Undeliverable)[];
   result: SendResult;
   at: number;
   now: number;
@@ -62,10 +62,11 @@ export function outcomeOf(attempt: {
 /** What becomes of a delivery after its `tried`-th attempt. */
 function nextOf(
   result: SendResult,
-  attempt: { channel: Channel; tried: number; now: number; random: number },
+  attempt: { channel: Pick<Channel, 'retryDelayMs'>; tried: number; now: number; random: number },
 ): Settlement['next'] {
   const { channel, tried, now, random } = attempt;
   if (result.kind === 'delivered') return { kind: 'delivered' };
+  if (result.undeliverable) return { kind: 'dead', reason: 'undeliverable' };
   if (result.gone) return { kind: 'gone' };
   const delayMs = channel.retryDelayMs(tried);
   if (delayMs === null) return { kind: 'dead', reason: 'attempts_used_up' };

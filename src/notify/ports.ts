@@ -1,5 +1,5 @@
 import type { Alert, AlertFacts, AlertQuery, Condition } from '../monitor/alert.ts';
-import type { Settlement, Waiting } from '../monitor/delivery.ts';
+import type { Settlement, Undeliverable, Waiting } from '../monitor/delivery.ts';
 import type { AlertEventType } from '../monitor/events.ts';
 
 /** What must still be delivered, on the disk. Every method is one transaction; throws LedgerUnavailableError. */
@@ -7,7 +7,10 @@ export type DeliveryStore = {
   /** Everywhere something waits, with when the first of it is due. */
   destinations(): { destination: string; dueAt: number }[];
   /** The first that are due there, without those in `except`. */
-  due(destination: string, query: { now: number; limit: number; except: ReadonlySet<number> }): Waiting[];
+  due(
+    destination: string,
+    query: { now: number; limit: number; except: ReadonlySet<number> },
+  ): (Waiting | Undeliverable)[];
   /** When the first one that is not in `except` is due there; null: nothing else waits. */
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   /** `disableAfterMs`: of nothing but failures, a webhook is disabled. */

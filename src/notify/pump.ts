@@ -1,8 +1,10 @@
-import type { Settlement, Waiting } from '../monitor/delivery.ts';
+import type { Settlement, Undeliverable, Waiting } from '../monitor/delivery.ts';
 import { DueQueue } from '../monitor/due-queue.ts';
+import { unreadableRow } from '../monitor/event-body.ts';
 import { type Clock, LedgerUnavailableError } from '../monitor/ports.ts';
-import { send, toMessages } from './attempt.ts';
-import type { Channel, SendResult } from './channel.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
+import { type Sent, send, toMessages } from './attempt.ts';
+import type { Channel } from './channel.ts';
 import { Lane } from './lane.ts';
 import { type Attempted, outcomeOf } from './outcome.ts';
 import { Places } from './places.ts';
@@ -21,6 +23,7 @@ export type PumpDeps = {
   onAttempted: (attempted: Attempted) => void;
   /** The ledger did not take a write, or could not be read; it is tried again. */
   onFailed: (error: unknown) => void;
+  onUnreadable: ReportUnreadable;
 };
 
 type Settled = { lane: Lane; settlements: Settlement[]; attempted: Attempted };
@@ -210,8 +213,10 @@ export class Pump {
       this.#rest(lane, store.nextDueAt(destination, lane.busy));
       return;
     }
-    for (const waiting of toMessages(due, maxBatch).slice(0, room))
+    const deliverable = due.filter((waiting): waiting is Waiting => !('unreadable' in waiting.event));
+    for (const waiting of toMessages(deliverable, maxBatch).slice(0, room))
       this.#attempts.add(this.#attempt(lane, channel, waiting));
+    for (const waiting of due) if ('unreadable' in waiting.event) this.#bury(lane, channel, waiting as Undeliverable);
     this.#addReady(lane);
   }
 
@@ -228,8 +233,9 @@ export class Pump {
       clock: this.#deps.clock,
       stop: this.#calledOff.signal,
       onFailed: this.#deps.onFailed,
+      onUnreadable: this.#deps.onUnreadable,
     })
-      .then(({ result, at }) => this.#ended(lane, { channel, waiting, result, at }))
+      .then(({ sent, at }) => this.#ended(lane, { channel, sent, at }))
       .catch((error) => this.#deps.onFailed(error))
       .finally(() => {
         leave();
@@ -239,22 +245,38 @@ export class Pump {
     return attempt;
   }
 
-  #ended(lane: Lane, attempt: { channel: Channel; waiting: readonly Waiting[]; result: SendResult; at: number }): void {
-    const { channel, waiting, result, at } = attempt;
-    const { clock } = this.#deps;
-    const now = clock.now();
-    if (result.kind === 'delivered') {
+  #ended(lane: Lane, { channel, sent, at }: { channel: Channel; sent: readonly Sent[]; at: number }): void {
+    const now = this.#deps.clock.now();
+    // What a stop ended, and not its receiver, never happened, and is sent again at the next start.
+    const isCalledOff = this.#calledOff.signal.aborted;
+    const ended = isCalledOff ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
+    const results = ended.map(({ result }) => result);
+    const failed = results.find((result) => result.kind === 'failed' && !result.undeliverable && !result.refused);
+    if (results.some(({ kind }) => kind === 'delivered')) {
       lane.succeeded();
       this.#makeReady(lane);
-    } else if (this.#calledOff.signal.aborted) {
-      // The stop ended it, not its receiver: it never happened, and is sent again at the next start.
-      lane.calledOff();
-      return;
-    } else lane.failed(now, result.slowDown);
-    const { destination } = lane;
+    } else if (failed?.kind === 'failed') lane.failed(now, failed.slowDown);
+    else {
+      lane.endedWithoutNews();
+      if (!isCalledOff) this.#makeReady(lane);
+    }
     const random = this.#deps.random();
-    this.#settled.push({ lane, ...outcomeOf({ destination, channel, waiting, result, at, now, random }) });
-    this.#cancelFlush ??= clock.after(GATHER_MS, () => this.#flush());
+    for (const { waiting, result } of ended) this.#settle(lane, { channel, waiting, result, at, now, random });
+  }
+
+  /** A dead letter at once: there is nothing that could be sent. */
+  #bury(lane: Lane, channel: Channel, waiting: Undeliverable): void {
+    lane.busy.add(waiting.id);
+    this.#deps.onUnreadable(unreadableRow(waiting.event));
+    const now = this.#deps.clock.now();
+    const error = `the event can not be read from the ledger: ${waiting.event.unreadable}`;
+    const result = { kind: 'failed' as const, httpStatus: null, error, response: null, undeliverable: true };
+    this.#settle(lane, { channel, waiting: [waiting], result, at: now, now, random: 0 });
+  }
+
+  #settle(lane: Lane, attempt: Omit<Parameters<typeof outcomeOf>[0], 'destination'>): void {
+    this.#settled.push({ lane, ...outcomeOf({ destination: lane.destination, ...attempt }) });
+    this.#cancelFlush ??= this.#deps.clock.after(GATHER_MS, () => this.#flush());
   }
 
   /** Results that arrived together are committed together; until they are, their deliveries count as under way. */

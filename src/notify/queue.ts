@@ -76,10 +76,10 @@ export function createQueueChannel({ redisUrl, prefix = 'bull' }: QueueOptions):
     retryDelayMs: queueRetryDelayMs,
     async send(batch, signal) {
       if (closing || signal.aborted) return failed('the attempt was stopped');
-      const { promise, resolve } = Promise.withResolvers<SendResult>();
+      const { promise, resolve, reject } = Promise.withResolvers<SendResult>();
       const stop = () => resolve(failed('the attempt was stopped'));
       signal.addEventListener('abort', stop, { once: true });
-      add(batch, signal).catch(away).then(resolve);
+      add(batch, signal).catch(ofRedis).then(resolve, reject);
       return promise.finally(() => signal.removeEventListener('abort', stop));
     },
     close() {
@@ -92,6 +92,12 @@ export function createQueueChannel({ redisUrl, prefix = 'bull' }: QueueOptions):
 /** 1, 2, 4 … 60 s and then 60 s for ever: a queue that is down is not a receiver that refuses. */
 function queueRetryDelayMs(attempts: number): number {
   return Math.min(2 ** (attempts - 1), 60) * 1_000;
+}
+
+/** An event that can not be written must not look like a Redis that is away: that is waited for without end. */
+function ofRedis(error: unknown): SendResult {
+  if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError) throw error;
+  return away();
 }
 
 function away(): SendResult {

@@ -25,7 +25,7 @@ export function submissionLines({ type, submission, previous }: SubmissionEvent)
     ['Block hash', changed('block_hash', data, before)],
     ['Transaction', changed('tx_hash', data, before)],
     ['Time to finality', timeToFinality(submission, data)],
-    ['Metadata', submission.metadata && shown(jsonOf(submission.metadata))],
+    ['Metadata', submission.metadata && shown(JSON.stringify(submission.metadata))],
   ];
   return lines.flatMap(([label, value]) => (value ? [{ label, value }] : []));
 }
@@ -48,13 +48,4 @@ function timeToFinality(submission: SubmissionEvent['submission'], data: Data): 
   if (finalizedAt === null) return null;
   const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
   return durationText(finalizedAt - Math.min(createdAt ?? trackedAt, finalizedAt));
-}
-
-function jsonOf(metadata: Record<string, unknown>): string {
-  try {
-    return JSON.stringify(metadata);
-  } catch (error) {
-    if (error instanceof RangeError) return 'nested too deeply';
-    throw error;
-  }
 }

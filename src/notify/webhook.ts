@@ -39,10 +39,15 @@ export function createWebhookChannel({ post, endpoint, refusalOf, now }: Webhook
       if (!sign) return failed('its secret can not sign');
       const { event, json: body } = outgoing;
       const headers = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
-      return toSendResult(await post({ url, body, headers, signal }));
+      return toSendResult(await post({ url, body, headers, secrets: quotable(endpoint.secrets), signal }));
     },
     async close() {},
   };
+}
+
+/** A receiver has the secret too, and may show it with an error: as it is, or without its prefix. */
+function quotable(secrets: readonly string[]): string[] {
+  return secrets.flatMap((secret) => [secret, secret.slice(secret.indexOf('_') + 1)]);
 }
 
 /** Undefined: there is no secret, or one that is none. Unsigned nothing is sent. */

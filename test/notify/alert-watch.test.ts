@@ -8,7 +8,15 @@ import { DAY_MS, delivered, failed, openPump } from '../support/virtual-pump.ts'
 
 const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
 const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
-const upstream = { name: 'default', state: 'closed' as const, outSince: null, watched: 9, stuck: 0, failed: 0 };
+const upstream = {
+  name: 'default',
+  state: 'closed' as const,
+  outSince: null,
+  watched: 9,
+  stuck: 0,
+  failing: 0,
+  failed: 0,
+};
 
 describe('the rules', () => {
   it.each<[string, Partial<AlertFacts>, string[]]>([
@@ -17,7 +25,7 @@ describe('the rules', () => {
     ['a refused key', { upstreams: [{ ...upstream, state: 'unauthorized' }] }, ['credentials_refused default 9']],
     ['stuck submissions', { upstreams: [{ ...upstream, stuck: 2 }] }, ['stuck default 2']],
     ['few failures', { upstreams: [{ ...upstream, failed: 2 }] }, []],
-    ['many failures', { upstreams: [{ ...upstream, failed: 3 }] }, ['failures default 3']],
+    ['many failures', { upstreams: [{ ...upstream, failing: 1, failed: 2 }] }, ['failures default 3']],
     [
       'fewer failures than began it, but more than half of that',
       { upstreams: [{ ...upstream, failed: 2 }], open: [{ rule: 'failures', subject: 'default' }] },

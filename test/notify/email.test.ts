@@ -98,7 +98,7 @@ it('no line break from outside gets into a header', async () => {
   const text = HOSTILE_TEXTS.find((each) => each.includes('Bcc:')) ?? '';
   await send({ ...upstreamEvent('upstream.down'), upstream: text });
   const [mail] = receiver.mails;
-  expect(mail?.subject).toContain('\\u000d\\u000aBcc: everybody@evil.example');
+  expect(mail?.subject).toContain(' ↵ Bcc: everybody@evil.example');
   expect(mail?.headers.has('bcc')).toBe(false);
   expect(mail?.recipients).toEqual(TO);
 });
@@ -113,15 +113,18 @@ it('one refused recipient does not take it from the others, nor has them get it 
 
 it.each([
   ['451', 'every recipient', { refuse: () => 451 }, { slowDown: { retryAfterMs: null } }],
-  ['550', 'every recipient', { refuse: () => 550 }, {}],
+  ['550', 'every recipient', { refuse: () => 550 }, { refused: true }],
   ['452', 'the mail', { refuseData: 452 }, { slowDown: { retryAfterMs: null } }],
-  ['554', 'the mail', { refuseData: 554 }, {}],
-])('is told %s for %s: only 4xx asks for less', async (code, _what, options, asksForLess) => {
-  const { send } = await rig(options);
-  const result = await send(failedEvent());
-  const failure = { kind: 'failed', httpStatus: null, response: null, error: expect.stringContaining(code) };
-  expect(result).toEqual({ ...failure, ...asksForLess });
-});
+  ['554', 'the mail', { refuseData: 554 }, { refused: true }],
+])(
+  'is told %s for %s: 4xx asks for less, and 5xx refuses this mail alone',
+  async (code, _what, options, asksForLess) => {
+    const { send } = await rig(options);
+    const result = await send(failedEvent());
+    const failure = { kind: 'failed', httpStatus: null, response: null, error: expect.stringContaining(code) };
+    expect(result).toEqual({ ...failure, ...asksForLess });
+  },
+);
 
 it('says that the login is refused, without the login', async () => {
   const receiver = await openSmtpReceiver({ login: { ...LOGIN, password: 'another' } });

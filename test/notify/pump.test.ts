@@ -89,6 +89,35 @@ describe('when an event is sent', () => {
   });
 });
 
+describe('how many at once', () => {
+  const underWay = async (hiccup: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
+    const open: ((result: SendResult) => void)[] = [];
+    const world = openPump({ receive: () => new Promise((resolve) => void open.push(resolve)) });
+    world.webhook('https://a.example');
+    const end = async (result: SendResult) => {
+      for (const resolve of open.splice(0)) resolve(result);
+      await world.clock.advance(20);
+    };
+    for (let index = 0; index < 200; index++) world.finalize(`s${index}`);
+    await world.clock.advance(1);
+    for (let round = 0; round < 4; round++) await end(delivered);
+    expect(open).toHaveLength(8);
+    open.shift()?.(failed(hiccup));
+    await world.clock.advance(20);
+    return open.length;
+  };
+
+  it('stays as it was after the refusal of one delivery, which says nothing about the load', async () => {
+    for (const refusal of [400, 401, 404, 413, 422, 302])
+      expect([refusal, await underWay({ httpStatus: refusal, refused: true })]).toEqual([refusal, 8]);
+  });
+
+  it('falls to one after anything else: what is under way ends first', async () => {
+    for (const httpStatus of [500, 408, null])
+      expect([httpStatus, await underWay({ httpStatus })]).toEqual([httpStatus, 7]);
+  });
+});
+
 describe('a receiver that fails', () => {
   it('delays no other one, however many hang', async () => {
     const world = openPump({
@@ -204,7 +233,6 @@ describe('a receiver that fails', () => {
     expect(world.ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'gone' });
     expect(world.deliveries().map(({ state, deadReason }) => [state, deadReason])).toEqual([
       ['dead', 'endpoint_gone'],
-      ['dead', 'endpoint_disabled'],
       ['dead', 'endpoint_disabled'],
       ['dead', 'endpoint_disabled'],
     ]);
@@ -370,18 +398,37 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.sent).toHaveLength(1);
   });
 
-  it('a channel that throws or never ends is a failure like another', async () => {
+  it('a channel that never ends is a failure like another', async () => {
     const world = openPump({
-      receive: (destination, _batch, signal) => {
-        if (destination.includes(throws)) throw new Error('a fault');
-        return new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed())));
-      },
+      receive: (_destination, _batch, signal) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
     });
-    const throws = world.webhook('https://throws.example');
     world.webhook('https://hangs.example');
     world.finalize('s1');
     await world.clock.advance(151 * SECOND);
-    expect(world.deliveries().map(({ attempts }) => attempts > 0)).toEqual([true, true]);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 1 }]);
+  });
+
+  it('an event that a channel can not write is a dead letter, and the others of its message are sent', async () => {
+    const world = openPump({
+      maxBatch: 100,
+      receive: (_destination, batch) => {
+        const ids = batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : ''));
+        if (ids.includes('poison')) throw new RangeError('a fault');
+        return delivered;
+      },
+    });
+    const hook = world.webhook('https://a.example');
+    for (const id of ['s1', 'poison', 's2']) world.finalize(id);
+    await world.clock.advance(SECOND);
+    expect(world.sent.map(({ events }) => events)).toEqual([['s1', 'poison', 's2'], ['s1'], ['poison'], ['s2']]);
+    expect(world.deliveries()).toMatchObject([
+      { submissionId: 's1', state: 'delivered' },
+      { submissionId: 'poison', state: 'dead', deadReason: 'undeliverable' },
+      { submissionId: 's2', state: 'delivered' },
+    ]);
+    expect(world.errors).toHaveLength(2);
+    expect(world.ledger.webhooks.get(hook, 0)).toMatchObject({ failingSince: null });
   });
 
   it('what waits for a webhook that is deleted is discarded', async () => {

@@ -56,6 +56,23 @@ describe('an event', () => {
     expect(verifyWebhook({ payload: body, headers, secret: SECRET, now: NOW })).toMatchObject({ id: 'evt_7' });
   });
 
+  it.each([
+    [400, true],
+    [302, true],
+    [401, true],
+    [404, true],
+    [422, true],
+    [408, false],
+    [410, false],
+    [429, false],
+    [500, false],
+    [503, false],
+  ])('answered with %i: that it refuses this one alone is %s', async (status, isRefused) => {
+    const receiver = await openReceiver({ status });
+    const result = await channelTo(receiver.url).send();
+    expect(result.kind === 'failed' && result.refused === true).toBe(isRefused);
+  });
+
   it('is not sent where nothing may be sent any more, though it might have been when the address was kept', async () => {
     const receiver = await openReceiver();
     const result = await channelTo(receiver.url, { refusalOf: () => 'only https:// addresses' }).send();
