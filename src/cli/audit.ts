@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import { printable } from '../monitor/printable.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from './connect.ts';
 import { parseCount } from './count.ts';
+import { toJson } from './json.ts';
 import { table } from './table.ts';
 
-const COLUMNS = ['at', 'caller', 'token', 'action', 'outcome', 'email', 'detail'];
+const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'outcome', 'email', 'detail'];
 
 export function addAudit(program: Command): void {
   withAdmin(program.command('audit'))
@@ -14,11 +15,18 @@ export function addAudit(program: Command): void {
     .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')
     .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
       const page = await askAsAdmin(options, (client) => client.audit({ limit }));
-      const rows = page.entries.map(({ at, caller, credential_id, action, outcome, email_masked, detail }) =>
-        [at, caller, String(credential_id ?? '-'), action, outcome, email_masked ?? '-', detail ?? ''].map((text) =>
-          printable(text),
-        ),
+      const rows = page.entries.map(({ at, caller, credential_id, address, action, outcome, email_masked, detail }) =>
+        [
+          at,
+          caller,
+          String(credential_id ?? '-'),
+          address ?? '-',
+          action,
+          outcome,
+          email_masked ?? '-',
+          detail ?? '',
+        ].map((text) => printable(text)),
       );
-      process.stdout.write(options.json ? `${JSON.stringify(page)}\n` : table([COLUMNS, ...rows]));
+      process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...rows]));
     });
 }

@@ -3,6 +3,7 @@ import { printable } from '../monitor/printable.ts';
 import { isFinal, STATUSES, Status } from '../monitor/submission.ts';
 import { coloured } from './colour.ts';
 import { ExitCode } from './exit.ts';
+import { toJson } from './json.ts';
 import { createProgress } from './progress.ts';
 
 /** So many requests at once; up to so many ids each have one that waits on the server. */
@@ -31,7 +32,7 @@ export async function awaitFinal(
   const ended = (submission: Submission) => {
     allFinalized &&= submission.status === Status.finalized;
     progress.advance(++endedCount);
-    if (options.json) process.stdout.write(`${JSON.stringify(submission)}\n`);
+    if (options.json) process.stdout.write(`${toJson(submission)}\n`);
     else progress.line(describe(submission));
   };
   const patiently = createPatience();
@@ -85,11 +86,11 @@ function describe(submission: Submission): string {
   const block = submission.data?.block_number;
   const where = typeof block === 'number' ? `  block ${block}` : '';
   const why = submission.status !== Status.finalized && submission.error ? `  ${printable(submission.error)}` : '';
-  return `${coloured(submission.status)}  ${submission.submission_id}${where}  ${requests(submission.polls)}${why}`;
+  return `${coloured(submission.status)}  ${printable(submission.submission_id)}${where}  ${requests(submission.polls)}${why}`;
 }
 
 export function requests(count: number): string {
-  return `${count} request${count === 1 ? '' : 's'}`;
+  return printable(`${count} request${count === 1 ? '' : 's'}`);
 }
 
 function isFinalText(status: string): boolean {

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
+import { printable } from '../monitor/printable.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
 import { readIds } from './ids.ts';
+import { toJson } from './json.ts';
 
 export function addCancel(program: Command): void {
   withServer(program.command('cancel'))
@@ -13,7 +15,7 @@ export function addCancel(program: Command): void {
       const client = connect(options);
       for (const id of ids) {
         const submission = await client.cancel(id);
-        const text = options.json ? JSON.stringify(submission) : `${submission.status}  ${submission.submission_id}`;
+        const text = options.json ? toJson(submission) : printable(`${submission.status}  ${submission.submission_id}`);
         process.stdout.write(`${text}\n`);
       }
     });

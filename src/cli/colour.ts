@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { printable } from '../monitor/printable.ts';
 
 export type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
 
@@ -30,9 +31,9 @@ const COLOURS: Record<string, Colour | undefined> = {
   revoked: 'gray',
 };
 
-/** A status or state for stdout. */
+/** A status or state for stdout; it may be of any server. */
 export function coloured(state: string): string {
-  return paintFor(process.stdout)(colourOf(state), state);
+  return paintFor(process.stdout)(colourOf(state), printable(state));
 }
 
 /** Of a status or state, by the first word of the text that tells it. */

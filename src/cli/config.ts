@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 import { isSecret, loadConfig, type Setting, variableOf } from '../config.ts';
+import { printable } from '../monitor/printable.ts';
+import { toJson } from './json.ts';
 import { table } from './table.ts';
 
 export function addConfig(program: Command): void {
@@ -12,7 +14,7 @@ export function addConfig(program: Command): void {
     .action((options: { config?: string; json?: boolean }) => {
       const { settings } = loadConfig({ env: process.env, file: options.config });
       const rows = settings.map((setting) => ({ ...setting, value: shown(setting) }));
-      process.stdout.write(options.json ? `${JSON.stringify(rows.map(toJson), null, 2)}\n` : toTable(rows));
+      process.stdout.write(options.json ? `${toJson(rows.map(toShown), 2)}\n` : toTable(rows));
     });
 }
 
@@ -20,7 +22,7 @@ function shown({ path, value }: Setting): unknown {
   return value !== undefined && isSecret(path) ? '********' : value;
 }
 
-function toJson(row: Setting) {
+function toShown(row: Setting) {
   return {
     name: row.path,
     value: row.value ?? null,
@@ -35,7 +37,7 @@ function toTable(rows: readonly Setting[]): string {
     rows.map((row) => {
       const variable = variableOf(row.path);
       const about = variable ? `${row.description} [${variable}]` : row.description;
-      return [row.path, textOf(row.value), row.source, about];
+      return [row.path, textOf(row.value), row.source, about].map((text) => printable(text, text.length));
     }),
   );
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/client.ts';
 import { loadConfig } from '../config.ts';
 import type { Config } from '../config-schema.ts';
+import { printable } from '../monitor/printable.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { waitingFor } from './waiting.ts';
 
@@ -67,7 +68,7 @@ export async function askWithToken<T>(
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(
-        `${error.message} (${variable} holds the token that was sent; ${advice})`,
+        `${printable(error.message, 2_000)} (${variable} holds the token that was sent; ${advice})`,
         ExitCode.server,
       );
     throw error;

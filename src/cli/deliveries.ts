@@ -7,6 +7,7 @@ import { askAsAdmin, type ConnectOptions, withAdmin } from './connect.ts';
 import { parseCount } from './count.ts';
 import { deliveryText, stateOf } from './delivery-text.ts';
 import { CommandError, ExitCode } from './exit.ts';
+import { toJson } from './json.ts';
 import { parseSince } from './since.ts';
 import { table } from './table.ts';
 
@@ -48,9 +49,7 @@ function addList(deliveries: Command): void {
         const query = { webhook_id, submission_id, event_id, destination, state, limit };
         const given = Object.entries(query).filter(([, value]) => value !== undefined);
         const page = await askAsAdmin(options, (client) => client.deliveries.list(Object.fromEntries(given)));
-        process.stdout.write(
-          options.json ? `${JSON.stringify(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]),
-        );
+        process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]));
       },
     );
 }
@@ -62,21 +61,22 @@ function addShow(deliveries: Command): void {
     .option('--json', 'print JSON, as the HTTP interface answers, with the event')
     .action(async (id: number, options: Options) => {
       const delivery = await askAsAdmin(options, (client) => client.deliveries.get(id));
-      process.stdout.write(options.json ? `${JSON.stringify(delivery)}\n` : deliveryText(delivery));
+      process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
     });
 }
 
 function addReplay(deliveries: Command): void {
   withAdmin(deliveries.command('replay'))
     .description('Send deliveries again, whatever became of them; or every dead letter of one destination.')
-    .argument('[ids...]', 'their numbers, as `dawatch deliveries list` shows them', collectNumbers, [])
+    .argument('[ids...]', 'their numbers, as `dawatch deliveries list` shows them', collectNumbers)
     .option('--destination <destination>', `instead: every dead letter of ${DESTINATIONS}`)
     .option('--since <time>', 'with --destination: of events from then on, 2h (ago) or a time', parseSince)
     .addHelpText(
       'after',
       '\nExamples:\n  dawatch deliveries replay 4711 4712\n  dawatch deliveries replay --destination channel:ops --since 24h',
     )
-    .action(async (ids: number[], options: ConnectOptions & { destination?: string; since?: string }) => {
+    .action(async (given: number[] | undefined, options: ConnectOptions & { destination?: string; since?: string }) => {
+      const ids = given ?? [];
       const { destination, since } = options;
       if (ids.length > 0 === (destination !== undefined) || (destination === undefined) !== (since === undefined))
         throw new CommandError('give either numbers, or --destination and --since', ExitCode.usage);
@@ -94,10 +94,10 @@ function addReplay(deliveries: Command): void {
 function cells(delivery: Delivery): string[] {
   const { id, created_at, event_type, submission_id, destination, attempts_made } = delivery;
   const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made];
-  return [...shown.map((value) => printable(String(value))), coloured(printable(stateOf(delivery)))];
+  return [...shown.map((value) => printable(String(value))), coloured(stateOf(delivery))];
 }
 
-function collectNumbers(text: string, before: number[]): number[] {
+function collectNumbers(text: string, before: number[] = []): number[] {
   return [...before, parseNumber(text)];
 }
 

@@ -19,12 +19,14 @@ export function deliveryText(delivery: DeliveryDetails): string {
   ];
   const head = table(
     facts.flatMap(([name, value]) =>
-      value === null ? [] : [[name, name === 'state' ? coloured(printable(value)) : printable(value)]],
+      value === null ? [] : [[name, name === 'state' ? coloured(value) : printable(value)]],
     ),
   );
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
     const status = http_status === null ? 'no answer' : `HTTP ${http_status}`;
-    const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [printable(error)])];
+    const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [error])].map((text) =>
+      printable(text),
+    );
     const answered = response ? `    ${printable(response, MAX_RESPONSE_CHARS)}\n` : '';
     return `${line.join('  ')}\n${answered}`;
   });

@@ -1,5 +1,6 @@
 import { dataOf } from '../monitor/envelope.ts';
 import type { Recorded } from '../monitor/ports.ts';
+import { printable } from '../monitor/printable.ts';
 import { Status } from '../monitor/submission.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { requests } from './await-final.ts';
@@ -27,9 +28,9 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
     started(url, apiKey) {
       print(paint('bold', `dawatch watches ${total} submissions made over 45 s`));
       print(
-        `upstream: a sandbox at ${sandbox.url}, its clock 10 times faster than life (a block every 2 s, final 4 s later),`,
+        `upstream: a sandbox at ${sandbox.url}, its clock 10 times faster than life (a block every 2 s, sometimes none,`,
       );
-      print(`          5 % of its sending attempts fail at first`);
+      print('          final about 0.3 s after the next block); 5 % of its sending attempts fail at first');
       print(`dawatch:  ${url}, where its dashboard is; the key to sign in with: ${apiKey}\n`);
     },
     recorded({ outcome, submission, observation }) {
@@ -37,7 +38,7 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       if (!change) return;
       if (change.status === Status.failing)
         progress.line(
-          `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream says ${submission.error}; still watched`,
+          `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream says ${printable(submission.error ?? '')}; still watched`,
         );
       if (change.status !== Status.finalized) return;
       const tookMs = observation.at - submission.trackedAt;
@@ -47,7 +48,7 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       finalityMs.push(tookMs);
       const block = dataOf(change.answer)?.block_number;
       progress.line(
-        `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${block}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
+        `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${printable(String(block))}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
       );
       progress.advance(polls.length, `${(sum(polls) / polls.length).toFixed(1)} requests each`);
     },

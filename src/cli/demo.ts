@@ -12,7 +12,7 @@ import type { Sandbox } from '../sandbox/server.ts';
 import { createDemoReport } from './demo-report.ts';
 import { CommandError } from './exit.ts';
 
-/** The upstream's clock runs this much faster: a block every 2 s instead of every 20 s. */
+/** The upstream's clock runs this much faster: a slot of 2 s instead of 20 s. */
 const SPEED = 10;
 const STREAM_MS = 45_000;
 
@@ -80,7 +80,7 @@ async function watchStream(demo: {
     },
   });
   // The demo's upstream is faster than life, and so is the asking.
-  const pacing = { min_interval_s: 1 / SPEED, max_interval_s: 60 / SPEED };
+  const pacing = { lag_price: SPEED };
   const [{ startApp }, { createLog }] = await Promise.all([import('../app.ts'), import('../log.ts')]);
   const log = createLog({ ...config.log, level: 'silent' }, process.stderr);
   const app = await startApp({

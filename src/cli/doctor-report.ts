@@ -1,6 +1,7 @@
 import { type Finding, type Level, worstOf } from '../doctor/finding.ts';
 import { printable } from '../monitor/printable.ts';
 import type { Paint } from './colour.ts';
+import { toJson } from './json.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<Level, string>;
 const MAX_CHARS = 1_000;
@@ -25,5 +26,5 @@ function summaryOf(findings: readonly Finding[], paint: Paint): string {
 }
 
 export function doctorJson(findings: readonly Finding[]): string {
-  return `${JSON.stringify({ status: worstOf(findings), checks: findings }, null, 2)}\n`;
+  return `${toJson({ status: worstOf(findings), checks: findings }, 2)}\n`;
 }

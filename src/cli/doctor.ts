@@ -3,13 +3,12 @@ import { ConfigError, type LoadedConfig, loadConfig } from '../config.ts';
 import { type Finding, type Level, problem, worstOf } from '../doctor/finding.ts';
 import { paintFor } from './colour.ts';
 import { doctorJson, doctorText } from './doctor-report.ts';
-import { durationWithin } from './duration.ts';
+import { durationOption } from './duration.ts';
 import { createWaiting } from './waiting.ts';
 
 type Options = { config?: string; full?: boolean; timeout: number; json?: boolean };
 
 const EXIT_CODES: Record<Level, number> = { ok: 0, warning: 1, problem: 2 };
-const TIMEOUT_MS = 10_000;
 
 export function addDoctor(program: Command): void {
   program
@@ -19,11 +18,12 @@ export function addDoctor(program: Command): void {
     )
     .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)')
     .option('--full', "read the ledger's indexes too, however long that takes")
-    .option(
-      '--timeout <duration>',
-      'wait no longer for a connection, or for an answer',
-      durationWithin('100ms', '10m'),
-      TIMEOUT_MS,
+    .addOption(
+      durationOption('--timeout', 'wait no longer for a connection, or for an answer', {
+        least: '100ms',
+        most: '10m',
+        fallback: '10s',
+      }),
     )
     .option('--json', 'print JSON: {status, checks: [{name, status, message, action}]}')
     .addHelpText(

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
@@ -14,8 +14,18 @@ export function parseDuration(text: string): number {
   return ms;
 }
 
-/** The same between two others, which are written as they are given. */
-export function durationWithin(least: string, most: string): (text: string) => number {
+/** An option that takes a duration within two others, as milliseconds; all three are shown in help as they are written here. */
+export function durationOption(
+  name: string,
+  description: string,
+  { least, most, fallback }: { least: string; most: string; fallback: string },
+): Option {
+  return new Option(`${name} <duration>`, `${description}, ${least} to ${most}`)
+    .argParser(durationWithin(least, most))
+    .default(parseDuration(fallback), fallback);
+}
+
+function durationWithin(least: string, most: string): (text: string) => number {
   const [leastMs, mostMs] = [parseDuration(least), parseDuration(most)];
   return (text) => {
     const ms = parseDuration(text);

@@ -1,6 +1,7 @@
 import { ApiError, ConnectionError } from '../client/client.ts';
 import { ConfigError } from '../config.ts';
 import { LedgerError } from '../ledger/errors.ts';
+import { printable } from '../monitor/printable.ts';
 import { StartError } from '../start-error.ts';
 
 export const ExitCode = {
@@ -22,6 +23,8 @@ Exit codes:
   1  unexpected error     4  the time was over first
   2  bad arguments, input or settings
   5  the server or its ledger can't be reached or can't do it now, or the key isn't accepted`;
+
+const MAX_SAID_CHARS = 2_000;
 
 /** An expected end of a command: its message goes to stderr as it is. */
 export class CommandError extends Error {
@@ -53,15 +56,16 @@ export function explain(error: unknown, command: string): { message: string; exi
   }
   // Those of the system say what is wrong (a port in use); anything else is a fault of ours and shows where.
   return 'code' in error
-    ? { message: advised(error.message, SYSTEM_ADVICE[String(error.code)]), exitCode: ExitCode.usage }
+    ? { message: listenText(error, command) ?? error.message, exitCode: ExitCode.usage }
     : { message: error.stack ?? error.message, exitCode: ExitCode.unexpected };
 }
 
+/** What the server says stays on one line: it may be any server. */
 function explainApi(error: ApiError, command: string): string {
-  if (error.status === 401 || error.status === 403) return advised(error.message, KEY_ADVICE);
-  if (error.status === 429)
-    return advised(error.message, 'try again in a minute; limits.… of the server sets how many');
-  return advised(error.message, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
+  const said = printable(error.message, MAX_SAID_CHARS);
+  if (error.status === 401 || error.status === 403) return advised(said, KEY_ADVICE);
+  if (error.status === 429) return advised(said, 'try again in a minute; limits.… of the server sets how many');
+  return advised(said, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
 }
 
 function advised(message: string, advice: string | undefined): string {
@@ -81,12 +85,32 @@ const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   deliveries: '`dawatch deliveries list` shows them',
 };
 
-/** By the code of the system. */
-const SYSTEM_ADVICE: Record<string, string | undefined> = {
-  EADDRINUSE: 'something listens there already: end it, or take another port with --port or DAWATCH_PORT',
-  EACCES: 'this user may not: take a port from 1024 up, or see to the rights',
-  EADDRNOTAVAIL: 'this machine has no such address: see DAWATCH_HOST',
-};
+/** What keeps a command from listening, in a sentence; undefined: the error is about something else. */
+function listenText(error: Error, command: string): string | undefined {
+  if (command !== 'serve' && command !== 'sandbox') return undefined;
+  const { code, syscall, address, port, hostname } = error as SystemError;
+  const { host: hostFrom, port: portFrom } = command === 'sandbox' ? SANDBOX_FLAGS : SETTINGS;
+  if (syscall === 'getaddrinfo')
+    return `can't listen on ${hostname}: no address is known by this name; set another with ${hostFrom}`;
+  if (syscall !== 'listen') return undefined;
+  const place = `can't listen on ${address?.includes(':') ? `[${address}]` : address}:${port}`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${place}: something listens there already; end it, or set another port with ${portFrom}`;
+    case 'EACCES':
+      return `${place}: this user may not use that port; set one from 1024 up with ${portFrom}`;
+    case 'EADDRNOTAVAIL':
+      return `${place}: this machine has no such address; set another with ${hostFrom}`;
+    default:
+      return `${place}: ${error.message}; the address is set with ${hostFrom}`;
+  }
+}
+
+type SystemError = Partial<Record<'code' | 'syscall' | 'address' | 'hostname', string>> & { port?: number };
+
+/** Where the address comes from: the server's from its settings, the sandbox's from its command line. */
+const SETTINGS = { host: 'DAWATCH_HOST or server.host', port: 'DAWATCH_PORT or server.port' };
+const SANDBOX_FLAGS = { host: '--host', port: '--port' };
 
 function apiExitCode(status: number): number {
   return status === 401 || status === 403 || status >= 500 ? ExitCode.server : ExitCode.usage;

@@ -2,8 +2,15 @@ import { toHistoryBody, toSubmissionBody } from '../http/shapes.ts';
 import type { Exported } from '../ledger/export.ts';
 import { iso } from '../monitor/iso.ts';
 import { toCsvLine } from './csv.ts';
+import { toJson } from './json.ts';
 
-export type ExportFormat = { head: string; line: (exported: Exported) => string };
+type LineOptions = {
+  /** People look at what is written, so nothing in it may steer their terminal. */
+  isTerminal: boolean;
+  /** Called for each submission that can't be read whole. */
+  onUnreadable: () => void;
+};
+export type ExportFormat = { head: string; line: (exported: Exported, options: LineOptions) => string };
 
 const COLUMNS = [
   'submission_id',
@@ -21,20 +28,25 @@ const COLUMNS = [
   'tx_hash',
   'metadata',
   'data',
+  'unreadable',
 ] as const;
 
 /** ndjson: what `GET /v1/submissions/{id}` answers, history and all. csv: a line each, for spreadsheets. */
 export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
   ndjson: {
     head: '',
-    line: ({ submission, deadlineAt, history }) =>
-      `${JSON.stringify({ ...toSubmissionBody(submission, deadlineAt), history: history.map(toHistoryBody) })}\n`,
+    line({ submission, deadlineAt, history: entries }, { onUnreadable }) {
+      const body = { ...toSubmissionBody(submission, deadlineAt), history: entries.map(toHistoryBody) };
+      if (body.unreadable || body.history.some(({ unreadable }) => unreadable)) onUnreadable();
+      return `${toJson(body)}\n`;
+    },
   },
   csv: { head: toCsvLine(COLUMNS), line: toRow },
 };
 
-function toRow({ submission, deadlineAt, changedAt }: Exported): string {
-  const { data, metadata, ...body } = toSubmissionBody(submission, deadlineAt);
+function toRow({ submission, deadlineAt, changedAt }: Exported, { isTerminal, onUnreadable }: LineOptions): string {
+  const { data, metadata, unreadable, ...body } = toSubmissionBody(submission, deadlineAt);
+  if (unreadable) onUnreadable();
   const cells: Record<(typeof COLUMNS)[number], string | number | null> = {
     ...body,
     changed_at: iso(changedAt),
@@ -43,8 +55,12 @@ function toRow({ submission, deadlineAt, changedAt }: Exported): string {
     tx_hash: plain(data?.tx_hash),
     metadata: metadata && JSON.stringify(metadata),
     data: data && JSON.stringify(data),
+    unreadable: unreadable ? unreadable.join(' ') : null,
   };
-  return toCsvLine(COLUMNS.map((name) => cells[name]));
+  return toCsvLine(
+    COLUMNS.map((name) => cells[name]),
+    { isTerminal },
+  );
 }
 
 function plain(value: unknown): string | number | null {

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import { LedgerError, translated } from '../ledger/errors.ts';
+import { openStaging, publish, refuseTaken } from '../ledger/staging.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
 /** Where an export goes. `end` once all of it was written, else `abandon`. */
@@ -28,21 +30,24 @@ export function toStdout(stdout: NodeJS.WriteStream): ExportTarget {
 /** A file that only its owner may read, and that has its name once it is complete and on the disk. */
 export function toFile(file: string): ExportTarget {
   if (file === '') throw new CommandError('--output names no file', ExitCode.usage);
-  refuseExisting(file);
-  // Of this process alone: another export to the same name must not take this half for its own.
-  const partial = `${file}.${process.pid}.partial`;
-  const failed = (error: unknown) =>
-    new CommandError(`can't write ${file}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
   const attempt = <T>(work: () => T): T => {
     try {
       return work();
     } catch (error) {
-      throw failed(error);
+      const known = translated(file, error);
+      if (known instanceof LedgerError) throw new CommandError(known.message, ExitCode.usage);
+      throw new CommandError(`can't write ${file}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
     }
   };
+  attempt(() => refuseTaken(file));
+  const staging = attempt(() => openStaging(file));
   const descriptor = attempt(() => {
-    rmSync(partial, { force: true });
-    return openSync(partial, 'wx', 0o600);
+    try {
+      return openSync(staging.file, 'wx', 0o600);
+    } catch (error) {
+      staging.close();
+      throw error;
+    }
   });
   let isOpen = true;
   const close = () => {
@@ -61,19 +66,14 @@ export function toFile(file: string): ExportTarget {
     },
     end() {
       attempt(() => {
-        fsyncSync(descriptor);
         close();
+        publish(staging.file, file);
+        staging.close();
       });
-      refuseExisting(file);
-      attempt(() => renameSync(partial, file));
     },
     abandon() {
       close();
-      rmSync(partial, { force: true });
+      staging.close();
     },
   };
-}
-
-function refuseExisting(file: string): void {
-  if (existsSync(file)) throw new CommandError(`${file} exists already: it was left as it is`, ExitCode.usage);
 }

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { LedgerExport } from '../ledger/export.ts';
+import { type Exported, LedgerExport } from '../ledger/export.ts';
 import { STATUSES, type Status } from '../monitor/submission.ts';
 import { CommandError, ExitCode } from './exit.ts';
-import { EXPORT_FORMATS, type ExportFormat } from './export-formats.ts';
+import { EXPORT_FORMATS } from './export-formats.ts';
 import { type ExportTarget, toFile, toStdout } from './export-target.ts';
 import { createProgress } from './progress.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts';
@@ -52,9 +52,18 @@ Examples:
             ? createProgress(source.count(), 'exporting', process.stderr)
             : NO_TARGET_PROGRESS;
         const onPosition = (position: number) => progress.advance(position);
-        const count = await copy(source.read(query), EXPORT_FORMATS[options.format], target, onPosition).finally(() =>
-          progress.stop(),
-        );
+        let unreadable = 0;
+        const lineOptions = {
+          isTerminal: options.output === undefined && process.stdout.isTTY === true,
+          onUnreadable: () => {
+            unreadable += 1;
+          },
+        };
+        const { head, line } = EXPORT_FORMATS[options.format];
+        const format = { head, line: (exported: Exported) => line(exported, lineOptions) };
+        const count = await copy(source.read(query), format, target, onPosition).finally(() => progress.stop());
+        if (unreadable > 0)
+          process.stderr.write(`dawatch: ${submissions(unreadable)} can not be read whole: see their \`unreadable\`\n`);
         if (options.output !== undefined) process.stdout.write(`${submissions(count)} → ${options.output}\n`);
       } finally {
         source.close();
@@ -83,7 +92,7 @@ function collectStatuses(text: string, before: Status[] = []): Status[] {
 /** How many there were. What was written is complete, or a target that can be taken back is. */
 async function copy(
   source: ReturnType<LedgerExport['read']>,
-  format: ExportFormat,
+  format: { head: string; line: (exported: Exported) => string },
   target: ExportTarget,
   onPosition: (position: number) => void,
 ): Promise<number> {

@@ -1,9 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
-import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN, UNREACHABLE_ID_REASON } from '../monitor/submission.ts';
+import {
+  canonicalId,
+  REACHABLE_ID_PATTERN,
+  SUBMISSION_ID_PATTERN,
+  UNREACHABLE_ID_REASON,
+} from '../monitor/submission.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
-/** Ids as arguments, or one per line of a file, or of stdin; each once. Refuses all of them if one can't be an id. */
+/** Ids as arguments, or one per line of a file, or of stdin; each once, in whatever case a UUID is. Refuses all of them if one can't be an id. */
 export async function readIds(args: readonly string[], file: string | undefined): Promise<string[]> {
   const ids = args.length > 0 && file === undefined ? [...args] : (await readLines(args, file)).concat(args);
   const bad = ids.findIndex((id) => !SUBMISSION_ID_PATTERN.test(id));
@@ -15,7 +20,7 @@ export async function readIds(args: readonly string[], file: string | undefined)
   const unreachable = ids.findIndex((id) => !REACHABLE_ID_PATTERN.test(id));
   if (unreachable >= 0) throw new CommandError(`id ${unreachable + 1}: ${UNREACHABLE_ID_REASON}`, ExitCode.usage);
   if (ids.length === 0) throw new CommandError('no ids were given: the file, or stdin, has none', ExitCode.usage);
-  return [...new Set(ids)];
+  return [...new Map(ids.map((id) => [canonicalId(id), id])).values()];
 }
 
 async function readLines(args: readonly string[], file: string | undefined): Promise<string[]> {

@@ -20,6 +20,10 @@ export function createProgress(total: number, label: string, stream: NodeJS.Writ
   return {
     line: (text) => bars.log(`${text}\n`),
     advance: (done, note = '') => bar.update(done, { note }),
-    stop: () => bars.stop(),
+    stop() {
+      // The library keeps lines for its next redraw, and forgets them where there is none.
+      bars.update();
+      bars.stop();
+    },
   };
 }

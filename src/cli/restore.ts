@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { restoreLedger } from '../ledger/restore.ts';
+import { toJson } from './json.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts';
 import { submissions as count } from './submissions.ts';
 
@@ -19,6 +20,6 @@ export function addRestore(program: Command): void {
       const { bytes, submissions, kept } = restored;
       const before = kept === null ? '' : `\nthe ledger before it: ${kept}`;
       const text = `${file} → ${ledger}, ${bytes} bytes, ${count(submissions)}, checked${before}`;
-      process.stdout.write(`${options.json ? JSON.stringify({ file, ...restored }) : text}\n`);
+      process.stdout.write(`${options.json ? toJson({ file, ...restored }) : text}\n`);
     });
 }

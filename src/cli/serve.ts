@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
-import { loadConfig } from '../config.ts';
+import { loadConfig, secretsOf } from '../config.ts';
 import { untilStopped } from './signals.ts';
 
 export function addServe(program: Command): void {
@@ -19,8 +19,8 @@ SIGTERM or SIGINT stops it gracefully; killing it at any moment loses nothing.`,
     )
     .action(async (options: { config?: string }) => {
       const [{ startApp }, { createLog }] = await Promise.all([import('../app.ts'), import('../log.ts')]);
-      const { config } = loadConfig({ env: process.env, file: options.config });
-      const log = createLog(config.log, process.stdout);
+      const { config, settings } = loadConfig({ env: process.env, file: options.config });
+      const log = createLog(config.log, process.stdout, { secrets: secretsOf(settings) });
       const app = await startApp({ config, log, clock: systemClock, random: Math.random, onNewKey: showKey });
       await untilStopped();
       await app.close();

@@ -5,18 +5,20 @@ import { STATUSES } from '../monitor/submission.ts';
 import { requests } from './await-final.ts';
 import { coloured } from './colour.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
+import { parseCount } from './count.ts';
+import { toJson } from './json.ts';
 import { table } from './table.ts';
 
 const MAX_CHARS = 6_000;
 
-type Options = ConnectOptions & { status?: string; limit: string; json?: boolean };
+type Options = ConnectOptions & { status?: string; limit: number; json?: boolean };
 
 export function addStatus(program: Command): void {
   withServer(program.command('status'))
     .description('Show submissions: one with its history, or the newest ones as a list.')
     .argument('[ids...]', 'submission ids; without any the newest are listed')
     .addOption(new Option('--status <status>', 'list only those').choices(STATUSES))
-    .option('--limit <count>', 'list at most so many, 1 to 1000', '20')
+    .option('--limit <count>', 'list at most so many, 1 to 1000', parseCount, 20)
     .option('--json', 'print JSON, as the HTTP interface answers')
     .addHelpText(
       'after',
@@ -25,20 +27,20 @@ export function addStatus(program: Command): void {
     .action(async (ids: string[], options: Options) => {
       const client = connect(options);
       if (ids.length === 0) {
-        const page = await client.list({ status: options.status, limit: Number(options.limit) });
-        if (options.json) process.stdout.write(`${JSON.stringify(page)}\n`);
+        const page = await client.list({ status: options.status, limit: options.limit });
+        if (options.json) process.stdout.write(`${toJson(page)}\n`);
         else process.stdout.write(table(page.submissions.map(cells)));
         return;
       }
       for (const id of ids) {
         const submission = await client.get(id);
-        process.stdout.write(`${options.json ? JSON.stringify(submission) : paragraph(submission)}\n`);
+        process.stdout.write(`${options.json ? toJson(submission) : paragraph(submission)}\n`);
       }
     });
 }
 
 function cells({ status, submission_id, tracked_at, polls }: Submission): string[] {
-  return [coloured(status), submission_id, `tracked ${tracked_at}`, requests(polls)];
+  return [coloured(status), printable(submission_id), printable(`tracked ${tracked_at}`), requests(polls)];
 }
 
 function paragraph(submission: SubmissionWithHistory): string {
@@ -54,16 +56,17 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['deadline', submission.deadline_at],
     ['requests', submission.polls],
     ['metadata', submission.metadata && JSON.stringify(submission.metadata)],
+    ['unreadable', submission.unreadable?.join(', ')],
   ];
   const shown = facts.filter(([, value]) => value !== null && value !== undefined);
   const history = submission.history.map((entry) => {
     const state = entry.upstream_state === null ? '' : `  (upstream: ${entry.upstream_state})`;
     const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}`;
-    return `    ${entry.at}  ${coloured(entry.status)}${printable(why, MAX_CHARS)}`;
+    return `    ${printable(entry.at)}  ${coloured(entry.status)}${printable(why, MAX_CHARS)}`;
   });
   const head = shown.map(([name, value]) => {
     const text = printable(String(value), MAX_CHARS);
     return `  ${name.padEnd(15)} ${name === 'status' ? coloured(text) : text}`;
   });
-  return [submission.submission_id, ...head, '  history', ...history].join('\n');
+  return [printable(submission.submission_id), ...head, '  history', ...history].join('\n');
 }

@@ -4,6 +4,7 @@ import { printable } from '../monitor/printable.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
 import { parseCount } from './count.ts';
 import { collectMetadata, collectTypes } from './event-filter.ts';
+import { toJson } from './json.ts';
 import { untilStopped } from './signals.ts';
 
 type Options = ConnectOptions & {
@@ -32,7 +33,7 @@ export function addTail(program: Command): void {
       // Whether the server is there at all, and takes the key, should be told at once.
       await client.list({ limit: 1 });
       for await (const event of client.events({ ...toEventOptions(options), signal: stopped.signal, onRetry, onGap }))
-        process.stdout.write(`${options.json ? toJson(event) : toLine(event)}\n`);
+        process.stdout.write(`${options.json ? toJson(withoutSeq(event)) : toLine(event)}\n`);
     });
 }
 
@@ -53,8 +54,8 @@ const onGap: NonNullable<EventOptions['onGap']> = ({ after, through }) => {
   process.stderr.write(`dawatch: events between ${after + 1} and ${through} may be missing: they are kept no longer\n`);
 };
 
-function toJson({ seq: _, ...event }: FeedEvent): string {
-  return JSON.stringify(event);
+function withoutSeq({ seq: _, ...event }: FeedEvent): DawatchEvent {
+  return event;
 }
 
 function toLine(event: FeedEvent): string {

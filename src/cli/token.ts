@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { loadConfig } from '../config.ts';
 import { makeToken } from '../credentials.ts';
 import { sha256 } from '../http/access.ts';
 import { ROLES, type Role } from '../http/ports.ts';
@@ -7,7 +6,8 @@ import { type CredentialRecord, CredentialStore } from '../ledger/credentials.ts
 import { openBeside } from '../ledger/open.ts';
 import { printable } from '../monitor/printable.ts';
 import { CommandError, ExitCode } from './exit.ts';
-import { type SettingsOptions, withSettings } from './settings-file.ts';
+import { toJson } from './json.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts';
 import { table } from './table.ts';
 
 /** 1 to 64 characters that can be seen; spaces only between them. */
@@ -44,7 +44,7 @@ function addCreate(token: Command): void {
       if (RESERVED_NAME.test(name))
         throw new CommandError('--name may not begin with "forwarded" or "DAWATCH_"', ExitCode.usage);
       const secret = makeToken(role);
-      const { id } = withStore(options, true, (store) => store.add({ hash: sha256(secret), role, name }, Date.now()));
+      const { id } = withStore(options, (store) => store.add({ hash: sha256(secret), role, name }, Date.now()));
       process.stderr.write(`token ${id}, ${role}, "${name}": keep it now, it is not shown again\n`);
       process.stdout.write(`${secret}\n`);
     });
@@ -56,8 +56,8 @@ function addList(token: Command): void {
     .option('--json', 'print a JSON array')
     .addHelpText('after', '\nKeys that the settings give (DAWATCH_API_KEY, DAWATCH_ADMIN_TOKEN) are not in the ledger.')
     .action((options: SettingsOptions & { json?: boolean }) => {
-      const rows = withStore(options, false, (store) => store.list()).map(toJson);
-      process.stdout.write(options.json ? `${JSON.stringify(rows, null, 2)}\n` : toTable(rows));
+      const rows = withStore(options, (store) => store.list()).map(toRow);
+      process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : toTable(rows));
     });
 }
 
@@ -67,7 +67,7 @@ function addRevoke(token: Command): void {
     .argument('<id>', 'its number, as `dawatch token list` shows it', parseId)
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
     .action((id: number, options: SettingsOptions) => {
-      withStore(options, false, (store) => {
+      withStore(options, (store) => {
         const isRevoked = store.revoke(id, Date.now());
         const known = store.list().find((record) => record.id === id);
         if (!known)
@@ -77,11 +77,11 @@ function addRevoke(token: Command): void {
     });
 }
 
-function withStore<T>(options: SettingsOptions, create: boolean, work: (store: CredentialStore) => T): T {
-  const { config } = loadConfig({ env: process.env, file: options.config });
-  const { db, close } = openBeside({ file: config.database, now: Date.now(), create });
+function withStore<T>(options: SettingsOptions, work: (store: CredentialStore) => T): T {
+  const file = ledgerOf(options);
+  const { db, close } = openBeside({ file, now: Date.now() });
   try {
-    return work(new CredentialStore(db, config.database));
+    return work(new CredentialStore(db, file));
   } finally {
     close();
   }
@@ -96,7 +96,7 @@ type Row = {
   revoked_at: string | null;
 };
 
-function toJson(record: CredentialRecord): Row {
+function toRow(record: CredentialRecord): Row {
   const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
   return {
     id: record.id,

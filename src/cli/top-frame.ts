@@ -51,7 +51,7 @@ function body(overview: Overview, columns: number): Line[] {
     [],
     ...rowsOf('upstreams', upstreams.map(toUpstream)),
     labelled('deliveries', ...toDeliveries(overview)),
-    labelled('feed', [`${whole(readers)} readers${workers === null ? '' : `${GAP}${whole(workers)} workers`}`]),
+    labelled('feed', [`${counted(readers, 'reader')}${workers === null ? '' : `${GAP}${counted(workers, 'worker')}`}`]),
     [],
     ...rowsOf('oldest open', oldest_open.map(toOpen)),
   ];
@@ -80,7 +80,7 @@ function toDeliveries({ at, deliveries }: Overview): Span[] {
   const oldestS = oldest_waiting_at === null ? null : (Date.parse(at) - Date.parse(oldest_waiting_at)) / 1_000;
   return [
     [`${whole(waiting)} waiting${oldestS === null ? '' : `, the oldest for ${seconds(oldestS)}`}${GAP}`],
-    dead === 0 ? ['no dead letters'] : [`${whole(dead)} dead letters`, 'red'],
+    dead === 0 ? ['no dead letters'] : [counted(dead, 'dead letter'), 'red'],
   ];
 }
 
@@ -148,6 +148,10 @@ function toText(line: Line, columns: number, paint: Paint): string {
 
 function whole(count: number): string {
   return count.toLocaleString('en');
+}
+
+function counted(count: number, name: string): string {
+  return `${whole(count)} ${name}${count === 1 ? '' : 's'}`;
 }
 
 /** "0.4 s", "12 s", "3 min", "5 h", "2 d". */

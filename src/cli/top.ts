@@ -4,14 +4,14 @@ import type { DawatchClient } from '../client/client.ts';
 import { isPassing } from '../client/errors.ts';
 import { paintFor } from './colour.ts';
 import { type ConnectOptions, connect, serverAddress, withServer } from './connect.ts';
-import { durationWithin } from './duration.ts';
+import { durationOption } from './duration.ts';
+import { toJson } from './json.ts';
 import { untilStopped } from './signals.ts';
 import { frame, type View } from './top-frame.ts';
 import { openScreen } from './top-screen.ts';
 
 type Options = ConnectOptions & { interval: number; once?: boolean; json?: boolean };
 
-const INTERVAL_MS = 1_000;
 /** Where the picture goes to a file, or the terminal does not say, which is 0. */
 const DEFAULT_COLUMNS = 100;
 const DEFAULT_ROWS = 24;
@@ -19,7 +19,7 @@ const DEFAULT_ROWS = 24;
 export function addTop(program: Command): void {
   withServer(program.command('top'))
     .description('Show what is going on, live: statuses, finalizations, lag, upstreams, deliveries. q ends it.')
-    .option('--interval <duration>', 'look again after this', durationWithin('250ms', '1h'), INTERVAL_MS)
+    .addOption(durationOption('--interval', 'look again after this', { least: '250ms', most: '1h', fallback: '1s' }))
     .option('--once', 'print one picture and end, as where there is no terminal')
     .option('--json', 'print one JSON object and end, as the HTTP interface answers')
     .addHelpText('after', '\nExample:\n  dawatch top --interval 5s')
@@ -28,7 +28,7 @@ export function addTop(program: Command): void {
       const client = connect(options);
       // Whether the server is there at all, and takes the key, should be told at once.
       const overview = await client.overview();
-      if (options.json) return void process.stdout.write(`${JSON.stringify(overview)}\n`);
+      if (options.json) return void process.stdout.write(`${toJson(overview)}\n`);
       const isLive = process.stdout.isTTY && process.env.TERM !== 'dumb' && !options.once;
       const view = { address, overview, trouble: undefined };
       if (isLive) await live(view, client, options.interval);

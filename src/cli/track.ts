@@ -3,12 +3,14 @@ import { pause } from '../client/backoff.ts';
 import type { DawatchClient, TrackOptions } from '../client/client.ts';
 import { ApiError } from '../client/errors.ts';
 import type { Tracked } from '../client/shapes.ts';
+import { DEEP_METADATA_REASON, isTooDeep } from '../monitor/nesting.ts';
 import { MAX_IDS_PER_REQUEST } from '../monitor/track-request.ts';
 import { awaitFinal } from './await-final.ts';
 import { type ConnectOptions, connect, withServer } from './connect.ts';
 import { parseDuration } from './duration.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { readIds } from './ids.ts';
+import { toJson } from './json.ts';
 import { waitingFor } from './waiting.ts';
 
 /** Too many requests, too much at once. */
@@ -31,10 +33,18 @@ export function addTrack(program: Command): void {
     .argument('[ids...]', 'submission ids; without any they are read from --file or stdin, one per line')
     .option('--file <file>', 'read ids from a file, one per line; - is stdin')
     .option('--upstream <name>', 'which of the configured upstreams')
-    .option('--deadline <duration>', 'give up after this: 90s, 10m, 24h, 7d', parseDuration)
+    .option(
+      '--deadline <duration>',
+      'give up after this: 90s, 10m, 24h, 7d (default: what the server is set to)',
+      parseDuration,
+    )
     .option('--metadata <json>', 'an object to have back with the submission', parseObject)
     .option('--wait', 'wait until all of them are final')
-    .option('--timeout <duration>', 'with --wait: wait no longer than this', parseDuration)
+    .option(
+      '--timeout <duration>',
+      'with --wait: wait no longer than this: 90s, 10m (default: no limit)',
+      parseDuration,
+    )
     .option('--json', 'print JSON: one object, or with --wait one line per submission that ended')
     .addHelpText(
       'after',
@@ -57,8 +67,9 @@ Examples:
         total.accepted += tracked.accepted;
         total.already_tracked += tracked.already_tracked;
       }
-      if (options.json && !options.wait) process.stdout.write(`${JSON.stringify(total)}\n`);
-      else process.stderr.write(`accepted ${total.accepted}, already tracked ${total.already_tracked}\n`);
+      if (options.json && !options.wait) process.stdout.write(`${toJson(total)}\n`);
+      else
+        process.stderr.write(`accepted ${Number(total.accepted)}, already tracked ${Number(total.already_tracked)}\n`);
       if (!options.wait) return;
       process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
     });
@@ -86,9 +97,17 @@ function toTrackOptions({ upstream, deadline, metadata }: Options): TrackOptions
 }
 
 function parseObject(text: string): Record<string, unknown> {
+  const value = parsed(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new InvalidArgumentError('Expected a JSON object.');
+  if (isTooDeep(value)) throw new InvalidArgumentError(`${DEEP_METADATA_REASON}.`);
+  return { ...value };
+}
+
+function parsed(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  } catch {}
-  throw new InvalidArgumentError('Expected a JSON object.');
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

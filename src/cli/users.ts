@@ -3,6 +3,7 @@ import type { User } from '../client/client.ts';
 import { printable } from '../monitor/printable.ts';
 import { askWithToken, type ConnectOptions, withAddress } from './connect.ts';
 import { parseCount } from './count.ts';
+import { toJson } from './json.ts';
 import { table } from './table.ts';
 
 type Options = ConnectOptions & { json?: boolean };
@@ -52,7 +53,7 @@ function addList(users: Command): void {
 }
 
 function print(options: Options, answer: User | User[], toText: () => string): void {
-  process.stdout.write(options.json ? `${JSON.stringify(answer)}\n` : toText());
+  process.stdout.write(options.json ? `${toJson(answer)}\n` : toText());
 }
 
 function cell(value: unknown): string {

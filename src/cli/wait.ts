@@ -8,7 +8,7 @@ export function addWait(program: Command): void {
   withServer(program.command('wait'))
     .description('Wait until submissions that are tracked already are final.')
     .argument('[ids...]', 'submission ids; without any they are read from stdin, one per line')
-    .option('--timeout <duration>', 'wait no longer than this: 90s, 10m, 24h', parseDuration)
+    .option('--timeout <duration>', 'wait no longer than this: 90s, 10m, 24h (default: no limit)', parseDuration)
     .option('--json', 'print one JSON line per submission that ended')
     .addHelpText('after', '\nExample:\n  dawatch wait 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11 --timeout 5m && deploy')
     .action(async (args: string[], options: ConnectOptions & { timeout?: number; json?: boolean }) => {

@@ -19,7 +19,7 @@ export function webhookText(webhook: Webhook): string {
   ];
   return table(
     facts.flatMap(([name, value]) =>
-      value === null ? [] : [[name, name === 'state' ? coloured(printable(value)) : printable(value, 4_000)]],
+      value === null ? [] : [[name, name === 'state' ? coloured(value) : printable(value, 4_000)]],
     ),
   );
 }

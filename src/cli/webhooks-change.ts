@@ -3,9 +3,10 @@ import type { MetadataFilter, NewWebhook, WebhookPatch, WebhookWithSecret } from
 import { printable } from '../monitor/printable.ts';
 import { SIGNATURES } from '../monitor/webhook.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from './connect.ts';
-import { parseDuration } from './duration.ts';
+import { durationOption } from './duration.ts';
 import { collectMetadata, collectTypes } from './event-filter.ts';
 import { CommandError, ExitCode } from './exit.ts';
+import { toJson } from './json.ts';
 import { readSecret } from './secret-file.ts';
 import { webhookText } from './webhook-text.ts';
 
@@ -57,7 +58,7 @@ export function addUpdate(webhooks: Command): void {
     .argument('<id>', ID)
     .option('--url <url>', 'where events are sent from now on')
     .option('--no-metadata', 'take the filter on metadata away')
-    .option('--enable', 'send again; what became a dead letter meanwhile: `dawatch webhooks replay`')
+    .option('--enable', 'send again; what it missed meanwhile: `dawatch webhooks replay`')
     .option('--disable', 'send nothing; what waits becomes a dead letter')
     .option('--json', 'print JSON, as the HTTP interface answers')
     .addHelpText('after', FILTERS)
@@ -72,7 +73,7 @@ export function addUpdate(webhooks: Command): void {
       if (Object.keys(patch).length === 0)
         throw new CommandError('nothing to change was given (--help shows what can be)', ExitCode.usage);
       const webhook = await askAsAdmin(options, (client) => client.webhooks.update(id, patch));
-      process.stdout.write(options.json ? `${JSON.stringify(webhook)}\n` : webhookText(webhook));
+      process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
     });
 }
 
@@ -80,13 +81,13 @@ export function addRotate(webhooks: Command): void {
   withAdmin(webhooks.command('rotate'))
     .description('Give a webhook another secret and print it, this once. For a while the old one signs too.')
     .argument('<id>', ID)
-    .option('--keep-old <duration>', 'for so long both sign: 0s to 7d (default: 1d)', parseDuration)
+    .addOption(durationOption('--keep-old', 'for so long both sign', { least: '0s', most: '7d', fallback: '1d' }))
     .option('--secret-file <file>', SECRET_FILE)
     .option('--json', 'print JSON, as the HTTP interface answers, with the secret')
     .addHelpText('after', '\nExample:\n  SECRET=$(dawatch webhooks rotate callbacks --keep-old 1h)')
-    .action(async (id: string, options: ConnectOptions & { keepOld?: number; secretFile?: string; json?: boolean }) => {
+    .action(async (id: string, options: ConnectOptions & { keepOld: number; secretFile?: string; json?: boolean }) => {
       const rotation = {
-        keep_old_s: Math.ceil((options.keepOld ?? 86_400_000) / 1_000),
+        keep_old_s: Math.ceil(options.keepOld / 1_000),
         ...(await readSecret(options.secretFile)),
       };
       printSecret(options, await askAsAdmin(options, (client) => client.webhooks.rotate(id, rotation)));
@@ -116,6 +117,6 @@ function filtersOf({ type, metadata, description }: Options) {
 function printSecret(options: { json?: boolean }, webhook: WebhookWithSecret): void {
   const { id, url, secret, public_keys } = webhook;
   const keep = secret === null ? 'receivers verify with this public key' : 'keep the secret now, it is not shown again';
-  process.stderr.write(`webhook ${id}, ${printable(url ?? 'callbacks', 2_100)}: ${keep}\n`);
-  process.stdout.write(options.json ? `${JSON.stringify(webhook)}\n` : `${secret ?? public_keys[0] ?? ''}\n`);
+  process.stderr.write(`webhook ${printable(id)}, ${printable(url ?? 'callbacks', 2_100)}: ${keep}\n`);
+  process.stdout.write(options.json ? `${toJson(webhook)}\n` : `${printable(secret ?? public_keys[0] ?? '')}\n`);
 }

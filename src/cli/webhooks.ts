@@ -5,6 +5,7 @@ import { askAsAdmin, type ConnectOptions, withAdmin } from './connect.ts';
 import { parseCount } from './count.ts';
 import { deliveryText } from './delivery-text.ts';
 import { ExitCode } from './exit.ts';
+import { toJson } from './json.ts';
 import { parseSince } from './since.ts';
 import { table } from './table.ts';
 import { stateOf, webhookText } from './webhook-text.ts';
@@ -42,10 +43,10 @@ function addList(webhooks: Command): void {
         const { id, url, types, metadata, description } = webhook;
         const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
         const shown = cells.map((text) => printable(text, 2_100));
-        return [...shown, coloured(printable(stateOf(webhook))), printable(description, 2_100)];
+        return [...shown, coloured(stateOf(webhook)), printable(description, 2_100)];
       });
       const head = ['id', 'url', 'types', 'metadata', 'state', 'description'];
-      process.stdout.write(options.json ? `${JSON.stringify(page)}\n` : table([head, ...rows]));
+      process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));
     });
 }
 
@@ -56,7 +57,7 @@ function addShow(webhooks: Command): void {
     .option('--json', 'print JSON, as the HTTP interface answers')
     .action(async (id: string, options: Options) => {
       const webhook = await askAsAdmin(options, (client) => client.webhooks.get(id));
-      process.stdout.write(options.json ? `${JSON.stringify(webhook)}\n` : webhookText(webhook));
+      process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
     });
 }
 
@@ -76,14 +77,16 @@ function addTest(webhooks: Command): void {
           await new Promise((resolve) => setTimeout(resolve, TEST_PAUSE_MS));
         }
       });
-      process.stdout.write(options.json ? `${JSON.stringify(delivery)}\n` : deliveryText(delivery));
+      process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
       if (delivery.state !== 'delivered') process.exitCode = ExitCode.notFinalized;
     });
 }
 
 function addReplay(webhooks: Command): void {
   withAdmin(webhooks.command('replay'))
-    .description('Send every dead letter of a webhook again; those of other destinations: `dawatch deliveries replay`.')
+    .description(
+      'Send every dead letter of a webhook again, and what it missed while it was disabled; those of other destinations: `dawatch deliveries replay`.',
+    )
     .argument('<id>', ID)
     .requiredOption('--since <time>', 'of events from then on: 2h (ago), or 2026-01-02T03:04:05Z', parseSince)
     .addHelpText('after', '\nExample:\n  dawatch webhooks replay wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11 --since 24h')

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import pkg from '../../package.json' with { type: 'json' };
 import { systemClock } from '../clock.ts';
-import { loadConfig } from '../config.ts';
+import { loadConfig, secretsOf } from '../config.ts';
 import type { Config } from '../config-schema.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { untilStopped } from './signals.ts';
@@ -25,10 +25,10 @@ It keeps nothing. SIGTERM or SIGINT stops it once its requests are answered, ser
 a repeat of what it was asking. While Redis is away it waits for it, however long.`,
     )
     .action(async (options: { config?: string; check?: boolean }) => {
-      const { config } = loadConfig({ env: process.env, file: options.config });
+      const { config, settings } = loadConfig({ env: process.env, file: options.config });
       if (options.check) return check(config);
       const [{ startWorker }, { createLog }] = await Promise.all([import('../worker.ts'), import('../log.ts')]);
-      const log = createLog(config.log, process.stdout);
+      const log = createLog(config.log, process.stdout, { secrets: secretsOf(settings) });
       const name = `${HOST}-${process.pid}`;
       const worker = startWorker({ config, log, clock: systemClock, version: pkg.version, name });
       await untilStopped();
@@ -40,9 +40,12 @@ a repeat of what it was asking. While Redis is away it waits for it, however lon
 /** A worker has no port: it is alive while it announces itself. */
 async function check({ redis, worker }: Config): Promise<void> {
   if (redis.url === undefined) throw new CommandError('no Redis is set: DAWATCH_REDIS_URL', ExitCode.usage);
-  const { workersSeen } = await import('../engines/worker-register.ts');
-  const seen = await workersSeen({ url: redis.url, prefix: redis.prefix });
+  const [{ workersSeen }, { createSigner }] = await Promise.all([
+    import('../engines/worker-register.ts'),
+    import('../engines/signer.ts'),
+  ]);
+  const seen = await workersSeen({ url: redis.url, prefix: redis.prefix }, createSigner(redis));
   const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
-  if (!seen?.some(({ name }) => isOurs(name)))
+  if (!seen?.some(isOurs))
     throw new CommandError(seen ? 'no worker of this host announces itself' : 'Redis does not answer', ExitCode.server);
 }

@@ -52,7 +52,7 @@ function checksOf({ loaded, env, now, full, limitMs }: Examination): Check[] {
     run,
   });
   const atOnce = (name: string, run: () => Finding[]): Check => ({ name, limitMs, run });
-  const { url: redisUrl } = config.redis;
+  const { url: redisUrl, secret } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
   return [
     atOnce('node', () => examineMachine()),
@@ -83,7 +83,7 @@ function checksOf({ loaded, env, now, full, limitMs }: Examination): Check[] {
           },
         ]),
     atOnce('disk', () => examineDisk(path)),
-    ...(redisUrl === undefined ? [] : [asking('redis', () => examineRedis(redisUrl, limitMs))]),
+    ...(redisUrl === undefined ? [] : [asking('redis', () => examineRedis({ url: redisUrl, secret }, limitMs))]),
     ...webhooks.map((webhook) =>
       asking(`webhook.${webhook.id}`, (signal) =>
         examineWebhook(webhook, { webhooks: config.webhooks, dead, limitMs, signal }),

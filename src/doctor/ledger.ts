@@ -9,6 +9,7 @@ import { settingName } from './settings.ts';
 /** The server cuts it back to 64 MB whenever nobody reads an old state of it. */
 const LARGE_WAL_BYTES = 256 * 1024 * 1024;
 const OPEN_TO_OTHERS = 0o077;
+const WRITABLE_BY_EVERYONE = 0o002;
 
 /** What can be told of the ledger without reading all of it. */
 export function examineLedger(file: string, path: string, seen: Glimpse): Finding[] {
@@ -70,6 +71,15 @@ function examineRights(file: string, path: string): Finding[] {
     isOpen
       ? warning('ledger.rights', `others may read ${file}, which holds the secrets of webhooks`, `chmod 600 ${file}`)
       : ok('ledger.rights', 'only its owner may read it'),
+    ...((statSync(dirname(path)).mode & WRITABLE_BY_EVERYONE) === 0
+      ? []
+      : [
+          warning(
+            'ledger.rights',
+            `everyone may make files in ${dirname(path)}`,
+            'give the ledger a folder of its own, with the mode 700',
+          ),
+        ]),
   ];
 }
 

@@ -6,9 +6,12 @@ import { settingName } from './settings.ts';
 
 const SETTING = settingName('redis.url');
 
-export async function examineRedis(url: string, limitMs: number): Promise<Finding[]> {
+export async function examineRedis(
+  { url, secret }: { url: string; secret?: string | undefined },
+  limitMs: number,
+): Promise<Finding[]> {
   const look = await lookAtRedis(url, limitMs);
-  if (look.kind === 'seen') return judge(look.info);
+  if (look.kind === 'seen') return [...judge(look.info), ...judgeSecret(url, secret)];
   const [message, action] =
     look.reason === 'refused'
       ? ['it refuses the credentials', `see the user and the password in ${SETTING}, and that this user may use INFO`]
@@ -17,6 +20,24 @@ export async function examineRedis(url: string, limitMs: number): Promise<Findin
           `see that it runs, and that ${SETTING} is right; until then the server does all by itself`,
         ];
   return [problem('redis', `${message}: ${printable(look.detail, 200)}`, action)];
+}
+
+/** On this machine only its own users reach Redis; elsewhere the network between the hosts counts too. */
+function judgeSecret(url: string, secret: string | undefined): Finding[] {
+  if (secret !== undefined) return [ok('redis.secret', 'jobs and results are signed')];
+  if (isLoopback(url)) return [];
+  return [
+    warning(
+      'redis.secret',
+      'jobs and results are not signed: whoever can write to this Redis can forge what workers report',
+      `set ${settingName('redis.secret')} to the same here and at every worker`,
+    ),
+  ];
+}
+
+function isLoopback(url: string): boolean {
+  const host = URL.parse(url)?.hostname ?? '';
+  return host === '' || /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/i.test(host);
 }
 
 function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {

@@ -1,16 +1,17 @@
-import { isSecret, type Setting } from '../config.ts';
+import { isSecret, type Setting, secretsOf } from '../config.ts';
+import { redactorOf } from '../monitor/redact.ts';
 import type { Finding } from './finding.ts';
 
+const MASK = '********';
+/** Findings are short, and what is masked in them by chance does no harm. */
 const MIN_CHARS = 4;
 
 /** A second line of defence: an upstream may quote the key that it refuses. */
 export function withoutSecrets(findings: readonly Finding[], settings: readonly Setting[]): Finding[] {
-  const secrets = settings
-    .filter(({ path, value }) => isSecret(path) && typeof value === 'string')
-    .flatMap(({ value }) => [String(value), ...partsOf(String(value))])
-    .filter((secret) => secret.length >= MIN_CHARS)
-    .sort((a, b) => b.length - a.length);
-  const mask = (text: string) => secrets.reduce((masked, secret) => masked.replaceAll(secret, '********'), text);
+  const secrets = [...secretsOf(settings), ...pathsOf(settings)].sort((a, b) => b.length - a.length);
+  const short = secrets.filter((secret) => secret.length >= MIN_CHARS);
+  const redact = redactorOf(secrets, MASK);
+  const mask = (text: string) => short.reduce((masked, secret) => masked.replaceAll(secret, MASK), redact(text));
   return findings.map((finding) => ({
     ...finding,
     message: mask(finding.message),
@@ -18,17 +19,7 @@ export function withoutSecrets(findings: readonly Finding[], settings: readonly 
   }));
 }
 
-/** Of an address the password and the path, which may be a key; its host may be shown. */
-function partsOf(text: string): string[] {
-  const url = URL.parse(text);
-  return url ? [url.password, decoded(url.password), url.pathname] : [];
-}
-
-/** As it is, where a % begins nothing. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+/** Of an address the path too, which may be a key; its host may be shown. */
+function pathsOf(settings: readonly Setting[]): string[] {
+  return settings.flatMap(({ path, value }) => (isSecret(path) ? (URL.parse(String(value))?.pathname ?? []) : []));
 }

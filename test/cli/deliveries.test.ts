@@ -112,7 +112,7 @@ describe('exits with 2 for', () => {
     [
       'two destinations',
       ['list', '--webhook', 'callbacks', '--destination', 'channel:b'],
-      'either webhook_id or destination',
+      'can not be combined with webhook_id',
     ],
     ['an event that is none', ['list', '--event', '7'], 'the id of an event'],
   ])('%s', async (_, args, message) => {

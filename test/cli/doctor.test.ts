@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { plain } from '../../src/cli/colour.ts';
 import { doctorJson, doctorText } from '../../src/cli/doctor-report.ts';
+import { makeToken } from '../../src/credentials.ts';
 import { ok, problem, warning } from '../../src/doctor/finding.ts';
 import { cliProcess } from '../support/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -42,12 +43,16 @@ it('as JSON, with the worst of them', () => {
 
 it('exits by the worst: 0 where all is well, 2 with a problem', async () => {
   const { url } = await serve((_request, response) => response.writeHead(500).end('{"error":"record not found"}'));
-  const common = { DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db'), DAWATCH_UPSTREAM_API_KEY: 'the-upstream-key' };
+  const common = {
+    DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db'),
+    DAWATCH_UPSTREAM_API_KEY: 'the-upstream-key',
+    DAWATCH_API_KEY: makeToken('service'),
+  };
   const well = await cliProcess(['doctor'], { env: { ...common, DAWATCH_UPSTREAM_URL: url } });
   expect([well.code, well.stderr]).toEqual([0, '']);
   expect(well.stdout).toMatch(/^ok +upstream\.default +127\.0\.0\.1:\d+ answers, and takes the key$/m);
   const bad = await cliProcess(['doctor', '--json'], { env: { ...common, DAWATCH_PORT: 'many' } });
   expect([bad.code, bad.stderr]).toEqual([2, '']);
   expect(JSON.parse(bad.stdout)).toMatchObject({ status: 'problem' });
-  expect(bad.stdout).toMatch(/"server\.port: .*DAWATCH_PORT/);
+  expect(bad.stdout).toMatch(/"server\.port must be .*DAWATCH_PORT/);
 });

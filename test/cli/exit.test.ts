@@ -4,7 +4,13 @@ import { ApiError, ConnectionError } from '../../src/client/errors.ts';
 import { ConfigError } from '../../src/config.ts';
 
 const api = (status: number) => new ApiError({ status, title: 'Refused', detail: 'so' });
-const system = (code: string) => Object.assign(new Error(`listen ${code}`), { code });
+const listening = (code: string, address = '127.0.0.1') =>
+  Object.assign(new Error(`listen ${code}: words of the system`), { code, syscall: 'listen', address, port: 80 });
+const lookup = Object.assign(new Error('getaddrinfo ENOTFOUND nowhere'), {
+  code: 'ENOTFOUND',
+  syscall: 'getaddrinfo',
+  hostname: 'nowhere',
+});
 
 it.each<[string, unknown, string, number, RegExp]>([
   ['a refused key', api(401), 'status', 5, /token create --role service/],
@@ -21,15 +27,44 @@ it.each<[string, unknown, string, number, RegExp]>([
     2,
     /config\/dawatch\.yaml.*DAWATCH_CONFIG/,
   ],
-  ['a port in use', system('EADDRINUSE'), 'serve', 2, /another port/],
-  ['a port that may not be used', system('EACCES'), 'serve', 2, /from 1024 up/],
 ])('%s: says what to do next', (_what, error, command, exitCode, advice) => {
   const explained = explain(error, command);
   expect(explained).toEqual({ exitCode, message: expect.stringMatching(advice) });
   expect(explained.message).toContain((error as Error).message);
 });
 
+it.each<[string, Error, string]>([
+  [
+    'serve',
+    listening('EADDRINUSE'),
+    "can't listen on 127.0.0.1:80: something listens there already; end it, or set another port with DAWATCH_PORT or server.port",
+  ],
+  [
+    'sandbox',
+    listening('EADDRINUSE', '::1'),
+    "can't listen on [::1]:80: something listens there already; end it, or set another port with --port",
+  ],
+  [
+    'serve',
+    listening('EACCES'),
+    "can't listen on 127.0.0.1:80: this user may not use that port; set one from 1024 up with DAWATCH_PORT or server.port",
+  ],
+  [
+    'serve',
+    listening('EADDRNOTAVAIL', '192.0.2.1'),
+    "can't listen on 192.0.2.1:80: this machine has no such address; set another with DAWATCH_HOST or server.host",
+  ],
+  ['sandbox', lookup, "can't listen on nowhere: no address is known by this name; set another with --host"],
+  [
+    'serve',
+    listening('EINVAL', 'fe80::1'),
+    "can't listen on [fe80::1]:80: listen EINVAL: words of the system; the address is set with DAWATCH_HOST or server.host",
+  ],
+])('%s that cannot listen says why, and what sets the address: %o', (command, error, message) => {
+  expect(explain(error, command)).toEqual({ exitCode: 2, message });
+});
+
 it('has nothing to add to what says it already', () => {
   expect(explain(api(400), 'status').message).toBe('Refused: so');
-  expect(explain(system('EODD'), 'serve').message).toBe('listen EODD');
+  expect(explain(Object.assign(new Error('odd'), { code: 'EODD' }), 'serve').message).toBe('odd');
 });

@@ -54,6 +54,12 @@ describe('--help', () => {
       const entries = [...stdout.matchAll(/^ {2}(-\S.*|ids.*|file.*)\n?( {10,}.*)?/gm)].map(([entry]) => entry);
       expect(entries.length).toBeGreaterThan(0);
       for (const entry of entries) expect(entry).toMatch(/\S {2,}\S|\n +\S/);
+      // A default is shown as it would be typed: a duration with its unit, no quotes around a number, no empty list.
+      for (const entry of stdout.split(/\n(?= {2}\S)/).map((text) => text.replaceAll(/\s+/g, ' '))) {
+        expect(entry).not.toMatch(/default: (?:\[\]|"\d+")/);
+        if (/^ --[a-z-]+ <duration>/.test(entry))
+          expect(entry).toMatch(/\(default: (?:\d+(?:ms|s|m|h|d)|no limit|what the server is set to)\)/);
+      }
     },
   );
 });

@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { cliProcess, startCli } from '../support/cli.ts';
 import { call } from '../support/http-calls.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -73,7 +75,7 @@ describe('does not start', () => {
 
   it('with bad settings, and lists all of them with where they come from, but no secret', async () => {
     const file = join(tempFolder(), 'bad.yaml');
-    writeFileSync(file, 'pacing: {min_interval_s: -1}\nnonsense: 1\n');
+    writeFileSync(file, 'pacing: {lag_price: -1}\nnonsense: 1\n');
     const env = { DAWATCH_PORT: 'eighty', DAWATCH_API_KEY: 'too-short', DAWATCH_UPSTREAM_URL: 'ftp://upstream' };
     const { code, stdout, stderr } = await cliProcess(['serve', '--config', file], { env });
     expect([code, stdout]).toEqual([2, '']);
@@ -81,10 +83,10 @@ describe('does not start', () => {
       ['server.port', 'DAWATCH_PORT'],
       ['auth.api_key', 'DAWATCH_API_KEY'],
       ['upstreams.default.url', 'DAWATCH_UPSTREAM_URL'],
-      ['pacing.min_interval_s', file],
+      ['pacing.lag_price', `${file}:1`],
     ])
-      expect(stderr).toMatch(new RegExp(`${name}: .+ \\(from ${source}\\)`));
-    expect(stderr).toContain('nonsense');
+      expect(stderr).toMatch(new RegExp(`${name} must .+ \\(${source}\\)`));
+    expect(stderr).toContain(`nonsense is no setting (${file}:2)`);
     expect(stderr).not.toContain('too-short');
   });
 
@@ -99,3 +101,29 @@ describe('does not start', () => {
     expect(stderr).toContain(message);
   });
 });
+
+it.each(['serve', 'sandbox'])(
+  '%s at a port that is taken, or a host that is none, says what sets it',
+  async (command) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    onTestFinished(() => void other.close());
+    const { port } = other.address() as AddressInfo;
+    const cwd = tempFolder();
+    const start = (host: string) => {
+      if (command === 'sandbox') return cliProcess(['sandbox', '--host', host, '--port', String(port)], { cwd });
+      const env = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_HOST: host, DAWATCH_PORT: String(port) };
+      return cliProcess(['serve'], { cwd, env });
+    };
+    const byPort = command === 'serve' ? 'DAWATCH_PORT or server.port' : '--port';
+    const byHost = command === 'serve' ? 'DAWATCH_HOST or server.host' : '--host';
+    const [taken, nowhere] = [await start('127.0.0.1'), await start('192.0.2.1')];
+    expect([taken.code, nowhere.code]).toEqual([2, 2]);
+    expect(taken.stderr).toBe(
+      `dawatch: can't listen on 127.0.0.1:${port}: something listens there already; end it, or set another port with ${byPort}\n`,
+    );
+    expect(nowhere.stderr).toBe(
+      `dawatch: can't listen on 192.0.2.1:${port}: this machine has no such address; set another with ${byHost}\n`,
+    );
+  },
+);

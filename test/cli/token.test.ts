@@ -77,9 +77,13 @@ describe('beside a running server', () => {
 });
 
 describe('on a folder of its own', () => {
-  const folder = () => join(tempFolder(), 'data', 'dawatch.db');
+  const folder = () => {
+    const ledger = openLedger();
+    ledger.close();
+    return ledger.file;
+  };
 
-  it('makes the first token before the first start, which then makes none of its own', async () => {
+  it('makes the first token for a server that has had none, which then makes none of its own', async () => {
     const database = folder();
     const token = await create(database, 'service', 'first');
     const made: string[] = [];

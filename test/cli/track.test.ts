@@ -33,6 +33,27 @@ it('tracks more ids of stdin than one request takes', async () => {
   expect([code, stderr]).toEqual([0, 'accepted 10001, already tracked 0\n']);
 });
 
+it('takes a UUID in several cases for one id: tracked, waited for, shown and cancelled', async () => {
+  const id = app.submit();
+  const upper = id.toUpperCase();
+  const { code, stdout, stderr } = await cli(['track', upper, id, '--wait', '--json'], { env: at() });
+  expect([code, stderr.includes('accepted 1, already tracked 0')]).toEqual([0, true]);
+  expect(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([{ submission_id: id }]);
+  for (const args of [
+    ['wait', upper, id, '--json'],
+    ['status', upper, '--json'],
+    ['cancel', upper, id, '--json'],
+  ]) {
+    const shown = await cli(args, { env: at() });
+    expect([shown.code, JSON.parse(shown.stdout)]).toMatchObject([0, { submission_id: id, status: 'finalized' }]);
+  }
+});
+
 it('comes back when a busy server says so, and takes no other refusal for that', async () => {
   const answers = [503, 429, 202];
   const { url, requests } = await serve((request, response) => {
@@ -77,6 +98,8 @@ it('exits with 4 when the time is over first', async () => {
   expect([code, stdout]).toEqual([4, '']);
 });
 
+const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+
 describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
     ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", can\'t be a submission id'],
@@ -86,6 +109,8 @@ describe('refuses with exit code 2, before anything is tracked,', () => {
     ['no ids', [], '\n\n', 'no ids were given'],
     ['a file that is not there', ['--file', '/nowhere/ids.txt'], '', "can't read /nowhere/ids.txt"],
     ['metadata that is no object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
+    ['metadata nested too deeply', ['good-1', '--metadata', nested(65)], '', 'nested at most 64 levels deep'],
+    ['metadata nested without end', ['good-1', '--metadata', nested(100_000)], '', 'nested at most 64 levels deep'],
     ['a deadline without a unit', ['good-1', '--deadline', '90'], '', 'Expected a duration like 90s'],
     ['a deadline beyond every calendar', ['good-1', '--deadline', '999999999d'], '', 'Expected at most 366d.'],
     ['an upstream that is not configured', ['good-1', '--upstream', 'moon'], '', 'no upstream is named "moon"'],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { duration, wholeDuration } from '../../src/dashboard/page/format.js';
+import { duration, percent, wholeDuration } from '../../src/dashboard/page/format.js';
 import { hrefTo, parseRoute } from '../../src/dashboard/page/router.js';
 
 it.each([
@@ -14,6 +14,18 @@ it.each([
   [273_600, '3 d 4 h'],
 ])('%d s is written as %s', (s, written) => {
   expect(duration(s)).toBe(written);
+});
+
+it('a share is only 0 or 100 % where it is certain', () => {
+  expect([0, 1e-9, 0.004, 0.31, 0.99, 0.999_99, 1].map(percent)).toEqual([
+    '0 %',
+    '0.1 %',
+    '0.4 %',
+    '31 %',
+    '99 %',
+    '99.9 %',
+    '100 %',
+  ]);
 });
 
 it('an age has no fractions of seconds', () => {

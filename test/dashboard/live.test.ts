@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { App } from '../../src/app.ts';
 import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
+import { HeldClock } from '../support/held-clock.ts';
 import { call, post } from '../support/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -89,6 +90,36 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
     await page.clock.runFor(3_000);
     await page.getByRole('listitem').filter({ hasText: id }).waitFor();
     expect(asked).toBeGreaterThan(0);
+  });
+
+  it('stays connected over heartbeats, and loads nothing again', async () => {
+    const heartbeatMs = 15_000;
+    const clock = new HeldClock(heartbeatMs);
+    const running = await openApp({ database: join(tempFolder(), 'ledger.db'), clock, alerts: { check_s: 3_600 } });
+    onTestFinished(() => running.close());
+    const id = randomUUID();
+    await post(running.url, { submission_id: id });
+    const page = await browser.open(`${running.url}/#/submissions`);
+    const requested: string[] = [];
+    page.on('request', (request) => requested.push(new URL(request.url()).pathname));
+    await signIn(page, API_KEY);
+    await page.getByText('Live', { exact: true }).waitFor();
+    const row = page.getByRole('row').filter({ hasText: id });
+    await row.getByText('tracking').waitFor();
+    // Becoming live loads the list once more.
+    await page.waitForTimeout(1_000);
+    const before = requested.length;
+    for (let beat = 0; beat < 3; beat++) {
+      await vi.waitFor(() => expect(clock.held(heartbeatMs)).toBe(1), { timeout: 15_000, interval: 5 });
+      clock.fire(heartbeatMs);
+      // A reader that takes nothing between two heartbeats is dropped.
+      await page.waitForTimeout(200);
+    }
+    expect(await page.getByText('Disconnected').count()).toBe(0);
+    expect(requested.slice(before)).toEqual([]);
+    await cancel(running.url, id);
+    await row.getByText('cancelled').waitFor();
+    expect(requested.filter((path) => path === '/v1/events')).toHaveLength(1);
   });
 
   it('begins anew where the position it had is of another ledger', async () => {

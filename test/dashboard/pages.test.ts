@@ -83,10 +83,12 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
     it('shows each role what it may see', async () => {
       const names = (page: Page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
       const admin = await open();
-      await expect.poll(() => names(admin)).toEqual(['Overview', 'Submissions', 'Webhooks', 'Deliveries', 'Users']);
+      await expect
+        .poll(() => names(admin))
+        .toEqual(['Overview', 'Submissions', 'Pacing', 'Webhooks', 'Deliveries', 'Users']);
       const service = await browser.open(app.url);
       await signIn(service, API_KEY);
-      await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions']);
+      await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions', 'Pacing']);
       await goTo(service, 'webhooks');
       await service.getByText('nothing here for your token').waitFor();
     });
@@ -347,7 +349,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await rowOf(page, submission).getByText('its receiver is gone').waitFor();
       await rowOf(page, submission).getByRole('link', { name: id }).click();
       await page.getByRole('button', { name: 'Enable' }).click();
-      await page.getByRole('button', { name: 'Replay the dead letters' }).click();
+      await page.getByRole('button', { name: 'Replay them' }).click();
       await page.getByText('1 of the last day wait to be sent again').first().waitFor();
       await expect.poll(() => receiver.requests.length).toBe(2);
     });

@@ -124,7 +124,7 @@ describe('the settings', () => {
   it.each([
     [{}, 'ok', /first start makes a service key/],
     [{ DAWATCH_HOST: '0.0.0.0' }, 'problem', /does not listen on 0\.0\.0\.0/],
-    [{ DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: 'a-service-key-for-tests' }, 'ok', /^set$/],
+    [{ DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: '9w3kZ0rT-vQm7fLxB2sYhD' }, 'ok', /^set$/],
   ])('and credentials: %o', async (env, status, message) => {
     const { named } = await findingsOf(settingsOf({ DAWATCH_DATABASE: nothingHere(), ...env }));
     expect(named('credentials')).toMatchObject([{ status, message: expect.stringMatching(message) }]);

@@ -9,7 +9,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { examineDisk } from '../../src/doctor/disk.ts';
@@ -37,6 +37,15 @@ function closedLedger(count = 10): string {
 }
 
 describe('the ledger', () => {
+  it('in a folder where everyone may make files is warned of', () => {
+    const file = closedLedger();
+    chmodSync(dirname(file), 0o1777);
+    expect(named(file, 'ledger.rights')).toMatchObject([
+      { status: 'ok' },
+      { status: 'warning', message: expect.stringContaining(dirname(file)) },
+    ]);
+  });
+
   it('is fine beside its server, and is not touched', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);

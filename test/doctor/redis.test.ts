@@ -6,8 +6,8 @@ import { deadAddress, serveRaw } from '../support/upstream-server.ts';
 
 const LIMIT_MS = 5_000;
 
-async function statuses(url: string) {
-  const findings = await examineRedis(url, LIMIT_MS);
+async function statuses(url: string, secret?: string) {
+  const findings = await examineRedis({ url, secret }, LIMIT_MS);
   for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
   return Object.fromEntries(findings.map(({ name, status }) => [name, status]));
 }
@@ -29,9 +29,18 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
     });
   });
 
+  it('on another machine wants a secret that signs', async () => {
+    const { port } = await redisForTest({ keeps: true, settings: { bind: '0.0.0.0', 'protected-mode': 'no' } });
+    const elsewhere = `redis://0.0.0.0:${port}`;
+    expect(await statuses(elsewhere)).toMatchObject({ 'redis.secret': 'warning' });
+    expect(await statuses(elsewhere, 'x'.repeat(32))).toMatchObject({ 'redis.secret': 'ok' });
+    for (const host of ['127.0.0.1', '127.1.2.3', 'localhost'])
+      expect(await statuses(`redis://${host}:${port}`)).not.toHaveProperty('redis.secret');
+  });
+
   it('that refuses the password, which is not shown', async () => {
     const { url } = await redisForTest({ password: 'right-one' });
-    const findings = await examineRedis(url.replace('right-one', 'wrong-one'), LIMIT_MS);
+    const findings = await examineRedis({ url: url.replace('right-one', 'wrong-one') }, LIMIT_MS);
     expect(findings).toMatchObject([{ status: 'problem', message: expect.stringMatching(/refuses the credentials/) }]);
     expect(JSON.stringify(findings)).not.toMatch(/wrong-one|right-one/);
   });
@@ -40,7 +49,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 describe('where a Redis should be', () => {
   it('nobody listens', async () => {
     const url = (await deadAddress()).replace('http:', 'redis:');
-    expect(await examineRedis(url, LIMIT_MS)).toMatchObject([
+    expect(await examineRedis({ url }, LIMIT_MS)).toMatchObject([
       {
         status: 'problem',
         message: expect.stringMatching(/ECONNREFUSED/),
@@ -51,7 +60,7 @@ describe('where a Redis should be', () => {
 
   it('somebody listens and says nothing', async () => {
     const { url } = await serveRaw((socket) => socket.resume());
-    expect(await examineRedis(url.replace('http:', 'redis:'), 100)).toMatchObject([
+    expect(await examineRedis({ url: url.replace('http:', 'redis:') }, 100)).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/no answer within 0.1 s/) },
     ]);
   });

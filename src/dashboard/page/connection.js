@@ -21,10 +21,10 @@ export function Disconnected() {
     wasLost.current = state.kind === 'lost' || (wasLost.current && state.kind !== 'live');
   }, [state]);
   if (state.kind !== 'lost') return null;
-  return html`<div class="disconnected">
+  return html`<section class="disconnected" aria-label="Connection">
     <span>Disconnected: what you see may be old. <${Countdown} until=${state.retryAt} /></span>
     <button type="button" onClick=${() => feed.retry()}>Try now</button>
-  </div>`;
+  </section>`;
 }
 
 /** @param {{ until: number }} props */

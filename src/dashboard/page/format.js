@@ -13,6 +13,14 @@ export function decimal(value, digits = 1) {
   return value.toFixed(digits);
 }
 
+/** 0.4 % · 31 % · 99.9 %; 0 % and 100 % only where it is certain. @param {number} share 0 to 1 */
+export function percent(share) {
+  const whole = 100 * share;
+  if (share <= 0 || share >= 1) return `${decimal(whole, 0)} %`;
+  if (whole < 1 || whole > 99) return `${decimal(Math.min(99.9, Math.max(0.1, whole)))} %`;
+  return `${decimal(whole, 0)} %`;
+}
+
 /**
  * 0.31 s · 41.2 s · 3 min 20 s · 2 h 5 min · 3 d 4 h
  * @param {number} s

@@ -3,6 +3,7 @@ import { DeliveriesPage } from './notifications/deliveries-page.js';
 import { WebhookPage } from './notifications/webhook-page.js';
 import { WebhooksPage } from './notifications/webhooks-page.js';
 import { OverviewPage } from './overview/overview-page.js';
+import { PacingPage } from './pacing/pacing-page.js';
 import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { UsersPage } from './users/users-page.js';
@@ -11,6 +12,7 @@ import { UsersPage } from './users/users-page.js';
 export const PAGES = {
   overview: { title: 'Overview', may: maySeeSubmissions, All: OverviewPage },
   submissions: { title: 'Submissions', may: maySeeSubmissions, All: SubmissionsPage, One: SubmissionPage },
+  pacing: { title: 'Pacing', may: maySeeSubmissions, All: PacingPage },
   webhooks: { title: 'Webhooks', may: maySeeNotifications, All: WebhooksPage, One: WebhookPage },
   deliveries: { title: 'Deliveries', may: maySeeNotifications, All: DeliveriesPage },
   users: { title: 'Users', may: mayLookUpUsers, All: UsersPage },

@@ -11,6 +11,7 @@ const REASONS = {
   endpoint_gone: 'its receiver is gone',
   endpoint_disabled: 'it was disabled',
   not_configured: 'it is no longer configured',
+  undeliverable: 'its event can not be read or written',
 };
 
 /**
@@ -54,7 +55,7 @@ function Row({ one, hidden, onReplayed }) {
   return html`<tr>
       <th scope="row">
         <button type="button" class="plain" aria-expanded=${isOpen} onClick=${() => setIsOpen(!isOpen)}>
-          ${isOpen ? '▾' : '▸'} ${one.id}<span class="unseen"> attempts</span>
+          <span aria-hidden="true">${isOpen ? '▾' : '▸'}</span> <span class="unseen">Delivery </span>${one.id}<span class="unseen">: attempts</span>
         </button>
       </th>
       <td>${one.event_type}</td>

@@ -10,7 +10,7 @@ export function OldestOpen({ oldest }) {
     ${
       oldest.length === 0
         ? html`<p class="muted">None is open: everything that is tracked is final.</p>`
-        : html`<div class="wide" tabindex="0" role="region" aria-labelledby="oldest">
+        : html`<div class="wide" tabindex="0" role="region" aria-label="Table of the oldest open submissions">
             <table>
               <caption class="unseen">The oldest open submissions, oldest first</caption>
               <thead>

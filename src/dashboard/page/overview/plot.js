@@ -1,7 +1,8 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { minuteOf } from '../format.js';
 import { html } from '../html.js';
+import { AXIS, css, PlotCanvas } from '../plot-canvas.js';
 
 const HEIGHT_PX = 150;
 
@@ -19,62 +20,20 @@ export function Plot({ title, summary, at, series, format, unit }) {
     ${
       isEmpty
         ? html`<p class="state muted">Nothing in the last hour.</p>`
-        : html`<${Canvas} at=${at} series=${series} format=${format} unit=${unit} />`
+        : html`<${PlotCanvas} data=${[at, ...series.map(({ values }) => values)]} height=${HEIGHT_PX} options=${optionsOf({ series, format, unit })} />`
     }
     <${AsTable} title=${title} at=${at} series=${series} format=${format} />
   </figure>`;
 }
 
-/** Drawn by uPlot. Who does not see it has the summary and the table. @param {Pick<Props, 'at' | 'series' | 'format' | 'unit'>} props */
-function Canvas({ at, series, format, unit }) {
-  const place = useRef(/** @type {HTMLElement | null} */ (null));
-  const plot = useRef(/** @type {uPlot | undefined} */ (undefined));
-  const scheme = useColorScheme();
-  const data = /** @type {uPlot.AlignedData} */ ([at, ...series.map(({ values }) => values)]);
-
-  useEffect(() => {
-    const target = place.current;
-    if (!target) return undefined;
-    const made = new uPlot(optionsOf({ series, format, unit, width: target.clientWidth }), data, target);
-    plot.current = made;
-    const resized = new ResizeObserver(() => made.setSize({ width: target.clientWidth, height: HEIGHT_PX }));
-    resized.observe(target);
-    return () => {
-      resized.disconnect();
-      made.destroy();
-    };
-  }, [scheme]);
-  useEffect(() => plot.current?.setData(data));
-  return html`<div class="canvas" aria-hidden="true" ref=${place}></div>`;
-}
-
-/** Colours are read when a plot is made: another scheme needs another plot. */
-function useColorScheme() {
-  const dark = matchMedia('(prefers-color-scheme: dark)');
-  const [isDark, setIsDark] = useState(dark.matches);
-  useEffect(() => {
-    const change = () => setIsDark(dark.matches);
-    dark.addEventListener('change', change);
-    return () => dark.removeEventListener('change', change);
-  }, []);
-  return isDark ? 'dark' : 'light';
-}
-
-/** @param {Pick<Props, 'series' | 'format' | 'unit'> & { width: number }} props @returns {uPlot.Options} */
-function optionsOf({ series, format, unit, width }) {
-  const axis = {
-    stroke: () => css('--muted'),
-    grid: { stroke: () => css('--line'), width: 1 },
-    ticks: { show: false },
-  };
+/** @param {Pick<Props, 'series' | 'format' | 'unit'>} props @returns {Omit<uPlot.Options, 'width' | 'height'>} */
+function optionsOf({ series, format, unit }) {
   return {
-    width,
-    height: HEIGHT_PX,
     cursor: { y: false, drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] } },
     axes: [
-      { ...axis, size: 28, grid: { show: false }, values: (_plot, splits) => splits.map((at) => minuteOf(at * 1_000)) },
-      { ...axis, size: 48, values: (_plot, splits) => splits.map((value) => `${value}${unit}`) },
+      { ...AXIS, size: 28, grid: { show: false }, values: (_plot, splits) => splits.map((at) => minuteOf(at * 1_000)) },
+      { ...AXIS, size: 48, values: (_plot, splits) => splits.map((value) => `${value}${unit}`) },
     ],
     series: [
       { label: 'minute', value: (_plot, at) => (at === null ? '–' : minuteOf(at * 1_000)) },
@@ -92,11 +51,6 @@ function optionsOf({ series, format, unit, width }) {
 }
 
 const bars = uPlot.paths.bars?.({ size: [0.7, 24] });
-
-/** @param {string} property */
-function css(property) {
-  return getComputedStyle(document.documentElement).getPropertyValue(property).trim();
-}
 
 /** @param {Omit<Props, 'summary' | 'unit'>} props */
 function AsTable({ title, at, series, format }) {

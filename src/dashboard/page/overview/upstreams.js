@@ -9,7 +9,7 @@ const STATES = { closed: 'up', down: 'down', unauthorized: 'key refused' };
 export function Upstreams({ upstreams, readers, workers }) {
   return html`<section aria-labelledby="upstreams">
     <h2 id="upstreams">Upstreams</h2>
-    <div class="wide" tabindex="0" role="region" aria-labelledby="upstreams">
+    <div class="wide" tabindex="0" role="region" aria-label="Table of the upstreams">
       <table>
         <caption class="unseen">Upstreams, their health and their budgets</caption>
         <thead>

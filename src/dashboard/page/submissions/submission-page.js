@@ -18,10 +18,12 @@ const REFRESH_MS = 2_000;
 export function SubmissionPage({ id }) {
   const { api, session, announce } = useDashboard();
   const loaded = useLoad((signal) => api.get(`v1/submissions/${encodeURIComponent(id)}`, { signal }), id);
+  // A UUID may stand in the address in upper case.
+  const shownId = loaded.data?.submission_id ?? id;
   // Not every event is a change: that it is stuck is none.
   const [news, setNews] = useState(0);
   useFeed(({ events, isWhole }) => {
-    const mine = events.filter(({ data }) => data.submission?.submission_id === id);
+    const mine = events.filter(({ data }) => data.submission?.submission_id === shownId);
     const newest = mine.at(-1);
     if (newest) announce(`This submission is ${newest.data.submission.status}.`);
     if (mine.length === 0 && isWhole) return;
@@ -38,7 +40,7 @@ export function SubmissionPage({ id }) {
   if (loaded.error instanceof ApiError && loaded.error.status === 404)
     return html`<h1 tabindex="-1" class="id">${id}</h1>
       <${Empty} title="It was never tracked here."><${TrackHint} id=${id} /><//>`;
-  return html`<h1 tabindex="-1" class="id">${id}</h1>
+  return html`<h1 tabindex="-1" class="id">${shownId}</h1>
     <${Loadable} loaded=${loaded}>${(/** @type {any} */ one) => html`<${Details} one=${one} />`}<//>
     ${maySeeNotifications(session) && html`<${Deliveries} id=${id} version=${`${loaded.data?.history.length} ${news}`} />`}`;
 }
@@ -56,6 +58,7 @@ function Details({ one }) {
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
     ['Deadline', html`<${Time} at=${one.deadline_at} />`],
     ['Requests', String(one.polls)],
+    ...(one.unreadable ? [['Can not be read', one.unreadable.join(', ')]] : []),
   ];
   return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
     <div class="columns">

@@ -1,0 +1,128 @@
+import { useState } from 'preact/hooks';
+import { duration, percent } from '../format.js';
+import { html } from '../html.js';
+import { AXIS, css, PlotCanvas } from '../plot-canvas.js';
+import { plotData, probabilityAt, quantileMs } from './curve.js';
+
+const HEIGHT_PX = 260;
+const QUANTILES = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
+const MOST_POLLS = 5;
+
+/** The probability that a submission is final by its time since tracking, with its polls. @param {{ upstream: any }} props */
+export function CurvePlot({ upstream }) {
+  const { curve, polls_ms: pollsMs, upstream: name } = upstream;
+  const { at, final, polls } = plotData(curve, pollsMs);
+  return html`<figure class="plot">
+    <figcaption>
+      <strong>When a submission that is tracked now becomes final</strong>
+      <span class="muted">${summaryOf(upstream)}</span>
+    </figcaption>
+    ${
+      at.length === 0
+        ? html`<p class="state muted">There is no curve yet.</p>`
+        : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} />`
+    }
+    <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} />
+  </figure>`;
+}
+
+/** @param {any} upstream */
+function summaryOf({ curve, polls_ms: pollsMs }) {
+  const quantiles = [0.5, 0.9, 0.99].flatMap((share) => {
+    const ms = quantileMs(curve, share);
+    return ms === null ? [] : [`${percent(share)} are final within ${duration(ms / 1_000)}`];
+  });
+  const polls = pollsMs.slice(0, MOST_POLLS).map((/** @type {number} */ ms) => duration(ms / 1_000));
+  const more = pollsMs.length > MOST_POLLS ? ' …' : '';
+  return [
+    quantiles.length === 0 ? 'Not known.' : `${quantiles.join(', ')}.`,
+    polls.length > 0 && `Polled after ${polls.join(', ')}${more}, until one poll finds it final or others tell more.`,
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+const OPTIONS = {
+  cursor: { y: false, drag: { x: false, y: false } },
+  scales: { x: { time: false }, y: { range: /** @type {[number, number]} */ ([0, 1.05]) } },
+  axes: [
+    {
+      ...AXIS,
+      size: 28,
+      grid: { show: false },
+      values: (/** @type {unknown} */ _plot, /** @type {number[]} */ splits) => splits.map(axisText),
+    },
+    {
+      ...AXIS,
+      size: 48,
+      splits: [0, 0.25, 0.5, 0.75, 1],
+      values: (/** @type {unknown} */ _plot, /** @type {number[]} */ splits) => splits.map(percent),
+    },
+  ],
+  series: [
+    {
+      label: 'after',
+      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ s) => (s === null ? '–' : duration(s)),
+    },
+    {
+      label: 'final',
+      stroke: () => css('--plot-1'),
+      width: 1.5,
+      points: { show: false },
+      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ share) =>
+        share === null ? '–' : percent(share),
+    },
+    {
+      label: 'poll',
+      stroke: () => css('--plot-2'),
+      paths: () => null,
+      points: { show: true, size: 10, fill: () => css('--plot-2') },
+      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ share) => (share === null ? '–' : 'here'),
+    },
+  ],
+};
+
+/** @param {number} s */
+function axisText(s) {
+  return s < 120 ? `${Number(s.toFixed(2))} s` : duration(s);
+}
+
+/** @param {{ name: string, curve: import('./curve.js').Curve, pollsMs: readonly number[] }} props */
+function AsTable({ name, curve, pollsMs }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const title = `Finality and polls of ${name}`;
+  const rows = [
+    ...QUANTILES.flatMap((share) => {
+      const ms = quantileMs(curve, share);
+      return ms === null ? [] : [{ ms, share, isPoll: false }];
+    }),
+    ...pollsMs.map((ms) => ({ ms, share: probabilityAt(curve, ms), isPoll: true })),
+  ].toSorted((a, b) => a.ms - b.ms);
+  return html`<details onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
+    <summary>As a table<span class="unseen">: ${title}</span></summary>
+    ${
+      isOpen &&
+      html`<div class="wide short" tabindex="0" role="region" aria-label=${title}>
+        <table>
+          <caption>${title}, by time since tracking</caption>
+          <thead>
+            <tr>
+              <th scope="col">After</th>
+              <th scope="col" class="number">Final by then</th>
+              <th scope="col">Poll</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${rows.map(
+              ({ ms, share, isPoll }, index) => html`<tr key=${index}>
+                <th scope="row">${duration(ms / 1_000)}</th>
+                <td class="number">${percent(share)}</td>
+                <td>${isPoll ? 'poll' : ''}</td>
+              </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>`
+    }
+  </details>`;
+}

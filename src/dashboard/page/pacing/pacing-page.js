@@ -1,0 +1,109 @@
+import { useDashboard } from '../context.js';
+import { count, decimal, duration, percent } from '../format.js';
+import { html } from '../html.js';
+import { Badge, Empty, Facts, Loadable, Time } from '../parts.js';
+import { useLoad, useWhileVisible } from '../use-load.js';
+import { CurvePlot } from './curve-plot.js';
+
+const EVERY_MS = 5_000;
+
+/** @type {Record<string, string>} */
+const MODES = {
+  slots: 'In groups, with the slots of a chain',
+  age: 'By age: nothing periodic is known',
+};
+/** @type {Record<string, string>} */
+const REASONS = {
+  slot: 'it is likely to become final in this slot',
+  scout: 'on behalf of all that are likely to become final with it',
+  age: 'by its age',
+  net: 'it was left unpolled for the longest time allowed',
+  recheck: 'it is final, and polled once more',
+  probe: 'to find out whether the upstream is back',
+};
+
+/** What is learned of each upstream, when it is polled, and what that costs. */
+export function PacingPage() {
+  const { api } = useDashboard();
+  const loaded = useLoad((signal) => api.get('v1/pacing', { signal }), 'v1/pacing');
+  useWhileVisible(loaded.refresh, EVERY_MS);
+  return html`<h1 tabindex="-1">Pacing</h1>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ { at, upstreams }) => html`
+        ${upstreams.length === 0 && html`<${Empty} title="No upstream is set." />`}
+        ${upstreams.map((/** @type {any} */ upstream) => html`<${Upstream} key=${upstream.upstream} upstream=${upstream} now=${Date.parse(at)} />`)}
+        <p class="muted">As of <${Time} at=${at} />, by the clock of the server.</p>
+      `}
+    <//>`;
+}
+
+/** @param {{ upstream: any, now: number }} props */
+function Upstream({ upstream, now }) {
+  const { upstream: name, state, mode, slot, senders, observed, lag_price: price, next } = upstream;
+  const id = `pacing-${name}`;
+  return html`<section aria-labelledby=${id}>
+    <h2 id=${id}>${name} ${state !== 'closed' && html`<${Badge} state=${state} />`}</h2>
+    <div class="columns">
+      <${CurvePlot} upstream=${upstream} />
+      <div>
+        <${Costs} name=${name} cost=${upstream.cost} price=${price} />
+        <${Facts}
+          of=${[
+            ['A second of lag is worth', `${price} ${price === 1 ? 'request' : 'requests'}`],
+            ['Submissions become final', MODES[mode] ?? mode],
+            ['Slots', slot && `every ${duration(slot.period_ms / 1_000)}, ${percent(slot.empty_share)} empty`],
+            ['Next group', slot?.next_event_at && `in about ${untilText(slot.next_event_at, now)}`],
+            ['Serial senders', senders === null ? 'none: all are sent at once' : count(senders)],
+            [
+              'Learned from',
+              observed === 0 ? 'nothing yet: the initial belief' : `${count(observed)} finalized submissions`,
+            ],
+            [
+              'Next poll',
+              next &&
+                `${next.at === null ? 'after the next answer' : `in ${untilText(next.at, now)}`}: ${REASONS[next.reason] ?? next.reason}`,
+            ],
+          ]}
+        />
+      </div>
+    </div>
+  </section>`;
+}
+
+/** @param {string} at @param {number} now */
+function untilText(at, now) {
+  return duration(Math.max(0, Date.parse(at) - now) / 1_000);
+}
+
+/** @param {{ name: string, cost: Record<string, { requests: number, lag_s: number } | null>, price: number }} props */
+function Costs({ name: upstream, cost, price }) {
+  /** @type {[string, { requests: number, lag_s: number } | null | undefined][]} */
+  const rows = [
+    ['Now, measured', cost.current],
+    ['Least possible without neighbors', cost.lower_bound],
+    ['Polling every 5 s', cost.every_five_seconds],
+  ];
+  return html`<div class="wide" tabindex="0" role="region" aria-label=${`Costs at ${upstream}`}>
+    <table>
+      <caption>Cost per submission<span class="unseen"> at ${upstream}</span></caption>
+      <thead>
+        <tr>
+          <td></td>
+          <th scope="col" class="number">Requests</th>
+          <th scope="col" class="number">Mean lag</th>
+          <th scope="col" class="number">Together</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          ([name, known]) => html`<tr key=${name}>
+            <th scope="row">${name}</th>
+            <td class="number">${known ? decimal(known.requests, 2) : '–'}</td>
+            <td class="number">${known ? duration(known.lag_s) : '–'}</td>
+            <td class="number">${known ? decimal(known.requests + price * known.lag_s, 2) : '–'}</td>
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}

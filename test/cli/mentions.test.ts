@@ -1,0 +1,119 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, it } from 'vitest';
+import { unknownVariables } from '../../src/environment.ts';
+import { cli } from '../support/cli.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const filesIn = (folder: string, ending: RegExp) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => ending.test(name))
+    .map((name) => join(folder, name));
+
+const SOURCES = filesIn('src', /\.[jt]s$/).filter((name) => !name.includes('dashboard/page'));
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.yml', 'Dockerfile']
+  .concat(filesIn('docs', /\.md$/), filesIn('config', /\.ya?ml$/))
+  .filter((name) => !name.startsWith('docs/decisions'));
+
+/** Of Node, npm, Docker, Redis and others. */
+const FOREIGN = [
+  'appendfsync',
+  'appendonly',
+  'cpu-prof',
+  'from',
+  'inspect',
+  'max-semi-space-size',
+  'maxmemory',
+  'maxmemory-policy',
+  'no-allocation-site-pretenuring',
+  'omit',
+  'option',
+  'profile',
+  'report',
+  'report-on',
+  'requirepass',
+  'retries',
+  'rm',
+  'scale',
+  'start-period',
+  'write',
+];
+/** What follows the name of the program in sentences. */
+const PROSE = ['watches', 'needs'];
+const EVERYWHERE = ['help', 'version'];
+
+/** The options of every command, by its path: "webhooks create". */
+const options = new Map<string, Set<string>>();
+
+beforeAll(async () => {
+  const { stdout } = await cli(['completion', 'fish']);
+  for (const [, path = '', rest = ''] of stdout.matchAll(/'"'"'([/a-z]*)'"'"''(.*)$/gm)) {
+    const names = options.get(wordsOf(path)) ?? new Set(EVERYWHERE);
+    const [, option] = / -l ([a-z-]+)/.exec(rest) ?? [];
+    if (option) names.add(option);
+    options.set(wordsOf(path), names);
+  }
+});
+
+const wordsOf = (path: string) => path.split('/').filter(Boolean).join(' ');
+
+/** Without comments, whose words no user reads. */
+function textOf(file: string): string {
+  const text = readFileSync(join(ROOT, file), 'utf8');
+  return /\.[jt]s$/.test(file) ? text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '') : text;
+}
+
+/** Commands as they are written in texts: "dawatch webhooks replay wh_… --since 24h", up to where a command ends. */
+function commandsIn(text: string): { path: string; words: string[] }[] {
+  return [...text.matchAll(/(?:npx |[`$] ?|main\.js )dawatch ([^`\n|&;)]*)|main\.js ([^`\n|&;)"]*)/g)].map(
+    ([, a, b]) => {
+      const words = (a ?? b ?? '').split(/[\s,"']+/).filter(Boolean);
+      const path: string[] = [];
+      while (options.has([...path, words[0]].join(' '))) path.push(words.shift() ?? '');
+      return { path: path.join(' '), words };
+    },
+  );
+}
+
+const optionsIn = (text: string) =>
+  [...text.matchAll(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![a-z]| ===)/g)].map(([, name = '']) => name);
+
+it('every command takes some options: the list is read as it should be', () => {
+  expect(options.size).toBeGreaterThan(30);
+  expect([...(options.get('sandbox') ?? [])]).toEqual(expect.arrayContaining(['port', 'error-rate', 'help']));
+  expect(options.get('serve')?.has('port')).toBe(false);
+  expect(options.get('webhooks create')?.has('type')).toBe(true);
+});
+
+it('no text names a command or an option that does not exist', () => {
+  const known = new Set([...options.values()].flatMap((names) => [...names]).concat(FOREIGN));
+  const wrong: string[] = [];
+  for (const file of [...SOURCES, ...PAGES]) {
+    const text = textOf(file);
+    for (const { path, words } of commandsIn(text)) {
+      const [first = ''] = words;
+      if (path === '' && /^[a-z]+$/.test(first) && !PROSE.includes(first)) wrong.push(`${file}: dawatch ${first}`);
+      for (const option of optionsIn(words.join(' ')))
+        if (!options.get(path)?.has(option)) wrong.push(`${file}: dawatch ${path} --${option}`);
+    }
+    for (const option of optionsIn(text)) if (!known.has(option)) wrong.push(`${file}: --${option}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
+it('each option of other programs is named somewhere', () => {
+  const named = new Set([...SOURCES, ...PAGES].flatMap((file) => optionsIn(textOf(file))));
+  expect(FOREIGN.filter((name) => !named.has(name))).toEqual([]);
+});
+
+it('no text names a variable or a file that does not exist', () => {
+  const wrong: string[] = [];
+  for (const file of [...SOURCES, ...PAGES]) {
+    const text = textOf(file);
+    const variables = [...text.matchAll(/\bDAWATCH_[A-Z][A-Z_]*[A-Z]\b(?!…)/g)].map(([name]) => name);
+    wrong.push(...unknownVariables(Object.fromEntries(variables.map((name) => [name, 'set']))));
+    const files = [...text.matchAll(/\b(?:docs|config)\/[\w/-]+\.(?:md|ya?ml|json)\b/g)].map(([path]) => path);
+    wrong.push(...files.filter((path) => !existsSync(join(ROOT, path))).map((path) => `${file}: ${path}`));
+  }
+  expect(wrong).toEqual([]);
+});

@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import type { AxeResults } from 'axe-core';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { plotData, probabilityAt, quantileMs } from '../../src/dashboard/page/pacing/curve.js';
+import type { PacingDescription } from '../../src/monitor/policy.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
+import { post } from '../support/http-calls.ts';
+import { describing, learnedBy } from '../support/pacing.ts';
+import { API_KEY, useApp } from '../support/running-app.ts';
+
+const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+let described: (now: number) => PacingDescription = learnedBy;
+const app = useApp({ policy: () => describing((now) => described(now)) });
+const browser = useBrowser();
+
+async function open(description = learnedBy): Promise<Page> {
+  described = description;
+  const page = await browser.open(app.url);
+  await signIn(page, API_KEY);
+  await goTo(page, 'pacing');
+  await page.getByRole('heading', { name: 'Pacing' }).waitFor();
+  return page;
+}
+
+describe.skipIf(SKIPPED)('the page of the pacing', { timeout: 30_000 }, () => {
+  it('draws the learned distribution of each upstream, with what it shows in words and as a table', async () => {
+    const page = await open();
+    const section = page.getByRole('region', { name: 'default', exact: true }).first();
+    await section.locator('canvas').waitFor();
+    await section.getByText('50 % are final within 40.0 s, 90 % are final within 56.0 s').waitFor();
+    await section.getByText('Polled after 42.0 s, 1 min').waitFor();
+    await section.getByText('As a table').click();
+    const rows = section.getByRole('region', { name: 'Finality and polls of default' }).getByRole('row');
+    await expect.poll(() => rows.allInnerTexts()).toContain('42.0 s\t55 %\tpoll');
+    expect(await page.locator('canvas').count()).toBe(2);
+  });
+
+  it('shows what polling costs beside the lower bound and polling every 5 s', async () => {
+    const page = await open();
+    const costs = page.getByRole('table', { name: 'Cost per submission at default' }).first().getByRole('row');
+    await expect
+      .poll(() => costs.allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/Requests\tMean lag\tTogether$/),
+        'Now, measured\t1.50\t0.80 s\t2.30',
+        'Least possible without neighbors\t1.40\t0.70 s\t2.10',
+        'Polling every 5 s\t8.50\t2.50 s\t11.00',
+      ]);
+    await page.getByText('every 20.0 s, 3 % empty').first().waitFor();
+  });
+
+  it('says so where nothing is learned, and what is polled next', async () => {
+    await post(app.url, { submission_id: 'a' });
+    const page = await open((now) => ({
+      ...learnedBy(now),
+      mode: 'age',
+      slot: null,
+      senders: null,
+      observed: 0,
+      curve: [],
+      pollsMs: [],
+      current: null,
+    }));
+    await page.getByText('There is no curve yet').first().waitFor();
+    await page.getByText('nothing yet: the initial belief').first().waitFor();
+    await page.getByRole('row', { name: 'Now, measured – – –' }).first().waitFor();
+    await page
+      .getByText(/to find out whether the upstream is back|by its age/)
+      .first()
+      .waitFor();
+  });
+
+  it('shuts nobody out', async () => {
+    const page = await open();
+    for (const summary of await page.getByText('As a table').all()) await summary.click();
+    await page.evaluate(`window.axe ?? (() => { ${AXE} })()`);
+    const { violations } = await page.evaluate<AxeResults>('axe.run({ resultTypes: ["violations"] })');
+    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+  });
+});
+
+describe('the curve', () => {
+  const curve = [
+    { after_ms: 10_000, probability: 0 },
+    { after_ms: 20_000, probability: 0.5 },
+    { after_ms: 20_000, probability: 0.75 },
+    { after_ms: 1e12, probability: 1 },
+  ];
+
+  it('is interpolated between its points, also where it jumps', () => {
+    expect([0, 15_000, 20_000].map((ms) => probabilityAt(curve, ms))).toEqual([0, 0.25, 0.5]);
+    expect(probabilityAt(curve, 2e12)).toBe(1);
+    expect([0.25, 0.6, 0.75].map((share) => quantileMs(curve, share))).toEqual([15_000, 20_000, 20_000]);
+    expect(quantileMs(curve.slice(0, 3), 0.9)).toBeNull();
+  });
+
+  it('is drawn as far as nearly all is final, with the polls in its range', () => {
+    const { at, final, polls } = plotData(
+      [...curve.slice(0, 3), { after_ms: 30_000, probability: 0.99 }, { after_ms: 1e12, probability: 1 }],
+      [15_000, 25_000, 1e11],
+    );
+    expect(at.at(-1)).toBeLessThan(40);
+    expect(at).toEqual(at.toSorted((a, b) => a - b));
+    expect(final).toHaveLength(at.length);
+    expect(polls.filter((share) => share !== null)).toEqual([0.25, 0.87]);
+  });
+
+  it.each([
+    ['no point', []],
+    ['no time', [{ after_ms: 0, probability: 1 }]],
+    ['no probability', [{ after_ms: 10, probability: 0 }]],
+  ])('with %s is not drawn', (_, points) => {
+    expect(plotData(points, [1])).toEqual({ at: [], final: [], polls: [] });
+  });
+
+  it('with a single huge time is drawn all the same', () => {
+    const { at } = plotData([{ after_ms: 1e300, probability: 1e-9 }], [1e300]);
+    expect(at.every(Number.isFinite)).toBe(true);
+  });
+});
