@@ -16,6 +16,8 @@ process.env.TEST_SEED ??= String(Date.now() % 2 ** 31);
 const shared = {
   globalSetup: 'test/faults/support/print-seed.ts',
   isolate: false,
+  // As in vitest.config.ts.
+  retry: process.env.CI ? 1 : 0,
   // The longest take minutes where others use the machine, too.
   testTimeout: 500_000,
   hookTimeout: 60_000,

@@ -19,6 +19,8 @@ const CANARY = {
   serviceKey: 'canary-service-key-19c4',
   adminToken: 'canary-admin-token-83e0',
   redisPassword: 'canary-redis-password-2b6d',
+  redisSecret: 'canary-redis-secret-that-signs-6e21',
+  previousSecret: 'canary-previous-secret-of-redis-88f3',
   smtpPassword: 'canary-smtp-password-f00d',
   slackPath: 'canary-slack-path-91aa',
   discordPath: 'canary-discord-path-92bb',
@@ -105,7 +107,7 @@ it.each([true, false])(
           budget: { requests: 500, per_s: 1, concurrency: 50 },
         },
       },
-      redis: { url: redis.url },
+      redis: { url: redis.url, secret: CANARY.redisSecret, previous_secret: CANARY.previousSecret },
       channels: {
         slack: { type: 'slack', url: hook(CANARY.slackPath), gather_s },
         discord: { type: 'discord', url: hook(CANARY.discordPath), gather_s },
@@ -115,7 +117,7 @@ it.each([true, false])(
       },
       routes: [{ types: ['*'], channels: ['slack', 'discord', 'teams', 'apprise', 'mail'] }],
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-      pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+      pacing: { lag_price: 1_000 },
       log: { level: 'debug', repeats_per_minute: 0 },
     });
     server.start();

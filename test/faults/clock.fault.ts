@@ -33,6 +33,20 @@ test('the clock jumps by hours both ways while it runs: nothing ends, nothing wa
   await world.survives();
 });
 
+test('after the clock was set forward, or the machine slept, what is recorded has the right time', async () => {
+  const world = await prepareShiftedWorld('clock, recorded times');
+  await world.start();
+  await world.track(5);
+  world.shift(5);
+  await sleep(500);
+  const before = Date.now() + 5 * HOUR_S * 1_000;
+  const [id = ''] = await world.track(5);
+  const trackedAt = Date.parse((await world.server.client.get(id)).tracked_at);
+  expect(trackedAt).toBeGreaterThan(before - 60_000);
+  expect(trackedAt).toBeLessThan(before + 60_000);
+  await world.survives();
+});
+
 test('the clock was hours off in one life and is right in the next: what was open becomes final', async () => {
   const world = await prepareShiftedWorld('clock, between starts', { sandbox: { speed: 20 } });
   await world.start();

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { credentialsOf } from '../../src/credentials.ts';
+import { credentialsOf, hasTokenForm } from '../../src/credentials.ts';
 import { sha256 } from '../../src/http/access.ts';
+import { CredentialLock } from '../../src/http/credential-lock.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -41,6 +42,22 @@ test('not even a hash with one wrong bit at its end takes another time than one 
     return hash;
   };
   expect(tellApart(chance, [wrongAt(31), wrongAt(0)], (hash) => isKnown(hash) !== undefined)).toBe(false);
+});
+
+test('a locked address learns nothing from how long a right key takes', () => {
+  const lock = new CredentialLock({
+    credentials: credentials({ api_key: SECRET, admin_token: undefined }),
+    hasTokenForm,
+    maxFailures: 1,
+  });
+  const identify = (secret: string) =>
+    lock.identify({
+      clientAddress: '192.0.2.1',
+      routeOptions: {},
+      raw: { headersDistinct: { 'x-api-key': [secret] } },
+    } as never).kind;
+  expect([identify(FAR), identify(SECRET), identify(NEAR)]).toEqual(['unknown', 'locked', 'locked']);
+  expect(tellApart(chance, [SECRET, NEAR], (guess) => identify(guess) === 'known')).toBe(false);
 });
 
 function credentials(auth: { api_key: string | undefined; admin_token: string | undefined }) {

@@ -21,7 +21,7 @@ export async function killDeliveries({ kills }: { kills: number }): Promise<void
     upstreams: {
       default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.02, concurrency: 64 } },
     },
-    pacing: { min_interval_s: 0.05, max_interval_s: 0.3 },
+    pacing: { lag_price: 1_000 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     alerts: { check_s: 0.05 },
   });

@@ -42,7 +42,7 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
   };
   const server = await prepareServer(folder, {
     ...settings,
-    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+    pacing: { lag_price: 1_000 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     log: { level: 'silent' },
   });
@@ -143,7 +143,7 @@ async function untilAnswered(answered: () => number, more: number): Promise<void
 /** How many batches workers answered. */
 function countAnswered(redis: RedisServer): () => number {
   let count = 0;
-  const events = new QueueEvents('dawatch-polls', { connection: { url: redis.url, retryStrategy: () => 200 } });
+  const events = new QueueEvents('dawatch-polls-2', { connection: { url: redis.url, retryStrategy: () => 200 } });
   events.on('error', () => undefined).on('completed', () => (count += 1));
   onTestFinished(() => events.close());
   return () => count;

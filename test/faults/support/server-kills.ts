@@ -21,7 +21,7 @@ export async function killServer({ kills, submissions }: { kills: number; submis
     upstreams: {
       default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.1, concurrency: 64 } },
     },
-    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+    pacing: { lag_price: 1_000 },
   });
 
   const acknowledged = new Set<string>();

@@ -23,6 +23,9 @@ type WorldOptions = {
   /** More of them beside that. */
   upstreams?: Record<string, unknown>;
   redisUrl?: string;
+  /** `redis.secret` of the server and its workers; `workerSecret`: another one of the workers. */
+  redisSecret?: string;
+  workerSecret?: string;
   workers?: number;
   /** Where the ledger is; a folder of its own without one. */
   folder?: string;
@@ -46,16 +49,17 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   });
   onTestFinished(() => sandbox.close());
   const receiver = await openEventReceiver(options.receiver);
+  const redisOf = (secret: string | undefined) => ({ url: redisUrl, ...(secret !== undefined && { secret }) });
   const hands = {
     upstreams: {
       default: { url: options.upstreamUrl ?? sandbox.url, ...UPSTREAM, ...options.upstream },
       ...options.upstreams,
     },
-    ...(redisUrl && { redis: { url: redisUrl } }),
+    ...(redisUrl && { redis: redisOf(options.redisSecret) }),
   };
   const server = await prepareServer(folder, {
     ...hands,
-    pacing: { min_interval_s: 0.1, max_interval_s: 1 },
+    pacing: { lag_price: 1_000 },
     breaker: { failures: 5, probe_after_s: 0.1, max_probe_s: 0.5 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     alerts: { check_s: 0.1 },
@@ -64,7 +68,11 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
     ...settings,
   });
   const workers = Array.from({ length: workerCount }, (_, index) =>
-    prepareWorker(folder, `worker-${index}`, { ...hands, log: { level: 'info' } }),
+    prepareWorker(folder, `worker-${index}`, {
+      ...hands,
+      ...(options.workerSecret !== undefined && { redis: redisOf(options.workerSecret) }),
+      log: { level: 'info' },
+    }),
   );
   /** The right final status of what was acknowledged. */
   const expected = new Map<string, string>();

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { sleep } from '../support/killable-server.ts';
+import { openLiar } from './support/liar.ts';
+import { say } from './support/lies-of-content.ts';
+import { prepareWorld } from './support/world.ts';
+
+const GRACE_S = 1;
+const recordNotFound = say(500, '{"error":"Record not found"}');
+const notFound = say(404, '{"error":"Submission not found"}');
+
+async function openWorld(name: string) {
+  const liar = await openLiar();
+  const world = await prepareWorld(name, {
+    upstreamUrl: liar.url,
+    settings: { submissions: { unknown_grace_s: GRACE_S } },
+  });
+  liar.truthUrl = world.sandbox.url;
+  await world.start();
+  const { client } = world.server;
+  const track = async (ids: readonly string[], deadline?: Date) => {
+    await client.track(ids, deadline && { deadline: deadline.toISOString() });
+    for (const id of ids) world.expected.set(id, 'finalized');
+  };
+  const statusesOf = async (ids: readonly string[]) =>
+    new Set(await Promise.all(ids.map(async (id) => (await client.get(id)).status)));
+  return { liar, world, client, track, statusesOf };
+}
+
+test.each([
+  ['500 "Record not found"', recordNotFound],
+  ['404', notFound],
+])('the server was down while the grace period elapsed: %s ends nothing', async (name, lie) => {
+  const { liar, world, track, statusesOf } = await openWorld(`down over the grace period, ${name}`);
+  await world.track(20);
+  const late = world.submit(20);
+  liar.lieAbout(late, lie);
+  await track(late);
+  for (let life = 0; life < 3; life++) {
+    await world.server.kill();
+    await sleep(2_000 * GRACE_S);
+    const before = late.map((id) => liar.told(id));
+    world.server.start();
+    await world.server.listening();
+    do {
+      expect([...(await statusesOf(late))]).toEqual(['tracking']);
+      await sleep(50);
+    } while (late.some((id, index) => liar.told(id) < (before[index] ?? 0) + 2));
+    expect([...(await statusesOf(late))]).toEqual(['tracking']);
+  }
+  liar.relent();
+  await world.survives();
+});
+
+test('a database that fails, and says of everything that it is not found, ends nothing, new ids and kills included', async () => {
+  const { liar, world, track, statusesOf } = await openWorld('database fault');
+  await world.track(5);
+  liar.aboutAll = recordNotFound;
+  const late = world.submit(20);
+  await track(late);
+  const never: string = randomUUID();
+  await world.server.client.track([never]);
+  for (let life = 0; life < 2; life++) {
+    await sleep(3_000 * GRACE_S);
+    await world.server.kill();
+    world.server.start();
+    await world.server.listening();
+  }
+  expect([...(await statusesOf([...late, never]))]).toEqual(['tracking']);
+  await world.server.client.cancel(never);
+  world.expected.set(never, 'cancelled');
+  liar.relent();
+  await world.survives();
+});
+
+test('a Retry-After that is longer than the deadline ends nothing, over a kill neither', async () => {
+  const { liar, world, client, track } = await openWorld('Retry-After beyond the deadline');
+  const ids = world.submit(5);
+  const pending = say(200, '{"state":"Pending","error":null,"data":{}}');
+  const times: number[] = [];
+  // The wait outlives the deadline; what comes after it would expire a submission whose deadline had not moved.
+  liar.aboutAll = say(429, 'Too many requests', { 'retry-after': '12' });
+  const deadline = new Date(Date.now() + 3_000);
+  await track(ids, deadline);
+  while (world.server.logged('server.started').length === 0 || liar.requests === 0) await sleep(20);
+  await sleep(500);
+  await world.server.kill();
+  liar.aboutAll = (exchange) => {
+    times.push(Date.now());
+    return pending(exchange);
+  };
+  world.server.start();
+  await world.server.listening();
+  while (times.length < 10) await sleep(50);
+  expect(Math.min(...times)).toBeGreaterThan(deadline.getTime() + 3_000);
+  for (const id of ids) expect((await client.get(id)).status).toBe('pending');
+  liar.relent();
+  await world.survives();
+});

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { POLLS_QUEUE, type PollJob } from '../../src/engines/poll-job.ts';
+import { lookInto, openOddWorker, openQueue } from '../support/bullmq-rig.ts';
+import { sleep } from '../support/killable-server.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
+
+const SECRET = 'a-secret-of-server-and-workers-0123456789';
+const OTHER = 'another-secret-that-nobody-shares-0123456';
+const FORGED = '0xf0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0';
+
+/** A result that finalizes everything that a job is about. */
+function forge(data: PollJob) {
+  const body = JSON.stringify({ state: 'Finalized', error: null, data: { block_hash: FORGED, block_number: 1 } });
+  const response = { kind: 'response', httpStatus: 200, retryAfter: null, date: null, body };
+  return { polled: data.submission_ids.map((submission_id) => ({ submission_id, duration_ms: 1, response })) };
+}
+
+describe.skipIf(isRedisMissing())('with a secret', () => {
+  test('nobody who writes to Redis finalizes anything, has an id polled, or stops polls', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('forged', { redisUrl: redis.url, redisSecret: SECRET });
+    await world.start();
+    await untilLogged(world, 'worker.seen', 2);
+    const look = lookInto(redis);
+    const polls = openQueue(redis);
+    // One that takes jobs too, and answers without the secret.
+    const odd = await openOddWorker(redis, async ({ data }) => forge(data));
+    await world.through(async () => {
+      for (let count = 0; count < 40; count++) {
+        for (const { id, data } of await polls.getJobs(['active', 'waiting'])) {
+          const text = JSON.stringify(forge(data));
+          for (const fields of [
+            ['event', 'progress', 'jobId', id ?? '', 'data', text],
+            ['event', 'completed', 'jobId', id ?? '', 'returnvalue', text],
+          ])
+            await look.xadd(`bull:${POLLS_QUEUE}:events`, '*', ...fields);
+          await polls.add('poll', { ...data, submission_ids: ['stolen'] }, { jobId: `forged-${count}` });
+          await polls.add('poll', data, { jobId: `copied-${count}` });
+        }
+        await sleep(50);
+      }
+      await odd.close(true);
+    });
+    expect(world.server.logged('polls.rejected').length).toBeGreaterThan(0);
+    expect(world.server.logged('worker.refused')).toMatchObject([{ worker: 'odd' }]);
+    for (const worker of world.workers) expect(worker.lines.join('\n')).not.toContain('stolen');
+    await world.survives();
+    expect(readFileSync(world.server.file).includes(FORGED)).toBe(false);
+  });
+
+  test('workers with another one take nothing, both sides report it, and the server polls', async () => {
+    const redis = await redisForTest();
+    const options = { redisUrl: redis.url, redisSecret: SECRET, workerSecret: OTHER };
+    const world = await prepareRedisWorld('other secrets', options);
+    await world.start();
+    await untilLogged(world, 'worker.refused', 2);
+    await world.through(() => sleep(2_000));
+    for (const worker of world.workers) expect(worker.lines.join('\n')).toContain('worker.secret_differs');
+    expect(world.server.logged('polls.lost')).toEqual([]);
+    await world.survives();
+  });
+});
+
+describe.skipIf(isRedisMissing())('without a secret', () => {
+  test('a forged result is judged as a response of the upstream is: none without a block hash finalizes', async () => {
+    const redis = await redisForTest();
+    const world = await prepareRedisWorld('forged nonsense', { redisUrl: redis.url, workers: 1 });
+    await world.start();
+    const bodies = [
+      '{"state":"Finalized","error":null,"data":{}}',
+      'Finalized',
+      `{"state":"Finalized","data":${'['.repeat(5_000)}`,
+    ];
+    let count = 0;
+    await openOddWorker(redis, async ({ data }) => {
+      const result = forge(data);
+      for (const { response } of result.polled) response.body = bodies[count++ % bodies.length] ?? '';
+      return result;
+    });
+    await untilLogged(world, 'worker.seen', 2);
+    await world.through(() => sleep(5_000));
+    expect(count).toBeGreaterThan(0);
+    await world.survives();
+  });
+});
