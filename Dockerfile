@@ -15,6 +15,8 @@ RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data
 ENV DAWATCH_CONFIG=/app/config/docker.yaml
+# Its home can't be written. No other user is in the container; without a /tmp that can be written there is no cache.
+ENV XDG_CACHE_HOME=/tmp
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \

@@ -26,6 +26,10 @@ that is unknown or out of bounds keeps every command from starting, with a line 
 
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists and names of your own are set in the file only, unless an
 environment variable is given.
+
+A variable that begins with \`DAWATCH_\` and is none of these is refused, too, with the nearest known name; the command line also has \`DAWATCH_CONFIG\`,
+\`DAWATCH_URL\` and \`DAWATCH_TOKEN\`. Empty ones are as good as none. Passed over are those that Kubernetes sets for a Service whose name begins with
+\`dawatch\`: \`DAWATCH_…SERVICE_HOST\`, \`DAWATCH_…SERVICE_PORT…\`, \`DAWATCH_…PORT_<number>_TCP…\`, and \`DAWATCH_…PORT\` if it begins with \`tcp://\`.
 `;
 
 /** docs/settings.md: every setting with its default, its bounds, its environment variable and what it means. */

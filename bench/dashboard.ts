@@ -11,6 +11,7 @@ import { systemClock } from '../src/clock.ts';
 import { loadConfig } from '../src/config.ts';
 import { Ledger } from '../src/ledger/ledger.ts';
 import { createLog } from '../src/log.ts';
+import { contextAt } from '../src/monitor/transition.ts';
 import { openChromium } from '../test/support/chromium.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_SUBMISSIONS ?? 1_000_000);
@@ -49,7 +50,7 @@ function fill(path: string): string[] {
   ledger.upstream('default');
   const now = Date.now();
   const limits = { deadlineAt: now + 86_400_000, graceEndsAt: now + 900_000, stuckAt: now + 600_000 };
-  const context = { now, outageMs: 0, upstreamUp: true, recheck: false };
+  const context = contextAt(now);
   const open: string[] = [];
   for (let done = 0; done < SUBMISSIONS; done += 10_000) {
     const made = Array.from({ length: 10_000 }, () => randomUUID());

@@ -1,23 +1,27 @@
 import type { FastifyBaseLogger } from 'fastify';
 import pkg from '../package.json' with { type: 'json' };
 import type { Config } from './config-schema.ts';
-import { credentialsOf, ensureCredential, isOwnToken } from './credentials.ts';
+import { credentialsOf, ensureCredential, hasTokenForm, isOwnToken } from './credentials.ts';
 import { dashboardAssets } from './dashboard/assets.ts';
 import { createLocalEngine } from './engines/local.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { type Log, logMonitor } from './log.ts';
-import { cohortPacing } from './monitor/cohort-policy.ts';
+import { ON_DEMAND_WAIT_MS } from './monitor/lane.ts';
+import type { MonitorListener } from './monitor/listeners.ts';
 import { SubmissionLookup } from './monitor/lookup.ts';
-import { Monitor, type MonitorListener } from './monitor/monitor.ts';
+import { Monitor } from './monitor/monitor.ts';
 import type { PacerSettings } from './monitor/pacer.ts';
+import { learnedPacing } from './monitor/policy/policy.ts';
+import type { PolicyFactory } from './monitor/policy.ts';
 import type { Clock, Recorded } from './monitor/ports.ts';
 import { StartError } from './start-error.ts';
 import { overviewOf, startTally } from './wiring/figures.ts';
 import { auditOf, meaningOf, submissionsOf, usersOf } from './wiring/http.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
+import { reportUnreadable } from './wiring/unreadable.ts';
 import { startUpkeep } from './wiring/upkeep.ts';
 import { clientOf, createClient, createUserPool, leaseMsOf, type Usable, usableUpstreams } from './wiring/upstreams.ts';
 
@@ -37,6 +41,8 @@ export type AppDeps = {
   onNewKey: (key: string) => void;
   /** Hears everything the monitor commits, as the log does. */
   listener?: MonitorListener;
+  /** When to poll; by the learned distribution of finality time unless given. */
+  policy?: (settings: { lagPrice: number }) => PolicyFactory;
 };
 
 /**
@@ -56,6 +62,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   try {
     const ledger = new Ledger({ file: config.database, now: clock.now() });
     opened.push(() => ledger.close());
+    if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
     const { auth, server: listening } = config;
     const first = ensureCredential({ auth, host: listening.host, store: ledger.credentials, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
@@ -64,6 +71,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
     const metrics = createMetrics({ version: pkg.version });
     const { happened } = metrics;
+    const onUnreadable = reportUnreadable({ log, happened });
+    ledger.onUnreadable(onUnreadable);
     const notifications = await startNotifications({
       config,
       ledger,
@@ -73,6 +82,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       log,
       version: pkg.version,
       happened,
+      onUnreadable,
     });
     opened.push(() => notifications.stop(leftMs()));
     const upkeep = startUpkeep({ config, ledger, clock, log });
@@ -86,25 +96,25 @@ export async function startApp(deps: AppDeps): Promise<App> {
       clock,
       ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
     });
-    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log });
+    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, happened });
     opened.push(() => scaling?.close());
 
     const tally = startTally({ ledger, clock, happened });
     const lookup: SubmissionLookup = new SubmissionLookup({
       get: (id) => ledger.get(id),
-      ask: (upstream, id) => monitor.ask(upstream, id),
+      ask: (upstream, id, client) => monitor.ask(upstream, id, client),
       now: () => clock.now(),
       maxAgeMs: config.facade.max_age_s * 1_000,
     });
     const remember = { recorded: ({ observation }: Recorded) => lookup.recorded(observation) };
-    const listener = all([logMonitor(log), remember, tally.listener, deps.listener ?? {}]);
+    const listeners = [logMonitor(log), remember, tally.listener, deps.listener ?? {}];
     const monitor = new Monitor({
-      settings: monitorSettings(config, upstreams),
+      settings: monitorSettings(config, upstreams, deps.policy ?? learnedPacing),
       ledger,
       engine: tally.counted(scaling?.engine ?? local),
       clock,
       random,
-      listener,
+      listeners,
     });
     let isStopping = false;
     opened.push(() => {
@@ -121,11 +131,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
       submissions,
       submissionInfo: {
         hasUpstream: (name) => monitor.hasUpstream(name),
-        lookUp: (id, upstream) => lookup.lookUp(id, upstream),
+        lookUp: (id, upstream, client) => lookup.lookUp(id, upstream, client),
       },
       users: usersOf(config, userPool),
       audit: auditOf(ledger, clock),
       isOwnToken,
+      hasTokenForm,
       events: ledger.outbox,
       webhooks: notifications.webhooks,
       deliveries: notifications.deliveries,
@@ -139,6 +150,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       dashboard: dashboardAssets(),
       credentials,
       meaningOf,
+      onUnreadable,
       log: log as unknown as FastifyBaseLogger,
       version: pkg.version,
       limits: {
@@ -146,9 +158,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
         failedAuthenticationsPerMinute: config.limits.failed_authentications_per_minute,
         maxWaitMs: config.limits.tracking_wait_s * 1_000,
         maxHeldOpen: config.limits.held_open,
+        receiveBytesPerS: config.limits.receive_bytes_per_s,
       },
       timeoutMs: config.server.timeout_s * 1_000,
+      answerDeadlineMs: answerDeadlineMs(config, upstreams),
       corsOrigins: config.server.cors_origins,
+      trustedProxies: config.server.trusted_proxies,
     });
     opened.push(async () => {
       await within(leftMs(), server.close());
@@ -182,8 +197,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-function monitorSettings(config: Config, upstreams: [string, Usable][]) {
+function monitorSettings(config: Config, upstreams: [string, Usable][], policy: NonNullable<AppDeps['policy']>) {
   const { pacing, breaker, submissions } = config;
+  const lagPrices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]));
   const pacerOf = (upstream: Usable): PacerSettings => ({
     budget: {
       requests: upstream.budget.requests,
@@ -200,12 +216,15 @@ function monitorSettings(config: Config, upstreams: [string, Usable][]) {
   });
   return {
     pacers: new Map(upstreams.map(([name, upstream]) => [name, pacerOf(upstream)])),
-    policy: cohortPacing({
-      minIntervalMs: pacing.min_interval_s * 1_000,
-      maxIntervalMs: pacing.max_interval_s * 1_000,
-    }),
+    policy: (upstream: string) => policy({ lagPrice: lagPrices.get(upstream) ?? pacing.lag_price }),
     recheck: submissions.recheck_after_s > 0,
   };
+}
+
+/** Longer than what any request may wait for: its own body, the ledger, a place in the request budget, and the upstream. */
+function answerDeadlineMs({ server, limits }: Config, upstreams: [string, Usable][]): number {
+  const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
+  return (server.timeout_s + limits.tracking_wait_s) * 1_000 + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }
 
 /** Undefined: there is no Redis, and this process does everything itself. */
@@ -213,34 +232,17 @@ async function startScaling({
   config,
   ...deps
 }: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis'>) {
-  const { url, prefix } = config.redis;
+  const { url } = config.redis;
   if (url === undefined) return undefined;
   // What comes with a Redis would make every start slower, also where there is none.
   const { startScaling: start } = await import('./wiring/scaling.ts');
-  return start({ redis: { url, prefix }, ...deps });
+  return start({ redis: { ...config.redis, url }, ...deps });
 }
 
 /** Submissions of an upstream that is no longer configured are kept, but nobody asks about them. */
 function warnOfOrphans(ledger: Ledger, monitor: Monitor, log: Log): void {
   for (const [upstream, submissions] of ledger.watchedCounts())
     if (!monitor.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
-}
-
-function all(listeners: readonly MonitorListener[]): Required<MonitorListener> {
-  return {
-    recorded: (recorded) => {
-      for (const listener of listeners) listener.recorded?.(recorded);
-    },
-    finalized: (finality) => {
-      for (const listener of listeners) listener.finalized?.(finality);
-    },
-    upstream: (change) => {
-      for (const listener of listeners) listener.upstream?.(change);
-    },
-    writeFailed: (error) => {
-      for (const listener of listeners) listener.writeFailed?.(error);
-    },
-  };
 }
 
 /** Waits for `work`, but not for ever: what comes after must be closed too. */

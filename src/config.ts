@@ -1,7 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { type Config, configSchema, ENVIRONMENT } from './config-schema.ts';
+import { type Config, configSchema, ENVIRONMENT, REMOVED } from './config-schema.ts';
+import { ownVariables, unknownVariables } from './environment.ts';
+import { checkWith, type SchemaProblem } from './schema-problems.ts';
+import { isTree, readSettings, type SettingsFile, type SettingsTree } from './settings-file.ts';
 
 const DEFAULT_FILE = 'config/dawatch.yaml';
 
@@ -28,35 +30,64 @@ export function loadConfig(from: {
   env: Record<string, string | undefined>;
   file?: string | null | undefined;
 }): LoadedConfig {
-  const file = from.file === null ? undefined : (from.file ?? fileOf(from.env));
-  const input = file === undefined ? {} : readFile(file);
+  const own = ownVariables(from.env);
+  const file = from.file === null ? undefined : (from.file ?? fileOf(own));
+  const read = file === undefined ? withoutFile() : readSettings(file);
+  if (read.kind === 'unusable') throw new ConfigError([`${file}: ${read.reason}`]);
+  const input = read.tree;
   const sources = new Map<string, string>();
   if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
   for (const [name, path] of Object.entries(ENVIRONMENT)) {
-    const text = from.env[name];
-    if (text === undefined || text === '') continue;
+    const text = own[name];
+    if (text === undefined) continue;
     assign(input, path, FROM_TEXT[path]?.(text) ?? text);
     sources.set(path, name);
   }
-  const parsed = configSchema.safeParse(input);
-  if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => explain(issue, sources, file)));
-  const descriptions = describeAll(parsed.data);
+  const checked = checkWith(configSchema, input, isSecret);
+  const problems = unknownVariables(own);
+  if (checked.kind === 'invalid')
+    problems.push(...checked.problems.map((problem) => explain(problem, { sources, file, lineOf: read.lineOf })));
+  if (checked.kind === 'invalid' || problems.length > 0) throw new ConfigError(problems);
+  const { data } = checked;
+  const descriptions = describeAll(data);
   const settings = [...descriptions].map(([path, description]) => ({
     path,
-    value: valueAt(parsed.data, path),
+    value: valueAt(data, path),
     source: sources.get(path) ?? 'default',
     description,
   }));
-  return { config: parsed.data, settings };
+  return { config: data, settings };
 }
 
-function fileOf(env: Record<string, string | undefined>): string | undefined {
-  return env.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
+function withoutFile(): SettingsFile {
+  return { kind: 'read', tree: {}, lineOf: () => undefined };
+}
+
+function fileOf(own: Record<string, string>): string | undefined {
+  return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
 /** Addresses of channels and of Redis hold keys and passwords. */
 export function isSecret(path: string): boolean {
   return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^redis\.url$/.test(path);
+}
+
+/** Every secret of the settings. Of an address the whole and its password, as it is written and as it is meant. */
+export function secretsOf(settings: readonly Setting[]): string[] {
+  return settings.flatMap(({ path, value }) => {
+    if (!isSecret(path) || typeof value !== 'string') return [];
+    const password = URL.parse(value)?.password ?? '';
+    return [value, password, decoded(password)];
+  });
+}
+
+/** As it is, where a % begins nothing. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** The environment variable of a setting; null: it has none. */
@@ -67,48 +98,30 @@ export function variableOf(path: string): string | null {
 /** What an environment variable, which is always text, means; undefined: not what it should be, the schema says why. */
 const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
   'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
-  'webhooks.allow': (text) => text.split(',').map((part) => part.trim()),
+  'pacing.lag_price': (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined),
+  'server.trusted_proxies': toList,
+  'webhooks.allow': toList,
   'webhooks.allow_http': (text) => ({ true: true, false: false, 1: true, 0: false })[text],
 };
 
-type Tree = { [key: string]: unknown };
-
-function readFile(file: string): Tree {
-  const text = orProblem(file, () => readFileSync(file, 'utf8'), messageOf);
-  // The reader shows the line that is wrong, which may hold a key: only what it says before that is passed on.
-  const content: unknown = orProblem(
-    file,
-    () => parse(text, { schema: 'core', logLevel: 'error' }),
-    (error) => messageOf(error).split(/[:\n]/)[0],
-  );
-  if (content === null || content === undefined) return {};
-  if (!isTree(content)) throw new ConfigError([`${file}: expected settings by name, like "server:"`]);
-  return withoutEmpty(content);
+function toList(text: string): string[] {
+  return text.split(',').map((part) => part.trim());
 }
 
-function orProblem<T>(file: string, work: () => T, describe: (error: unknown) => string | undefined): T {
-  try {
-    return work();
-  } catch (error) {
-    throw new ConfigError([`${file}: ${describe(error)}`]);
-  }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** A name without a value (a section whose lines are all comments) is as good as not there. */
-function withoutEmpty(tree: Tree): Tree {
-  const kept = Object.entries(tree).filter(([, value]) => value !== null);
-  return Object.fromEntries(kept.map(([key, value]) => [key, isTree(value) ? withoutEmpty(value) : value]));
-}
-
-function explain(issue: z.core.$ZodIssue, sources: Map<string, string>, file: string | undefined): string {
-  const path = issue.path.join('.');
-  const source = sourceOf(issue.path.map(String), sources) ?? file ?? 'default';
-  const { message } = (issue.code === 'invalid_key' && issue.issues[0]) || issue;
-  return `${path || 'the settings'}: ${message} (from ${source})`;
+/** "server.port must be a number, not text (dawatch.yaml:3)". */
+function explain(
+  { path, text: problem }: SchemaProblem,
+  from: {
+    sources: Map<string, string>;
+    file: string | undefined;
+    lineOf: (path: readonly string[]) => number | undefined;
+  },
+): string {
+  const source = sourceOf(path, from.sources) ?? from.file ?? 'default';
+  const line = source === from.file ? from.lineOf(path) : undefined;
+  const text = REMOVED[path.join('.')] ?? problem;
+  const isPredicate = /^(?:must|is) /.test(text);
+  return `${path.join('.')}${isPredicate ? '' : ':'} ${text} (${source}${line === undefined ? '' : `:${line}`})`;
 }
 
 /** Where the setting came from, or the list or section that it is in. */
@@ -152,17 +165,13 @@ function descriptionOf(schema: unknown): string {
   return schema instanceof z.ZodType ? (schema.description ?? '') : '';
 }
 
-function isTree(value: unknown): value is Tree {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function leaves(tree: Tree, prefix = ''): string[] {
+function leaves(tree: SettingsTree, prefix = ''): string[] {
   return Object.entries(tree).flatMap(([key, value]) =>
-    isTree(value) ? leaves(value, `${prefix}${key}.`) : [`${prefix}${key}`],
+    isTree(value) ? leaves(value, `${prefix}${key}.`) : value === undefined ? [] : [`${prefix}${key}`],
   );
 }
 
-function assign(tree: Tree, path: string, value: unknown): void {
+function assign(tree: SettingsTree, path: string, value: unknown): void {
   const [head = '', ...rest] = path.split('.');
   if (rest.length === 0) {
     tree[head] = value;

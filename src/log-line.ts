@@ -1,4 +1,4 @@
-import { printable } from './monitor/printable.ts';
+import { printable, printableJson, printableLines } from './monitor/printable.ts';
 
 export const MAX_LINE_BYTES = 16 * 1024;
 
@@ -12,12 +12,12 @@ type Cut = (typeof CUTS)[number];
 
 /** A line of JSON as it is written: no longer than MAX_LINE_BYTES (what was cut says `"cut":true`), without what steers a terminal. */
 export function toWrittenLine(line: string): string {
-  const escaped = escapeUnprintable(line);
+  const escaped = printableJson(line);
   if (fits(escaped)) return escaped;
   const { level, time, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
   for (const cut of CUTS) {
     const kept = { level, time, ...shortenedFields(fields, cut), event, cut: true };
-    const shorter = escapeUnprintable(`${JSON.stringify(kept)}\n`);
+    const shorter = printableJson(`${JSON.stringify(kept)}\n`);
     if (fits(shorter)) return shorter;
   }
   return `${JSON.stringify({ level, time, event, cut: true })}\n`;
@@ -27,24 +27,13 @@ export function toWrittenLine(line: string): string {
 export function toShownLine(line: string): string {
   const shown = (key: string, value: unknown) => {
     if (typeof value !== 'string') return value;
-    if (key !== 'stack') return printable(value, value.length);
-    return value
-      .split('\n')
-      .map((row) => printable(row, row.length))
-      .join('\n');
+    return key === 'stack' ? printableLines(value) : printable(value, value.length);
   };
   return `${JSON.stringify(JSON.parse(toWrittenLine(line)), shown)}\n`;
 }
 
 function fits(line: string): boolean {
   return line.length * 3 <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES;
-}
-
-/** JSON escapes control characters itself, but not these. */
-function escapeUnprintable(line: string): string {
-  return line.replace(/[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu, (char) =>
-    Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''),
-  );
 }
 
 function shortened(value: unknown, cut: Cut): unknown {

@@ -9,10 +9,11 @@ import { LogRepeats } from './log-repeats.ts';
 import type { Alert } from './monitor/alert.ts';
 import { dataOf, upstreamTime } from './monitor/envelope.ts';
 import { AlertEventType, type SubmissionEventType, UpstreamEventType } from './monitor/events.ts';
+import type { MonitorListener } from './monitor/listeners.ts';
 import { isLogEvent, type Log, type LogEventName } from './monitor/log-events.ts';
-import type { MonitorListener } from './monitor/monitor.ts';
 import type { Clock, Recorded } from './monitor/ports.ts';
 import { printable } from './monitor/printable.ts';
+import { redactorOf } from './monitor/redact.ts';
 import type { Attempted } from './notify/outcome.ts';
 
 export type { Log };
@@ -37,10 +38,11 @@ const REDACTED = [
   'Authorization',
 ];
 
+/** `secrets`: of the settings; whoever quotes one, in whatever a line says, it is not written. */
 export function createLog(
   settings: Config['log'],
   stream: pino.DestinationStream & { isTTY?: boolean },
-  clock: Clock = systemClock,
+  { clock = systemClock, secrets = [] }: { clock?: Clock; secrets?: readonly string[] } = {},
 ): OpenLog {
   const isPretty = settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
   const repeats = new LogRepeats({
@@ -52,6 +54,7 @@ export function createLog(
       else log.error(fields, 'log.repeated');
     },
   });
+  const redact = redactorOf(secrets);
   const options: pino.LoggerOptions = {
     level: settings.level,
     base: null,
@@ -70,7 +73,7 @@ export function createLog(
         const isLimited = (level === 'warn' || level === 'error') && event !== 'log.repeated';
         if (!isLimited || repeats.allows(level, event, fields)) write.call(this, fields, event);
       },
-      streamWrite: isPretty ? toShownLine : toWrittenLine,
+      streamWrite: (line) => (isPretty ? toShownLine : toWrittenLine)(redact(line)),
     },
   };
   const destination = isPretty
@@ -132,6 +135,7 @@ export function logMonitor(log: Log): MonitorListener {
       else log.error(fields, event);
     },
     writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),
+    listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
   };
 }
 

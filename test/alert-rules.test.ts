@@ -30,6 +30,7 @@ const STATE = 'dawatch_upstream_state{upstream="default",state=';
 const ENDED = 'dawatch_submissions_ended_total{instance="a",status=';
 const DEAD = 'dawatch_dead_letters_total{instance="a",kind="webhook",reason="attempts_used_up"}';
 const HELD = 'dawatch_pacing_next_request_held{upstream="default"}';
+const REJECTED = 'dawatch_poll_results_rejected_total{instance="a",reason="signature"}';
 const HTTP = 'dawatch_http_requests_total{instance="a",method="GET",';
 const UPSTREAM = 'upstream="default",';
 
@@ -85,6 +86,18 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     isQuiet: [is(DEAD, 0), is(DEAD, 7), { [DEAD]: '5+0x110 0+0x70' }],
   },
   DawatchRedisAway: { fires: [is('dawatch_redis_up', 0)], isQuiet: [is('dawatch_redis_up', 1), {}] },
+  DawatchLedgerRowsUnreadable: {
+    fires: [is('dawatch_ledger_unreadable_rows_total{instance="a",kind="event"}', 1)],
+    isQuiet: [is('dawatch_ledger_unreadable_rows_total{instance="a",kind="event"}', 0)],
+  },
+  DawatchWorkersRefused: {
+    fires: [is('dawatch_workers_refused', 1)],
+    isQuiet: [is('dawatch_workers_refused', 0)],
+  },
+  DawatchResultsRejected: {
+    fires: [grew(REJECTED, 1)],
+    isQuiet: [is(REJECTED, 7)],
+  },
   DawatchNoWorkers: {
     fires: [{ ...is('dawatch_workers', 0), ...is('dawatch_redis_up', 1) }],
     isQuiet: [

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { LedgerError } from '../src/ledger/errors.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
 import { StartError } from '../src/start-error.ts';
 import { call, detailsOf, listOf, pathOf, post, submissionOf, trackedOf } from './support/http-calls.ts';
+import { openLedger } from './support/ledger-file.ts';
 import { API_KEY, openApp } from './support/running-app.ts';
 import { tempFolder } from './support/temp-folder.ts';
 
@@ -53,6 +54,15 @@ function talk(url: string) {
     ended: new Promise<void>((resolve) => socket.once('close', () => resolve())),
   };
 }
+
+it('a ledger that others could read is closed to them at the start, and the log names its files', async () => {
+  const database = newLedger();
+  openLedger({ file: database }).close();
+  chmodSync(database, 0o644);
+  const { log } = await startKeyless(database);
+  expect(log).toContain(`"files":["${database}"],"event":"ledger.permissions_tightened"`);
+  expect(statSync(database).mode & 0o777).toBe(0o600);
+});
 
 describe('without a configured key', () => {
   it('makes one at the first start, which is told once, is kept nowhere, and lasts', async () => {

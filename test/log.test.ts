@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import type { Logger } from 'pino';
 import { describe, expect, it } from 'vitest';
+import { secretsOf } from '../src/config.ts';
 import type { Config } from '../src/config-schema.ts';
 import { createLog, logMonitor } from '../src/log.ts';
 import type { Clock, Recorded } from '../src/monitor/ports.ts';
@@ -18,11 +19,15 @@ import { HeldClock } from './support/held-clock.ts';
 
 const MAX_LINE_BYTES = 16 * 1024;
 const SECRET = 'hunter2-must-never-be-shown';
+const SETTINGS = [
+  { path: 'redis.url', value: 'redis://:p%2Fss%22word-1@redis:6379' },
+  { path: 'server.port', value: 8080 },
+];
 const NASTY = 'bad\n{"level":"info"}\r\u001b[31mred\u001b]8;;http://x\u0007\u009b2J\u2028\u202eevil\u0000';
 
 type Line = Record<string, unknown>;
 
-function openLog(settings: Partial<Config['log']> = {}, clock?: Clock) {
+function openLog(settings: Partial<Config['log']> = {}, clock?: Clock, secrets: readonly string[] = []) {
   let text = '';
   const stream = new Writable({
     write(chunk, _encoding, done) {
@@ -30,7 +35,10 @@ function openLog(settings: Partial<Config['log']> = {}, clock?: Clock) {
       done();
     },
   });
-  const log = createLog({ level: 'debug', format: 'json', repeats_per_minute: 0, ...settings }, stream, clock);
+  const log = createLog({ level: 'debug', format: 'json', repeats_per_minute: 0, ...settings }, stream, {
+    ...(clock && { clock }),
+    secrets,
+  });
   /** Each line as it was written; none is too long. */
   const raw = () => {
     const lines = text.split('\n').slice(0, -1);
@@ -89,6 +97,17 @@ describe('a line', () => {
       expect(text()).toContain('[redacted]');
     },
   );
+
+  it('shows no secret of the settings, whoever quotes it in whatever line', () => {
+    for (const format of ['json', 'pretty'] as const) {
+      const { log, text } = openLog({ format }, undefined, secretsOf(SETTINGS as never));
+      const words = `WRONGPASS p/ss"word-1 and ${JSON.stringify('p/ss"word-1')} and p%2Fss%22word-1`;
+      log.error({ said: words }, 'redis.away');
+      log.error({ err: new Error(`redis://:p%2Fss%22word-1@redis:6379 refused`) }, 'notify.failed');
+      expect(text()).not.toMatch(/word-1/);
+      expect(text()).toContain('[redacted]');
+    }
+  });
 
   it('is never long, however long the error is', () => {
     const { log, loose, lines } = openLog();
@@ -204,13 +223,19 @@ describe('the monitor', () => {
     ['pending', 500, ['debug poll.answered']],
     ['error', 500, ['debug poll.answered', 'info submission.failing']],
     ['rejected', 500, ['debug poll.answered', 'warn submission.rejected']],
-    ['not_found', 1_500, ['debug poll.answered', 'warn submission.unknown']],
+    ['not_found', 1_500, ['debug poll.answered']],
     ['pending', 2_500, ['debug poll.answered', 'warn submission.stuck']],
     ['pending', 12_000, ['debug poll.answered', 'warn submission.expired']],
   ])('%s after %i ms is told as %j', (verdict, at, expected) => {
     const { log, lines } = openLog();
     logMonitor(log).recorded?.(recorded({}, verdict, at));
     expect(lines().map(({ level, event }) => `${level} ${event}`)).toEqual(expected);
+  });
+
+  it('not_found that is confirmed is told as submission.unknown', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).recorded?.(recorded({ notFoundMs: 120_000 }, 'not_found', 1_500));
+    expect(lines().map(({ level, event }) => `${level} ${event}`)).toContain('warn submission.unknown');
   });
 
   it('tells of an upstream that goes out, and comes back', () => {
@@ -230,6 +255,14 @@ describe('the monitor', () => {
     const [line] = lines();
     expect(line).toMatchObject({ level: 'error', event: 'ledger.write_failed' });
     expect(JSON.stringify(line)).toMatch(/no room left.*SQLITE_FULL/);
+  });
+
+  it('reports a listener that failed', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).listenerFailed?.(new Error('a counter overflowed'));
+    expect(lines()).toMatchObject([
+      { level: 'error', event: 'listener.failed', err: { message: 'a counter overflowed' } },
+    ]);
   });
 });
 

@@ -1,15 +1,23 @@
 /** When submissions are made, milliseconds after the start, in order. */
 export type Arrivals = { submissions: number } & (
   | { kind: 'poisson'; perS: number }
-  | { kind: 'bursts'; size: number; everyS: number }
-  | { kind: 'backlog' }
+  | {
+      kind: 'bursts';
+      size: number;
+      everyS: number /** A burst begins so late, evenly from 0 to this. */;
+      delayMaxS: number;
+    }
 );
 
 export function* arrivalsOf(arrivals: Arrivals, random: () => number): Generator<number> {
   let atMs = 0;
+  let delayMs = 0;
   for (let index = 0; index < arrivals.submissions; index++) {
     if (arrivals.kind === 'poisson') atMs += (-1_000 * Math.log(1 - random())) / arrivals.perS;
-    if (arrivals.kind === 'bursts') atMs = Math.floor(index / arrivals.size) * arrivals.everyS * 1_000;
+    if (arrivals.kind === 'bursts') {
+      if (index % arrivals.size === 0) delayMs = random() * arrivals.delayMaxS * 1_000;
+      atMs = Math.floor(index / arrivals.size) * arrivals.everyS * 1_000 + delayMs;
+    }
     yield atMs;
   }
 }

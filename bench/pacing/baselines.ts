@@ -18,22 +18,25 @@ const waiter: Rule = (answers, random) => {
 };
 
 const NOTHING_LEARNED: PacingDescription = {
-  mode: 'by_age',
-  periodMs: null,
-  next: null,
-  leastAgeMs: 0,
-  groupSize: 0,
-  inLine: 0,
-  scouts: 0,
-  disorder: 0,
+  mode: 'age',
+  slot: null,
+  senders: null,
+  observed: 0,
+  lagPrice: 1,
+  curve: [],
+  pollsMs: [],
+  current: null,
+  lowerBound: { requests: 0, lagS: 0 },
+  everyFiveSeconds: { requests: 0, lagS: 0 },
 };
 
 /** What remains of a policy that looks at each submission alone. */
 export const LEARNS_NOTHING: Omit<PacingPolicy, 'enrol' | 'learn'> = {
+  confirm: (_item, now) => now,
+  gain: () => 0,
   leave: () => {},
   learned: () => null,
   recall: () => {},
-  finalAfter: () => null,
   describe: () => NOTHING_LEARNED,
   why: () => 'age',
 };
@@ -55,8 +58,7 @@ function alone(rule: Rule): PolicyFactory {
 }
 
 export const BASELINES: Record<string, PolicyFactory> = {
-  'fixed 5 s': alone(fixed(5_000)),
-  'fixed 1 s': alone(fixed(1_000)),
+  'every 5 s': alone(fixed(5_000)),
   exponential: alone(exponential),
   'AWS waiter': alone(waiter),
 };

@@ -1,7 +1,7 @@
 // npm run docs:pacing: the pictures of docs/pacing.md, drawn from runs of the benchmark. Argument: the folder to write to.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
+import { learnedPacing } from '../../src/monitor/policy/policy.ts';
 import type { PolicyFactory } from '../../src/monitor/policy.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
@@ -17,12 +17,12 @@ const COLORS = { life: '#c9d3df', lag: '#e8743b', open: '#3b6fb6', final: '#2a9d
 
 type Picture = { name: string; title: string; policy: PolicyFactory; fromS: number; toS: number };
 
-const cohorts = cohortPacing({ minIntervalMs: 1_000, maxIntervalMs: 60_000 });
-const exponential = BASELINES.exponential ?? cohorts;
+const learned = learnedPacing({ lagPrice: 1 });
+const exponential = BASELINES.exponential ?? learned;
 const PICTURES: readonly Picture[] = [
   { name: 'exponential', title: 'the exponential rule', policy: exponential, fromS: 600, toS: 760 },
-  { name: 'learning', title: 'dawatch, from the first second on', policy: cohorts, fromS: 0, toS: 200 },
-  { name: 'cohorts', title: 'dawatch, ten minutes later', policy: cohorts, fromS: 600, toS: 760 },
+  { name: 'learning', title: 'dawatch, from the first second on', policy: learned, fromS: 0, toS: 200 },
+  { name: 'learned', title: 'dawatch, ten minutes later', policy: learned, fromS: 600, toS: 760 },
 ];
 
 const folder = process.argv[2] ?? '.';

@@ -5,14 +5,29 @@ import { createRateLimit } from '../../src/sandbox/rate-limit.ts';
 import type { Row } from '../../src/sandbox/row.ts';
 import type { World } from './simulate.ts';
 
+/** From `atMs` on (epoch ms) the finality gap is another one. */
+export type GapChange = { atMs: number; blocks: number };
+
 /** The sandbox's model of an upstream and its rate limit, without the HTTP in between. */
-export function sandboxWorld(given: SandboxOptionsInput): World {
+export function sandboxWorld(given: SandboxOptionsInput, gapChange?: GapChange): World {
   const options = sandboxOptionsSchema.parse(given);
   const model = createModel(options);
   const limit = createRateLimit(options);
+  let pendingChange = gapChange;
+
+  function changeGap(now: number): void {
+    if (pendingChange === undefined || now < pendingChange.atMs) return;
+    model.setFinalityGap(pendingChange.blocks, pendingChange.atMs);
+    pendingChange = undefined;
+  }
+
   return {
-    submit: (now) => model.submit('data', now),
+    submit(now) {
+      changeGap(now);
+      return model.submit('data', now);
+    },
     answer(submissionId, now) {
+      changeGap(now);
       const admission = limit.admit('key', now);
       if (admission && !admission.admitted)
         return { kind: 'throttled', error: 'HTTP 429', retryAfterMs: admission.retryAfterMs };

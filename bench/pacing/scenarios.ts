@@ -1,110 +1,111 @@
 import type { BudgetSettings } from '../../src/monitor/budget.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
+import type { WorldName } from '../../src/sandbox/worlds.ts';
 import type { Arrivals } from './arrivals.ts';
 
-/** What dawatch is to reach at most; undefined: no bar. */
-type Bars = { requests?: number; meanLagS?: number; p99LagS?: number };
+/** What dawatch is to need at most. `cost`: requests + seconds of mean lag. */
+export type Bars = { requests?: number; meanS?: number; p99S?: number; cost?: number; throttled?: number };
 
 export type Scenario = {
   name: string;
-  upstream: SandboxOptionsInput;
+  upstream: SandboxOptionsInput & { world: WorldName };
+  /** The finality gap of every third seed: another one from the start, and from the middle of the arrivals on. */
+  otherGap?: { start: number; later?: number };
   arrivals: Arrivals;
   budget: BudgetSettings;
   bars: Bars;
-  /** Left out where the others would only take hours to say nothing. */
-  baselines: boolean;
+  /** Where the lower bound of the world applies: no chain without chance, no queues, limits or errors. */
+  hasLowerBound: boolean;
 };
 
-/** More than anybody needs, so that only the rules are compared. */
+/** More than anybody needs, so that only the policies are compared. */
 const AMPLE: BudgetSettings = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const HOUR_S = 3_600;
+const LEAST_SUBMISSIONS = 1_000;
 
-const parallel = (perS: number, submissions: number, bars: Bars): Scenario => ({
-  name: `parallel sending, ${perS} /s`,
-  upstream: {},
-  arrivals: { kind: 'poisson', perS, submissions },
-  budget: AMPLE,
-  bars,
-  baselines: true,
+/**
+ * Requests + seconds of mean lag of the cohort policy at commit de6cbd9, in the sandbox of that commit (a block at each multiple
+ * of 20 s, final 40 s after it), the worst of the seeds 1, 2 and 3, with the arrivals below.
+ */
+const COHORT_COSTS = { '2': 1.606, '0.2': 1.656, '0.02': 1.858 } as const;
+
+const bars = (requests: number, meanS: number, p99S: number): Bars => ({ requests, meanS, p99S });
+
+/** One hour of arrivals and 1,000 submissions at least. */
+const poisson = (perS: number): Arrivals => ({
+  kind: 'poisson',
+  perS,
+  submissions: Math.max(LEAST_SUBMISSIONS, perS * HOUR_S),
 });
 
-/** Blocks every 20 s, final after 40 s, unless said otherwise. All begin with nothing learned. */
+/** 50 in one moment of each hour, which is at random within a slot. */
+const BURSTS: Arrivals = { kind: 'bursts', size: 50, everyS: HOUR_S, delayMaxS: 60, submissions: LEAST_SUBMISSIONS };
+
+function parallel(world: WorldName, rates: Record<string, Bars>, otherGap?: Scenario['otherGap']): Scenario[] {
+  return Object.entries(rates).map(([perS, bars]) => ({
+    name: world === 'ideal' ? `ideal, ${perS}/s` : `parallel ${world}, ${perS}/s`,
+    upstream: { world },
+    ...(otherGap && { otherGap }),
+    arrivals: poisson(Number(perS)),
+    budget: AMPLE,
+    bars,
+    hasLowerBound: world !== 'ideal',
+  }));
+}
+
+function senders(count: number, world: WorldName, loads: [name: string, arrivals: Arrivals, bars: Bars][]): Scenario[] {
+  return loads.map(([name, arrivals, bars]) => ({
+    name: `${count} senders ${world}, ${name}`,
+    upstream: { world, senders: count },
+    arrivals,
+    budget: AMPLE,
+    bars,
+    hasLowerBound: count === 8 && arrivals.kind === 'poisson',
+  }));
+}
+
 export const SCENARIOS: readonly Scenario[] = [
-  parallel(20, 36_000, { requests: 1.5, meanLagS: 1.5, p99LagS: 10 }),
-  parallel(2, 7_200, { requests: 2, meanLagS: 1.5, p99LagS: 10 }),
-  parallel(0.2, 2_880, { requests: 3.5, meanLagS: 1.5, p99LagS: 10 }),
-  parallel(0.02, 1_440, { requests: 6, meanLagS: 2, p99LagS: 10 }),
+  ...parallel('calm', { '2': bars(1.35, 0.7, 5), '0.2': bars(1.6, 0.7, 5), '0.02': bars(1.9, 0.8, 6) }, { start: 2 }),
+  ...parallel('usual', { '2': bars(1.6, 1, 7), '0.2': bars(1.9, 1, 7), '0.02': bars(2.2, 1.2, 8) }),
+  ...parallel(
+    'rough',
+    { '2': bars(2.4, 2.2, 25), '0.2': bars(2.8, 2.2, 25), '0.02': bars(3, 2.4, 25) },
+    { start: 2, later: 1 },
+  ),
+  ...parallel('ideal', {
+    '2': { cost: 1.1 * COHORT_COSTS['2'] },
+    '0.2': { cost: 1.1 * COHORT_COSTS['0.2'] },
+    '0.02': { cost: 1.1 * COHORT_COSTS['0.02'] },
+  }),
+  ...senders(8, 'calm', [
+    ['0.06/s', poisson(0.06), bars(1.9, 1.2, 6)],
+    ['0.03/s', poisson(0.03), bars(1.9, 1.2, 6)],
+    ['bursts', BURSTS, bars(4.5, 1.8, 12)],
+  ]),
+  ...senders(8, 'usual', [
+    ['0.06/s', poisson(0.06), bars(2.2, 1.4, 7)],
+    ['0.03/s', poisson(0.03), bars(2.2, 1.4, 7)],
+    ['bursts', BURSTS, bars(4.5, 2, 12)],
+  ]),
+  ...senders(3, 'usual', [
+    ['0.06/s', poisson(0.06), bars(4, 2, 10)],
+    ['0.03/s', poisson(0.03), bars(2.4, 1.5, 8)],
+    ['bursts', BURSTS, bars(8, 2.5, 20)],
+  ]),
   {
-    name: '8 serial senders, 0.1 /s',
-    upstream: { senders: 8 },
-    arrivals: { kind: 'poisson', perS: 0.1, submissions: 2_880 },
-    budget: AMPLE,
-    bars: { requests: 7, meanLagS: 3, p99LagS: 20 },
-    baselines: true,
-  },
-  {
-    name: '8 serial senders, 0.133 /s: as much as they can send',
-    upstream: { senders: 8 },
-    arrivals: { kind: 'poisson', perS: 0.133, submissions: 2_880 },
-    budget: AMPLE,
-    bars: { requests: 7, meanLagS: 3, p99LagS: 20 },
-    baselines: true,
-  },
-  {
-    name: '3 serial senders, bursts of 200',
-    // Rows in the order of submission. With rows in any order nobody can know whose turn it is: see the next one.
-    upstream: { senders: 3, rowDelayMs: 0 },
-    arrivals: { kind: 'bursts', size: 200, everyS: 2 * HOUR_S, submissions: 1_000 },
-    budget: AMPLE,
-    bars: { requests: 6, meanLagS: 5, p99LagS: 30 },
-    baselines: true,
-  },
-  {
-    name: '3 serial senders, bursts of 200 in random order',
-    upstream: { senders: 3 },
-    arrivals: { kind: 'bursts', size: 200, everyS: 2 * HOUR_S, submissions: 1_000 },
-    budget: AMPLE,
-    bars: {},
-    baselines: true,
-  },
-  {
-    name: '10 % stragglers, 5 % Error, 2 /s',
-    upstream: { stragglerRate: 0.1, errorRate: 0.05 },
-    arrivals: { kind: 'poisson', perS: 2, submissions: 7_200 },
-    budget: AMPLE,
-    bars: { requests: 3.5, meanLagS: 3, p99LagS: 20 },
-    baselines: true,
-  },
-  {
-    name: 'blocks of 6 s, final after 18 s, 2 /s',
-    upstream: { blockTimeS: 6, finalityS: 18 },
-    arrivals: { kind: 'poisson', perS: 2, submissions: 7_200 },
-    budget: AMPLE,
-    bars: { requests: 2.5, meanLagS: 1.5, p99LagS: 8 },
-    baselines: true,
-  },
-  {
-    name: 'limit of 60 requests per 60 s, 0.5 /s',
-    upstream: { rateLimit: 60, rateLimitPerS: 60 },
-    arrivals: { kind: 'poisson', perS: 0.5, submissions: 3_600 },
+    name: 'limit of 60 requests per 60 s, parallel usual, 0.5/s',
+    upstream: { world: 'usual', rateLimit: 60, rateLimitPerS: 60 },
+    arrivals: poisson(0.5),
     budget: { requests: 60, perMs: 60_000, concurrency: 60 },
-    bars: { meanLagS: 5 },
-    baselines: true,
+    bars: { throttled: 0, meanS: 2.5 },
+    hasLowerBound: false,
   },
   {
-    name: 'limit of 1 request per 1 s, 0.5 /s',
-    upstream: { rateLimit: 1, rateLimitPerS: 1 },
-    arrivals: { kind: 'poisson', perS: 0.5, submissions: 3_600 },
-    budget: { requests: 1, perMs: 1_000, concurrency: 1 },
-    bars: { meanLagS: 5 },
-    baselines: true,
-  },
-  {
-    name: 'cold start, 100,000 tracked, 50 requests/s',
-    upstream: {},
-    arrivals: { kind: 'backlog', submissions: 100_000 },
-    budget: { requests: 50, perMs: 1_000, concurrency: 50 },
-    bars: {},
-    baselines: false,
+    name: '5 % stragglers, 5 % Error, parallel usual, 2/s',
+    upstream: { world: 'usual', stragglerRate: 0.05, errorRate: 0.05 },
+    arrivals: poisson(2),
+    budget: AMPLE,
+    bars: bars(2.1, 1.3, 10),
+    hasLowerBound: false,
   },
 ];

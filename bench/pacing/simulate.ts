@@ -14,10 +14,11 @@ export type World = {
 };
 
 /** What became of one submission, milliseconds after the start. */
-export type Life = {
+type Life = {
   submissionId: string;
   trackedAt: number;
   askedAt: number[];
+  /** When a lookup first answered Finalized, or `trackedAt` where that was later. */
   finalAt: number;
   detectedAt: number;
 };
@@ -26,10 +27,6 @@ export type Run = {
   lives: Life[];
   requests: number;
   throttled: number;
-  /** The most requests in one window of the budget. */
-  mostPerWindow: number;
-  /** When everybody had been asked at least once. */
-  allAskedAt: number;
 };
 
 export const START_MS = 1_760_000_003_217;
@@ -42,15 +39,13 @@ type Simulation = {
   budget: BudgetSettings;
   policy: PolicyFactory;
   seed: number;
-  /** How much of an answer's time has passed when the upstream looks into its database: half, unless told. */
-  readAfter?: number;
   /** The end, milliseconds after the start, even if somebody is still open. */
   endMs?: number;
 };
 
 /** One world with one policy in virtual time: the real pacer and nothing in between. */
 export function simulate({ world, budget, policy, seed, ...rest }: Simulation): Run {
-  const { readAfter = 0.5, endMs = Number.POSITIVE_INFINITY } = rest;
+  const { endMs = Number.POSITIVE_INFINITY } = rest;
   const random = seededRandom(seed);
   const pacer = new Pacer({
     settings: {
@@ -65,9 +60,7 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   const arrivals = rest.arrivals[Symbol.iterator]();
   const lives = new Map<string, Life>();
   const answers = new Mail<{ submissionId: string; sentAt: number }>();
-  const run: Run = { lives: [], requests: 0, throttled: 0, mostPerWindow: 0, allAskedAt: 0 };
-  const sent: number[] = [];
-  let oldestSent = 0;
+  const run: Run = { lives: [], requests: 0, throttled: 0 };
   let arrival = arrivals.next();
   let now = START_MS;
   let open = 0;
@@ -87,22 +80,19 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   };
   const send = (submissionId: string) => {
     run.requests++;
-    const life = lives.get(submissionId);
-    if (life && life.askedAt.length === 0) run.allAskedAt = now - START_MS;
-    life?.askedAt.push(now - START_MS);
-    sent.push(now);
-    while ((sent[oldestSent] ?? now) <= now - budget.perMs) oldestSent++;
-    run.mostPerWindow = Math.max(run.mostPerWindow, sent.length - oldestSent);
+    lives.get(submissionId)?.askedAt.push(now - START_MS);
     answers.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, { submissionId, sentAt: now });
   };
   const answer = ({ submissionId, sentAt }: { submissionId: string; sentAt: number }) => {
-    const verdict = world.answer(submissionId, readAfter * now + (1 - readAfter) * sentAt);
+    // The upstream reads its database when half of the time has passed.
+    const verdict = world.answer(submissionId, (now + sentAt) / 2);
     if (verdict.kind === 'throttled') run.throttled++;
     const observation: Observation = { submissionId, at: now, durationMs: now - sentAt, ...verdict };
     const life = lives.get(submissionId);
     if (life && verdict.kind === 'finalized' && life.detectedAt === Number.POSITIVE_INFINITY) {
       life.detectedAt = now - START_MS;
-      life.finalAt = (world.finalizedAt(submissionId, now) ?? now) - START_MS;
+      const finalAt = (world.finalizedAt(submissionId, now) ?? now) - START_MS;
+      life.finalAt = Math.max(life.trackedAt, finalAt);
       open--;
     }
     pacer.observe(observation, verdict.kind !== 'finalized', now);

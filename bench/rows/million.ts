@@ -48,7 +48,7 @@ export const row: Row = {
     const start = (folder: string, budget: object) =>
       startServer(folder, {
         upstreams: { default: { url: upstream.hello.url, api_key: 'bench', budget } },
-        pacing: { min_interval_s: 1, max_interval_s: 1 },
+        pacing: { lag_price: 1_000 },
       });
     return {
       async round() {

@@ -36,7 +36,7 @@ export const row: Row = {
           budget: { requests: 100_000, concurrency: CONCURRENCY },
         },
       },
-      pacing: { min_interval_s: 1, max_interval_s: 1 },
+      pacing: { lag_price: 1_000 },
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     });
     await server.admin.webhooks.create({ url: `${receiver.hello.url}/hook`, types: ['submission.cancelled'] });

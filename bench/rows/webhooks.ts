@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { toEventJson } from '../../src/monitor/event-body.ts';
+import { contextAt } from '../../src/monitor/transition.ts';
 import { inTurns, type Row } from '../row.ts';
 import { costsOf, runProgram, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
 
@@ -115,13 +116,13 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
       const said = { kind: 'finalized', state: 'Finalized', error: null, answer: ANSWER, blockNumber: 1 } as const;
       ledger.record(
         ids.map((submissionId) => ({ submissionId, at: now, durationMs: 1, ...said })),
-        { now, outageMs: 0, upstreamUp: true, recheck: false },
+        contextAt(now),
       );
     }
     return id;
   });
   const [event] = ledger.outbox.after(0, 1);
-  const body = event ? toEventJson(event) : '';
+  const body = event && !('unreadable' in event) ? toEventJson(event) : '';
   ledger.close();
   return { webhookIds, body };
 }

@@ -17,7 +17,7 @@ export async function startPolling({ upstream: answers, concurrency, throughRedi
   const redis = throughRedis ? await startRedis(folder.path) : undefined;
   const server = await startServer(folder.path, {
     upstreams: { default: { url, api_key: 'bench', budget: { requests: 100_000, concurrency } } },
-    pacing: { min_interval_s: 1, max_interval_s: 1 },
+    pacing: { lag_price: 1_000 },
     ...(redis && { redis: { url: redis.url } }),
     ...settings,
   });

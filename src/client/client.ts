@@ -19,7 +19,15 @@ import { WebhookRequests } from './webhooks.ts';
 
 export { ApiError, ConnectionError } from './errors.ts';
 export type { Overview } from './overview.ts';
-export type { AuditEntry, Submission, SubmissionWithHistory, TrackOptions, UpstreamPacing, User } from './shapes.ts';
+export type {
+  AuditEntry,
+  PollingCost,
+  Submission,
+  SubmissionWithHistory,
+  TrackOptions,
+  UpstreamPacing,
+  User,
+} from './shapes.ts';
 
 export type DawatchClientOptions = {
   /** Where the server is: http://127.0.0.1:8080, say. */
@@ -192,7 +200,7 @@ export class DawatchClient {
     const { body, headers = this.#headers, signal, timeoutMs = CALL_TIMEOUT_MS } = options;
     const response = await this.#fetch(method, path, {
       headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: toJson(body) }),
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     });
     if (!response.ok) throw await errorOf(response, this.#url);
@@ -211,6 +219,17 @@ export class DawatchClient {
       if (!isTimeout) init.signal?.throwIfAborted();
       throw new ConnectionError(`no answer from ${this.#url}`, { cause: error });
     }
+  }
+}
+
+/** Throws TypeError for what JSON can not hold: a circle, or so many levels that writing it would overflow the stack. */
+function toJson(body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (cause) {
+    throw new TypeError('the request can not be written as JSON: it contains itself, or is nested too deeply', {
+      cause,
+    });
   }
 }
 

@@ -12,12 +12,14 @@ export type Delivery = {
   destination: string;
   /** dead: given up, to be replayed. discarded: its webhook was deleted. */
   state: 'waiting' | 'delivered' | 'dead' | 'discarded';
-  dead_reason: 'attempts_used_up' | 'endpoint_gone' | 'endpoint_disabled' | 'not_configured' | null;
+  dead_reason: 'attempts_used_up' | 'endpoint_gone' | 'endpoint_disabled' | 'not_configured' | 'undeliverable' | null;
   /** Since it was made, or last replayed. */
   attempts_made: number;
   next_at: string | null;
   created_at: string;
   ended_at: string | null;
+  /** Only where the ledger is damaged: fields that can't be read. */
+  unreadable?: string[] | undefined;
 };
 
 /** One try. */
@@ -32,8 +34,8 @@ export type DeliveryAttempt = {
   response: string | null;
 };
 
-/** `attempts`: every one there was, oldest first. */
-export type DeliveryDetails = Delivery & { event: DawatchEvent; attempts: DeliveryAttempt[] };
+/** `event`: null if it can not be read. `attempts`: every one there was, oldest first. */
+export type DeliveryDetails = Delivery & { event: DawatchEvent | null; attempts: DeliveryAttempt[] };
 
 export type DeliveryPage = { deliveries: Delivery[]; next_cursor: string | null };
 

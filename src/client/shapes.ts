@@ -36,10 +36,14 @@ export type Submission = {
   /** Requests that were made for it. */
   polls: number;
   metadata: Record<string, unknown> | null;
+  /** Only where the ledger is damaged: fields that can't be read, shown as null or as the nearest value. */
+  unreadable?: string[] | undefined;
 };
 
 /** One change of a submission. */
 export type HistoryEntry = {
+  /** As of a submission. */
+  unreadable?: string[] | undefined;
   /** Counts over all submissions. */
   seq: number;
   at: string;
@@ -81,6 +85,8 @@ export type AuditEntry = {
   caller: string;
   /** Of the credential; null: configured, or a forwarded token. */
   credential_id: number | null;
+  /** Of the client that asked; null: an entry of before it was recorded. */
+  address: string | null;
   action: string;
   outcome: string;
   detail: string | null;
@@ -89,26 +95,36 @@ export type AuditEntry = {
   email_masked: string | null;
 };
 
-/** How an upstream is asked now. The document at /openapi.json says what each field means. */
+/** Requests per submission, and mean seconds between finality and the poll that finds it. */
+export type PollingCost = { requests: number; lag_s: number };
+
+/** How an upstream is polled now. The document at /openapi.json says what each field means. */
 export type UpstreamPacing = {
   upstream: string;
   state: 'closed' | 'down' | 'unauthorized';
   tracked: number;
-  mode: 'cohorts' | 'clock_only' | 'by_age';
-  /** When blocks become final; null: not known. */
-  clock: { period_ms: number; next_from: string; next_until: string } | null;
-  /** None of the last became final younger than this; null: not known. */
-  least_age_ms: number | null;
-  group_size: number;
-  in_line: number;
-  scouts: number;
-  disorder: number;
+  /** Requests that one second of lag is worth. */
+  lag_price: number;
+  /** slots: groups become final with the slots of a chain. age: nothing periodic is known. */
+  mode: 'slots' | 'age';
+  /** null: no slots are known. `empty_share`: 0 to 1. */
+  slot: { period_ms: number; next_event_at: string | null; empty_share: number } | null;
+  /** Serial senders; null: the upstream sends all at once. */
+  senders: number | null;
+  /** Finalized submissions from which this was learned lately. */
+  observed: number;
+  /** Probability that a submission tracked now is final after so long; empty: nothing is known. */
+  curve: { after_ms: number; probability: number }[];
+  /** When it would be polled, in ms since tracking. */
+  polls_ms: number[];
+  /** Per submission; null: not known. */
+  cost: { current: PollingCost | null; lower_bound: PollingCost | null; every_five_seconds: PollingCost | null };
   budget: { requests: number; per_ms: number; used: number; concurrency: number; in_flight: number };
-  /** The next question; `at` null: as soon as an answer has come. */
+  /** The next poll; `at` null: as soon as a request in flight is answered. */
   next: {
     submission_id: string;
     at: string | null;
-    reason: 'scout' | 'sweep' | 'alone' | 'doubt' | 'net' | 'age' | 'recheck' | 'probe';
+    reason: 'slot' | 'scout' | 'age' | 'net' | 'recheck' | 'probe';
     held_by: 'budget' | 'pause' | null;
   } | null;
 };
@@ -130,6 +146,8 @@ export type SubmissionEvent = {
     previous_upstream_state: string | null;
     previous_error: string | null;
     previous_data: Record<string, unknown> | null;
+    /** Only where the ledger is damaged: as of a submission. */
+    unreadable?: string[] | undefined;
     /** True: what the upstream said is left out or shortened, because the event would be too long; it stands at `href`. */
     cut: boolean;
     /** Path of the submission on the dawatch server. */

@@ -23,6 +23,8 @@ export type Webhook = {
   failing_since: string | null;
   created_at: string;
   updated_at: string;
+  /** Only where the ledger is damaged: fields that can't be read. It gets no events until they are set anew. */
+  unreadable?: string[] | undefined;
 };
 
 /** `secret`: shown this once; null: of v1a, where the receiver needs the public key and nothing else. */

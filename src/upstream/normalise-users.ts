@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isObject, parseJson } from '../monitor/envelope.ts';
+import { isTextTooDeep } from '../monitor/nesting.ts';
 
 /** A user as the upstream keeps them, every field as it came. */
 export type UserRecord = Record<string, unknown>;
@@ -24,14 +25,14 @@ const FIELDS = Object.keys(recordSchema.shape);
 
 /** One user: the bare record, or wrapped in `data`. */
 export function normaliseUser(text: string): Normalised<UserRecord> {
-  const content = unwrap(parseJson(text));
+  const content = read(text);
   if (content.kind !== 'found') return content;
   return toRecord(content.value);
 }
 
 /** A listing: an array, bare or wrapped in `data` or `results`, that one bare or in `Ok`. One bad record spoils it. */
 export function normaliseUsers(text: string, limit: number): Normalised<UserRecord[]> {
-  const content = unwrap(parseJson(text));
+  const content = read(text);
   // "Not found" of a whole listing is the upstream's way to say that its database failed.
   if (content.kind === 'not_found') return malformed('a failure with HTTP 200');
   if (content.kind === 'malformed') return content;
@@ -43,6 +44,10 @@ export function normaliseUsers(text: string, limit: number): Normalised<UserReco
     users.push(record.value);
   }
   return { kind: 'found', value: users };
+}
+
+function read(text: string): Normalised<unknown> {
+  return isTextTooDeep(text) ? malformed('nested too deeply') : unwrap(parseJson(text));
 }
 
 /** Takes the wrappings off: {"state","message","data"}, {"results"}, {"data"}, and within them {"Ok"} or {"Err"}. */
@@ -75,16 +80,7 @@ function toRecord(value: unknown): Normalised<UserRecord> {
   if (!isObject(value) || !isRecord(value)) return malformed('not a user');
   const parsed = recordSchema.safeParse(value);
   if (!parsed.success) return malformed(`a user whose ${parsed.error.issues[0]?.path.join('.')} is of another type`);
-  return canBeWritten(value) ? { kind: 'found', value } : malformed('nested too deeply');
-}
-
-/** What is nested a hundred thousand levels deep can be read, but not be written again. */
-function canBeWritten(value: unknown): boolean {
-  try {
-    return JSON.stringify(value) !== undefined;
-  } catch {
-    return false;
-  }
+  return { kind: 'found', value };
 }
 
 function malformed(detail: string): { kind: 'malformed'; detail: string } {

@@ -54,14 +54,14 @@ export class UpstreamPool {
 
   /** An answer without the credentials of its question: what an upstream quotes of them would be kept, shown and sent on. */
   #without(headers: Question['headers'], answer: Answer): Answer {
-    if (answer.kind === 'failure') return answer;
     let redact = this.#redactors.get(headers);
     if (!redact) {
       redact = redactorOf(credentialsIn(headers));
       this.#redactors.set(headers, redact);
     }
-    answer.body = redact(answer.body);
-    return answer;
+    return answer.kind === 'failure'
+      ? { ...answer, detail: redact(answer.detail) }
+      : { ...answer, body: redact(answer.body) };
   }
 
   /** Ends at once; calls under way are answered as failures. */

@@ -1,7 +1,8 @@
 import type { Happened } from '../http/metrics/happened.ts';
 import type { Overview } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Monitor, MonitorListener } from '../monitor/monitor.ts';
+import type { MonitorListener } from '../monitor/listeners.ts';
+import type { Monitor } from '../monitor/monitor.ts';
 import type { Clock, PollEngine } from '../monitor/ports.ts';
 import { RollingHour } from '../monitor/rolling-hour.ts';
 import type { Scaling } from './scaling.ts';

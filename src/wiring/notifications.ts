@@ -7,6 +7,7 @@ import type { WebhookSecret } from '../ledger/webhooks.ts';
 import { type Log, logAlert, logAttempt } from '../log.ts';
 import { DEAD_REASONS, parseDestination } from '../monitor/delivery.ts';
 import type { Clock } from '../monitor/ports.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
 import { CALLBACKS_ID, type Signature } from '../monitor/webhook.ts';
 import { createAddressGuard } from '../notify/address-guard.ts';
 import { AlertWatch } from '../notify/alert-watch.ts';
@@ -38,8 +39,9 @@ export async function startNotifications(deps: {
   log: Log;
   version: string;
   happened: Happened;
+  onUnreadable: ReportUnreadable;
 }): Promise<Notifications> {
-  const { config, ledger, clock, random, log, version, happened } = deps;
+  const { config, ledger, clock, random, log, version, happened, onUnreadable } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
   const onFailed = (error: unknown) => log.error({ err: error }, 'notify.failed');
@@ -80,6 +82,7 @@ export async function startNotifications(deps: {
       happened.attempted({ kind: kindOf(destination, config.channels), outcome, durationMs });
     },
     onFailed,
+    onUnreadable,
   });
   const { check_s, remind_after_s, failures, failures_window_s, backlog, wal_mib } = config.alerts;
   const watch = new AlertWatch({

@@ -1,8 +1,11 @@
 import { Queue } from 'bullmq';
+import type { Config } from '../config-schema.ts';
 import { untilAlone } from '../engines/alone.ts';
-import { BullmqEngine } from '../engines/bullmq.ts';
+import { BullmqEngine, REJECTIONS } from '../engines/bullmq.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../engines/intake.ts';
 import { type RedisHealth, RedisLink } from '../engines/redis-link.ts';
+import { createSigner } from '../engines/signer.ts';
+import type { Happened } from '../http/metrics/happened.ts';
 import type { Submissions } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Log } from '../log.ts';
@@ -27,29 +30,37 @@ export type Scaling = {
 };
 
 export function startScaling(deps: {
-  redis: { url: string; prefix: string };
+  redis: Config['redis'] & { url: string };
   upstreams: readonly [string, Usable][];
   ledger: Ledger;
   local: PollEngine;
   clock: Clock;
   log: Log;
+  happened: Happened;
 }): Scaling {
-  const { redis, upstreams, ledger, local, clock, log } = deps;
-  const link = new RedisLink({ redis, clock, onEvent: logRedis(log) });
+  const { redis, upstreams, ledger, local, clock, log, happened } = deps;
+  const signer = createSigner(redis);
+  const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams);
   const of = (name: string, measure: (upstream: Usable) => number) => {
     const upstream = usable.get(name);
     if (!upstream) throw new Error(`no upstream is named ${name}`);
     return measure(upstream);
   };
+  const logged = logPolls(log);
+  for (const reason of REJECTIONS) happened.rejected(reason, 0);
   const engine = new BullmqEngine({
     redis,
     link,
+    signer,
     local,
     clock,
     leaseMsOf: (name) => of(name, leaseMsOf),
     timeoutMsOf: (name) => of(name, timeoutMsOf),
-    onEvent: logPolls(log),
+    onEvent: (event) => {
+      if (event.kind === 'rejected') happened.rejected(event.reason);
+      logged(event);
+    },
   });
   const now = clock.now();
   const leasesLastMs = upstreams.map(([name, upstream]) => {

@@ -24,6 +24,13 @@ it('tracks a submission until it is final, and looks at its history', async () =
   expect(await client().track([id])).toMatchObject({ accepted: 0, already_tracked: 1 });
 });
 
+it('rejects metadata nested too deeply: the server says how deep it may be, and what JSON can not hold is not sent', async () => {
+  const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
+  await expect(client().track(['deep'], { metadata: deep(65) })).rejects.toThrow(/at most 64 levels/);
+  await expect(client().track(['deep'], { metadata: deep(1_000_000) })).rejects.toThrow(/nested too deeply/);
+  await expect(client().get('deep')).rejects.toMatchObject({ status: 404 });
+});
+
 it('tells what is going on, and what is learned about each upstream', async () => {
   const overview = await client().overview();
   expect(overview.upstreams.map(({ name }) => name)).toEqual(['default', 'other']);

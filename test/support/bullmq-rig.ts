@@ -8,6 +8,7 @@ import { type AskUpstream, createLocalEngine } from '../../src/engines/local.ts'
 import { POLLS_QUEUE } from '../../src/engines/poll-job.ts';
 import { PollWorker, type PollWorkerEvent } from '../../src/engines/poll-worker.ts';
 import { type LinkEvent, RedisLink } from '../../src/engines/redis-link.ts';
+import { Signer } from '../../src/engines/signer.ts';
 import { WorkerRegister } from '../../src/engines/worker-register.ts';
 import type { Answer } from '../../src/monitor/classify.ts';
 import type { PollEngine } from '../../src/monitor/ports.ts';
@@ -24,16 +25,24 @@ export const PENDING: Answer = {
 /** A server's half, gone when the test ends. */
 export function openEngine(
   redis: Pick<RedisServer, 'url'>,
-  setting: { local?: PollEngine | AskUpstream; leaseMs?: number; timeoutMs?: number; prefix?: string } = {},
+  setting: {
+    local?: PollEngine | AskUpstream;
+    leaseMs?: number;
+    timeoutMs?: number;
+    prefix?: string;
+    secrets?: string[];
+  } = {},
 ) {
-  const { local = async () => PENDING, leaseMs = 5_000, timeoutMs = 1_000, prefix = 'bull' } = setting;
+  const { local = async () => PENDING, leaseMs = 5_000, timeoutMs = 1_000, prefix = 'bull', secrets = [] } = setting;
+  const signer = new Signer(secrets);
   const events: (LinkEvent | EngineEvent)[] = [];
   const settings = { url: redis.url, prefix };
   const onEvent = (event: LinkEvent | EngineEvent) => void events.push(event);
-  const link = new RedisLink({ redis: settings, clock: systemClock, onEvent });
+  const link = new RedisLink({ redis: settings, signer, clock: systemClock, onEvent });
   const engine = new BullmqEngine({
     redis: settings,
     link,
+    signer,
     local: typeof local === 'function' ? createLocalEngine({ ask: local, clock: systemClock }) : local,
     clock: systemClock,
     leaseMsOf: () => leaseMs,
@@ -63,13 +72,21 @@ export function openEngine(
 /** A worker's half, in this process. */
 export function openWorker(
   redis: Pick<RedisServer, 'url'>,
-  setting: { ask?: AskUpstream; name?: string; timeoutMs?: number; upstreams?: string[]; prefix?: string } = {},
+  setting: {
+    ask?: AskUpstream;
+    name?: string;
+    timeoutMs?: number;
+    upstreams?: string[];
+    prefix?: string;
+    secrets?: string[];
+  } = {},
 ) {
   const { ask = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'], prefix = 'bull' } = setting;
   const asked: string[] = [];
   const events: PollWorkerEvent[] = [];
   const worker = new PollWorker({
     redis: { url: redis.url, prefix },
+    signer: new Signer(setting.secrets ?? []),
     name: setting.name ?? `worker-${randomUUID()}`,
     version: '0.0.0-test',
     concurrency: 16,
@@ -91,10 +108,12 @@ export async function openOddWorker(
   redis: Pick<RedisServer, 'url'>,
   process: (job: Job) => Promise<unknown>,
   name = 'odd',
+  secrets: string[] = [],
 ) {
   const { url } = redis;
   const register = new WorkerRegister(lookInto(redis), { prefix: 'bull' });
-  const announce = () => register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 });
+  const announce = () =>
+    register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 }, new Signer(secrets));
   await announce();
   const timer = setInterval(() => void announce().catch(() => undefined), 1_000);
   const worker = new Worker(POLLS_QUEUE, process, { connection: { url }, maxStalledCount: 0, concurrency: 10 });

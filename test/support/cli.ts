@@ -19,7 +19,7 @@ type Ended = { code: number | null; stdout: string; stderr: string };
 export function startCli(args: readonly string[], { env = {}, cwd = tmpdir() }: Settings = {}) {
   const child: ChildProcessWithoutNullStreams = spawn(process.execPath, [MAIN, ...args], {
     cwd,
-    env: { PATH: process.env.PATH ?? '', ...COMPILED, ...variables(env) },
+    env: variables({ PATH: process.env.PATH ?? '', ...COMPILED, ...env }),
   });
   const exit = new Promise<number | null>((resolve) => child.once('close', resolve));
   onTestFinished(async () => {

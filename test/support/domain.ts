@@ -1,6 +1,6 @@
 import type { Answer, Observation, Verdict } from '../../src/monitor/classify.ts';
 import type { Submission } from '../../src/monitor/submission.ts';
-import type { Outcome, TransitionContext } from '../../src/monitor/transition.ts';
+import { contextAt, type Outcome, type TransitionContext } from '../../src/monitor/transition.ts';
 
 export const ID = '6a1b8f4e-53f1-4d0e-9d35-0f7f2f0f9c11';
 export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';
@@ -72,6 +72,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     finalizedAt: null,
     polledAt: null,
     unansweredSince: null,
+    notFoundMs: null,
     polls: 0,
     outageMsBefore: 0,
     stuck: false,
@@ -85,7 +86,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
 }
 
 export function context(fields: Partial<TransitionContext> = {}): TransitionContext {
-  return { now: Number.MAX_SAFE_INTEGER, outageMs: 0, upstreamUp: true, recheck: false, ...fields };
+  return { ...contextAt(Number.MAX_SAFE_INTEGER), ...fields };
 }
 
 const pendingText = JSON.stringify(envelope());
@@ -112,8 +113,9 @@ export function observation(verdict: VerdictName | Verdict, at: number, submissi
 
 /** What the ledger makes of an outcome. */
 export function applied(before: Submission, outcome: Outcome, at: number): Submission {
-  const { watched, becameStuck, unansweredSince } = outcome;
-  const after = { ...before, watched, stuck: before.stuck || becameStuck, unansweredSince, polledAt: at };
+  const { watched, becameStuck, unansweredSince, notFoundMs } = outcome;
+  const stuck = before.stuck || becameStuck;
+  const after = { ...before, watched, stuck, unansweredSince, notFoundMs, polledAt: at };
   const { change } = outcome;
   if (!change) return after;
   const { status, upstreamState, error, answer } = change;

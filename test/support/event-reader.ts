@@ -1,4 +1,4 @@
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { expect, onTestFinished, vi } from 'vitest';
 import { type EventBody, eventSchema } from '../../src/monitor/event-body.ts';
 import { API_KEY } from './running-app.ts';
@@ -9,6 +9,8 @@ export type EventReader = {
   response: IncomingMessage;
   /** Every event so far, oldest first. */
   told: Told[];
+  /** The numbers up to which events were missing. */
+  gaps: number[];
   /** What `id:` said last, with an event or without. */
   position(): number;
   heartbeats(): number;
@@ -21,7 +23,7 @@ export type EventReader = {
 };
 
 /** Reads the live feed over a connection of its own, cut when the test ends. The answer must be a stream. */
-export async function readEvents(url: string, query = '', headers: Record<string, string> = {}): Promise<EventReader> {
+export async function readEvents(url: string, query = '', headers: OutgoingHttpHeaders = {}): Promise<EventReader> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const outgoing = request(`${url}/v1/events${query}`, {
       agent: false,
@@ -32,6 +34,7 @@ export async function readEvents(url: string, query = '', headers: Record<string
   onTestFinished(() => void response.destroy());
   expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'text/event-stream']);
   const told: Told[] = [];
+  const gaps: number[] = [];
   let position = -1;
   let heartbeats = 0;
   let rest = '';
@@ -44,6 +47,10 @@ export async function readEvents(url: string, query = '', headers: Record<string
       if (block.startsWith(': heartbeat')) heartbeats += 1;
       const data = fields.get('data');
       if (data === undefined) continue;
+      if (fields.get('event') === 'feed.gap') {
+        gaps.push(JSON.parse(data).data.through);
+        continue;
+      }
       const body = eventSchema.parse(JSON.parse(data));
       told.push({ seq: position, type: String(fields.get('event')), body });
       expect(fields.get('event')).toBe(body.type);
@@ -56,6 +63,7 @@ export async function readEvents(url: string, query = '', headers: Record<string
   return {
     response,
     told,
+    gaps,
     position: () => position,
     heartbeats: () => heartbeats,
     has: (count) => until(() => expect(told.length).toBeGreaterThanOrEqual(count)),

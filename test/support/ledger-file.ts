@@ -3,7 +3,7 @@ import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import type { OpenOptions } from '../../src/ledger/open.ts';
-import type { HistoryEntry, TrackRequest } from '../../src/monitor/submission.ts';
+import type { HistoryEntry, Submission, TrackRequest } from '../../src/monitor/submission.ts';
 import { tempFolder } from './temp-folder.ts';
 
 /** A ledger in a real file that knows the upstream `default`; closed when the test ends. */
@@ -12,6 +12,17 @@ export function openLedger(options: Partial<OpenOptions> = {}): Ledger {
   onTestFinished(() => ledger.close());
   ledger.upstream('default');
   return ledger;
+}
+
+/** Every submission, newest first, page by page. */
+export function allSubmissions(ledger: Ledger): Submission[] {
+  const all: Submission[] = [];
+  for (let before: number | undefined; ; ) {
+    const { submissions, nextBefore } = ledger.list({ limit: 100_000, before });
+    all.push(...submissions);
+    if (nextBefore === null) return all;
+    before = nextBefore;
+  }
 }
 
 /** Limits far beyond every time the tests use. */

@@ -27,6 +27,7 @@ type Setting = {
   upstream?: Partial<UpstreamConfig>;
   users?: Config['users'];
   limits?: Partial<Config['limits']>;
+  trustedProxies?: string[];
 };
 
 type AuditRow = {
@@ -81,6 +82,7 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     adminToken: ADMIN_TOKEN,
     ...(setting.users && { users: setting.users }),
     ...(setting.limits && { limits: setting.limits }),
+    ...(setting.trustedProxies && { trustedProxies: setting.trustedProxies }),
     logLevel: 'trace',
     onLog: (line) => {
       logs += line;

@@ -1,11 +1,20 @@
+import { systemClock } from '../../src/clock.ts';
 import { call } from './http-calls.ts';
 
 type Sample = { name: string; labels: Record<string, string>; value: number };
 export type Family = { name: string; help: string; type: string; samples: Sample[] };
 
-/** What /metrics answers, without any credential. */
-export function scrape(url: string) {
-  return call(url, '/metrics', { headers: { 'x-api-key': [] } });
+const SHARED_MS = 1_000;
+const scrapedAt = new Map<string, number>();
+
+/** What /metrics answers, without any credential. Waits until it is another text than that of the scrape before. */
+export async function scrape(url: string) {
+  const staleAt = (scrapedAt.get(url) ?? Number.NEGATIVE_INFINITY) + SHARED_MS + 20;
+  // By the server's clock, which is slower while the machine's is set back.
+  while (systemClock.now() < staleAt) await new Promise((resolve) => setTimeout(resolve, 20));
+  const answer = await call(url, '/metrics', { headers: { 'x-api-key': [] } });
+  scrapedAt.set(url, systemClock.now());
+  return answer;
 }
 
 /** The text format, family by family. Throws on a line that is none of it. */

@@ -3,7 +3,7 @@ import type { BreakerSettings } from '../../src/monitor/breaker.ts';
 import type { BudgetSettings } from '../../src/monitor/budget.ts';
 import type { Paced } from '../../src/monitor/entry.ts';
 import { Pacer } from '../../src/monitor/pacer.ts';
-import type { PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
+import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;
@@ -29,6 +29,27 @@ export function createPacer(pacing: Pacing = {}): Pacer {
   });
 }
 
+/** What a policy may have learned: slots of 20 s, the next group in 10 s. */
+export function learnedBy(now: number): PacingDescription {
+  return {
+    mode: 'slots',
+    slot: { periodMs: 20_000, nextEventAt: now + 10_000, emptyShare: 0.03 },
+    senders: 3,
+    observed: 200,
+    lagPrice: 1,
+    curve: Array.from({ length: 61 }, (_, s) => ({ afterMs: s * 1_000, probability: Math.max(0, (s - 20) / 40) })),
+    pollsMs: [42_000, 60_000],
+    current: { requests: 1.5, lagS: 0.8 },
+    lowerBound: { requests: 1.4, lagS: 0.7 },
+    everyFiveSeconds: { requests: 8.5, lagS: 2.5 },
+  };
+}
+
+/** A steady policy that describes itself so. */
+export function describing(description: (now: number) => PacingDescription): PolicyFactory {
+  return () => ({ ...steady(() => DELAY_MS), describe: description });
+}
+
 /** Asks when it was tracked, and after each answer with a delay. */
 function steady(delayMs: () => number): PacingPolicy {
   return {
@@ -37,6 +58,19 @@ function steady(delayMs: () => number): PacingPolicy {
     ...LEARNS_NOTHING,
   };
 }
+
+/** Polls at once, and then at distances that grow with the age, from 2 s to 30 s: simple enough to foresee. */
+export const byAge: PolicyFactory = () => {
+  const delayMs = (ageMs: number) => Math.min(30_000, 2_000 + Math.max(0, ageMs) / 2);
+  return {
+    ...LEARNS_NOTHING,
+    enrol: ({ trackedAt }, { polledAt }, now) => (polledAt === null ? trackedAt : polledAt + delayMs(now - trackedAt)),
+    learn(item, { kind, at, durationMs }, now) {
+      if (kind === 'pending' || kind === 'not_found' || kind === 'error') item.openAt = at - durationMs;
+      return now + delayMs(now - item.trackedAt);
+    },
+  };
+};
 
 /** Due when it is tracked. */
 export function paced(submissionId: string, fields: { dueAt?: number; seen?: boolean } = {}): Paced {

@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { type App, startApp } from '../../src/app.ts';
+import { type App, type AppDeps, startApp } from '../../src/app.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { Config, UpstreamConfig } from '../../src/config-schema.ts';
 import { createLog } from '../../src/log.ts';
+import { learnedPacing } from '../../src/monitor/policy/policy.ts';
+import type { PolicyFactory } from '../../src/monitor/policy.ts';
 import type { Clock } from '../../src/monitor/ports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 
@@ -24,8 +26,11 @@ type AppSetting = {
   clock?: Clock;
   limits?: Partial<Config['limits']>;
   corsOrigins?: string[];
+  trustedProxies?: string[];
   /** server.timeout_s. */
   timeoutS?: number;
+  /** server.shutdown_s. */
+  shutdownS?: number;
   adminToken?: string;
   /** More about the upstream: its bearer, its paths, its timeout. */
   upstream?: Partial<UpstreamConfig>;
@@ -41,7 +46,24 @@ type AppSetting = {
   logLevel?: Config['log']['level'];
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
+  policy?: AppDeps['policy'];
+  lagPrice?: number;
 };
+
+const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
+
+/** The product's policy, except that trouble is not waited out for seconds. */
+function impatient(settings: { lagPrice: number }): PolicyFactory {
+  return (deps) => {
+    const policy = learnedPacing(settings)(deps);
+    const learn = policy.learn.bind(policy);
+    policy.learn = (item, observation, now) => {
+      const dueAt = learn(item, observation, now);
+      return TROUBLE.includes(observation.kind) ? Math.min(dueAt, now + 30) : dueAt;
+    };
+    return policy;
+  };
+}
 
 /** The real app, with a second upstream "other" that is out, pacing as fast as a sandbox lives. The caller closes it. */
 export function openApp(setting: AppSetting): Promise<App> {
@@ -58,9 +80,10 @@ export function openApp(setting: AppSetting): Promise<App> {
         ...config.server,
         host,
         port,
-        shutdown_s: 2,
+        shutdown_s: setting.shutdownS ?? 2,
         ...(setting.timeoutS !== undefined && { timeout_s: setting.timeoutS }),
         ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
+        ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),
       },
       // Tests are full of wrong credentials, all from one address.
       limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
@@ -73,7 +96,8 @@ export function openApp(setting: AppSetting): Promise<App> {
       redis: { ...config.redis, url: setting.redisUrl },
       alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: NOWHERE } }),
-      pacing: { min_interval_s: 0.02, max_interval_s: 0.1 },
+      // A sandbox that runs 200 times faster than life makes a second worth as much more.
+      pacing: { lag_price: setting.lagPrice ?? 1_000 },
       breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
     },
     // Every line: a test may look for any of them.
@@ -84,6 +108,7 @@ export function openApp(setting: AppSetting): Promise<App> {
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
     onNewKey: setting.onNewKey ?? (() => undefined),
+    policy: setting.policy ?? impatient,
   });
 }
 

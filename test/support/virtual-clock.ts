@@ -5,6 +5,9 @@ type Timer = { at: number; order: number; run: () => void };
 export type VirtualClock = Clock & {
   /** Lets this much time pass: every timer goes off at its moment, and what it sets off settles before the next one. */
   advance(ms: number): Promise<void>;
+  /** The clock is set forward: what is due by then goes off with the next `advance`. */
+  skip(ms: number): void;
+  skippedMs(): number;
   /** Timers that are still to go off. */
   readonly pending: number;
 };
@@ -13,6 +16,7 @@ export type VirtualClock = Clock & {
 export function createVirtualClock(startMs: number, settle = settlePromises): VirtualClock {
   let now = startMs;
   let order = 0;
+  let skippedMs = 0;
   const timers = new Set<Timer>();
   const next = (untilMs: number): Timer | undefined => {
     let first: Timer | undefined;
@@ -42,6 +46,11 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
       }
       now = untilMs;
     },
+    skip(ms) {
+      now += ms;
+      skippedMs += ms;
+    },
+    skippedMs: () => skippedMs,
     get pending() {
       return timers.size;
     },

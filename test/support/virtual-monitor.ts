@@ -3,11 +3,13 @@ import { onTestFinished } from 'vitest';
 import { createLocalEngine } from '../../src/engines/local.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import type { Answer } from '../../src/monitor/classify.ts';
-import { cohortPacing } from '../../src/monitor/cohort-policy.ts';
-import { Monitor, type MonitorListener, type MonitorSettings } from '../../src/monitor/monitor.ts';
+import type { MonitorListener } from '../../src/monitor/listeners.ts';
+import { Monitor, type MonitorSettings } from '../../src/monitor/monitor.ts';
 import type { PacerSettings } from '../../src/monitor/pacer.ts';
+import type { PolicyFactory } from '../../src/monitor/policy.ts';
 import type { TrackResult, UpstreamChange } from '../../src/monitor/ports.ts';
 import type { Submission, TrackRequest } from '../../src/monitor/submission.ts';
+import { byAge } from './pacing.ts';
 import { tempFolder } from './temp-folder.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
@@ -26,7 +28,10 @@ type World = {
   answer: (submissionId: string) => Answer | Promise<Answer>;
   pacer?: Partial<PacerSettings>;
   recheck?: boolean;
+  policy?: PolicyFactory;
   listener?: MonitorListener;
+  /** More of them, told after that one. */
+  listeners?: readonly MonitorListener[];
   file?: string;
 };
 
@@ -45,10 +50,11 @@ export function openMonitor(world: World) {
   });
   const settings: MonitorSettings = {
     pacers: new Map([['default', { ...PACER, ...world.pacer }]]),
-    policy: cohortPacing({ minIntervalMs: 2_000, maxIntervalMs: MINUTE_MS }),
+    policy: () => world.policy ?? byAge,
     recheck: world.recheck ?? false,
   };
-  const listener = { upstream: (change: UpstreamChange) => turns.push(change), ...world.listener };
+  const noting = { upstream: (change: UpstreamChange) => turns.push(change), ...world.listener };
+  const listeners = [noting, ...(world.listeners ?? [])];
 
   let process = startProcess();
   onTestFinished(() => process.kill());
@@ -57,8 +63,9 @@ export function openMonitor(world: World) {
     let alive = true;
     const ledger = new Ledger({ file, now: clock.now() });
     // A dead process's timers never go off.
-    const own = { now: clock.now, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
-    const monitor = new Monitor({ settings, ledger, engine, clock: own, random: () => 0.5, listener });
+    const { now, skippedMs } = clock;
+    const own = { now, skippedMs, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
+    const monitor = new Monitor({ settings, ledger, engine, clock: own, random: () => 0.5, listeners });
     monitor.start();
     const kill = () => {
       alive = false;
@@ -106,6 +113,12 @@ export function openMonitor(world: World) {
       process.kill();
       process = startProcess();
     },
+    /** Killed, and started again so much later. */
+    async isDownFor(ms: number): Promise<void> {
+      process.kill();
+      await clock.advance(ms);
+      process = startProcess();
+    },
     statuses: (submissionId: string) => process.ledger.history(submissionId).map(({ status }) => status),
   };
 }
@@ -135,5 +148,6 @@ export const pending = response(200, {
 });
 export const failing = response(200, { state: 'Error', error: 'TIMEOUT', data: null });
 export const notFound = response(404, { error: 'not found' });
+export const recordNotFound = response(500, { error: 'Record not found' });
 export const databaseDown = response(500, { state: 'ERROR', error: 'Database connection error' });
 export const unauthorized = response(401, 'Invalid API key');

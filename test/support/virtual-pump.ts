@@ -73,6 +73,7 @@ export function openPump(world: World) {
       disableAfterMs: 5 * DAY_MS,
       concurrency: world.concurrency ?? 8,
       onAttempted: (entry) => attempted.push(entry),
+      onUnreadable: () => undefined,
       onFailed: (error) => errors.push(error),
     });
     pump.start();

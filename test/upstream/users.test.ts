@@ -69,6 +69,14 @@ describe('a question', () => {
   });
 });
 
+it('a bearer that the upstream quotes is cut out of its answer, whoever sent it and however it is escaped', async () => {
+  const quoted = 'a-bearer\\/of\\u0026a-caller';
+  const { url } = await upstream(`{"id":"1","name":"${quoted}","more":["Bearer ${quoted}"]}`);
+  const found = { kind: 'found', value: { id: '1', name: '[redacted]', more: ['Bearer [redacted]'] } };
+  expect(await usersOf(url).getUser(USER, 'Bearer a-bearer/of&a-caller')).toEqual(found);
+  expect(await usersOf(url, { bearer: 'a-bearer/of&a-caller' }).getUser(USER)).toEqual(found);
+});
+
 describe('an answer about one user is', () => {
   it.each<[string, number, unknown, object]>([
     ['the record', 200, RECORD, { kind: 'found', value: RECORD }],

