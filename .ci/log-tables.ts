@@ -1,4 +1,4 @@
-import { LOG_EVENTS, LOG_FIELDS } from '../src/monitor/log-events.ts';
+import { LOG_EVENTS, LOG_FIELDS } from '../src/logging/event-catalog.ts';
 
 const TABLES = { events: eventTable, fields: fieldTable };
 

@@ -7,11 +7,11 @@ import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type App, startApp } from '../src/app.ts';
 import { DawatchClient } from '../src/client/client.ts';
-import { systemClock } from '../src/clock.ts';
-import { loadConfig } from '../src/config.ts';
+import { loadConfig } from '../src/config/load.ts';
+import { contextAt } from '../src/domain/transition.ts';
 import { Ledger } from '../src/ledger/ledger.ts';
-import { createLog } from '../src/log.ts';
-import { contextAt } from '../src/monitor/transition.ts';
+import { createLog } from '../src/logging/logger.ts';
+import { systemClock } from '../src/platform/system-clock.ts';
 import { openChromium } from '../test/support/chromium.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_SUBMISSIONS ?? 1_000_000);

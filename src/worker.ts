@@ -1,10 +1,10 @@
-import type { Config } from './config-schema.ts';
-import { PollWorker } from './engines/poll-worker.ts';
-import { createSigner } from './engines/signer.ts';
-import type { Log } from './log.ts';
-import type { Clock } from './monitor/ports.ts';
-import { logWorker } from './redis-log.ts';
-import { StartError } from './start-error.ts';
+import type { Config } from './config/schema.ts';
+import { StartError } from './config/start-error.ts';
+import type { Clock } from './domain/clock.ts';
+import { PollWorker } from './engines/bullmq/poll-worker.ts';
+import { createSigner } from './engines/bullmq/signer.ts';
+import type { Log } from './logging/logger.ts';
+import { logWorker } from './logging/redis-log.ts';
 import { clientOf, createClient, timeoutMsOf, usableUpstreams } from './wiring/upstreams.ts';
 
 /** The wiring of `dawatch worker`: a pair of hands for the server at the same Redis. Throws StartError. */

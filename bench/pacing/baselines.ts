@@ -1,4 +1,4 @@
-import type { Candidate, PacingDescription, PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
+import type { Candidate, PacingDescription, PacingPolicy, PolicyFactory } from '../../src/pacing/policy.ts';
 
 /** A rule that every submission follows by itself: the delay after its n-th answer, n from 1. */
 type Rule = (answers: number, random: () => number) => number;

@@ -1,4 +1,4 @@
-import { WORLDS, type WorldName } from '../../src/sandbox/worlds.ts';
+import { WORLDS, type WorldName } from '../../src/sandbox/chain/worlds.ts';
 import { seededRandom } from '../support/random.ts';
 
 export type LowerBound = { requests: number; meanS: number };

@@ -1,8 +1,8 @@
-import type { Verdict } from '../../src/monitor/classify.ts';
+import type { Verdict } from '../../src/domain/classify.ts';
+import type { Row } from '../../src/sandbox/chain/row.ts';
 import { createModel } from '../../src/sandbox/model.ts';
 import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../src/sandbox/options.ts';
-import { createRateLimit } from '../../src/sandbox/rate-limit.ts';
-import type { Row } from '../../src/sandbox/row.ts';
+import { createRateLimit } from '../../src/sandbox/routes/rate-limit.ts';
 import type { World } from './simulate.ts';
 
 /** From `atMs` on (epoch ms) the finality gap is another one. */

@@ -1,6 +1,6 @@
-import type { BudgetSettings } from '../../src/monitor/budget.ts';
+import type { BudgetSettings } from '../../src/pacing/request-budget.ts';
+import type { WorldName } from '../../src/sandbox/chain/worlds.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
-import type { WorldName } from '../../src/sandbox/worlds.ts';
 import type { Arrivals } from './arrivals.ts';
 
 /** What dawatch is to need at most. `cost`: requests + seconds of mean lag. */

@@ -1,7 +1,7 @@
-import type { BudgetSettings } from '../../src/monitor/budget.ts';
-import type { Observation, Verdict } from '../../src/monitor/classify.ts';
-import { Pacer } from '../../src/monitor/pacer.ts';
-import type { PolicyFactory } from '../../src/monitor/policy.ts';
+import type { Observation, Verdict } from '../../src/domain/classify.ts';
+import type { PolicyFactory } from '../../src/pacing/policy.ts';
+import type { BudgetSettings } from '../../src/pacing/request-budget.ts';
+import { Pacer } from '../../src/pacing/scheduler.ts';
 import { seededRandom } from '../support/random.ts';
 import { Mail } from './mail.ts';
 

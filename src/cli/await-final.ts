@@ -1,10 +1,10 @@
 import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/client.ts';
-import { printable } from '../monitor/printable.ts';
-import { isFinal, STATUSES, Status } from '../monitor/submission.ts';
-import { coloured } from './colour.ts';
+import { isFinal, STATUSES, Status } from '../domain/submission.ts';
+import { printable } from '../domain/text.ts';
 import { ExitCode } from './exit.ts';
-import { toJson } from './json.ts';
-import { createProgress } from './progress.ts';
+import { coloured } from './output/colors.ts';
+import { toJson } from './output/json.ts';
+import { createProgress } from './output/progress.ts';
 
 /** So many requests at once; up to so many ids each have one that waits on the server. */
 const CONCURRENCY = 64;

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/client.ts';
-import { loadConfig } from '../config.ts';
-import type { Config } from '../config-schema.ts';
-import { printable } from '../monitor/printable.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { printable } from '../domain/text.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { waitingFor } from './waiting.ts';
 

@@ -1,8 +1,8 @@
 import { ApiError, ConnectionError } from '../client/client.ts';
-import { ConfigError } from '../config.ts';
-import { LedgerError } from '../ledger/errors.ts';
-import { printable } from '../monitor/printable.ts';
-import { StartError } from '../start-error.ts';
+import { ConfigError } from '../config/load.ts';
+import { StartError } from '../config/start-error.ts';
+import { printable } from '../domain/text.ts';
+import { LedgerError } from '../ledger/file/errors.ts';
 
 export const ExitCode = {
   ok: 0,

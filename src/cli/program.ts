@@ -1,33 +1,33 @@
 import { Command, CommanderError } from 'commander';
 import pkg from '../../package.json' with { type: 'json' };
-import { printableLines } from '../monitor/printable.ts';
+import { printableLines } from '../domain/text.ts';
 import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 
 /** In the order of the help. None is read before it is wanted: a command waits for no other one, and no start for a client. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
-  demo: async () => (await import('./demo.ts')).addDemo,
-  serve: async () => (await import('./serve.ts')).addServe,
-  worker: async () => (await import('./worker.ts')).addWorker,
-  sandbox: async () => (await import('./sandbox.ts')).addSandbox,
-  track: async () => (await import('./track.ts')).addTrack,
-  status: async () => (await import('./status.ts')).addStatus,
-  wait: async () => (await import('./wait.ts')).addWait,
-  cancel: async () => (await import('./cancel.ts')).addCancel,
-  pacing: async () => (await import('./pacing.ts')).addPacing,
-  tail: async () => (await import('./tail.ts')).addTail,
-  top: async () => (await import('./top.ts')).addTop,
-  webhooks: async () => (await import('./webhooks.ts')).addWebhooks,
-  deliveries: async () => (await import('./deliveries.ts')).addDeliveries,
-  users: async () => (await import('./users.ts')).addUsers,
-  audit: async () => (await import('./audit.ts')).addAudit,
-  token: async () => (await import('./token.ts')).addToken,
-  config: async () => (await import('./config.ts')).addConfig,
-  backup: async () => (await import('./backup.ts')).addBackup,
-  doctor: async () => (await import('./doctor.ts')).addDoctor,
-  completion: async () => (await import('./completion.ts')).addCompletion,
-  restore: async () => (await import('./restore.ts')).addRestore,
-  vacuum: async () => (await import('./vacuum.ts')).addVacuum,
-  export: async () => (await import('./export.ts')).addExport,
+  demo: async () => (await import('./commands/run/demo.ts')).addDemo,
+  serve: async () => (await import('./commands/run/serve.ts')).addServe,
+  worker: async () => (await import('./commands/run/worker.ts')).addWorker,
+  sandbox: async () => (await import('./commands/run/sandbox.ts')).addSandbox,
+  track: async () => (await import('./commands/submissions/track.ts')).addTrack,
+  status: async () => (await import('./commands/submissions/status.ts')).addStatus,
+  wait: async () => (await import('./commands/submissions/wait.ts')).addWait,
+  cancel: async () => (await import('./commands/submissions/cancel.ts')).addCancel,
+  pacing: async () => (await import('./commands/operate/pacing.ts')).addPacing,
+  tail: async () => (await import('./commands/submissions/tail.ts')).addTail,
+  top: async () => (await import('./commands/operate/top.ts')).addTop,
+  webhooks: async () => (await import('./commands/operate/webhooks.ts')).addWebhooks,
+  deliveries: async () => (await import('./commands/operate/deliveries.ts')).addDeliveries,
+  users: async () => (await import('./commands/operate/users.ts')).addUsers,
+  audit: async () => (await import('./commands/operate/audit.ts')).addAudit,
+  token: async () => (await import('./commands/operate/token.ts')).addToken,
+  config: async () => (await import('./commands/run/config.ts')).addConfig,
+  backup: async () => (await import('./commands/operate/backup.ts')).addBackup,
+  doctor: async () => (await import('./commands/run/doctor.ts')).addDoctor,
+  completion: async () => (await import('./commands/run/completion.ts')).addCompletion,
+  restore: async () => (await import('./commands/operate/restore.ts')).addRestore,
+  vacuum: async () => (await import('./commands/operate/vacuum.ts')).addVacuum,
+  export: async () => (await import('./commands/submissions/export.ts')).addExport,
 };
 
 /**

@@ -1,4 +1,4 @@
-import { printable } from '../monitor/printable.ts';
+import { printable } from '../domain/text.ts';
 
 const FIRST_SHOWN_AFTER_MS = 1_000;
 const REDRAW_MS = 200;

@@ -1,4 +1,4 @@
-import type { Answer } from '../monitor/classify.ts';
+import type { Answer } from '../domain/classify.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const WARNING_S = 5;

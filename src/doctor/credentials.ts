@@ -1,6 +1,6 @@
-import type { Config } from '../config-schema.ts';
-import { isLoopback } from '../credentials.ts';
-import type { Glimpse } from '../ledger/glimpse.ts';
+import type { Config } from '../config/schema.ts';
+import type { Glimpse } from '../ledger/submissions/glimpse.ts';
+import { isLoopback } from '../platform/addresses.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 import { weaknessOf } from './weak-secret.ts';

@@ -1,6 +1,6 @@
-import type { LoadedConfig } from '../config.ts';
-import { glimpse } from '../ledger/glimpse.ts';
-import { realPath } from '../ledger/open.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import { realPath } from '../ledger/file/open.ts';
+import { glimpse } from '../ledger/submissions/glimpse.ts';
 import { examineCredentials } from './credentials.ts';
 import { examineDisk } from './disk.ts';
 import type { Finding } from './finding.ts';

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Glimpse } from '../ledger/glimpse.ts';
-import { checkIntegrity } from '../ledger/integrity.ts';
+import { checkIntegrity } from '../ledger/file/integrity.ts';
+import type { Glimpse } from '../ledger/submissions/glimpse.ts';
 import { nearestFolder } from './disk.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';

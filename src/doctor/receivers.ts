@@ -1,10 +1,10 @@
 import { lookup } from 'node:dns';
-import type { ChannelConfig, Config } from '../config-schema.ts';
-import { channelDestination, webhookDestination } from '../monitor/delivery.ts';
-import { CALLBACKS_ID, type Webhook } from '../monitor/webhook.ts';
-import { createAddressGuard } from '../notify/address-guard.ts';
-import { reach } from '../notify/reach.ts';
-import { checkWebhookUrl } from '../notify/webhook-url.ts';
+import type { ChannelConfig, Config } from '../config/schema.ts';
+import { channelDestination, webhookDestination } from '../domain/notifications/delivery.ts';
+import { CALLBACKS_ID, type Webhook } from '../domain/notifications/webhook.ts';
+import { reach } from '../notify/channels/reach.ts';
+import { checkWebhookUrl } from '../notify/channels/webhook-url.ts';
+import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 type Limits = { limitMs: number; signal: AbortSignal };

@@ -1,6 +1,6 @@
-import { NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from '../engines/redis-info.ts';
-import { lookAtRedis } from '../engines/redis-look.ts';
-import { printable } from '../monitor/printable.ts';
+import { printable } from '../domain/text.ts';
+import { NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from '../engines/bullmq/redis-info.ts';
+import { lookAtRedis } from '../engines/bullmq/redis-look.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 

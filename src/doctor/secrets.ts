@@ -1,5 +1,5 @@
-import { isSecret, type Setting, secretsOf } from '../config.ts';
-import { redactorOf } from '../monitor/redact.ts';
+import { isSecret, type Setting, secretsOf } from '../config/load.ts';
+import { redactorOf } from '../domain/redaction.ts';
 import type { Finding } from './finding.ts';
 
 const MASK = '********';

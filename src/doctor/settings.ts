@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { isSecret, type LoadedConfig, variableOf } from '../config.ts';
-import { ENVIRONMENT } from '../config-schema.ts';
+import { isSecret, type LoadedConfig, variableOf } from '../config/load.ts';
+import { ENVIRONMENT } from '../config/schema.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const OPEN_TO_OTHERS = 0o007;

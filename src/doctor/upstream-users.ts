@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config-schema.ts';
+import type { UpstreamConfig } from '../config/schema.ts';
 import { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns';
-import type { UpstreamConfig } from '../config-schema.ts';
-import { type Answer, classify, type Verdict } from '../monitor/classify.ts';
-import { createAddressGuard } from '../notify/address-guard.ts';
-import type { ConnectionCause } from '../notify/connection-error.ts';
-import { reach } from '../notify/reach.ts';
+import type { UpstreamConfig } from '../config/schema.ts';
+import { type Answer, classify, type Verdict } from '../domain/classify.ts';
+import { reach } from '../notify/channels/reach.ts';
+import { createAddressGuard } from '../notify/transport/address-guard.ts';
+import type { ConnectionCause } from '../notify/transport/connection-error.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { examineClock } from './clock.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';

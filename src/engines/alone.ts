@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
-import type { Clock } from '../monitor/ports.ts';
-import { pollJobSchema } from './poll-job.ts';
-import type { RedisLink } from './redis-link.ts';
+import type { Clock } from '../domain/clock.ts';
+import { pollJobSchema } from './bullmq/poll-job.ts';
+import type { RedisLink } from './bullmq/redis-link.ts';
 
 const LOOK_MS = 100;
 /** Between a worker's look at the epoch and its requests. */

@@ -1,5 +1,6 @@
-import { type Answer, classify } from '../monitor/classify.ts';
-import type { Batch, Clock, PollEngine } from '../monitor/ports.ts';
+import { type Answer, classify } from '../domain/classify.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Batch, PollEngine } from '../watch/ports.ts';
 
 /** One request to the upstream of that name. Never rejects. */
 export type AskUpstream = (upstream: string, submissionId: string) => Promise<Answer>;

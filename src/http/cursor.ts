@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SUBMISSION_ID_PATTERN } from '../monitor/submission.ts';
+import { SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
 
 /** Cursors are opaque to clients, so that what is in them can change. */
 export function toCursor(position: number): string {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
+import { sentPath } from './load/stored-answer.ts';
 import { sendProblem } from './problems.ts';
-import { sentPath } from './stored-answer.ts';
 
 const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 

@@ -1,12 +1,12 @@
-import type { Attempt, Delivery, DeliveryState } from '../monitor/delivery.ts';
-import type { EventRecord, UnreadableEvent } from '../monitor/event-body.ts';
-import type { LookupAnswer } from '../monitor/lookup.ts';
-import type { UpstreamHealth, UpstreamPacing } from '../monitor/monitor.ts';
-import type { TrackResult } from '../monitor/ports.ts';
-import type { HourFigures, MinuteFigures } from '../monitor/rolling-hour.ts';
-import type { HistoryEntry, Status, Submission } from '../monitor/submission.ts';
-import type { TrackBody } from '../monitor/track-request.ts';
-import type { NewWebhook, Webhook, WebhookPatch } from '../monitor/webhook.ts';
+import type { Attempt, Delivery, DeliveryState } from '../domain/notifications/delivery.ts';
+import type { EventRecord, UnreadableEvent } from '../domain/notifications/event-body.ts';
+import type { NewWebhook, Webhook, WebhookPatch } from '../domain/notifications/webhook.ts';
+import type { HistoryEntry, Status, Submission } from '../domain/submission.ts';
+import type { TrackBody } from '../domain/track-request.ts';
+import type { HourFigures, MinuteFigures } from '../stats/rolling-hour.ts';
+import type { LookupAnswer } from '../watch/cached-lookup.ts';
+import type { TrackResult } from '../watch/ports.ts';
+import type { UpstreamHealth, UpstreamPacing } from '../watch/watcher.ts';
 
 export type TrackOutcome = TrackResult | { kind: 'invalid'; field: string; reason: string };
 

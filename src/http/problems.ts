@@ -1,9 +1,9 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { shownOf } from '../monitor/explain-issue.ts';
+import { shownOf } from '../domain/explain-issue.ts';
+import { SECURITY_HEADERS } from './access/security-headers.ts';
 import type { ErrorMeaning } from './ports.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
-import { SECURITY_HEADERS } from './security-headers.ts';
 import { InvalidRequestError } from './validation.ts';
 
 /** RFC 9457. `errors` point into the request: a JSON pointer into the body, or the name of a parameter. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Log } from '../monitor/log-events.ts';
-import { canonicalId, SUBMISSION_ID_PATTERN } from '../monitor/submission.ts';
+import { canonicalId, SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
+import type { Log } from '../logging/event-catalog.ts';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
 export const REQUEST_ID_FIELD = 'request_id';

@@ -1,33 +1,32 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
-import type { UpstreamPacing } from '../monitor/monitor.ts';
-import type { Clock } from '../monitor/ports.ts';
-import type { ReportUnreadable } from '../monitor/stored.ts';
-import type { TrackBody } from '../monitor/track-request.ts';
-import { letBearerDecide, requireRole } from './access.ts';
-import { Admission, type AdmissionDeps } from './admission.ts';
-import { answerByDeadline } from './answer-deadline.ts';
-import { registerAudit } from './audit.ts';
-import { clientAddressReader } from './client-address.ts';
-import { limitUnanswered, limitUnread } from './connection-limits.ts';
-import { addCors } from './cors.ts';
-import { CredentialLock } from './credential-lock.ts';
-import { registerDashboard } from './dashboard.ts';
-import { registerDeliveries } from './deliveries.ts';
-import { addDocumentation } from './documentation.ts';
-import { EventFeed } from './event-feed.ts';
-import { registerEvents } from './events.ts';
-import { reportFailedAuthentications } from './failed-authentications.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { ReportUnreadable } from '../domain/stored.ts';
+import type { TrackBody } from '../domain/track-request.ts';
+import type { UpstreamPacing } from '../watch/watcher.ts';
+import { letBearerDecide, requireRole } from './access/access.ts';
+import { clientAddressReader } from './access/client-address.ts';
+import { addCors } from './access/cors.ts';
+import { CredentialLock } from './access/credential-lock.ts';
+import { reportFailedAuthentications } from './access/failed-authentications.ts';
+import { addLimits, type LimitSettings } from './access/limits.ts';
+import { addSecurityHeaders, SECURITY_HEADERS } from './access/security-headers.ts';
+import { EventFeed } from './feed/event-feed.ts';
+import { registerEvents } from './feed/events.ts';
 import { lazyChild } from './lazy-log.ts';
-import { addLimits, type LimitSettings } from './limits.ts';
+import { Admission, type AdmissionDeps } from './load/admission.ts';
+import { answerByDeadline } from './load/answer-deadline.ts';
+import { limitUnanswered, limitUnread } from './load/connection-limits.ts';
+import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './load/slow-callers.ts';
+import { answerTogether, serveTogether } from './load/together.ts';
+import { serveInTurns } from './load/turns.ts';
 import { answerMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests } from './metrics/requests.ts';
 import { registerMetrics } from './metrics/route.ts';
-import { registerOperations } from './operations.ts';
-import { registerOverview } from './overview.ts';
-import { registerPacing } from './pacing.ts';
+import { addDocumentation } from './openapi/documentation.ts';
+import { registerOperations } from './openapi/operations.ts';
 import type {
   Asset,
   Audit,
@@ -44,18 +43,19 @@ import type {
   Webhooks,
 } from './ports.ts';
 import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
-import type { Queues } from './queues.ts';
 import { addRequestLog, logOf, REQUEST_ID_FIELD, REQUEST_ID_HEADER, requestIdOf } from './request-log.ts';
-import { addSecurityHeaders, SECURITY_HEADERS } from './security-headers.ts';
-import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './slow-callers.ts';
-import { registerSubmissionInfo } from './submission-info.ts';
-import { registerSubmissions } from './submissions.ts';
-import { answerTogether, serveTogether } from './together.ts';
-import { serveInTurns } from './turns.ts';
-import { registerUsers } from './users.ts';
+import { registerAudit } from './routes/audit.ts';
+import { registerDashboard } from './routes/dashboard.ts';
+import { registerDeliveries } from './routes/deliveries.ts';
+import { registerOverview } from './routes/overview.ts';
+import { registerPacing } from './routes/pacing.ts';
+import type { Queues } from './routes/queues.ts';
+import { registerSubmissionInfo } from './routes/submission-info.ts';
+import { registerSubmissions } from './routes/submissions.ts';
+import { registerUsers } from './routes/users.ts';
+import { registerWebhooks } from './routes/webhooks.ts';
+import { registerWhoami } from './routes/whoami.ts';
 import { compileValidator } from './validation.ts';
-import { registerWebhooks } from './webhooks.ts';
-import { registerWhoami } from './whoami.ts';
 
 export type HttpDeps = {
   submissions: Submissions;
@@ -196,7 +196,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const { queues } = deps;
   if (queues) {
     // What the board brings along would make every start slower, also where there is no Redis.
-    const { registerQueues } = await import('./queues.ts');
+    const { registerQueues } = await import('./routes/queues.ts');
     await app.register(async (board) => registerQueues(board, { ...deps, authenticator, queues }));
   }
   return app;

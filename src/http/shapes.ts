@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { iso } from '../monitor/iso.ts';
-import { nearestTime, readStoredData } from '../monitor/stored.ts';
-import { type HistoryEntry, STATUSES, type Submission } from '../monitor/submission.ts';
+import { nearestTime, readStoredData } from '../domain/stored.ts';
+import { type HistoryEntry, STATUSES, type Submission } from '../domain/submission.ts';
 import {
   submissionFields,
   time,
@@ -9,7 +8,8 @@ import {
   unreadable,
   upstreamData,
   withData,
-} from '../monitor/submission-body.ts';
+} from '../domain/submission-body.ts';
+import { iso } from '../domain/timestamps.ts';
 
 const EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',

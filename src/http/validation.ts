@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
-import { explainIssue } from '../monitor/explain-issue.ts';
+import { explainIssue } from '../domain/explain-issue.ts';
 
 const PLACES = { body: 'body', params: 'path', querystring: 'query', headers: 'header' } as const;
 const MAX_ERRORS = 20;

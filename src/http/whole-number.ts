@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { shownOf } from '../monitor/explain-issue.ts';
+import { shownOf } from '../domain/explain-issue.ts';
 
 /** A whole number within bounds, from the text of a query. Not what Number() takes: "1e3", "0x10" and " 7 " are wrong. */
 export const wholeNumber = ({ min, max }: { min: number; max: number }) => {

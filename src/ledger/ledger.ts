@@ -1,8 +1,6 @@
 import type Database from 'better-sqlite3';
-import type { Observation } from '../monitor/classify.ts';
-import type { PauseRecord } from '../monitor/outage-clock.ts';
-import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../monitor/ports.ts';
-import type { ReportUnreadable } from '../monitor/stored.ts';
+import type { Observation } from '../domain/classify.ts';
+import type { ReportUnreadable } from '../domain/stored.ts';
 import {
   canonicalId,
   type HistoryEntry,
@@ -10,18 +8,19 @@ import {
   type Submission,
   type TrackRequest,
   uuidPrefix,
-} from '../monitor/submission.ts';
-import { contextAt, type Outcome, type TransitionContext, transition } from '../monitor/transition.ts';
-import { Alerts } from './alerts.ts';
-import { AuditTrail } from './audit.ts';
-import { CredentialStore } from './credentials.ts';
-import { Deliveries } from './deliveries.ts';
-import { type ChannelRoute, FanOut } from './fan-out.ts';
-import { Figures } from './figures.ts';
-import { type OpenOptions, openDatabase, probe } from './open.ts';
-import { Outbox } from './outbox.ts';
-import { takePage } from './page.ts';
-import { Pruning } from './pruning.ts';
+} from '../domain/submission.ts';
+import { contextAt, type Outcome, type TransitionContext, transition } from '../domain/transition.ts';
+import type { PauseRecord } from '../watch/outage-clock.ts';
+import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../watch/ports.ts';
+import { AuditTrail } from './access/audit.ts';
+import { CredentialStore } from './access/credentials.ts';
+import { Alerts } from './deliveries/alerts.ts';
+import { Deliveries } from './deliveries/deliveries.ts';
+import { Webhooks } from './deliveries/webhooks.ts';
+import { type ChannelRoute, FanOut } from './events/fan-out.ts';
+import { Outbox } from './events/outbox.ts';
+import { type OpenOptions, openDatabase, probe } from './file/open.ts';
+import { takePage } from './file/page.ts';
 import {
   type HistoryRow,
   OUTAGE_MS,
@@ -30,12 +29,13 @@ import {
   toHistoryEntry,
   toSubmission,
   UUID_GLOB,
-} from './rows.ts';
-import { Space } from './space.ts';
-import { StatusCounts } from './status-counts.ts';
-import { Transactions } from './transactions.ts';
-import { Webhooks } from './webhooks.ts';
-import { Writer } from './writer.ts';
+} from './file/rows.ts';
+import { Transactions } from './file/transactions.ts';
+import { Writer } from './file/writer.ts';
+import { Pruning } from './maintenance/pruning.ts';
+import { Space } from './maintenance/space.ts';
+import { Figures } from './stats/figures.ts';
+import { StatusCounts } from './submissions/status-counts.ts';
 
 export type ListQuery = {
   status?: Status | undefined;

@@ -1,6 +1,6 @@
-import type { Alert, AlertFacts, AlertQuery, Condition } from '../monitor/alert.ts';
-import type { Settlement, Undeliverable, Waiting } from '../monitor/delivery.ts';
-import type { AlertEventType } from '../monitor/events.ts';
+import type { Alert, AlertFacts, AlertQuery, Condition } from '../domain/notifications/alert.ts';
+import type { Settlement, Undeliverable, Waiting } from '../domain/notifications/delivery.ts';
+import type { AlertEventType } from '../domain/notifications/events.ts';
 
 /** What must still be delivered, on the disk. Every method is one transaction; throws LedgerUnavailableError. */
 export type DeliveryStore = {

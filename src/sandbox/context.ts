@@ -1,8 +1,8 @@
-import type { FaultSetting } from './fault-answers.ts';
-import type { Faults } from './faults.ts';
 import type { Model } from './model.ts';
 import type { SandboxOptions } from './options.ts';
-import type { RateLimit } from './rate-limit.ts';
+import type { FaultSetting } from './routes/fault-answers.ts';
+import type { Faults } from './routes/faults.ts';
+import type { RateLimit } from './routes/rate-limit.ts';
 import type { Traffic } from './traffic.ts';
 import type { Users } from './users.ts';
 

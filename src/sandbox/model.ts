@@ -1,11 +1,11 @@
-import { createAgenda } from './agenda.ts';
-import { createChain, type FinalBlock, type Placement } from './chain.ts';
+import { createAgenda } from './chain/agenda.ts';
+import { createChain, type FinalBlock, type Placement } from './chain/chain.ts';
+import { digest, uuidOf } from './chain/digest.ts';
+import { drawFate, type Fate } from './chain/fate.ts';
+import { type Contents, contentsOf, ROW_STATE, type Row, type RowState, settlementOf } from './chain/row.ts';
+import { createSenders } from './chain/senders.ts';
 import { createClock, nextMultiple } from './clock.ts';
-import { digest, uuidOf } from './digest.ts';
-import { drawFate, type Fate } from './fate.ts';
 import type { SandboxOptions } from './options.ts';
-import { type Contents, contentsOf, ROW_STATE, type Row, type RowState, settlementOf } from './row.ts';
-import { createSenders } from './senders.ts';
 
 /** The lives of all submissions: a function of the seed, the submits with their times, and the time that is asked for. */
 export type Model = {

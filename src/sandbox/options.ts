@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { contradictions, WORLD_NAMES, WORLDS, worldOptionFields } from './worlds.ts';
+import { contradictions, WORLD_NAMES, WORLDS, worldOptionFields } from './chain/worlds.ts';
 
 const share = z.number().min(0).max(1);
 const amount = z.number().min(0);

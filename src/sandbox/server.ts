@@ -1,14 +1,14 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { SandboxContext } from './context.ts';
-import { createFaults, type FaultOrder } from './faults.ts';
-import { createLatency } from './latency.ts';
 import { createModel, type Model } from './model.ts';
-import { addOperatorRoutes, REDIRECT_PATH, statsOf } from './operator-routes.ts';
 import { type SandboxOptionsInput, sandboxOptionsSchema } from './options.ts';
-import { createRateLimit } from './rate-limit.ts';
-import { addSubmissionRoutes } from './submission-routes.ts';
+import { createFaults, type FaultOrder } from './routes/faults.ts';
+import { createLatency } from './routes/latency.ts';
+import { addOperatorRoutes, REDIRECT_PATH, statsOf } from './routes/operator-routes.ts';
+import { createRateLimit } from './routes/rate-limit.ts';
+import { addSubmissionRoutes } from './routes/submission-routes.ts';
+import { addUserRoutes } from './routes/user-routes.ts';
 import { createTraffic, type SandboxStats } from './traffic.ts';
-import { addUserRoutes } from './user-routes.ts';
 import { createUsers } from './users.ts';
 
 /** A running sandbox. */

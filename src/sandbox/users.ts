@@ -1,4 +1,4 @@
-import { digest, uuidOf } from './digest.ts';
+import { digest, uuidOf } from './chain/digest.ts';
 import type { SandboxOptions } from './options.ts';
 
 /** A user record as it goes over the wire. */

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import errors from 'undici/lib/core/errors.js';
-import type { Answer } from '../monitor/classify.ts';
+import type { Answer } from '../domain/classify.ts';
 
 /** A timer that is so late shows that this process stood still, not the upstream. */
 const STALL_MS = 500;

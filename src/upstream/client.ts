@@ -1,4 +1,4 @@
-import type { Answer } from '../monitor/classify.ts';
+import type { Answer } from '../domain/classify.ts';
 import { UpstreamPool, type UpstreamPoolOptions } from './pool.ts';
 
 export type UpstreamClientOptions = UpstreamPoolOptions & { apiKey: string | undefined };

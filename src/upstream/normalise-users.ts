@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isObject, parseJson } from '../monitor/envelope.ts';
-import { isTextTooDeep } from '../monitor/nesting.ts';
+import { isTextTooDeep } from '../domain/nesting.ts';
+import { isObject, parseJson } from '../domain/notifications/envelope.ts';
 
 /** A user as the upstream keeps them, every field as it came. */
 export type UserRecord = Record<string, unknown>;

@@ -1,6 +1,6 @@
 import Pool from 'undici/lib/dispatcher/pool.js';
-import type { Answer } from '../monitor/classify.ts';
-import { redactorOf } from '../monitor/redact.ts';
+import type { Answer } from '../domain/classify.ts';
+import { redactorOf } from '../domain/redaction.ts';
 import { Call } from './call.ts';
 
 export type UpstreamPoolOptions = {

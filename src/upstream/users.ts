@@ -1,6 +1,6 @@
-import type { Answer } from '../monitor/classify.ts';
-import { parseJson } from '../monitor/envelope.ts';
-import { retryAfterMs } from '../monitor/retry-after.ts';
+import type { Answer } from '../domain/classify.ts';
+import { parseJson } from '../domain/notifications/envelope.ts';
+import { retryAfterMs } from '../domain/retry-after.ts';
 import { type Normalised, normaliseUser, normaliseUsers, saysNotFound, type UserRecord } from './normalise-users.ts';
 import type { UpstreamPool } from './pool.ts';
 

@@ -1,13 +1,13 @@
 import { lookup } from 'node:dns';
-import type { ChannelConfig, Config } from '../config-schema.ts';
-import { parseDestination } from '../monitor/delivery.ts';
-import { createAddressGuard } from '../notify/address-guard.ts';
-import { createAppriseChannel } from '../notify/apprise.ts';
-import type { Channel } from '../notify/channel.ts';
-import { createDiscordChannel } from '../notify/discord.ts';
-import { createHttpPost, type HttpPost } from '../notify/http-post.ts';
-import { createSlackChannel } from '../notify/slack.ts';
-import { createTeamsChannel } from '../notify/teams.ts';
+import type { ChannelConfig, Config } from '../config/schema.ts';
+import { parseDestination } from '../domain/notifications/delivery.ts';
+import { createAppriseChannel } from '../notify/channels/apprise.ts';
+import type { Channel } from '../notify/channels/channel.ts';
+import { createDiscordChannel } from '../notify/channels/discord.ts';
+import { createSlackChannel } from '../notify/channels/slack.ts';
+import { createTeamsChannel } from '../notify/channels/teams.ts';
+import { createAddressGuard } from '../notify/transport/address-guard.ts';
+import { createHttpPost, type HttpPost } from '../notify/transport/http-post.ts';
 
 /** The channel of every event's job, where there is a Redis. */
 const QUEUE_CHANNEL = 'queue';
@@ -29,7 +29,7 @@ export async function createChannels(deps: { config: Config; version: string; no
     channels.set(name, await createChannel(channel, http.post));
   const { url, prefix } = config.redis;
   if (url !== undefined) {
-    const { createQueueChannel } = await import('../notify/queue.ts');
+    const { createQueueChannel } = await import('../notify/dispatch/notification-queue.ts');
     channels.set(QUEUE_CHANNEL, createQueueChannel({ redisUrl: url, prefix }));
   }
   const close = async () => {
@@ -60,7 +60,7 @@ async function createChannel(config: ChannelConfig, post: HttpPost['post']): Pro
     case 'apprise':
       return createAppriseChannel({ url: config.url, post, ...(config.tag !== undefined && { tag: config.tag }) });
     case 'email': {
-      const { createEmailChannel } = await import('../notify/email.ts');
+      const { createEmailChannel } = await import('../notify/channels/email.ts');
       return createEmailChannel({ smtpUrl: config.smtp_url, from: config.from, to: config.to });
     }
     default:

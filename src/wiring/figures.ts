@@ -1,10 +1,11 @@
+import type { Clock } from '../domain/clock.ts';
 import type { Happened } from '../http/metrics/happened.ts';
 import type { Overview } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { MonitorListener } from '../monitor/listeners.ts';
-import type { Monitor } from '../monitor/monitor.ts';
-import type { Clock, PollEngine } from '../monitor/ports.ts';
-import { RollingHour } from '../monitor/rolling-hour.ts';
+import { RollingHour } from '../stats/rolling-hour.ts';
+import type { MonitorListener } from '../watch/listeners.ts';
+import type { PollEngine } from '../watch/ports.ts';
+import type { Monitor } from '../watch/watcher.ts';
 import type { Scaling } from './scaling.ts';
 
 const HOUR_MS = 3_600_000;

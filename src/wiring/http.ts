@@ -1,14 +1,14 @@
-import type { Config } from '../config-schema.ts';
-import { isOwnToken } from '../credentials.ts';
+import type { Config } from '../config/schema.ts';
+import { StartError } from '../config/start-error.ts';
+import type { Clock } from '../domain/clock.ts';
+import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
+import { isOwnToken } from '../http/access/credentials.ts';
 import type { Audit, ErrorMeaning, Submissions, TrackOutcome, Users } from '../http/ports.ts';
-import { LedgerError } from '../ledger/errors.ts';
+import { LedgerError } from '../ledger/file/errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Monitor } from '../monitor/monitor.ts';
-import type { Clock } from '../monitor/ports.ts';
-import { type TrackBody, toTrackRequests } from '../monitor/track-request.ts';
-import { StartError } from '../start-error.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
+import type { Monitor } from '../watch/watcher.ts';
 
 export function submissionsOf(deps: {
   config: Config;

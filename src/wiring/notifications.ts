@@ -1,22 +1,22 @@
-import type { Config } from '../config-schema.ts';
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../domain/clock.ts';
+import { DEAD_REASONS, parseDestination } from '../domain/notifications/delivery.ts';
+import { CALLBACKS_ID, type Signature } from '../domain/notifications/webhook.ts';
+import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Happened } from '../http/metrics/happened.ts';
 import type { Deliveries, Webhooks } from '../http/ports.ts';
-import type { ChannelRoute } from '../ledger/fan-out.ts';
+import type { WebhookSecret } from '../ledger/deliveries/webhooks.ts';
+import type { ChannelRoute } from '../ledger/events/fan-out.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { WebhookSecret } from '../ledger/webhooks.ts';
-import { type Log, logAlert, logAttempt } from '../log.ts';
-import { DEAD_REASONS, parseDestination } from '../monitor/delivery.ts';
-import type { Clock } from '../monitor/ports.ts';
-import type { ReportUnreadable } from '../monitor/stored.ts';
-import { CALLBACKS_ID, type Signature } from '../monitor/webhook.ts';
-import { createAddressGuard } from '../notify/address-guard.ts';
-import { AlertWatch } from '../notify/alert-watch.ts';
-import type { Channel } from '../notify/channel.ts';
-import { createHttpPost } from '../notify/http-post.ts';
-import { Pump } from '../notify/pump.ts';
-import { checkSecret, makeSecret, publicKeyOf } from '../notify/signing.ts';
-import { createWebhookChannel } from '../notify/webhook.ts';
-import { checkWebhookUrl } from '../notify/webhook-url.ts';
+import { type Log, logAlert, logAttempt } from '../logging/logger.ts';
+import { AlertWatch } from '../notify/alerts/alert-watch.ts';
+import type { Channel } from '../notify/channels/channel.ts';
+import { checkSecret, makeSecret, publicKeyOf } from '../notify/channels/signing.ts';
+import { createWebhookChannel } from '../notify/channels/webhook.ts';
+import { checkWebhookUrl } from '../notify/channels/webhook-url.ts';
+import { Pump } from '../notify/dispatch/dispatcher.ts';
+import { createAddressGuard } from '../notify/transport/address-guard.ts';
+import { createHttpPost } from '../notify/transport/http-post.ts';
 import { createChannels, kindOf, kindsOf } from './channels.ts';
 
 export type Notifications = {

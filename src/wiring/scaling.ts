@@ -1,17 +1,18 @@
 import { Queue } from 'bullmq';
-import type { Config } from '../config-schema.ts';
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../domain/clock.ts';
 import { untilAlone } from '../engines/alone.ts';
-import { BullmqEngine, REJECTIONS } from '../engines/bullmq.ts';
-import { Intake, SUBMISSIONS_QUEUE } from '../engines/intake.ts';
-import { type RedisHealth, RedisLink } from '../engines/redis-link.ts';
-import { createSigner } from '../engines/signer.ts';
+import { BullmqEngine, REJECTIONS } from '../engines/bullmq/engine.ts';
+import { Intake, SUBMISSIONS_QUEUE } from '../engines/bullmq/intake.ts';
+import { type RedisHealth, RedisLink } from '../engines/bullmq/redis-link.ts';
+import { createSigner } from '../engines/bullmq/signer.ts';
 import type { Happened } from '../http/metrics/happened.ts';
 import type { Submissions } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Log } from '../log.ts';
-import type { Clock, PollEngine } from '../monitor/ports.ts';
-import { EVENTS_QUEUE } from '../notify/queue.ts';
-import { logIntake, logPolls, logRedis } from '../redis-log.ts';
+import type { Log } from '../logging/logger.ts';
+import { logIntake, logPolls, logRedis } from '../logging/redis-log.ts';
+import { EVENTS_QUEUE } from '../notify/dispatch/notification-queue.ts';
+import type { PollEngine } from '../watch/ports.ts';
 import { leaseMsOf, timeoutMsOf, type Usable } from './upstreams.ts';
 
 /** What a server with a Redis has besides. */

@@ -1,7 +1,7 @@
+import type { ReportUnreadable } from '../domain/stored.ts';
+import { printable } from '../domain/text.ts';
 import type { Happened } from '../http/metrics/happened.ts';
-import type { Log } from '../log.ts';
-import { printable } from '../monitor/printable.ts';
-import type { ReportUnreadable } from '../monitor/stored.ts';
+import type { Log } from '../logging/logger.ts';
 
 /** Beyond it all are reported anew: a ledger with so many is to be restored from a backup. */
 const MAX_REMEMBERED = 10_000;

@@ -1,8 +1,8 @@
-import type { Config } from '../config-schema.ts';
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { Upkeep } from '../ledger/upkeep.ts';
-import type { Log } from '../log.ts';
-import type { Clock } from '../monitor/ports.ts';
+import { Upkeep } from '../ledger/maintenance/maintenance.ts';
+import type { Log } from '../logging/logger.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,6 +1,6 @@
-import type { Config, UpstreamConfig } from '../config-schema.ts';
-import type { Clock } from '../monitor/ports.ts';
-import { StartError } from '../start-error.ts';
+import type { Config, UpstreamConfig } from '../config/schema.ts';
+import { StartError } from '../config/start-error.ts';
+import type { Clock } from '../domain/clock.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamPool } from '../upstream/pool.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { unknownVariables } from '../../src/environment.ts';
+import { unknownVariables } from '../../src/config/environment.ts';
 import { cli } from '../support/cli.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

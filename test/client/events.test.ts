@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
 import { ConnectionError, DawatchClient, type DawatchEvent, type FeedEvent } from '../../src/client/index.ts';
-import type { EventBody } from '../../src/monitor/event-body.ts';
+import type { EventBody } from '../../src/domain/notifications/event-body.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';

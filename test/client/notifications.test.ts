@@ -10,13 +10,13 @@ import {
   type WebhookPatch,
   type WebhookWithSecret,
 } from '../../src/client/index.ts';
-import type { deliveryDetailsSchema, deliverySchema } from '../../src/http/delivery-body.ts';
+import type { deliveryDetailsSchema, deliverySchema } from '../../src/http/routes/delivery-body.ts';
 import type {
   newWebhookSchema,
   webhookPatchSchema,
   webhookSchema,
   webhookWithSecretSchema,
-} from '../../src/http/webhook-body.ts';
+} from '../../src/http/routes/webhook-body.ts';
 import { ADMIN_TOKEN } from '../support/lookups.ts';
 import { useNotifyingApp } from '../support/notifying-app.ts';
 import { openReceiver } from '../support/receiver.ts';

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { toEventJson } from '../../src/monitor/event-body.ts';
+import { toEventJson } from '../../src/domain/notifications/event-body.ts';
 import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

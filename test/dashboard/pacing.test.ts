@@ -3,7 +3,7 @@ import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { plotData, probabilityAt, quantileMs } from '../../src/dashboard/page/pacing/curve.js';
-import type { PacingDescription } from '../../src/monitor/policy.ts';
+import type { PacingDescription } from '../../src/pacing/policy.ts';
 import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
 import { post } from '../support/http-calls.ts';
 import { describing, learnedBy } from '../support/pacing.ts';

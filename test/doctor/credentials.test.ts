@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { sha256 } from '../../src/http/access.ts';
+import { sha256 } from '../../src/http/access/access.ts';
 import { findingsOf, settingsOf } from '../support/doctor.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ok } from '../../src/doctor/finding.ts';
 import { examineMachine } from '../../src/doctor/machine.ts';
 import { runChecks } from '../../src/doctor/run-checks.ts';

@@ -14,7 +14,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { examineDisk } from '../../src/doctor/disk.ts';
 import { examineIntegrity, examineLedger } from '../../src/doctor/ledger.ts';
-import { glimpse } from '../../src/ledger/glimpse.ts';
+import { glimpse } from '../../src/ledger/submissions/glimpse.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

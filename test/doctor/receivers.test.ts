@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { examineCallbacks, examineChannel, examineWebhook } from '../../src/doctor/receivers.ts';
-import type { Webhook } from '../../src/monitor/webhook.ts';
+import type { Webhook } from '../../src/domain/notifications/webhook.ts';
 import { openReceiver } from '../support/receiver.ts';
 import { deadAddress } from '../support/upstream-server.ts';
 

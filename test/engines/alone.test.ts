@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { untilAlone } from '../../src/engines/alone.ts';
-import { Epoch } from '../../src/engines/epoch.ts';
-import { POLLS_QUEUE } from '../../src/engines/poll-job.ts';
-import { Signer } from '../../src/engines/signer.ts';
+import { Epoch } from '../../src/engines/bullmq/epoch.ts';
+import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
+import { Signer } from '../../src/engines/bullmq/signer.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import { lookInto, openEngine, openQueue } from '../support/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis-server.ts';
 

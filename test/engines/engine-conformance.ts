@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import type { Observation } from '../../src/monitor/classify.ts';
-import type { PollEngine } from '../../src/monitor/ports.ts';
+import type { Observation } from '../../src/domain/classify.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
+import type { PollEngine } from '../../src/watch/ports.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
 import { deadAddress, KEY, serve } from '../support/upstream-server.ts';
 

@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/clock.ts';
 import { createLocalEngine } from '../../src/engines/local.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 import { openClient } from '../support/upstream-server.ts';
 import { describeEngine } from './engine-conformance.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { POLLS_QUEUE, type PollJob } from '../../src/engines/poll-job.ts';
+import { POLLS_QUEUE, type PollJob } from '../../src/engines/bullmq/poll-job.ts';
 import { lookInto, openOddWorker, openQueue } from '../support/bullmq-rig.ts';
 import { sleep } from '../support/killable-server.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { credentialsOf, hasTokenForm } from '../../src/credentials.ts';
-import { sha256 } from '../../src/http/access.ts';
-import { CredentialLock } from '../../src/http/credential-lock.ts';
+import { sha256 } from '../../src/http/access/access.ts';
+import { CredentialLock } from '../../src/http/access/credential-lock.ts';
+import { credentialsOf, hasTokenForm } from '../../src/http/access/credentials.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';

@@ -1,9 +1,13 @@
-import type { Alert } from '../../src/monitor/alert.ts';
-import { type EventRecord, toEventJson } from '../../src/monitor/event-body.ts';
-import { type AlertEventType, SubmissionEventType, type UpstreamEventType } from '../../src/monitor/events.ts';
-import { Status } from '../../src/monitor/submission.ts';
-import type { Outgoing } from '../../src/notify/channel.ts';
-import type { SubmissionEvent } from '../../src/notify/submission-lines.ts';
+import type { Alert } from '../../src/domain/notifications/alert.ts';
+import { type EventRecord, toEventJson } from '../../src/domain/notifications/event-body.ts';
+import {
+  type AlertEventType,
+  SubmissionEventType,
+  type UpstreamEventType,
+} from '../../src/domain/notifications/events.ts';
+import { Status } from '../../src/domain/submission.ts';
+import type { Outgoing } from '../../src/notify/channels/channel.ts';
+import type { SubmissionEvent } from '../../src/notify/messages/submission-lines.ts';
 import { finalEnvelope, ID } from '../support/domain.ts';
 
 export const AT = Date.parse('2026-01-02T03:10:00.000Z');

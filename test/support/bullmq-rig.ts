@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { BullmqEngine, type EngineEvent } from '../../src/engines/bullmq.ts';
+import type { Answer } from '../../src/domain/classify.ts';
+import { BullmqEngine, type EngineEvent } from '../../src/engines/bullmq/engine.ts';
+import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
+import { PollWorker, type PollWorkerEvent } from '../../src/engines/bullmq/poll-worker.ts';
+import { type LinkEvent, RedisLink } from '../../src/engines/bullmq/redis-link.ts';
+import { Signer } from '../../src/engines/bullmq/signer.ts';
+import { WorkerRegister } from '../../src/engines/bullmq/worker-register.ts';
 import { type AskUpstream, createLocalEngine } from '../../src/engines/local.ts';
-import { POLLS_QUEUE } from '../../src/engines/poll-job.ts';
-import { PollWorker, type PollWorkerEvent } from '../../src/engines/poll-worker.ts';
-import { type LinkEvent, RedisLink } from '../../src/engines/redis-link.ts';
-import { Signer } from '../../src/engines/signer.ts';
-import { WorkerRegister } from '../../src/engines/worker-register.ts';
-import type { Answer } from '../../src/monitor/classify.ts';
-import type { PollEngine } from '../../src/monitor/ports.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
+import type { PollEngine } from '../../src/watch/ports.ts';
 import type { RedisServer } from './redis-server.ts';
 
 export const PENDING: Answer = {

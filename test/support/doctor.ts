@@ -1,5 +1,5 @@
-import { type LoadedConfig, loadConfig } from '../../src/config.ts';
-import type { UpstreamConfig } from '../../src/config-schema.ts';
+import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
+import type { UpstreamConfig } from '../../src/config/schema.ts';
 import { type Examination, examine } from '../../src/doctor/examine.ts';
 
 /** An upstream as the settings have it, with the defaults. */

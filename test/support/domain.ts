@@ -1,6 +1,6 @@
-import type { Answer, Observation, Verdict } from '../../src/monitor/classify.ts';
-import type { Submission } from '../../src/monitor/submission.ts';
-import { contextAt, type Outcome, type TransitionContext } from '../../src/monitor/transition.ts';
+import type { Answer, Observation, Verdict } from '../../src/domain/classify.ts';
+import type { Submission } from '../../src/domain/submission.ts';
+import { contextAt, type Outcome, type TransitionContext } from '../../src/domain/transition.ts';
 
 export const ID = '6a1b8f4e-53f1-4d0e-9d35-0f7f2f0f9c11';
 export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';

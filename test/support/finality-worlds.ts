@@ -1,5 +1,5 @@
 import type { World } from '../../bench/pacing/simulate.ts';
-import type { Verdict } from '../../src/monitor/classify.ts';
+import type { Verdict } from '../../src/domain/classify.ts';
 
 export type Random = () => number;
 

@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/clock.ts';
-import type { Clock } from '../../src/monitor/ports.ts';
+import type { Clock } from '../../src/domain/clock.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
 
 /** The real clock, except that long timers only go off when a test says so. */
 export class HeldClock implements Clock {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
+import type { HistoryEntry, Submission, TrackRequest } from '../../src/domain/submission.ts';
+import type { OpenOptions } from '../../src/ledger/file/open.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import type { OpenOptions } from '../../src/ledger/open.ts';
-import type { HistoryEntry, Submission, TrackRequest } from '../../src/monitor/submission.ts';
 import { tempFolder } from './temp-folder.ts';
 
 /** A ledger in a real file that knows the upstream `default`; closed when the test ends. */

@@ -1,4 +1,4 @@
-import type { Status } from '../../src/monitor/submission.ts';
+import type { Status } from '../../src/domain/submission.ts';
 
 /** The statuses as the design words them, written down a second time. */
 export const LEGAL: Record<Status, readonly Status[]> = {

@@ -1,9 +1,9 @@
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
-import type { BreakerSettings } from '../../src/monitor/breaker.ts';
-import type { BudgetSettings } from '../../src/monitor/budget.ts';
-import type { Paced } from '../../src/monitor/entry.ts';
-import { Pacer } from '../../src/monitor/pacer.ts';
-import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../src/monitor/policy.ts';
+import type { BreakerSettings } from '../../src/pacing/circuit-breaker.ts';
+import type { Paced } from '../../src/pacing/entry.ts';
+import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../src/pacing/policy.ts';
+import type { BudgetSettings } from '../../src/pacing/request-budget.ts';
+import { Pacer } from '../../src/pacing/scheduler.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
-import { type Keeping, type PrunedCounts, Upkeep } from '../../src/ledger/upkeep.ts';
+import { type Keeping, type PrunedCounts, Upkeep } from '../../src/ledger/maintenance/maintenance.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;

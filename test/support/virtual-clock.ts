@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/monitor/ports.ts';
+import type { Clock } from '../../src/domain/clock.ts';
 
 type Timer = { at: number; order: number; run: () => void };
 

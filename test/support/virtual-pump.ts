@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
-import type { Channel, Outgoing, SendResult } from '../../src/notify/channel.ts';
-import type { Attempted } from '../../src/notify/outcome.ts';
+import type { Channel, Outgoing, SendResult } from '../../src/notify/channels/channel.ts';
+import { Pump } from '../../src/notify/dispatch/dispatcher.ts';
+import type { Attempted } from '../../src/notify/dispatch/result.ts';
+import { retryDelayMs } from '../../src/notify/dispatch/retry-schedule.ts';
 import type { DeliveryStore } from '../../src/notify/ports.ts';
-import { Pump } from '../../src/notify/pump.ts';
-import { retryDelayMs } from '../../src/notify/schedule.ts';
 import { context, observation } from './domain.ts';
 import { openLedger, trackRequest } from './ledger-file.ts';
 import { createVirtualClock } from './virtual-clock.ts';

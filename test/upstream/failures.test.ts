@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { classify } from '../../src/monitor/classify.ts';
+import { classify } from '../../src/domain/classify.ts';
 import { deadAddress, KEY, openClient, serve, serveRaw } from '../support/upstream-server.ts';
 
 const TIMEOUT_MS = 200;

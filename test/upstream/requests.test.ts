@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { classify } from '../../src/monitor/classify.ts';
+import { classify } from '../../src/domain/classify.ts';
 import { KEY, openClient, serve } from '../support/upstream-server.ts';
 
 const ok = (body = '{}') => serve((_request, response) => response.end(body));

@@ -1,11 +1,11 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
-import type { Observation } from '../../monitor/classify.ts';
-import type { DeadReason } from '../../monitor/delivery.ts';
-import type { Finality } from '../../monitor/finality.ts';
-import { ROW_KINDS, type Unreadable } from '../../monitor/stored.ts';
-import { FINAL_STATUSES, type Status } from '../../monitor/submission.ts';
-import type { Shed } from '../admission.ts';
-import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../failed-authentications.ts';
+import type { Observation } from '../../domain/classify.ts';
+import type { DeadReason } from '../../domain/notifications/delivery.ts';
+import { ROW_KINDS, type Unreadable } from '../../domain/stored.ts';
+import { FINAL_STATUSES, type Status } from '../../domain/submission.ts';
+import type { Finality } from '../../watch/finality.ts';
+import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../access/failed-authentications.ts';
+import type { Shed } from '../load/admission.ts';
 
 const BUCKETS = {
   timeToFinality: [5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 120, 180, 300, 600, 1_800, 7_200, 86_400],

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import type { UpstreamPacing } from '../../monitor/monitor.ts';
+import type { UpstreamPacing } from '../../watch/watcher.ts';
 import { countHappened, type Happened } from './happened.ts';
 import { createPacingGauges } from './pacing.ts';
 import { collectProcess } from './process.ts';

@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
-import type { UpstreamPacing } from '../../monitor/monitor.ts';
-import { type PacingBody, pacingBodyOf } from '../pacing.ts';
+import type { UpstreamPacing } from '../../watch/watcher.ts';
+import { type PacingBody, pacingBodyOf } from '../routes/pacing.ts';
 
 type Measure = {
   name: string;

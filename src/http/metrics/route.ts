@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { UpstreamPacing } from '../../monitor/monitor.ts';
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { UpstreamPacing } from '../../watch/watcher.ts';
 import type { Health, Overview } from '../ports.ts';
 import type { Metrics } from './metrics.ts';
 import type { Standing } from './standing.ts';

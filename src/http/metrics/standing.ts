@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
-import { BreakerState } from '../../monitor/breaker.ts';
-import { STATUSES } from '../../monitor/submission.ts';
+import { STATUSES } from '../../domain/submission.ts';
+import { BreakerState } from '../../domain/upstream-health.ts';
 import type { Health, Overview } from '../ports.ts';
 
 export type Standing = {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { verifyWebhook } from '../../../src/client/index.ts';
-import { createAddressGuard, type LookupAll } from '../../../src/notify/address-guard.ts';
-import { createHttpPost } from '../../../src/notify/http-post.ts';
-import { makeSecret } from '../../../src/notify/signing.ts';
-import { createWebhookChannel } from '../../../src/notify/webhook.ts';
+import { makeSecret } from '../../../src/notify/channels/signing.ts';
+import { createWebhookChannel } from '../../../src/notify/channels/webhook.ts';
+import { createAddressGuard, type LookupAll } from '../../../src/notify/transport/address-guard.ts';
+import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
 import { context, observation } from '../../support/domain.ts';
 import { trackRequest } from '../../support/ledger-file.ts';
 import { openReceiver, type ScriptedAnswer, selfSigned } from '../../support/receiver.ts';

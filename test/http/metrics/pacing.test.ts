@@ -1,7 +1,7 @@
 import { register } from 'prom-client';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import type { PacingDescription } from '../../../src/monitor/policy.ts';
+import type { PacingDescription } from '../../../src/pacing/policy.ts';
+import { systemClock } from '../../../src/platform/system-clock.ts';
 import { call, post } from '../../support/http-calls.ts';
 import { scrape } from '../../support/metrics.ts';
 import { describing, learnedBy } from '../../support/pacing.ts';

@@ -1,0 +1,32 @@
+import type { Command } from 'commander';
+import { printable } from '../../../domain/text.ts';
+import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
+import { parseCount } from '../../output/count.ts';
+import { toJson } from '../../output/json.ts';
+import { table } from '../../output/table.ts';
+
+const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'outcome', 'email', 'detail'];
+
+export function addAudit(program: Command): void {
+  withAdmin(program.command('audit'))
+    .description('Show who looked up which users, newest first. E-mail addresses are masked.')
+    .option('--limit <count>', 'at most so many, 1 to 1000', parseCount, 20)
+    .option('--json', 'print JSON, as the HTTP interface answers')
+    .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')
+    .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
+      const page = await askAsAdmin(options, (client) => client.audit({ limit }));
+      const rows = page.entries.map(({ at, caller, credential_id, address, action, outcome, email_masked, detail }) =>
+        [
+          at,
+          caller,
+          String(credential_id ?? '-'),
+          address ?? '-',
+          action,
+          outcome,
+          email_masked ?? '-',
+          detail ?? '',
+        ].map((text) => printable(text)),
+      );
+      process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...rows]));
+    });
+}

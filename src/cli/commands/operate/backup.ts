@@ -1,0 +1,21 @@
+import type { Command } from 'commander';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
+import { createProgress } from '../../output/progress.ts';
+
+export function addBackup(program: Command): void {
+  withSettings(program.command('backup'))
+    .description('Copy the ledger to a file while the server goes on, and check the copy.')
+    .argument('<file>', 'where to put it; must not exist yet')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  dawatch backup backups/dawatch-$(date +%F).db')
+    .action(async (file: string, options: SettingsOptions & { json?: boolean }) => {
+      const ledger = ledgerOf(options);
+      const { backupLedger } = await import('../../../ledger/maintenance/backup.ts');
+      const progress = createProgress(100, 'copying', process.stderr);
+      const { bytes } = await backupLedger(ledger, file, ({ done, total }) =>
+        progress.advance(Math.floor((100 * done) / Math.max(1, total)), '%'),
+      ).finally(() => progress.stop());
+      const text = options.json ? JSON.stringify({ file, bytes }) : `${ledger} → ${file}, ${bytes} bytes, checked`;
+      process.stdout.write(`${text}\n`);
+    });
+}

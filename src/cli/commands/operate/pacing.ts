@@ -1,0 +1,142 @@
+import type { Command } from 'commander';
+import type { PollingCost, UpstreamPacing } from '../../../client/client.ts';
+import { printable } from '../../../domain/text.ts';
+import { type ConnectOptions, connect, withServer } from '../../connect.ts';
+import { curvePicture, quantileMs, roughly } from '../../output/curve-plot.ts';
+import { toJson } from '../../output/json.ts';
+
+const MODES: Record<string, string> = {
+  slots: 'submissions become final in groups, with the slots of a chain',
+  age: 'nothing periodic is known, so each submission is polled by its age',
+};
+const REASONS: Record<string, string> = {
+  slot: 'likely to become final in this slot',
+  scout: 'polled first, on behalf of all that are likely to become final with it',
+  age: 'by its age, because no slots are known',
+  net: 'left unpolled for the longest time allowed',
+  recheck: 'it is final, and polled once more',
+  probe: 'the upstream is out, and this finds out whether it is back',
+};
+const HELD_BY: Record<string, string> = {
+  budget: 'it waits for a place in the budget',
+  pause: 'the upstream wants no requests until then',
+};
+const QUANTILES = [0.5, 0.9, 0.99];
+const MOST_POLLS = 5;
+
+export function addPacing(program: Command): void {
+  withServer(program.command('pacing'))
+    .description(
+      'Show the learned distribution of finality time of each upstream, when it is polled, and what that costs.',
+    )
+    .option('--json', 'print JSON, as the HTTP interface answers')
+    .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].cost'")
+    .action(async (options: ConnectOptions & { json?: boolean }) => {
+      const pacing = await connect(options).pacing();
+      const text = () => pacing.upstreams.map((upstream) => paragraph(upstream, Date.parse(pacing.at))).join('\n\n\n');
+      process.stdout.write(`${options.json ? toJson(pacing) : text()}\n`);
+    });
+}
+
+function paragraph(pacing: UpstreamPacing, now: number): string {
+  const { upstream, state, tracked, budget } = pacing;
+  const facts: [string, string][] = [
+    ['state', `${state}, ${tracked} tracked`],
+    ['mode', `${pacing.mode}: ${MODES[pacing.mode] ?? '?'}`],
+    ['slots', slotText(pacing, now)],
+    [
+      'senders',
+      pacing.senders === null ? 'the upstream sends all at once' : `${pacing.senders}, one after the other each`,
+    ],
+    ['finality', finalityText(pacing)],
+    ['polls', pollsText(pacing)],
+    [
+      'budget',
+      `${budget.used} of ${budget.requests} requests per ${seconds(budget.per_ms)} taken, ${budget.in_flight} of ${budget.concurrency} in flight`,
+    ],
+    ['next', nextText(pacing, now)],
+  ];
+  return [
+    printable(upstream),
+    ...facts.map(([name, text]) => `  ${name.padEnd(10)}  ${printable(text)}`),
+    ...section(
+      'probability that a submission is final, by time since tracking; ▲ when it would be polled',
+      curvePicture(pacing),
+    ),
+    ...section(
+      `cost per submission, where a second of lag is worth ${plural(pacing.lag_price, 'request')}`,
+      costLines(pacing),
+    ),
+  ].join('\n');
+}
+
+function section(title: string, lines: string[]): string[] {
+  return lines.length === 0 ? [] : ['', `  ${title}`, ...lines.map((line) => `  ${line}`)];
+}
+
+function slotText({ slot }: UpstreamPacing, now: number): string {
+  if (!slot) return 'not known';
+  const empty = `one every ${seconds(slot.period_ms)}, ${percent(slot.empty_share)} of them empty`;
+  if (slot.next_event_at === null) return empty;
+  return `${empty}; the next group becomes final in about ${seconds(Math.max(0, Date.parse(slot.next_event_at) - now))}`;
+}
+
+function finalityText({ curve, observed }: UpstreamPacing): string {
+  const learned =
+    observed === 0 ? 'the initial belief, nothing is learned yet' : `learned from ${plural(observed, 'submission')}`;
+  const quantiles = QUANTILES.flatMap((share) => {
+    const ms = quantileMs(curve, share);
+    return ms === null ? [] : [`${percent(share)} within ${roughly(ms)}`];
+  });
+  return quantiles.length === 0 ? 'not known' : `${quantiles.join(', ')} (${learned})`;
+}
+
+function pollsText({ polls_ms: polls }: UpstreamPacing): string {
+  if (polls.length === 0) return 'not known';
+  const more = polls.length > MOST_POLLS ? ' …' : '';
+  return `after ${polls.slice(0, MOST_POLLS).map(roughly).join(', ')}${more} until one finds it final, unless others tell more`;
+}
+
+function costLines({ cost, lag_price }: UpstreamPacing): string[] {
+  const row = (name: string, cells: string[]) => `${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}`;
+  const rows: [string, PollingCost | null][] = [
+    ['now, measured', cost.current],
+    ['least possible without neighbors', cost.lower_bound],
+    ['polling every 5 s', cost.every_five_seconds],
+  ];
+  return [
+    row('', ['requests', 'mean lag', 'together']),
+    ...rows.map(([name, known]) =>
+      row(
+        name,
+        known
+          ? [
+              known.requests.toFixed(2),
+              `${known.lag_s.toFixed(2)} s`,
+              (known.requests + lag_price * known.lag_s).toFixed(2),
+            ]
+          : ['–', '–', '–'],
+      ),
+    ),
+  ];
+}
+
+function nextText({ next }: UpstreamPacing, now: number): string {
+  if (!next) return 'nothing to poll';
+  const inMs = next.at === null ? null : Date.parse(next.at) - now;
+  const when = inMs === null ? 'after the next answer' : inMs <= 0 ? 'now' : `in ${seconds(inMs)}`;
+  const held = next.held_by === null ? '' : `; ${HELD_BY[next.held_by] ?? next.held_by}`;
+  return `${next.submission_id} ${when}: ${next.reason}, ${REASONS[next.reason] ?? '?'}${held}`;
+}
+
+function plural(value: number, noun: string): string {
+  return `${value} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+function seconds(ms = 0): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}

@@ -1,0 +1,75 @@
+import type { Command } from 'commander';
+import { pause } from '../../../client/backoff.ts';
+import type { DawatchClient } from '../../../client/client.ts';
+import { isPassing } from '../../../client/errors.ts';
+import { type ConnectOptions, connect, serverAddress, withServer } from '../../connect.ts';
+import { durationOption } from '../../input/duration.ts';
+import { untilStopped } from '../../input/signals.ts';
+import { paintFor } from '../../output/colors.ts';
+import { toJson } from '../../output/json.ts';
+import { frame, type View } from '../../output/top-frame.ts';
+import { openScreen } from '../../output/top-screen.ts';
+
+type Options = ConnectOptions & { interval: number; once?: boolean; json?: boolean };
+
+/** Where the picture goes to a file, or the terminal does not say, which is 0. */
+const DEFAULT_COLUMNS = 100;
+const DEFAULT_ROWS = 24;
+
+export function addTop(program: Command): void {
+  withServer(program.command('top'))
+    .description('Show what is going on, live: statuses, finalizations, lag, upstreams, deliveries. q ends it.')
+    .addOption(durationOption('--interval', 'look again after this', { least: '250ms', most: '1h', fallback: '1s' }))
+    .option('--once', 'print one picture and end, as where there is no terminal')
+    .option('--json', 'print one JSON object and end, as the HTTP interface answers')
+    .addHelpText('after', '\nExample:\n  dawatch top --interval 5s')
+    .action(async (options: Options) => {
+      const address = serverAddress(options);
+      const client = connect(options);
+      // Whether the server is there at all, and takes the key, should be told at once.
+      const overview = await client.overview();
+      if (options.json) return void process.stdout.write(`${toJson(overview)}\n`);
+      const isLive = process.stdout.isTTY && process.env.TERM !== 'dumb' && !options.once;
+      const view = { address, overview, trouble: undefined };
+      if (isLive) await live(view, client, options.interval);
+      else process.stdout.write(`${picture(view, Number.POSITIVE_INFINITY).join('\n')}\n`);
+    });
+}
+
+async function live(first: View, client: DawatchClient, intervalMs: number): Promise<void> {
+  let view = first;
+  const screen = openScreen({ output: process.stdout, input: process.stdin });
+  const redraw = () => screen.draw(picture(view, process.stdout.rows || DEFAULT_ROWS));
+  const stopped = new AbortController();
+  const stop = () => stopped.abort();
+  void untilStopped().then(stop);
+  process.once('SIGHUP', stop);
+  void screen.quit.then(stop);
+  process.stdout.on('resize', redraw);
+  try {
+    for (;;) {
+      redraw();
+      await pause(intervalMs, stopped.signal);
+      if (stopped.signal.aborted) return;
+      view = await look(view, client, stopped.signal);
+    }
+  } finally {
+    process.stdout.off('resize', redraw);
+    screen.close();
+  }
+}
+
+/** The next view; a server that is away leaves the last overview. Throws for what another try does not mend. */
+async function look(view: View, client: DawatchClient, signal: AbortSignal): Promise<View> {
+  try {
+    return { ...view, overview: await client.overview(signal), trouble: undefined };
+  } catch (error) {
+    if (signal.aborted) return view;
+    if (!isPassing(error)) throw error;
+    return { ...view, trouble: error.message };
+  }
+}
+
+function picture(view: View, rows: number): string[] {
+  return frame(view, process.stdout.columns || DEFAULT_COLUMNS, rows, paintFor(process.stdout));
+}

@@ -1,0 +1,108 @@
+import type { Command } from 'commander';
+import { printable } from '../../../domain/text.ts';
+import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
+import { ExitCode } from '../../exit.ts';
+import { parseSince } from '../../input/since.ts';
+import { coloured } from '../../output/colors.ts';
+import { parseCount } from '../../output/count.ts';
+import { deliveryText } from '../../output/delivery-text.ts';
+import { toJson } from '../../output/json.ts';
+import { table } from '../../output/table.ts';
+import { stateOf, webhookText } from '../../output/webhook-text.ts';
+import { addCreate, addRotate, addUpdate } from './webhooks-change.ts';
+
+type Options = ConnectOptions & { json?: boolean };
+
+const ID = 'its id, as `dawatch webhooks list` shows it';
+/** A server gives one attempt 15 s. */
+const TEST_PATIENCE_MS = 20_000;
+const TEST_PAUSE_MS = 100;
+
+export function addWebhooks(program: Command): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('Have events sent to addresses, signed as Standard Webhooks 1.0 has it.');
+  addCreate(webhooks);
+  addList(webhooks);
+  addShow(webhooks);
+  addUpdate(webhooks);
+  addRotate(webhooks);
+  addTest(webhooks);
+  addReplay(webhooks);
+  addDelete(webhooks);
+}
+
+function addList(webhooks: Command): void {
+  withAdmin(webhooks.command('list'))
+    .description('Show webhooks, newest first; never their secrets.')
+    .option('--limit <count>', 'at most so many, 1 to 1000', parseCount, 100)
+    .option('--json', 'print JSON, as the HTTP interface answers')
+    .action(async ({ limit, ...options }: Options & { limit: number }) => {
+      const page = await askAsAdmin(options, (client) => client.webhooks.list({ limit }));
+      const rows = page.webhooks.map((webhook) => {
+        const { id, url, types, metadata, description } = webhook;
+        const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
+        const shown = cells.map((text) => printable(text, 2_100));
+        return [...shown, coloured(stateOf(webhook)), printable(description, 2_100)];
+      });
+      const head = ['id', 'url', 'types', 'metadata', 'state', 'description'];
+      process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));
+    });
+}
+
+function addShow(webhooks: Command): void {
+  withAdmin(webhooks.command('show'))
+    .description('Show one webhook; its secret is never shown again.')
+    .argument('<id>', ID)
+    .option('--json', 'print JSON, as the HTTP interface answers')
+    .action(async (id: string, options: Options) => {
+      const webhook = await askAsAdmin(options, (client) => client.webhooks.get(id));
+      process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
+    });
+}
+
+function addTest(webhooks: Command): void {
+  withAdmin(webhooks.command('test'))
+    .description('Send a test event to one webhook alone, and show what came of the first attempt.')
+    .argument('<id>', ID)
+    .option('--json', 'print JSON: the delivery')
+    .addHelpText('after', '\nExits with 3 if it did not arrive; it is tried again, as any event.')
+    .action(async (id: string, options: Options) => {
+      const delivery = await askAsAdmin(options, async (client) => {
+        const { id: number } = await client.webhooks.test(id);
+        const endsAt = performance.now() + TEST_PATIENCE_MS;
+        for (;;) {
+          const shown = await client.deliveries.get(number);
+          if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt) return shown;
+          await new Promise((resolve) => setTimeout(resolve, TEST_PAUSE_MS));
+        }
+      });
+      process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
+      if (delivery.state !== 'delivered') process.exitCode = ExitCode.notFinalized;
+    });
+}
+
+function addReplay(webhooks: Command): void {
+  withAdmin(webhooks.command('replay'))
+    .description(
+      'Send every dead letter of a webhook again, and what it missed while it was disabled; those of other destinations: `dawatch deliveries replay`.',
+    )
+    .argument('<id>', ID)
+    .requiredOption('--since <time>', 'of events from then on: 2h (ago), or 2026-01-02T03:04:05Z', parseSince)
+    .addHelpText('after', '\nExample:\n  dawatch webhooks replay wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11 --since 24h')
+    .action(async (id: string, options: ConnectOptions & { since: string }) => {
+      const dead = { destination: `webhook:${id}`, since: options.since };
+      const { replayed } = await askAsAdmin(options, (client) => client.deliveries.replayDead(dead));
+      process.stdout.write(`replayed ${replayed}\n`);
+    });
+}
+
+function addDelete(webhooks: Command): void {
+  withAdmin(webhooks.command('delete'))
+    .description('Delete a webhook, and discard what waits for it and its dead letters.')
+    .argument('<id>', ID)
+    .action(async (id: string, options: ConnectOptions) => {
+      await askAsAdmin(options, (client) => client.webhooks.delete(id));
+      process.stderr.write(`webhook ${printable(id)} is deleted\n`);
+    });
+}

@@ -1,0 +1,54 @@
+import { hostname } from 'node:os';
+import type { Command } from 'commander';
+import pkg from '../../../../package.json' with { type: 'json' };
+import { loadConfig, secretsOf } from '../../../config/load.ts';
+import type { Config } from '../../../config/schema.ts';
+import { systemClock } from '../../../platform/system-clock.ts';
+import { CommandError, ExitCode } from '../../exit.ts';
+import { untilStopped } from '../../input/signals.ts';
+
+const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
+
+export function addWorker(program: Command): void {
+  program
+    .command('worker')
+    .description('Ask the upstream for a server that uses the same Redis. Run as many as you like, anywhere.')
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)')
+    .option('--check', 'only say whether the worker of this host is alive: exit code 0, else 5; for health checks')
+    .addHelpText(
+      'after',
+      `
+Example:
+  DAWATCH_REDIS_URL=redis://redis:6379 DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch worker
+
+It keeps nothing. SIGTERM or SIGINT stops it once its requests are answered, server.shutdown_s at most; killing it costs
+a repeat of what it was asking. While Redis is away it waits for it, however long.`,
+    )
+    .action(async (options: { config?: string; check?: boolean }) => {
+      const { config, settings } = loadConfig({ env: process.env, file: options.config });
+      if (options.check) return check(config);
+      const [{ startWorker }, { createLog }] = await Promise.all([
+        import('../../../worker.ts'),
+        import('../../../logging/logger.ts'),
+      ]);
+      const log = createLog(config.log, process.stdout, { secrets: secretsOf(settings) });
+      const name = `${HOST}-${process.pid}`;
+      const worker = startWorker({ config, log, clock: systemClock, version: pkg.version, name });
+      await untilStopped();
+      await worker.close();
+      log.end();
+    });
+}
+
+/** A worker has no port: it is alive while it announces itself. */
+async function check({ redis, worker }: Config): Promise<void> {
+  if (redis.url === undefined) throw new CommandError('no Redis is set: DAWATCH_REDIS_URL', ExitCode.usage);
+  const [{ workersSeen }, { createSigner }] = await Promise.all([
+    import('../../../engines/bullmq/worker-register.ts'),
+    import('../../../engines/bullmq/signer.ts'),
+  ]);
+  const seen = await workersSeen({ url: redis.url, prefix: redis.prefix }, createSigner(redis));
+  const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
+  if (!seen?.some(isOurs))
+    throw new CommandError(seen ? 'no worker of this host announces itself' : 'Redis does not answer', ExitCode.server);
+}

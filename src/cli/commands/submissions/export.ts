@@ -1,0 +1,117 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { STATUSES, type Status } from '../../../domain/submission.ts';
+import { type Exported, LedgerExport } from '../../../ledger/submissions/export.ts';
+import { CommandError, ExitCode } from '../../exit.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
+import { parseSince } from '../../input/since.ts';
+import { EXPORT_FORMATS } from '../../output/export-formats.ts';
+import { type ExportTarget, toFile, toStdout } from '../../output/export-target.ts';
+import { createProgress } from '../../output/progress.ts';
+import { submissions } from '../../submissions.ts';
+
+type Options = SettingsOptions & {
+  since?: string;
+  until?: string;
+  status?: Status[];
+  format: keyof typeof EXPORT_FORMATS;
+  output?: string;
+};
+
+const WRITE_CHARS = 64 * 1024;
+const NO_TARGET_PROGRESS = { advance: () => undefined, stop: () => undefined };
+
+export function addExport(program: Command): void {
+  withSettings(program.command('export'))
+    .description('Write submissions out of the ledger as they are at this moment, while the server goes on.')
+    .option('--since <time>', 'only what changed last then or later: 24h (ago), or a time in ISO 8601', parseSince)
+    .option('--until <time>', 'only what changed last before then', parseSince)
+    .option('--status <statuses>', 'only those: finalized; with commas, or repeated', collectStatuses)
+    .addOption(
+      new Option('--format <format>', 'ndjson: one submission per line, with its history; csv: for spreadsheets')
+        .choices(Object.keys(EXPORT_FORMATS))
+        .default('ndjson'),
+    )
+    .option('--output <file>', 'write to this file, which must not exist yet (default: standard output)')
+    .addHelpText(
+      'after',
+      `
+The ledger keeps what it holds at this moment until the export is through: don't leave it waiting in a pager for hours.
+
+Examples:
+  dawatch export --since 24h | jq -r 'select(.status == "failed") | .submission_id'
+  dawatch export --since 2026-01-01T00:00:00Z --until 2026-02-01T00:00:00Z --format csv --output january.csv`,
+    )
+    .action(async (options: Options) => {
+      const { since, until } = timesOf(options);
+      const source = new LedgerExport(ledgerOf(options));
+      try {
+        const query = { since, until, statuses: options.status, now: Date.now() };
+        const target = options.output === undefined ? toStdout(process.stdout) : toFile(options.output);
+        const progress =
+          options.output !== undefined && process.stderr.isTTY
+            ? createProgress(source.count(), 'exporting', process.stderr)
+            : NO_TARGET_PROGRESS;
+        const onPosition = (position: number) => progress.advance(position);
+        let unreadable = 0;
+        const lineOptions = {
+          isTerminal: options.output === undefined && process.stdout.isTTY === true,
+          onUnreadable: () => {
+            unreadable += 1;
+          },
+        };
+        const { head, line } = EXPORT_FORMATS[options.format];
+        const format = { head, line: (exported: Exported) => line(exported, lineOptions) };
+        const count = await copy(source.read(query), format, target, onPosition).finally(() => progress.stop());
+        if (unreadable > 0)
+          process.stderr.write(`dawatch: ${submissions(unreadable)} can not be read whole: see their \`unreadable\`\n`);
+        if (options.output !== undefined) process.stdout.write(`${submissions(count)} → ${options.output}\n`);
+      } finally {
+        source.close();
+      }
+    });
+}
+
+function timesOf({ since, until }: Options): { since: number; until: number } {
+  const times = {
+    since: since === undefined ? Number.MIN_SAFE_INTEGER : Date.parse(since),
+    until: until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until),
+  };
+  if (times.since >= times.until)
+    throw new CommandError(`--since ${since} is not before --until ${until}`, ExitCode.usage);
+  return times;
+}
+
+function collectStatuses(text: string, before: Status[] = []): Status[] {
+  const names = text.split(',').map((name) => name.trim());
+  for (const name of names)
+    if (!(STATUSES as readonly string[]).includes(name))
+      throw new InvalidArgumentError(`${JSON.stringify(name)} is none of ${STATUSES.join(', ')}.`);
+  return [...before, ...(names as Status[])];
+}
+
+/** How many there were. What was written is complete, or a target that can be taken back is. */
+async function copy(
+  source: ReturnType<LedgerExport['read']>,
+  format: { head: string; line: (exported: Exported) => string },
+  target: ExportTarget,
+  onPosition: (position: number) => void,
+): Promise<number> {
+  let count = 0;
+  let text = format.head;
+  try {
+    for (const exported of source) {
+      count += 1;
+      text += format.line(exported);
+      if (text.length < WRITE_CHARS) continue;
+      await target.write(text);
+      text = '';
+      onPosition(exported.position);
+    }
+    if (text !== '') await target.write(text);
+    target.end();
+    return count;
+  } catch (error) {
+    target.abandon();
+    throw error;
+  }
+}

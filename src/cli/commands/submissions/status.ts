@@ -1,0 +1,72 @@
+import { type Command, Option } from 'commander';
+import type { Submission, SubmissionWithHistory } from '../../../client/client.ts';
+import { STATUSES } from '../../../domain/submission.ts';
+import { printable } from '../../../domain/text.ts';
+import { requests } from '../../await-final.ts';
+import { type ConnectOptions, connect, withServer } from '../../connect.ts';
+import { coloured } from '../../output/colors.ts';
+import { parseCount } from '../../output/count.ts';
+import { toJson } from '../../output/json.ts';
+import { table } from '../../output/table.ts';
+
+const MAX_CHARS = 6_000;
+
+type Options = ConnectOptions & { status?: string; limit: number; json?: boolean };
+
+export function addStatus(program: Command): void {
+  withServer(program.command('status'))
+    .description('Show submissions: one with its history, or the newest ones as a list.')
+    .argument('[ids...]', 'submission ids; without any the newest are listed')
+    .addOption(new Option('--status <status>', 'list only those').choices(STATUSES))
+    .option('--limit <count>', 'list at most so many, 1 to 1000', parseCount, 20)
+    .option('--json', 'print JSON, as the HTTP interface answers')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  dawatch status 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11\n  dawatch status --status failing --limit 100 --json',
+    )
+    .action(async (ids: string[], options: Options) => {
+      const client = connect(options);
+      if (ids.length === 0) {
+        const page = await client.list({ status: options.status, limit: options.limit });
+        if (options.json) process.stdout.write(`${toJson(page)}\n`);
+        else process.stdout.write(table(page.submissions.map(cells)));
+        return;
+      }
+      for (const id of ids) {
+        const submission = await client.get(id);
+        process.stdout.write(`${options.json ? toJson(submission) : paragraph(submission)}\n`);
+      }
+    });
+}
+
+function cells({ status, submission_id, tracked_at, polls }: Submission): string[] {
+  return [coloured(status), printable(submission_id), printable(`tracked ${tracked_at}`), requests(polls)];
+}
+
+function paragraph(submission: SubmissionWithHistory): string {
+  const { data, error } = submission;
+  const facts: [string, unknown][] = [
+    ['status', submission.status],
+    ['upstream state', submission.upstream_state],
+    ['error', error],
+    ['block', data?.block_number],
+    ['block hash', data?.block_hash],
+    ['tracked', submission.tracked_at],
+    ['finalized', submission.finalized_at],
+    ['deadline', submission.deadline_at],
+    ['requests', submission.polls],
+    ['metadata', submission.metadata && JSON.stringify(submission.metadata)],
+    ['unreadable', submission.unreadable?.join(', ')],
+  ];
+  const shown = facts.filter(([, value]) => value !== null && value !== undefined);
+  const history = submission.history.map((entry) => {
+    const state = entry.upstream_state === null ? '' : `  (upstream: ${entry.upstream_state})`;
+    const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}`;
+    return `    ${printable(entry.at)}  ${coloured(entry.status)}${printable(why, MAX_CHARS)}`;
+  });
+  const head = shown.map(([name, value]) => {
+    const text = printable(String(value), MAX_CHARS);
+    return `  ${name.padEnd(15)} ${name === 'status' ? coloured(text) : text}`;
+  });
+  return [printable(submission.submission_id), ...head, '  history', ...history].join('\n');
+}

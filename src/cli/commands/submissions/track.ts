@@ -1,0 +1,113 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { pause } from '../../../client/backoff.ts';
+import type { DawatchClient, TrackOptions } from '../../../client/client.ts';
+import { ApiError } from '../../../client/errors.ts';
+import type { Tracked } from '../../../client/shapes.ts';
+import { DEEP_METADATA_REASON, isTooDeep } from '../../../domain/nesting.ts';
+import { MAX_IDS_PER_REQUEST } from '../../../domain/track-request.ts';
+import { awaitFinal } from '../../await-final.ts';
+import { type ConnectOptions, connect, withServer } from '../../connect.ts';
+import { CommandError, ExitCode } from '../../exit.ts';
+import { parseDuration } from '../../input/duration.ts';
+import { readIds } from '../../input/ids.ts';
+import { toJson } from '../../output/json.ts';
+import { waitingFor } from '../../waiting.ts';
+
+/** Too many requests, too much at once. */
+const BUSY: readonly number[] = [429, 503];
+const PATIENCE_MS = 120_000;
+
+type Options = ConnectOptions & {
+  file?: string;
+  upstream?: string;
+  deadline?: number;
+  metadata?: Record<string, unknown>;
+  wait?: boolean;
+  timeout?: number;
+  json?: boolean;
+};
+
+export function addTrack(program: Command): void {
+  withServer(program.command('track'))
+    .description('Hand over submission ids to be tracked until they are final.')
+    .argument('[ids...]', 'submission ids; without any they are read from --file or stdin, one per line')
+    .option('--file <file>', 'read ids from a file, one per line; - is stdin')
+    .option('--upstream <name>', 'which of the configured upstreams')
+    .option(
+      '--deadline <duration>',
+      'give up after this: 90s, 10m, 24h, 7d (default: what the server is set to)',
+      parseDuration,
+    )
+    .option('--metadata <json>', 'an object to have back with the submission', parseObject)
+    .option('--wait', 'wait until all of them are final')
+    .option(
+      '--timeout <duration>',
+      'with --wait: wait no longer than this: 90s, 10m (default: no limit)',
+      parseDuration,
+    )
+    .option('--json', 'print JSON: one object, or with --wait one line per submission that ended')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11
+  dawatch track --file ids.txt --wait --timeout 10m
+  submit-everything | dawatch track --wait --json > final.ndjson`,
+    )
+    .action(async (args: string[], options: Options) => {
+      if (options.timeout !== undefined && !options.wait)
+        throw new CommandError('--timeout goes with --wait', ExitCode.usage);
+      const ids = await readIds(args, options.file);
+      const client = connect(options);
+      const total = { accepted: 0, already_tracked: 0 };
+      for (let start = 0; start < ids.length; start += MAX_IDS_PER_REQUEST) {
+        const batch = ids.slice(start, start + MAX_IDS_PER_REQUEST);
+        const name = `ids ${start + 1} to ${start + batch.length} of ${ids.length}`;
+        const tracked = await waitingFor(name, track(client, batch, toTrackOptions(options)));
+        total.accepted += tracked.accepted;
+        total.already_tracked += tracked.already_tracked;
+      }
+      if (options.json && !options.wait) process.stdout.write(`${toJson(total)}\n`);
+      else
+        process.stderr.write(`accepted ${Number(total.accepted)}, already tracked ${Number(total.already_tracked)}\n`);
+      if (!options.wait) return;
+      process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
+    });
+}
+
+/** A server that is busy says when to come back, and has taken nothing of the batch. */
+async function track(client: DawatchClient, batch: readonly string[], options: TrackOptions): Promise<Tracked> {
+  for (const startedAt = performance.now(); ; ) {
+    try {
+      return await client.track(batch, options);
+    } catch (error) {
+      const waitMs = error instanceof ApiError && BUSY.includes(error.status) ? 1_000 * (error.retryAfterS ?? 0) : 0;
+      if (waitMs === 0 || performance.now() + waitMs - startedAt > PATIENCE_MS) throw error;
+      await pause(waitMs);
+    }
+  }
+}
+
+function toTrackOptions({ upstream, deadline, metadata }: Options): TrackOptions {
+  return {
+    ...(upstream !== undefined && { upstream }),
+    ...(deadline !== undefined && { deadline: new Date(Date.now() + deadline).toISOString() }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  const value = parsed(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new InvalidArgumentError('Expected a JSON object.');
+  if (isTooDeep(value)) throw new InvalidArgumentError(`${DEEP_METADATA_REASON}.`);
+  return { ...value };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

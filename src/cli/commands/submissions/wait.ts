@@ -1,0 +1,21 @@
+import type { Command } from 'commander';
+import { awaitFinal } from '../../await-final.ts';
+import { type ConnectOptions, connect, withServer } from '../../connect.ts';
+import { parseDuration } from '../../input/duration.ts';
+import { readIds } from '../../input/ids.ts';
+
+export function addWait(program: Command): void {
+  withServer(program.command('wait'))
+    .description('Wait until submissions that are tracked already are final.')
+    .argument('[ids...]', 'submission ids; without any they are read from stdin, one per line')
+    .option('--timeout <duration>', 'wait no longer than this: 90s, 10m, 24h (default: no limit)', parseDuration)
+    .option('--json', 'print one JSON line per submission that ended')
+    .addHelpText('after', '\nExample:\n  dawatch wait 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11 --timeout 5m && deploy')
+    .action(async (args: string[], options: ConnectOptions & { timeout?: number; json?: boolean }) => {
+      const ids = await readIds(args, undefined);
+      const client = connect(options);
+      // Whether the server is there at all, and knows them, should be told at once.
+      await client.wait(ids[0] ?? '', 0);
+      process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
+    });
+}

@@ -1,6 +1,0 @@
-import { printableJson } from '../monitor/printable.ts';
-
-/** JSON for stdout, on one line unless indented. Valid and without loss, and nothing in it steers a terminal. */
-export function toJson(value: unknown, indent?: number): string {
-  return printableJson(JSON.stringify(value, null, indent));
-}

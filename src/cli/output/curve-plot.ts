@@ -1,0 +1,80 @@
+import type { UpstreamPacing } from '../../client/client.ts';
+
+const WIDTH = 64;
+const HEIGHT = 6;
+const EIGHTHS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/** The picture ends a little after this much of the probability: the last percent may take days. */
+const SHOWN = 0.98;
+const TICKS = 4;
+
+type Curve = Pick<UpstreamPacing, 'curve' | 'polls_ms'>;
+
+/**
+ * The cumulative probability of finality as lines of a terminal, with the scheduled polls on its time axis. Empty where
+ * there is no curve.
+ */
+export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
+  const last = curve.at(-1);
+  if (!last || !(last.after_ms > 0)) return [];
+  const endMs =
+    Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN * last.probability) ?? last.after_ms)) || last.after_ms;
+  const columns = Array.from({ length: WIDTH }, (_, column) => probabilityAt(curve, ((column + 0.5) / WIDTH) * endMs));
+  const rows = Array.from({ length: HEIGHT }, (_, index) => {
+    const row = HEIGHT - 1 - index;
+    const label = row === HEIGHT - 1 ? '100 %' : row === HEIGHT / 2 - 1 ? '50 %' : '';
+    const cells = columns.map((probability) => eighths(probability * HEIGHT - row));
+    return `${label.padStart(5)} │${cells.join('').trimEnd()}`;
+  });
+  const axis = Array<string>(WIDTH).fill('─');
+  for (const ms of polls) if (ms <= endMs) axis[Math.min(WIDTH - 1, Math.floor((ms / endMs) * WIDTH))] = '▲';
+  return [...rows, `${'0 %'.padStart(5)} └${axis.join('')}`, `${' '.repeat(7)}${scale(endMs)}`];
+}
+
+/** When the probability is reached, by interpolation; null: the curve ends before. */
+export function quantileMs(curve: UpstreamPacing['curve'], probability: number): number | null {
+  let before = { after_ms: 0, probability: 0 };
+  for (const point of curve) {
+    if (point.probability >= probability) {
+      const rise = point.probability - before.probability;
+      const part = rise > 0 ? Math.max(0, probability - before.probability) / rise : 1;
+      return before.after_ms + part * (point.after_ms - before.after_ms);
+    }
+    before = point;
+  }
+  return null;
+}
+
+/** 450 ms · 4.2 s · 41 s · 3 min · 2 h · 4 d */
+export function roughly(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 119_500) return `${Math.round(ms / 1_000)} s`;
+  if (ms < 119.5 * 60_000) return `${Math.round(ms / 60_000)} min`;
+  return ms < 47.5 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
+}
+
+function eighths(height: number): string {
+  return EIGHTHS[Math.round(8 * Math.min(1, Math.max(0, height)))] ?? ' ';
+}
+
+function probabilityAt(curve: UpstreamPacing['curve'], ms: number): number {
+  let before = { after_ms: 0, probability: 0 };
+  for (const point of curve) {
+    if (point.after_ms >= ms) {
+      const span = point.after_ms - before.after_ms;
+      const part = span > 0 ? (ms - before.after_ms) / span : 1;
+      return before.probability + part * (point.probability - before.probability);
+    }
+    before = point;
+  }
+  return before.probability;
+}
+
+function scale(endMs: number): string {
+  let line = '0 s';
+  for (let tick = 1; tick <= TICKS; tick++) {
+    const label = roughly((tick / TICKS) * endMs);
+    line = `${line.padEnd((tick / TICKS) * WIDTH - label.length)}${label}`;
+  }
+  return line;
+}

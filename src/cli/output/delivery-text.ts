@@ -1,0 +1,39 @@
+import type { Delivery, DeliveryDetails } from '../../client/index.ts';
+import { printable } from '../../domain/text.ts';
+import { coloured } from './colors.ts';
+import { table } from './table.ts';
+
+/** How far an answer of a receiver is shown: all that is kept. */
+const MAX_RESPONSE_CHARS = 5_000;
+
+/** A fact per line, then a line per attempt with what the receiver answered below it. */
+export function deliveryText(delivery: DeliveryDetails): string {
+  const facts: [string, string | null][] = [
+    ['delivery', String(delivery.id)],
+    ['event', `${delivery.event_id}  ${delivery.event_type}`],
+    ['submission', delivery.submission_id],
+    ['destination', delivery.destination],
+    ['state', stateOf(delivery)],
+    ['created', delivery.created_at],
+    ['ended', delivery.ended_at],
+  ];
+  const head = table(
+    facts.flatMap(([name, value]) =>
+      value === null ? [] : [[name, name === 'state' ? coloured(value) : printable(value)]],
+    ),
+  );
+  const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
+    const status = http_status === null ? 'no answer' : `HTTP ${http_status}`;
+    const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [error])].map((text) =>
+      printable(text),
+    );
+    const answered = response ? `    ${printable(response, MAX_RESPONSE_CHARS)}\n` : '';
+    return `${line.join('  ')}\n${answered}`;
+  });
+  return `${head}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;
+}
+
+export function stateOf({ state, dead_reason, next_at }: Delivery): string {
+  if (state === 'waiting' && next_at !== null) return `waiting until ${next_at}`;
+  return dead_reason === null ? state : `${state} (${dead_reason})`;
+}

@@ -1,0 +1,30 @@
+import { type Finding, type Level, worstOf } from '../../doctor/finding.ts';
+import { printable } from '../../domain/text.ts';
+import type { Paint } from './colors.ts';
+import { toJson } from './json.ts';
+
+const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<Level, string>;
+const MAX_CHARS = 1_000;
+
+/** A line per finding, one below it that says what to do, and a line that sums up. */
+export function doctorText(findings: readonly Finding[], paint: Paint): string {
+  const width = Math.max(0, ...findings.map(({ name }) => name.length));
+  const indent = ' '.repeat('problem  '.length + width + 2);
+  const lines = findings.flatMap(({ name, status, message, action }) => [
+    `${paint(COLOURS[status], status.padEnd(7))}  ${name.padEnd(width)}  ${printable(message, MAX_CHARS)}`,
+    ...(action === null ? [] : [`${indent}${paint('bold', 'do:')} ${printable(action, MAX_CHARS)}`]),
+  ]);
+  return `${[...lines, '', summaryOf(findings, paint)].join('\n')}\n`;
+}
+
+function summaryOf(findings: readonly Finding[], paint: Paint): string {
+  const worst = worstOf(findings);
+  const count = (level: Level) => findings.filter(({ status }) => status === level).length;
+  const counted = (level: Level) => `${count(level)} ${level}${count(level) === 1 ? '' : 's'}`;
+  if (worst === 'ok') return paint(COLOURS.ok, 'all is well');
+  return paint(COLOURS[worst], `${counted('problem')}, ${counted('warning')}`);
+}
+
+export function doctorJson(findings: readonly Finding[]): string {
+  return `${toJson({ status: worstOf(findings), checks: findings }, 2)}\n`;
+}

@@ -1,0 +1,68 @@
+import { iso } from '../../domain/timestamps.ts';
+import { toHistoryBody, toSubmissionBody } from '../../http/shapes.ts';
+import type { Exported } from '../../ledger/submissions/export.ts';
+import { toCsvLine } from './csv.ts';
+import { toJson } from './json.ts';
+
+type LineOptions = {
+  /** People look at what is written, so nothing in it may steer their terminal. */
+  isTerminal: boolean;
+  /** Called for each submission that can't be read whole. */
+  onUnreadable: () => void;
+};
+export type ExportFormat = { head: string; line: (exported: Exported, options: LineOptions) => string };
+
+const COLUMNS = [
+  'submission_id',
+  'upstream',
+  'status',
+  'upstream_state',
+  'error',
+  'tracked_at',
+  'finalized_at',
+  'changed_at',
+  'deadline_at',
+  'polls',
+  'block_number',
+  'block_hash',
+  'tx_hash',
+  'metadata',
+  'data',
+  'unreadable',
+] as const;
+
+/** ndjson: what `GET /v1/submissions/{id}` answers, history and all. csv: a line each, for spreadsheets. */
+export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
+  ndjson: {
+    head: '',
+    line({ submission, deadlineAt, history: entries }, { onUnreadable }) {
+      const body = { ...toSubmissionBody(submission, deadlineAt), history: entries.map(toHistoryBody) };
+      if (body.unreadable || body.history.some(({ unreadable }) => unreadable)) onUnreadable();
+      return `${toJson(body)}\n`;
+    },
+  },
+  csv: { head: toCsvLine(COLUMNS), line: toRow },
+};
+
+function toRow({ submission, deadlineAt, changedAt }: Exported, { isTerminal, onUnreadable }: LineOptions): string {
+  const { data, metadata, unreadable, ...body } = toSubmissionBody(submission, deadlineAt);
+  if (unreadable) onUnreadable();
+  const cells: Record<(typeof COLUMNS)[number], string | number | null> = {
+    ...body,
+    changed_at: iso(changedAt),
+    block_number: plain(data?.block_number),
+    block_hash: plain(data?.block_hash),
+    tx_hash: plain(data?.tx_hash),
+    metadata: metadata && JSON.stringify(metadata),
+    data: data && JSON.stringify(data),
+    unreadable: unreadable ? unreadable.join(' ') : null,
+  };
+  return toCsvLine(
+    COLUMNS.map((name) => cells[name]),
+    { isTerminal },
+  );
+}
+
+function plain(value: unknown): string | number | null {
+  return typeof value === 'string' || typeof value === 'number' ? value : null;
+}

@@ -1,0 +1,163 @@
+import type { Overview } from '../../client/client.ts';
+import { printable } from '../../domain/text.ts';
+import { type Colour, colourOf, type Paint } from './colors.ts';
+
+export type View = {
+  address: string;
+  /** The newest there is; undefined: none has come yet. */
+  overview: Overview | undefined;
+  /** Why there is no newer one; undefined: it is new. */
+  trouble: string | undefined;
+};
+
+/** A piece of a line, with its colour. */
+type Span = readonly [text: string, colour?: Colour | undefined];
+type Line = readonly Span[];
+
+const LABEL_WIDTH = 13;
+const GAP = '   ';
+const BARS = '▁▂▃▄▅▆▇█';
+/** "closed" is the word of a breaker: nobody would think that all is well. */
+const UPSTREAM_STATES: Record<string, Span | undefined> = {
+  closed: ['up', 'green'],
+  down: ['down', 'red'],
+  unauthorized: ['refuses the key', 'red'],
+};
+
+/** The lines of one picture, none wider than `columns`, at most `rows`: what has no room is left out at the end. */
+export function frame({ address, overview, trouble }: View, columns: number, rows: number, paint: Paint): string[] {
+  const head: Line[] = [
+    [['dawatch', 'bold'], [`${GAP}${printable(address)}`], [`${GAP}${printable(overview?.at ?? '')}`, 'gray']],
+    trouble === undefined ? [] : [[`disconnected: ${printable(trouble)}; trying again`, 'red']],
+  ];
+  const lines = [...head, ...(overview ? body(overview, columns) : [])];
+  return lines.slice(0, rows).map((line) => toText(line, columns, paint));
+}
+
+function body(overview: Overview, columns: number): Line[] {
+  const { submissions, per_minute, last_hour, upstreams, oldest_open, readers, workers } = overview;
+  const lag = last_hour.detection_lag_s;
+  const finalized = per_minute.map((minute) => minute.finalized);
+  return [
+    ...wrapped('submissions', Object.entries(submissions).map(toCount), columns),
+    [],
+    labelled('finalized', [
+      `${whole(finalized.at(-2) ?? 0)} in the last minute, ${whole(last_hour.finalized)} in an hour`,
+    ]),
+    labelled('', [sparkline(finalized, columns - LABEL_WIDTH), 'green']),
+    labelled('to finality', [spread(last_hour.time_to_finality_s)]),
+    labelled('noticed after', [lag === null ? 'not known' : `${spread(lag)}, at most`]),
+    labelled('requests', [requestsText(last_hour)]),
+    [],
+    ...rowsOf('upstreams', upstreams.map(toUpstream)),
+    labelled('deliveries', ...toDeliveries(overview)),
+    labelled('feed', [`${counted(readers, 'reader')}${workers === null ? '' : `${GAP}${counted(workers, 'worker')}`}`]),
+    [],
+    ...rowsOf('oldest open', oldest_open.map(toOpen)),
+  ];
+}
+
+function toCount([status, count]: [string, number]): Span {
+  return [`${printable(status)} ${whole(count)}`, count > 0 ? colourOf(status) : 'gray'];
+}
+
+function toUpstream({ name, state, tracked, in_flight, budget }: Overview['upstreams'][number]): Line {
+  const { used, limit, window_ms } = budget;
+  return [
+    [printable(name)],
+    UPSTREAM_STATES[state] ?? [printable(state)],
+    [`${whole(tracked)} tracked`],
+    [`${whole(in_flight)} under way`],
+    [
+      `${whole(used)} of ${whole(limit)} requests per ${seconds(window_ms / 1_000)}`,
+      used >= limit ? 'yellow' : undefined,
+    ],
+  ];
+}
+
+function toDeliveries({ at, deliveries }: Overview): Span[] {
+  const { waiting, dead, oldest_waiting_at } = deliveries;
+  const oldestS = oldest_waiting_at === null ? null : (Date.parse(at) - Date.parse(oldest_waiting_at)) / 1_000;
+  return [
+    [`${whole(waiting)} waiting${oldestS === null ? '' : `, the oldest for ${seconds(oldestS)}`}${GAP}`],
+    dead === 0 ? ['no dead letters'] : [counted(dead, 'dead letter'), 'red'],
+  ];
+}
+
+function toOpen({ submission_id, upstream, status, age_s }: Overview['oldest_open'][number]): Line {
+  return [[seconds(age_s)], [printable(status), colourOf(status)], [printable(submission_id)], [printable(upstream)]];
+}
+
+function requestsText({ polls_per_submission, fixed_5s_polls_per_submission }: Overview['last_hour']): string {
+  if (polls_per_submission === null) return 'not known';
+  const fixed = fixed_5s_polls_per_submission;
+  return `${polls_per_submission.toFixed(1)} per submission${fixed === null ? '' : `; asking every 5 s: ${fixed.toFixed(1)}`}`;
+}
+
+function spread(of: { p50: number; p90: number; p99: number } | null): string {
+  return of === null ? 'not known' : `p50 ${seconds(of.p50)}, p90 ${seconds(of.p90)}, p99 ${seconds(of.p99)}`;
+}
+
+/** The newest values that have room, each as high as it is beside the highest. */
+function sparkline(values: readonly number[], width: number): string {
+  const shown = width > 0 ? values.slice(-width) : [];
+  const highest = Math.max(1, ...shown);
+  return shown.map((value) => BARS[Math.ceil((value / highest) * (BARS.length - 1))] ?? ' ').join('');
+}
+
+function labelled(label: string, ...spans: Span[]): Line {
+  return [[`${label.padEnd(LABEL_WIDTH)}  `, 'bold'], ...spans];
+}
+
+/** As many side by side as fit. */
+function wrapped(label: string, spans: readonly Span[], columns: number): Line[] {
+  const lines: Span[][] = [[]];
+  let used = LABEL_WIDTH + 2;
+  for (const span of spans) {
+    const width = span[0].length + GAP.length;
+    if (used + width > columns && lines.at(-1)?.length) {
+      lines.push([]);
+      used = LABEL_WIDTH + 2;
+    }
+    lines.at(-1)?.push(span, [GAP]);
+    used += width;
+  }
+  return lines.map((line, index) => labelled(index === 0 ? label : '', ...line));
+}
+
+/** Rows in columns as wide as their widest cell. */
+function rowsOf(label: string, rows: readonly Line[]): Line[] {
+  const widthOf = (column: number) => Math.max(...rows.map((row) => row[column]?.[0].length ?? 0));
+  return rows.map((row, index) =>
+    labelled(
+      index === 0 ? label : '',
+      ...row.map(([text, colour], column): Span => [`${text.padEnd(widthOf(column))}${GAP}`, colour]),
+    ),
+  );
+}
+
+function toText(line: Line, columns: number, paint: Paint): string {
+  let left = columns;
+  const parts = line.map(([text, colour]) => {
+    const shown = text.slice(0, left);
+    left -= shown.length;
+    return shown.trim() === '' ? shown : paint(colour, shown);
+  });
+  return parts.join('').trimEnd();
+}
+
+function whole(count: number): string {
+  return count.toLocaleString('en');
+}
+
+function counted(count: number, name: string): string {
+  return `${whole(count)} ${name}${count === 1 ? '' : 's'}`;
+}
+
+/** "0.4 s", "12 s", "3 min", "5 h", "2 d". */
+function seconds(s: number): string {
+  if (s < 10) return `${Number(Math.max(0, s).toFixed(1))} s`;
+  if (s < 120) return `${Math.round(s)} s`;
+  if (s < 7_200) return `${Math.round(s / 60)} min`;
+  return s < 172_800 ? `${Math.round(s / 3_600)} h` : `${Math.round(s / 86_400)} d`;
+}

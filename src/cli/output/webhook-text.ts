@@ -1,0 +1,30 @@
+import type { Webhook } from '../../client/index.ts';
+import { printable } from '../../domain/text.ts';
+import { coloured } from './colors.ts';
+import { table } from './table.ts';
+
+/** A fact per line. */
+export function webhookText(webhook: Webhook): string {
+  const facts: [string, string | null][] = [
+    ['id', webhook.id],
+    ['url', webhook.url ?? 'the callback_url of each submission'],
+    ['types', webhook.types.join(', ')],
+    ['metadata', webhook.metadata && JSON.stringify(webhook.metadata)],
+    ['description', webhook.description || null],
+    ['signature', webhook.signature],
+    ...webhook.public_keys.map((key): [string, string] => ['public key', key]),
+    ['state', stateOf(webhook)],
+    ['created', webhook.created_at],
+    ['updated', webhook.updated_at],
+  ];
+  return table(
+    facts.flatMap(([name, value]) =>
+      value === null ? [] : [[name, name === 'state' ? coloured(value) : printable(value, 4_000)]],
+    ),
+  );
+}
+
+export function stateOf({ enabled, disabled_reason, failing_since }: Webhook): string {
+  if (!enabled) return `disabled (${disabled_reason})`;
+  return failing_since === null ? 'enabled' : `failing since ${failing_since}`;
+}

@@ -1,0 +1,40 @@
+import { closest } from './closest.ts';
+import { ENVIRONMENT } from './schema.ts';
+
+/** Of the command line (its settings file, its server, its token for users), and of the receivers in docs/examples. */
+const OTHERS = ['DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN', 'DAWATCH_WEBHOOK_SECRET'];
+
+const KNOWN = [...Object.keys(ENVIRONMENT), ...OTHERS];
+
+const SERVICE_LINK =
+  /^DAWATCH_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
+const SERVICE_PORT = /^DAWATCH_(?:[A-Z0-9_]+_)?PORT$/;
+const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//;
+
+type Environment = Record<string, string | undefined>;
+
+/**
+ * The variables that are for dawatch: empty ones are as good as none, and Kubernetes sets some for every Service whose name begins with
+ * "dawatch" (DAWATCH_SERVICE_HOST, DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…), which are passed over.
+ */
+export function ownVariables(env: Environment): Record<string, string> {
+  const own = Object.entries(env).filter(
+    (entry): entry is [string, string] =>
+      entry[0].startsWith('DAWATCH_') && !!entry[1] && !isServiceLink(entry[0], entry[1]),
+  );
+  return Object.fromEntries(own);
+}
+
+/** One sentence for each variable that is none of ours, without its value: a misspelt one would go without effect. */
+export function unknownVariables(own: Record<string, string>): string[] {
+  return Object.keys(own)
+    .filter((name) => !KNOWN.includes(name))
+    .map((name) => {
+      const meant = closest(name, KNOWN);
+      return `${name} is no variable of dawatch${meant === undefined ? ': docs/settings.md lists all' : `; did you mean ${meant}?`}`;
+    });
+}
+
+function isServiceLink(name: string, value: string): boolean {
+  return SERVICE_LINK.test(name) || (SERVICE_PORT.test(name) && SERVICE_ADDRESS.test(value));
+}

@@ -1,0 +1,125 @@
+import type { Clock } from '../../domain/clock.ts';
+import { MAX_RESULT_CHARS, POLLS_QUEUE } from './poll-job.ts';
+import { type LoopConnection, openLoopConnection, type RedisSettings } from './redis.ts';
+
+export type AnswerListener = {
+  /** Some answers of a job that goes on, as its worker sent them. */
+  progress(jobId: string, data: unknown): void;
+  completed(jobId: string, returnvalue: unknown): void;
+  failed(jobId: string, reason: string): void;
+};
+
+const RETRY_MS = 1_000;
+/** Below the time after which a silent connection counts as dead. */
+const BLOCK_MS = 10_000;
+/** Entries per read. A result takes up to some hundred kB of memory. */
+const READ_COUNT = 100;
+
+/**
+ * The event stream of BullMQ's polls queue. Idle until `readFrom`, then reads until `close`. The position moves entry by entry,
+ * so neither an unreadable entry nor a failed read skips the entries behind it; BullMQ's own QueueEvents does both.
+ */
+export class AnswerStream {
+  readonly #redis: RedisSettings;
+  readonly #clock: Clock;
+  readonly #listener: AnswerListener;
+  #connection: LoopConnection | undefined;
+  #isReading = false;
+  #wakeUp: (() => void) | undefined;
+
+  constructor(deps: { redis: RedisSettings; clock: Clock; listener: AnswerListener }) {
+    this.#redis = deps.redis;
+    this.#clock = deps.clock;
+    this.#listener = deps.listener;
+  }
+
+  get isReading(): boolean {
+    return this.#isReading;
+  }
+
+  /**
+   * Reads what is told from `redisMs` on, on the clock of Redis. To be called again for a Redis that was emptied or replaced:
+   * what it tells may be older than what was read last, and would never be seen.
+   */
+  readFrom(redisMs: number): void {
+    this.close();
+    const connection = openLoopConnection(this.#redis.url);
+    this.#connection = connection;
+    void this.#run(connection, `${redisMs}-0`);
+  }
+
+  /** Ends at once. */
+  close(): void {
+    this.#isReading = false;
+    this.#connection?.disconnect();
+    this.#connection = undefined;
+    this.#wakeUp?.();
+  }
+
+  async #run(connection: LoopConnection, from: string): Promise<void> {
+    const { redis } = connection;
+    const key = `${this.#redis.prefix}:${POLLS_QUEUE}:events`;
+    const isCurrent = () => this.#connection === connection;
+    let position = from;
+    // The first read does not wait for entries: it shows that Redis lets this server read.
+    let isBlocking = false;
+    while (isCurrent()) {
+      try {
+        const streams = await (isBlocking
+          ? redis.xread('COUNT', READ_COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', key, position)
+          : redis.xread('COUNT', READ_COUNT, 'STREAMS', key, position));
+        if (!isCurrent()) return;
+        this.#isReading = true;
+        isBlocking = true;
+        for (const [id, fields] of entriesOf(streams)) {
+          position = id;
+          this.#tell(fields);
+        }
+      } catch {
+        if (!isCurrent()) return;
+        this.#isReading = false;
+        isBlocking = false;
+        await this.#pause();
+      }
+    }
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(RETRY_MS, resolve);
+      this.#wakeUp = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  #tell({ event, jobId, data, returnvalue, failedReason }: Record<string, string>): void {
+    if (jobId === undefined) return;
+    if (event === 'progress') this.#listener.progress(jobId, parsed(data));
+    else if (event === 'completed') this.#listener.completed(jobId, parsed(returnvalue));
+    else if (event === 'failed') this.#listener.failed(jobId, failedReason ?? '');
+  }
+}
+
+/** The entries of the one stream that was read; none when the time to wait was over. */
+function entriesOf(
+  streams: [key: string, entries: [id: string, fields: string[]][]][] | null,
+): [id: string, fields: Record<string, string>][] {
+  return (streams?.[0]?.[1] ?? []).map(([id, fields]) => [id, fieldsOf(fields)]);
+}
+
+/** From the names and values that an entry lists by turns. */
+function fieldsOf(listed: readonly string[]): Record<string, string> {
+  const pairs = listed.flatMap((name, index) => (index % 2 === 0 ? [[name, listed[index + 1] ?? '']] : []));
+  return Object.fromEntries(pairs);
+}
+
+/** Undefined: it is not JSON, or too long to be parsed. */
+function parsed(text: string | undefined): unknown {
+  try {
+    return text === undefined || text.length > MAX_RESULT_CHARS ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,114 @@
+import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
+import { type ZodError, z } from 'zod';
+import { explainIssue } from '../../domain/explain-issue.ts';
+import { printable } from '../../domain/text.ts';
+import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
+import type { TrackResult } from '../../watch/ports.ts';
+import { openLoopConnection, type RedisSettings, within } from './redis.ts';
+
+/** In from other services: the data of a job is the body of POST /v1/submissions. */
+export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
+
+type Accepted = { accepted: number; already_tracked: number };
+
+type IntakeDeps = {
+  redis: RedisSettings;
+  /** Commits before it returns. Throws if that can't be done now. */
+  track: (body: TrackBody) => TrackResult | { kind: 'invalid'; field: string; reason: string };
+  onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
+  /** It could not be kept now; it is tried again. */
+  onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
+};
+
+const CONCURRENCY = 8;
+const RETRY_MS = 1_000;
+const MAX_DELAY_MS = 60_000;
+/** A job of a server that died is taken up again after the first, looked for in steps of the second. */
+const LOCK_MS = 10_000;
+const STALLED_CHECK_MS = 5_000;
+/** What it does takes no time; what takes longer is a Redis that does not answer. */
+const CLOSE_WITHIN_MS = 2_000;
+const DAY_S = 86_400;
+/** So that a producer can still read what became of its job. */
+const RETENTION = {
+  removeOnComplete: { age: 3 * DAY_S, count: 10_000 },
+  removeOnFail: { age: 14 * DAY_S, count: 10_000 },
+};
+/** BullMQ never resets this counter: with a limit, a submission would be lost after so many deaths of servers. */
+const WITHOUT_LIMIT = 1_000_000_000;
+
+/** Takes what others enqueue. A job is completed once the ledger committed, and none is lost while the ledger can't. */
+export class Intake {
+  readonly #deps: IntakeDeps;
+  readonly #connection;
+  readonly #worker: Worker<unknown, Accepted>;
+
+  constructor(deps: IntakeDeps) {
+    this.#deps = deps;
+    this.#connection = openLoopConnection(deps.redis.url);
+    this.#worker = new Worker<unknown, Accepted>(SUBMISSIONS_QUEUE, (job, token) => this.#take(job, token), {
+      connection: this.#connection.redis,
+      prefix: deps.redis.prefix,
+      concurrency: CONCURRENCY,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: WITHOUT_LIMIT,
+      runRetryDelay: RETRY_MS,
+      skipVersionCheck: true,
+      ...RETENTION,
+    });
+    this.#worker.on('error', () => undefined);
+  }
+
+  /** Takes nothing more; jobs under way are ended, or come again. */
+  async close(limitMs: number): Promise<void> {
+    await within(Math.min(limitMs, CLOSE_WITHIN_MS), this.#worker.close());
+    this.#connection.disconnect();
+  }
+
+  async #take(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
+    const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
+    if (!body.success) throw this.#refusal(job, explain(body.error));
+    let result: ReturnType<IntakeDeps['track']>;
+    try {
+      result = this.#deps.track(body.data);
+    } catch (error) {
+      const delayMs = Math.min(RETRY_MS * 2 ** Math.max(0, job.attemptsStarted - 1), MAX_DELAY_MS);
+      this.#deps.onPostponed({ jobId: job.id, delayMs, error });
+      // Not one of the attempts that the producer gave it: those would come to an end.
+      await job.moveToDelayed(Date.now() + delayMs, token);
+      throw new DelayedError();
+    }
+    switch (result.kind) {
+      case 'tracked': {
+        const accepted = result.submissions.filter(({ isNew }) => isNew).length;
+        return { accepted, already_tracked: result.submissions.length - accepted };
+      }
+      case 'invalid':
+        throw this.#refusal(job, `${result.field}: ${result.reason}`);
+      case 'late':
+        throw this.#refusal(job, 'deadline: the deadline is not in the future');
+      case 'conflict': {
+        const { submissionId, upstream } = result.submission;
+        throw this.#refusal(job, `${submissionId} is tracked at the upstream ${upstream} already; nothing was taken`);
+      }
+      default:
+        return result satisfies never;
+    }
+  }
+
+  #refusal(job: Job, reason: string): UnrecoverableError {
+    this.#deps.onRefused({ jobId: job.id, reason });
+    return new UnrecoverableError(reason);
+  }
+}
+
+const MAX_ISSUES = 5;
+/** Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of its data. */
+const MAX_REASON_CHARS = 1_000;
+
+function explain(error: ZodError): string {
+  const lines = z.prettifyError({ issues: error.issues.slice(0, MAX_ISSUES) }).split('\n');
+  const found = printable(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
+  return `the data of the job must be a body of POST /v1/submissions: ${found}`;
+}

@@ -1,0 +1,73 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Config } from '../../config/schema.ts';
+import type { CredentialRecord, CredentialStore } from '../../ledger/access/credentials.ts';
+import { LedgerError } from '../../ledger/file/errors.ts';
+import { isLoopback } from '../../platform/addresses.ts';
+import { type Caller, type Credentials, ROLES, type Role } from '../ports.ts';
+import { sha256 } from './access.ts';
+
+/** 256 random bits behind a prefix that secret scanners can be taught. */
+export function makeToken(role: Role): string {
+  return `dawatch_${role}_${randomBytes(32).toString('base64url')}`;
+}
+
+export function isOwnToken(secret: string): boolean {
+  return ROLES.some((role) => secret.startsWith(`dawatch_${role}_`));
+}
+
+/** Whether a secret has the whole form of what `makeToken` makes. */
+export function hasTokenForm(secret: string): boolean {
+  return isOwnToken(secret) && /^[a-z]+_[a-z]+_[\w-]{43}$/.test(secret);
+}
+
+/** Whoever the settings or the ledger know. */
+export function credentialsOf(auth: Config['auth'], store: CredentialStore, now: () => number): Credentials {
+  const configured: { hash: Buffer; caller: Caller }[] = [];
+  if (auth.api_key !== undefined)
+    configured.push({ hash: sha256(auth.api_key), caller: { id: null, role: 'service', name: 'DAWATCH_API_KEY' } });
+  if (auth.admin_token !== undefined)
+    configured.push({
+      hash: sha256(auth.admin_token),
+      caller: { id: null, role: 'admin', name: 'DAWATCH_ADMIN_TOKEN' },
+    });
+  return (hash) => {
+    // Always all of them: the time must not tell which one it was.
+    const known = configured.filter((one) => timingSafeEqual(one.hash, hash))[0];
+    if (known) return known.caller;
+    const record = store.find(hash);
+    const role = ROLES.find((name) => name === record?.role);
+    if (!record || !role) return undefined;
+    noteUse(store, record, now());
+    return { id: record.id, role, name: record.name };
+  };
+}
+
+/** A full disk must not keep anybody from looking. */
+function noteUse(store: CredentialStore, record: CredentialRecord, now: number): void {
+  try {
+    store.used(record, now);
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error;
+  }
+}
+
+/**
+ * Without any credential a service key is made, and given back to be shown once; but never for an address that others
+ * reach: then it is refused with the reason.
+ */
+export function ensureCredential(deps: {
+  auth: Config['auth'];
+  host: string;
+  store: CredentialStore;
+  now: number;
+}): { kind: 'there' } | { kind: 'made'; key: string } | { kind: 'refused'; reason: string } {
+  const { auth, host, store, now } = deps;
+  if (auth.api_key !== undefined || auth.admin_token !== undefined || store.isAnyValid()) return { kind: 'there' };
+  if (!isLoopback(host)) {
+    const how = 'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
+    return { kind: 'refused', reason: `refusing to listen on ${host} without a credential: ${how}` };
+  }
+  const key = makeToken('service');
+  store.add({ hash: sha256(key), role: 'service', name: 'first start' }, now);
+  return { kind: 'made', key };
+}

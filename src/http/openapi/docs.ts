@@ -1,0 +1,67 @@
+import { readdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import swaggerUi from '@fastify/swagger-ui';
+import { type FastifyInstance, fastify, type RouteOptions } from 'fastify';
+import { type StoredAnswer, storedAnswer } from '../load/stored-answer.ts';
+import { addOpenapi } from './openapi.ts';
+
+const PAGE = '/docs';
+
+/** What Swagger UI needs: its own scripts and styles, pictures within those, and the document. Nothing from elsewhere. */
+const DOCS_CSP = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** The OpenAPI document, and every file of the page at /docs by its path. */
+export type Docs = { document: StoredAnswer; files: ReadonlyMap<string, StoredAnswer> };
+
+/** Renders the document of these routes and the page once, so that a request for them costs no more than sending bytes. */
+export async function buildDocs(routes: readonly RouteOptions[], version: string): Promise<Docs> {
+  const server = await describedServer(routes, version);
+  try {
+    const files = new Map<string, StoredAnswer>();
+    for (const path of await pathsOfPage()) {
+      const { statusCode, rawPayload, headers } = await server.inject(path);
+      if (statusCode !== 200) throw new Error(`${path} of the page at /docs is ${statusCode}`);
+      const contentType = String(headers['content-type']);
+      files.set(path, storedAnswer(rawPayload, { 'content-type': contentType, 'content-security-policy': DOCS_CSP }));
+    }
+    const json = JSON.stringify(server.swagger());
+    return { document: storedAnswer(json, { 'content-type': 'application/json; charset=utf-8' }), files };
+  } finally {
+    await server.close();
+  }
+}
+
+/** A server that listens nowhere. Its own routes only describe those of the product, and are never called. */
+async function describedServer(routes: readonly RouteOptions[], version: string): Promise<FastifyInstance> {
+  const server = fastify();
+  server.setValidatorCompiler(() => () => true);
+  server.setSerializerCompiler(() => (body) => JSON.stringify(body));
+  await addOpenapi(server, version);
+  for (const { method, url, schema = {} } of routes) server.route({ method, url, schema, handler: () => undefined });
+  await server.register(swaggerUi, {
+    routePrefix: PAGE,
+    theme: { title: 'dawatch' },
+    // Without the bar on top, which would load any other document.
+    uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
+  });
+  await server.ready();
+  return server;
+}
+
+/** Without index.html, which only redirects to the page. */
+async function pathsOfPage(): Promise<string[]> {
+  const folder = join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui')), 'static');
+  const files = (await readdir(folder)).filter((file) => file !== 'index.html');
+  const all = ['swagger-initializer.js', ...files].map((file) => `${PAGE}/static/${file}`);
+  return [PAGE, `${PAGE}/`, `${PAGE}/json`, `${PAGE}/yaml`, ...all];
+}

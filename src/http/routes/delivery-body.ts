@@ -1,0 +1,178 @@
+import { z } from 'zod';
+import {
+  type Attempt,
+  DEAD_REASONS,
+  DELIVERY_STATES,
+  type Delivery,
+  type Destination,
+  parseDestination,
+} from '../../domain/notifications/delivery.ts';
+import {
+  type EventBody,
+  type EventRecord,
+  eventSchema,
+  toEventJson,
+  type UnreadableEvent,
+  unreadableRow,
+} from '../../domain/notifications/event-body.ts';
+import type { ReportUnreadable } from '../../domain/stored.ts';
+import { time, unreadable } from '../../domain/submission-body.ts';
+import { iso } from '../../domain/timestamps.ts';
+
+export const deliveryIdSchema = z
+  .string()
+  .regex(/^[1-9]\d{0,14}$/, 'must be the number of a delivery')
+  .describe('The number of a delivery')
+  .meta({ examples: ['4711'] });
+
+export const destinationSchema = z
+  .string()
+  .max(300)
+  .refine(isDestination, 'must be webhook:<id>, channel:<name>, or callback:<origin> like callback:https://example.com')
+  .describe('Where it goes: webhook:<id>, channel:<name>, or callback:<origin>')
+  .meta({ examples: ['callback:https://example.com'] });
+
+export const eventIdSchema = z
+  .string()
+  .regex(/^evt_\w{1,64}$/, 'must be the id of an event: evt_…')
+  .describe('Only of this event')
+  .meta({ examples: ['evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11'] });
+
+export const replaySchema = z
+  .strictObject({
+    destination: destinationSchema,
+    since: z.iso
+      .datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' })
+      .describe('Those of events from then on'),
+  })
+  .meta({
+    examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11', since: '2026-01-02T03:04:05Z' }],
+  });
+
+export const replayedSchema = z
+  .object({ replayed: z.int().describe('How many dead letters wait to be sent again') })
+  .describe('They wait to be sent again')
+  .meta({ examples: [{ replayed: 12 }] });
+
+const EXAMPLE = {
+  id: 4711,
+  event_id: 'evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
+  event_type: 'upstream.down',
+  submission_id: null,
+  destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
+  state: 'waiting',
+  dead_reason: null,
+  attempts_made: 1,
+  next_at: '2026-01-02T03:04:10.456Z',
+  created_at: '2026-01-02T03:04:05.123Z',
+  ended_at: null,
+} as const;
+const ATTEMPT_EXAMPLE = {
+  at: '2026-01-02T03:04:05.130Z',
+  duration_ms: 12,
+  http_status: 503,
+  error: 'HTTP 503',
+  response: 'busy',
+};
+const EVENT_EXAMPLE = {
+  id: EXAMPLE.event_id,
+  type: EXAMPLE.event_type,
+  timestamp: EXAMPLE.created_at,
+  data: { sequence: 42, upstream: 'default' },
+};
+
+export const deliverySchema = z
+  .object({
+    id: z.int(),
+    event_id: z.string().describe('The `webhook-id` that receivers see, the same over all attempts'),
+    event_type: z.string(),
+    submission_id: z.string().nullable().describe('null: the event is about no submission'),
+    destination: z.string().describe('webhook:<id>, channel:<name>, or callback:<origin>'),
+    state: z
+      .enum(DELIVERY_STATES)
+      .describe('waiting: for its next attempt; dead: given up, to be replayed; discarded: its webhook was deleted'),
+    dead_reason: z.enum(DEAD_REASONS).nullable(),
+    attempts_made: z.int().describe('Since it was made, or last replayed'),
+    next_at: time.nullable().describe('When it is tried next'),
+    created_at: time,
+    ended_at: time.nullable(),
+    unreadable,
+  })
+  .describe('One event for one destination')
+  .meta({ examples: [EXAMPLE] });
+
+const attemptSchema = z.object({
+  at: time,
+  duration_ms: z.number(),
+  http_status: z.int().nullable().describe('null: there was no answer'),
+  error: z.string().nullable().describe('null: it worked'),
+  response: z.string().nullable().describe("The beginning of the answer's body, as it came"),
+});
+
+export const deliveryDetailsSchema = deliverySchema
+  .extend({
+    event: eventSchema.nullable().describe('What is sent; null: the event can not be read, and is never sent'),
+    attempts: z.array(attemptSchema).describe('Every one there was, oldest first'),
+  })
+  .describe('One event for one destination, with what was sent and what came of it')
+  .meta({ examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }] });
+
+export const deliveryListSchema = z
+  .object({
+    deliveries: z.array(deliverySchema).describe('Newest first'),
+    next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
+  })
+  .describe('A page of deliveries')
+  .meta({ examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
+
+export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySchema> {
+  return {
+    id: delivery.id,
+    event_id: delivery.eventId,
+    event_type: delivery.eventType,
+    submission_id: delivery.submissionId,
+    destination: delivery.destination,
+    state: delivery.state,
+    dead_reason: delivery.deadReason,
+    attempts_made: delivery.attempts,
+    next_at: delivery.nextAt === null ? null : iso(delivery.nextAt),
+    created_at: iso(delivery.createdAt),
+    ended_at: delivery.endedAt === null ? null : iso(delivery.endedAt),
+    ...(delivery.unreadable && { unreadable: [...delivery.unreadable] }),
+  };
+}
+
+export function toDeliveryDetails(
+  found: { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: readonly Attempt[] },
+  report: ReportUnreadable,
+): z.output<typeof deliveryDetailsSchema> {
+  const { event } = found;
+  if ('unreadable' in event) report(unreadableRow(event));
+  return {
+    ...toDeliveryBody(found.delivery),
+    // As it is sent: cut where the whole would be too long.
+    event: 'unreadable' in event ? null : (JSON.parse(toEventJson(event, report)) as EventBody),
+    attempts: found.attempts.map(({ at, durationMs, httpStatus, error, response }) => ({
+      at: iso(at),
+      duration_ms: durationMs,
+      http_status: httpStatus,
+      error,
+      response,
+    })),
+  };
+}
+
+function isDestination(text: string): boolean {
+  if (!/^(webhook|channel|callback):/.test(text)) return false;
+  const destination: Destination = parseDestination(text);
+  switch (destination.kind) {
+    case 'webhook':
+      return /^[\w-]{1,64}$/.test(destination.webhookId);
+    case 'channel':
+      return /^[\w-]{1,64}$/.test(destination.name);
+    case 'callback':
+      return /^https?:/.test(destination.origin) && URL.parse(destination.origin)?.origin === destination.origin;
+    default:
+      return destination satisfies never;
+  }
+}

@@ -1,0 +1,33 @@
+import type { FastifyInstance } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
+import type { Overview } from '../ports.ts';
+import { problemAnswer } from '../problems.ts';
+import { overviewBodyOf, overviewSchema } from './overview-body.ts';
+
+export function registerOverview(
+  instance: FastifyInstance,
+  { overview, clock, readers }: { overview: () => Overview; clock: Clock; readers: () => number },
+): void {
+  const app = instance.withTypeProvider<ZodTypeProvider>();
+  app.get(
+    '/v1/overview',
+    {
+      schema: {
+        operationId: 'getOverview',
+        summary: 'What is going on, and how the last hour was',
+        tags: ['operations'],
+        querystring: z.strictObject({}),
+        response: {
+          200: overviewSchema,
+          400: problemAnswer,
+          401: problemAnswer,
+          403: problemAnswer,
+          503: problemAnswer,
+        },
+      },
+    },
+    async () => overviewBodyOf(overview(), { now: clock.now(), readers: readers() }),
+  );
+}

@@ -1,0 +1,125 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submission.ts';
+import { submissionIdSchema } from '../../domain/track-request.ts';
+import type { LookupAnswer } from '../../watch/cached-lookup.ts';
+import { clientOf, type SubmissionInfo, type Submissions } from '../ports.ts';
+import { problemAnswer, sendProblem, tellRetryAfter } from '../problems.ts';
+
+const envelopeSchema = z
+  .looseObject({
+    id: z.string().optional(),
+    state: z.string(),
+    error: z.unknown(),
+    data: z.looseObject({}).nullable().optional(),
+  })
+  .describe("The upstream's own answer, as it came")
+  .meta({
+    examples: [
+      {
+        id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
+        state: 'Finalized',
+        error: null,
+        data: {
+          amount_data: '4.00 B',
+          block_hash: '0x6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b',
+          block_number: 1462784,
+          created_at: '2026-01-02T03:04:05.123Z',
+          data_billed: '4',
+          data_hash: '0xd4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35',
+          fees: '124361091113205017',
+          tx_hash: '0x4e07408562bedb8b60ce05c1decfe3ad16b72230967de01f640b7e4729b49fce',
+          tx_index: 1,
+          user_id: 'a0b1c2d3-e4f5-4a6b-8c7d-9e0f1a2b3c4d',
+        },
+      },
+    ],
+  });
+
+/** The upstream's own endpoint: a client that speaks its interface changes the base address and nothing else. */
+export function registerSubmissionInfo(
+  instance: FastifyInstance,
+  deps: { submissionInfo: SubmissionInfo; submissions: Submissions },
+): void {
+  const app = instance.withTypeProvider<ZodTypeProvider>();
+  app.get(
+    '/v1/get_submission_info',
+    {
+      config: { hasErrorMember: true },
+      schema: {
+        operationId: 'getSubmissionInfo',
+        summary: "One submission, in the upstream's own form",
+        description:
+          'A finalized tracked submission is answered without asking the upstream; of one that is tracked and open, an answer ' +
+          'that is a few seconds old is given again; everybody who asks at the same time shares one request. Failures are ' +
+          'problem documents with an `error` member, as the interface has it.',
+        tags: ['submissions'],
+        querystring: z
+          .strictObject({
+            submission_id: submissionIdSchema,
+            track: z
+              .enum(['true', 'false'])
+              .optional()
+              .describe('true: track it from now on, if it is not tracked yet'),
+            upstream: z.string().max(32).optional().describe('Which of the configured upstreams; "default" if absent'),
+          })
+          .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {
+            path: ['submission_id'],
+            error: UNREACHABLE_ID_REASON,
+          }),
+        response: {
+          200: envelopeSchema,
+          400: problemAnswer,
+          401: problemAnswer,
+          403: problemAnswer,
+          404: problemAnswer,
+          409: problemAnswer,
+          502: problemAnswer,
+          503: problemAnswer,
+          504: problemAnswer,
+          507: problemAnswer,
+        },
+      },
+    },
+    async ({ query, caller }, reply) => {
+      const { submission_id, upstream = 'default' } = query;
+      if (!deps.submissionInfo.hasUpstream(upstream))
+        return sendProblem(reply, {
+          status: 400,
+          detail: `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
+        });
+      if (query.track === 'true') {
+        const tracked = deps.submissions.track({ submission_id, ...(query.upstream !== undefined && { upstream }) });
+        if (tracked.kind === 'conflict')
+          return sendProblem(reply, {
+            status: 409,
+            detail: `it is tracked at the upstream ${tracked.submission.upstream} already`,
+          });
+      }
+      return send(reply, await deps.submissionInfo.lookUp(submission_id, upstream, clientOf(caller)));
+    },
+  );
+}
+
+function send(reply: FastifyReply, answer: LookupAnswer): FastifyReply {
+  switch (answer.kind) {
+    case 'envelope':
+      // The text itself, so that nothing of it is lost on the way: no number is read, no field is dropped.
+      return reply
+        .type('application/json; charset=utf-8')
+        .serializer((text: string) => text)
+        .send(answer.text);
+    case 'not_found':
+      return sendProblem(reply, { status: 404, detail: answer.error });
+    case 'rejected':
+      return sendProblem(reply, { status: 400, detail: answer.error });
+    case 'failed': {
+      tellRetryAfter(reply, answer.retryAfterMs);
+      const status = { upstream: 502, timeout: 504, busy: 503 } as const;
+      return sendProblem(reply, { status: status[answer.reason], detail: answer.error });
+    }
+    default:
+      return answer satisfies never;
+  }
+}

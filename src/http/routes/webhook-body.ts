@@ -1,0 +1,156 @@
+import { z } from 'zod';
+import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../domain/notifications/subscription.ts';
+import { CALLBACKS_ID, DISABLED_REASONS, SIGNATURES, type Webhook } from '../../domain/notifications/webhook.ts';
+import { time, unreadable } from '../../domain/submission-body.ts';
+import { iso } from '../../domain/timestamps.ts';
+
+const MAX_URL_CHARS = 2_048;
+const MAX_DESCRIPTION_CHARS = 200;
+/** Far above 64 bytes in base64: what a secret must be is said by who signs with it. */
+const MAX_SECRET_CHARS = 300;
+const DAY_S = 86_400;
+const MAX_KEEP_OLD_S = 7 * DAY_S;
+
+export const webhookIdSchema = z
+  .string()
+  .regex(/^(?:wh_[0-9a-f]{32}|callbacks)$/, 'must be the id of a webhook, as a list of them shows it: wh_…')
+  .describe(`The id of a webhook; \`${CALLBACKS_ID}\`: what sends to the callback_url of submissions`)
+  .meta({ examples: [CALLBACKS_ID] });
+
+const url = z.string().max(MAX_URL_CHARS).describe('Where events are sent, by POST. https://, and no private address');
+const types = z
+  .array(eventTypeSchema)
+  .min(1, 'must have at least one event type, or * for all of them')
+  .max(MAX_TYPES)
+  .describe('Which events: exact types, or wildcards like submission.* and *');
+const description = z
+  .string()
+  .max(MAX_DESCRIPTION_CHARS)
+  .refine((text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text), 'a description has printable characters only, on one line')
+  .describe('For people');
+const enabled = z.boolean().describe('Nothing is sent while it is not; what it misses can be replayed');
+const secret = z
+  .string()
+  .max(MAX_SECRET_CHARS)
+  .describe("The receiver's own: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 pair");
+
+export const newWebhookSchema = z
+  .strictObject({
+    url,
+    types: types.default(['submission.*']),
+    metadata: metadataFilterSchema.nullable().default(null),
+    description: description.default(''),
+    enabled: enabled.default(true),
+    signature: z
+      .enum(SIGNATURES)
+      .default('v1')
+      .describe('v1: HMAC-SHA256 with a shared secret. v1a: ed25519, which the receiver verifies with a public key'),
+    secret: secret.optional(),
+  })
+  .meta({
+    examples: [
+      { url: 'https://hooks.example.com/dawatch', types: ['submission.*'], metadata: { team: 'billing' } },
+      { url: 'https://ops.example.com/', types: ['upstream.*', 'alert.*'], description: 'on call', signature: 'v1a' },
+    ],
+  });
+
+export const webhookPatchSchema = z
+  .strictObject({ url, types, metadata: metadataFilterSchema.nullable(), description, enabled })
+  .partial()
+  .refine((patch) => Object.keys(patch).length > 0, 'nothing is changed: give at least one field')
+  .describe('What is left out stays. `metadata: null` takes the filter away. The kind of signature stays for good')
+  .meta({ examples: [{ enabled: true }, { types: ['submission.finalized', 'submission.failed'] }] });
+
+export const rotationSchema = z
+  .strictObject({
+    keep_old_s: z
+      .int()
+      .min(0)
+      .max(MAX_KEEP_OLD_S)
+      .default(DAY_S)
+      .describe('Seconds for which the old secret signs too, beside the new one'),
+    secret: secret.optional(),
+  })
+  .meta({ examples: [{ keep_old_s: 3_600 }] });
+
+const EXAMPLE = {
+  id: 'wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
+  url: 'https://hooks.example.com/dawatch',
+  types: ['submission.*'],
+  metadata: { team: 'billing' },
+  description: '',
+  signature: 'v1',
+  public_keys: [],
+  enabled: true,
+  disabled_reason: null,
+  failing_since: null,
+  created_at: '2026-01-02T03:04:05.123Z',
+  updated_at: '2026-01-02T03:04:05.123Z',
+} as const;
+const SECRET_EXAMPLE = { ...EXAMPLE, secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=' };
+
+export const webhookSchema = z
+  .object({
+    id: z.string(),
+    url: z.string().nullable().describe('null: of the callbacks, whose addresses come with the submissions'),
+    types: z.array(z.string()),
+    metadata: z.record(z.string(), z.unknown()).nullable(),
+    description: z.string(),
+    signature: z.enum(SIGNATURES),
+    public_keys: z.array(z.string()).describe('Of v1a: what receivers verify with, whpk_ and base64; the newest first'),
+    enabled: z.boolean(),
+    disabled_reason: z
+      .enum(DISABLED_REASONS)
+      .nullable()
+      .describe('operator: by hand; gone: its receiver answered 410; failing: it failed for days without one success'),
+    failing_since: time.nullable().describe('Since when every attempt failed'),
+    created_at: time,
+    updated_at: time,
+    unreadable,
+  })
+  .describe('A webhook. Its secret is never shown again')
+  .meta({ examples: [EXAMPLE] });
+
+export const webhookWithSecretSchema = webhookSchema
+  .extend({
+    secret: z
+      .string()
+      .nullable()
+      .describe('Shown this once. null: of v1a, where the receiver needs the public key and nothing else'),
+  })
+  .describe('A webhook with its new secret')
+  .meta({ examples: [SECRET_EXAMPLE] });
+
+export const webhookListSchema = z
+  .object({
+    webhooks: z.array(webhookSchema).describe('Newest first'),
+    next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
+  })
+  .describe('A page of webhooks')
+  .meta({ examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });
+
+export function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> {
+  return {
+    id: webhook.id,
+    url: webhook.url,
+    types: [...webhook.types],
+    metadata: webhook.metadata,
+    description: webhook.description,
+    signature: webhook.signature,
+    public_keys: webhook.publicKeys,
+    enabled: webhook.enabled,
+    disabled_reason: webhook.disabledReason,
+    failing_since: webhook.failingSince === null ? null : iso(webhook.failingSince),
+    created_at: iso(webhook.createdAt),
+    updated_at: iso(webhook.updatedAt),
+    ...(webhook.unreadable && { unreadable: [...webhook.unreadable] }),
+  };
+}
+
+export function toWebhookWithSecret(made: {
+  webhook: Webhook;
+  secret: string;
+}): z.output<typeof webhookWithSecretSchema> {
+  const { webhook, secret } = made;
+  return { ...toWebhookBody(webhook), secret: webhook.signature === 'v1' ? secret : null };
+}

@@ -1,0 +1,130 @@
+import { ALERT_RULES, type Alert } from '../../domain/notifications/alert.ts';
+import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
+import {
+  AlertEventType,
+  SubmissionEventType,
+  TEST_EVENT_TYPE,
+  UpstreamEventType,
+} from '../../domain/notifications/events.ts';
+import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
+import { Status } from '../../domain/submission.ts';
+import { isStatus, type SubmissionRow, unreadableFields } from '../file/rows.ts';
+
+type Head = { seq: number; event_id: string; at: number; detail: string | null };
+
+type SubmissionEventRow = Head & { type: SubmissionEventType; upstream: string } & Pick<
+    SubmissionRow,
+    | 'submission_id'
+    | 'status'
+    | 'tracked_at'
+    | 'finalized_at'
+    | 'deadline_at'
+    | 'metadata'
+    | 'callback_url'
+    | 'upstream_state'
+    | 'error'
+    | 'answer'
+  > & {
+    previous_status: Status | null;
+    previous_upstream_state: string | null;
+    previous_error: string | null;
+    previous_answer: string | null;
+  };
+
+export type EventRow =
+  | SubmissionEventRow
+  | (Head & { type: UpstreamEventType; upstream: string; submission_id: null; answer: null })
+  | (Head & { type: AlertEventType | typeof TEST_EVENT_TYPE; submission_id: null; answer: null });
+
+/** An event `o` with what it tells of, as that was then: its row of history never changes. */
+export const EVENT_COLUMNS = `
+  o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
+  s.submission_id, s.tracked_at, s.finalized_at, s.deadline_at, s.metadata, s.callback_url,
+  h.status, h.upstream_state, h.error, h.answer,
+  p.status AS previous_status, p.upstream_state AS previous_upstream_state, p.error AS previous_error,
+  p.answer AS previous_answer`;
+export const EVENT_JOINS = `
+  LEFT JOIN submissions s ON s.id = o.submission
+  LEFT JOIN history h ON h.seq = o.history_seq
+  LEFT JOIN history p ON p.submission = h.submission AND p.version = h.version - 1`;
+
+/** Whatever a row holds, this does not throw: one that nobody can render must not hold back the events around it. */
+export function toEventRecord(row: EventRow): EventRecord | UnreadableEvent {
+  const { seq, event_id: id, type, at } = row;
+  const content = !ID_PATTERN.test(id) ? 'its id is not one of dawatch' : contentOf(row);
+  return typeof content === 'string' ? { seq, id, type, at, unreadable: content } : { seq, id, at, ...content };
+}
+
+/** An id is part of a header, of a Message-ID, and of a key in Redis that must be no number. */
+const ID_PATTERN = /^[a-z][\w-]{0,127}$/i;
+
+type Content = EventRecord extends infer Event
+  ? Event extends EventRecord
+    ? Omit<Event, 'seq' | 'id' | 'at'>
+    : never
+  : never;
+
+/** A text says what is wrong. */
+function contentOf(row: EventRow): Content | string {
+  if (!isTime(row.at)) return 'its time is missing or not a time';
+  if (isSubmissionEvent(row)) {
+    if (row.submission_id === null) return 'its submission is missing';
+    if (!isStatus(row.status)) return 'its change in the history is missing';
+    return ofSubmission(row);
+  }
+  if (isOneOf(UpstreamEventType, row.type)) {
+    const upstream = 'upstream' in row ? row.upstream : null;
+    return upstream === null ? 'its upstream is missing' : { type: row.type, upstream };
+  }
+  const detail = readStoredObject(row.detail);
+  if (row.type === TEST_EVENT_TYPE)
+    return typeof detail?.webhookId === 'string'
+      ? { type: row.type, webhookId: detail.webhookId }
+      : 'it does not say which webhook it tests';
+  if (!isOneOf(AlertEventType, row.type)) return 'its type is unknown';
+  return isAlert(detail) ? { type: row.type, alert: detail } : 'its alert can not be read';
+}
+
+function isSubmissionEvent(row: EventRow): row is SubmissionEventRow {
+  return isOneOf(SubmissionEventType, row.type);
+}
+
+function isOneOf<T extends string>(types: Record<string, T>, type: string): type is T {
+  return Object.values(types).includes(type as T);
+}
+
+function isAlert(detail: Record<string, unknown> | null | undefined): detail is Alert {
+  if (!detail) return false;
+  const { rule, subject, summary, count, since } = detail;
+  const isNamed = ALERT_RULES.includes(rule as never) && typeof subject === 'string' && typeof summary === 'string';
+  return isNamed && (count === null || Number.isSafeInteger(count)) && isTime(since);
+}
+
+function ofSubmission(row: SubmissionEventRow) {
+  const { type, status, error, answer } = row;
+  const now = { status, upstreamState: row.upstream_state, error, answer };
+  const before = {
+    status: isStatus(row.previous_status) ? row.previous_status : status,
+    upstreamState: row.previous_upstream_state,
+    error: row.previous_error,
+    answer: row.previous_answer,
+  };
+  const metadata = readStoredObject(row.metadata);
+  const unreadable = unreadableFields(row, metadata);
+  return {
+    type,
+    // To be stuck is no change: the row of history is the one that was the newest then.
+    previous: type === SubmissionEventType.stuck ? now : before,
+    submission: {
+      ...now,
+      submissionId: row.submission_id,
+      upstream: row.upstream,
+      trackedAt: nearestTime(row.tracked_at),
+      // It is set once, by the change that made it finalized.
+      finalizedAt: status === Status.finalized && row.finalized_at !== null ? nearestTime(row.finalized_at) : null,
+      deadlineAt: nearestTime(row.deadline_at),
+      metadata: metadata ?? null,
+      ...(unreadable.length > 0 && { unreadable }),
+    },
+  };
+}

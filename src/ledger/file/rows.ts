@@ -1,0 +1,134 @@
+import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
+import { type HistoryEntry, STATUSES, Status, type Submission } from '../../domain/submission.ts';
+
+/** What stands in its own row. */
+type SubmissionOwnRow = {
+  id: number;
+  submission_id: string;
+  upstream: string;
+  status: Status;
+  watched: number;
+  stuck: number;
+  version: number;
+  polls: number;
+  polled_at: number | null;
+  unanswered_since: number | null;
+  not_found_ms: number | null;
+  tracked_at: number;
+  finalized_at: number | null;
+  ended_at: number | null;
+  deadline_at: number;
+  grace_ends_at: number;
+  stuck_at: number;
+  outage_ms_before: number;
+  metadata: string | null;
+  callback_url: string | null;
+};
+
+/** What the upstream said, as it stands in a row of history. */
+type SaidRow = { upstream_state: string | null; error: string | null; answer: string | null };
+
+/** With what its newest row of history says. */
+export type SubmissionRow = SubmissionOwnRow & SaidRow;
+
+export const SELECT_SUBMISSION = `
+  SELECT s.*, h.upstream_state, h.error, h.answer
+  FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
+
+/** A UUID, for SQLite's GLOB. */
+export const UUID_GLOB = [8, 4, 4, 4, 12].map((digits) => '[0-9A-Fa-f]'.repeat(digits)).join('-');
+
+/** What the outage clock of a row of upstreams shows at @now: see monitor/outage-clock.ts. */
+export const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)
+  + coalesce(max(0, min(@now, paused_until) - paused_since), 0)`;
+
+export function toSubmission(row: Omit<SubmissionRow, 'id' | 'ended_at'>): Submission {
+  const metadata = readStoredObject(row.metadata);
+  const submission: Submission = {
+    submissionId: row.submission_id,
+    upstream: row.upstream,
+    status: row.status,
+    watched: row.watched === 1,
+    stuck: row.stuck === 1,
+    version: row.version,
+    polls: row.polls,
+    polledAt: row.polled_at,
+    unansweredSince: row.unanswered_since,
+    notFoundMs: row.not_found_ms,
+    trackedAt: row.tracked_at,
+    finalizedAt: row.finalized_at,
+    deadlineAt: row.deadline_at,
+    graceEndsAt: row.grace_ends_at,
+    stuckAt: row.stuck_at,
+    outageMsBefore: row.outage_ms_before,
+    metadata: metadata ?? null,
+    callbackUrl: row.callback_url,
+    upstreamState: row.upstream_state,
+    error: row.error,
+    answer: row.answer,
+  };
+  const areTimes = isTime(row.tracked_at) && isTime(row.deadline_at) && isTime(row.finalized_at ?? 0);
+  if (metadata !== undefined && areTimes) return submission;
+  const [trackedAt, deadlineAt] = [nearestTime(row.tracked_at), nearestTime(row.deadline_at)];
+  const finalizedAt = row.finalized_at === null ? null : nearestTime(row.finalized_at);
+  return { ...submission, trackedAt, deadlineAt, finalizedAt, unreadable: unreadableFields(row, metadata) };
+}
+
+/** Which fields of a submission can't be shown as they are stored. `metadata`: undefined, as readStoredObject has it. */
+export function unreadableFields(
+  row: Pick<SubmissionRow, 'tracked_at' | 'finalized_at' | 'deadline_at'>,
+  metadata: Record<string, unknown> | null | undefined,
+): string[] {
+  const times = unreadableTimes(row, ['tracked_at', 'finalized_at', 'deadline_at']);
+  return metadata === undefined ? ['metadata', ...times] : times;
+}
+
+/** Those of the columns that hold no time. */
+export function unreadableTimes<C extends string>(
+  row: { readonly [K in C]: number | null },
+  columns: readonly C[],
+): C[] {
+  return columns.filter((column) => !isTime(row[column] ?? 0));
+}
+
+export type HistoryRow = SaidRow & {
+  seq: number;
+  version: number;
+  at: number;
+  status: Status;
+  previous_status: Status | null;
+};
+
+const statuses: ReadonlySet<unknown> = new Set(STATUSES);
+
+export function isStatus(text: unknown): text is Status {
+  return statuses.has(text);
+}
+
+export function toHistoryEntry(row: HistoryRow): HistoryEntry {
+  const { status, previous_status: previousStatus } = row;
+  const entry: HistoryEntry = {
+    seq: row.seq,
+    version: row.version,
+    at: row.at,
+    status,
+    previousStatus,
+    upstreamState: row.upstream_state,
+    error: row.error,
+    answer: row.answer,
+  };
+  const isKnown = isStatus(status) && (previousStatus === null || isStatus(previousStatus));
+  if (isKnown && isTime(row.at)) return entry;
+  const unreadable = [
+    ...unreadableTimes(row, ['at']),
+    ...(isStatus(status) ? [] : ['status']),
+    ...(previousStatus === null || isStatus(previousStatus) ? [] : ['previous_status']),
+  ];
+  return {
+    ...entry,
+    at: nearestTime(row.at),
+    status: isStatus(status) ? status : Status.tracking,
+    previousStatus: isStatus(previousStatus) ? previousStatus : null,
+    unreadable,
+  };
+}

@@ -1,0 +1,43 @@
+import Database from 'better-sqlite3';
+import { checkLedger } from '../file/check.ts';
+import { guarded, LedgerError, translated } from '../file/errors.ts';
+import { existingLedger } from '../file/open.ts';
+import { makePrivate } from '../file/rights.ts';
+import { openStaging, publish, refuseTaken, type Staging } from '../submissions/staging.ts';
+
+const PAGES_AT_ONCE = 1_000;
+
+/**
+ * Copies the ledger while a server uses it, checks the copy, and only then gives it its name: `target` is never half a
+ * backup. Throws LedgerError where there is no ledger, `target` exists already, or another backup is writing it.
+ */
+export async function backupLedger(
+  file: string,
+  target: string,
+  onProgress: (pages: { done: number; total: number }) => void = () => undefined,
+): Promise<{ bytes: number }> {
+  if (target === '') throw new LedgerError('read_only', 'the backup needs a name');
+  const source = guarded(file, () => new Database(existingLedger(file), { readonly: true, fileMustExist: true }));
+  let staging: Staging | undefined;
+  try {
+    refuseTaken(target);
+    staging = openStaging(target);
+    // Holds one moment of the ledger: without it, every write of the server would start the copy over.
+    guarded(file, () => source.exec('BEGIN; SELECT count(*) FROM sqlite_schema'));
+    makePrivate(staging.file);
+    await source.backup(staging.file, {
+      progress: ({ totalPages, remainingPages }) => {
+        onProgress({ done: totalPages - remainingPages, total: totalPages });
+        return PAGES_AT_ONCE;
+      },
+    });
+    const { bytes } = checkLedger(staging.file, 'the copy');
+    publish(staging.file, target);
+    return { bytes };
+  } catch (error) {
+    throw translated(target, error);
+  } finally {
+    source.close();
+    staging?.close();
+  }
+}

@@ -1,0 +1,87 @@
+import { existsSync, linkSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { codeOf, LedgerError } from '../file/errors.ts';
+import { syncWithFolder } from '../file/files.ts';
+import { lockOf } from '../file/open.ts';
+
+const OPEN_TO_OTHERS = 0o022;
+const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
+
+/** A place for a file that is not complete yet. */
+export type Staging = {
+  file: string;
+  /** Removes the folder with what is in it. */
+  close(): void;
+};
+
+/**
+ * A fresh folder beside `target` that only this user may enter, so that nobody can put a link in the place of what is written
+ * there. What a killed process left behind for the same target is removed. Throws LedgerError `locked` while another process
+ * writes the same target, and what the file system throws.
+ */
+export function openStaging(target: string): Staging {
+  const prefix = `${target}.partial-`;
+  for (const leftover of ownFolders(prefix)) removeLeftover(leftover, target);
+  const folder = mkdtempSync(prefix);
+  if (!isPrivate(folder)) {
+    rmSync(folder, { recursive: true, force: true });
+    const message = `${dirname(target)} does not keep new folders to their owner: name another place, and copy the file there`;
+    throw new LedgerError('read_only', message);
+  }
+  const file = join(folder, 'file');
+  const lock = lockOf(file);
+  return {
+    file,
+    close() {
+      lock.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Gives a complete file its name, on the disk when this returns. Throws LedgerError if that name is taken: nothing is replaced. */
+export function publish(file: string, target: string): void {
+  syncWithFolder(file);
+  try {
+    linkSync(file, target);
+  } catch (error) {
+    if (!NO_LINKS.includes(codeOf(error))) throw codeOf(error) === 'EEXIST' ? taken(target) : error;
+    refuseTaken(target);
+    renameSync(file, target);
+  }
+  syncWithFolder(target);
+}
+
+/** Throws LedgerError if there is anything by that name, a link to nothing included. */
+export function refuseTaken(target: string): void {
+  if (lstatSync(target, { throwIfNoEntry: false })) throw taken(target);
+}
+
+function taken(target: string): LedgerError {
+  return new LedgerError('read_only', `${target} exists already: it was left as it is`);
+}
+
+/** Folders of other users are theirs to remove. */
+function ownFolders(prefix: string): string[] {
+  const folder = dirname(prefix);
+  const names = readdirSync(folder).filter((name) => name.startsWith(basename(prefix)));
+  return names.map((name) => join(folder, name)).filter(isPrivate);
+}
+
+function isPrivate(folder: string): boolean {
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  return found?.isDirectory() === true && found.uid === process.geteuid?.() && (found.mode & OPEN_TO_OTHERS) === 0;
+}
+
+/** Whoever writes there holds its lock. Without one it has only just been made, or nothing was written yet. */
+function removeLeftover(folder: string, target: string): void {
+  const file = join(folder, 'file');
+  if (!existsSync(`${file}.lock`)) return;
+  try {
+    lockOf(file).close();
+  } catch (error) {
+    if (!codeOf(error).startsWith('SQLITE_BUSY')) throw error;
+    throw new LedgerError('locked', `another process writes ${target}: wait for it, or take another name`, error);
+  }
+  rmSync(folder, { recursive: true, force: true });
+}

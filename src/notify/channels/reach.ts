@@ -1,0 +1,56 @@
+import { isIP } from 'node:net';
+import { type AddressGuard, guardedConnector, type LookupAll } from '../transport/address-guard.ts';
+import { type ConnectionCause, causeOf } from '../transport/connection-error.ts';
+import { createLookup } from '../transport/dns.ts';
+
+export type Reached =
+  | { kind: 'reached' }
+  /** `error`: one sentence without the URL or an address. */
+  | { kind: 'not_reached'; cause: ConnectionCause; error: string };
+
+/** By protocol: how a connection to it is made, and where to if the URL names no port. */
+const PROTOCOLS: Record<string, { connectAs: 'http:' | 'https:'; port: string } | undefined> = {
+  'http:': { connectAs: 'http:', port: '80' },
+  'https:': { connectAs: 'https:', port: '443' },
+  'smtp:': { connectAs: 'http:', port: '587' },
+  'smtps:': { connectAs: 'https:', port: '465' },
+};
+
+/** Connects to where a URL leads, TLS included, and hangs up without having sent anything. Never rejects. */
+export async function reach(
+  url: string,
+  options: {
+    guard: AddressGuard;
+    timeoutMs: number;
+    signal: AbortSignal;
+    /** Default: the hosts file and DNS. */
+    lookup?: LookupAll;
+  },
+): Promise<Reached> {
+  const { guard, timeoutMs, signal, lookup = createLookup() } = options;
+  const target = URL.parse(url);
+  const protocol = target && PROTOCOLS[target.protocol];
+  if (!target || !protocol) return { kind: 'not_reached', cause: 'other', error: 'its address can not be read' };
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const connect = guardedConnector({ guard, timeoutMs, signal: limit, lookup });
+  const hostname = target.hostname.replace(/^\[(.*)\]$/, '$1');
+  const { connectAs, port } = protocol;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const late = () => reject(Object.assign(new Error('late'), { code: 'ETIMEDOUT' }));
+      limit.addEventListener('abort', late, { once: true });
+      if (limit.aborted) late();
+      const to = { hostname, host: target.host, protocol: connectAs, port: target.port || port };
+      connect(isIP(hostname) ? to : { ...to, servername: hostname }, (error, socket) => {
+        limit.removeEventListener('abort', late);
+        socket?.destroy();
+        if (error) reject(error);
+        else resolve();
+      });
+    });
+    return { kind: 'reached' };
+  } catch (error) {
+    const { cause, sentence } = causeOf(error);
+    return { kind: 'not_reached', cause, error: sentence };
+  }
+}

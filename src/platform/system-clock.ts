@@ -1,0 +1,151 @@
+import { performance } from 'node:perf_hooks';
+import type { Clock } from '../domain/clock.ts';
+
+/** Where a clock gets its time and its timers from. */
+export type ClockSources = {
+  /** The machine's wall clock, epoch milliseconds. It can be set in either direction. */
+  wall(): number;
+  /** Milliseconds since any moment. Never goes back; stands still while the machine sleeps. */
+  monotonic(): number;
+  /** Runs once after so many monotonic milliseconds. Returns how to cancel it. `background`: the process does not wait for it. */
+  timer(delayMs: number, run: () => void, background: boolean): () => void;
+};
+
+/** setTimeout fires at once for anything longer. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Less is not a step of the wall clock: two clocks of a machine are never read at the same moment. */
+const STEP_MS = 1_000;
+/** How often the wall clock is compared while a longer timer waits. */
+const CHECK_MS = 1_000;
+/** How fast the clock runs while it waits for a wall clock that was set back. */
+const SLOW_RATE = 63 / 64;
+
+type Timer = { dueAt: number; run: () => void; cancel: () => void };
+
+/**
+ * Epoch milliseconds that never go back within a process: the wall clock at its start, continued by the monotonic clock, and
+ * compared with the wall clock whenever it is read.
+ *
+ *     forward   The wall clock is more than a second ahead: the machine slept, a virtual machine was paused, or the clock was
+ *               set. The clock follows at once, and `skippedMs` grows by the step. Timers that are due by then fire within a
+ *               second; the others wait for the rest of their time. An elapsed time that includes the step includes the sleep.
+ *     back      The wall clock is more than a second behind. The clock runs slower by 1/64 until the wall clock has caught up:
+ *               it is right again after 64 times the step, and durations are right to 2 % until then, never negative.
+ *               Timers take as long as ever. A clock that was set back by hours is right at once after a restart.
+ *
+ * Steps of up to a second are ignored. The budget of an upstream and time limits take note of `skippedMs`: see lane.ts.
+ */
+export class SystemClock implements Clock {
+  readonly #sources: ClockSources;
+  /** Epoch milliseconds at which the monotonic clock was at zero. */
+  #origin: number;
+  #readAt: number;
+  #isSlow = false;
+  #skippedMs = 0;
+  /** Those that wait for longer than a check takes. */
+  readonly #timers = new Set<Timer>();
+  #cancelCheck: (() => void) | undefined;
+
+  constructor(sources: ClockSources) {
+    this.#sources = sources;
+    this.#readAt = sources.monotonic();
+    this.#origin = sources.wall() - this.#readAt;
+  }
+
+  now(): number {
+    return Math.floor(this.#read());
+  }
+
+  /** How far the clock was set forward in all. Grows in `now`, so it is to be read after that. */
+  skippedMs(): number {
+    return this.#skippedMs;
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    if (delayMs <= 0) {
+      const immediate = setImmediate(run);
+      return () => clearImmediate(immediate);
+    }
+    if (delayMs <= CHECK_MS) return this.#sources.timer(Math.ceil(delayMs), run, false);
+    const timer: Timer = { dueAt: this.#read() + delayMs, run, cancel: () => undefined };
+    this.#timers.add(timer);
+    this.#arm(timer, delayMs);
+    this.#check();
+    return () => this.#remove(timer);
+  }
+
+  #read(): number {
+    const { wall, monotonic } = this.#sources;
+    // The process may stand still between two readings: neither clock may seem to be off because of that.
+    const before = monotonic();
+    const wallNow = wall();
+    const after = monotonic();
+    const elapsedMs = after - this.#readAt;
+    this.#readAt = after;
+    const aheadMs = wallNow - (this.#origin + after);
+    const behindMs = this.#origin + before - wallNow;
+    if (aheadMs > STEP_MS) {
+      this.#origin += aheadMs;
+      this.#skippedMs += aheadMs;
+      this.#isSlow = false;
+      setImmediate(() => this.#rearm());
+    } else if (this.#isSlow || behindMs > STEP_MS) {
+      const correctionMs = Math.min(Math.max(0, behindMs), elapsedMs * (1 - SLOW_RATE));
+      this.#origin -= correctionMs;
+      this.#isSlow = behindMs > correctionMs;
+    }
+    return this.#origin + after;
+  }
+
+  #arm(timer: Timer, delayMs: number): void {
+    const partMs = Math.min(Math.ceil(delayMs), MAX_TIMER_MS);
+    const onEnd = () => {
+      if (delayMs > partMs) return this.#arm(timer, delayMs - partMs);
+      this.#remove(timer);
+      timer.run();
+    };
+    timer.cancel = this.#sources.timer(partMs, onEnd, false);
+  }
+
+  #remove(timer: Timer): void {
+    timer.cancel();
+    this.#timers.delete(timer);
+    if (this.#timers.size > 0) return;
+    this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
+  }
+
+  /** Reads the clock now and then, so that a step is noticed although nothing else happens. */
+  #check(): void {
+    this.#cancelCheck ??= this.#sources.timer(
+      CHECK_MS,
+      () => {
+        this.#cancelCheck = undefined;
+        this.#read();
+        if (this.#timers.size > 0) this.#check();
+      },
+      true,
+    );
+  }
+
+  /** The clock was set forward: the timers still count in the time of before. */
+  #rearm(): void {
+    const now = this.#read();
+    for (const timer of [...this.#timers]) {
+      timer.cancel();
+      this.#arm(timer, Math.max(1, timer.dueAt - now));
+    }
+  }
+}
+
+/** The real clock. */
+export const systemClock = new SystemClock({
+  // Taken once: a test that fakes `Date` in this process does not step this clock.
+  wall: Date.now,
+  monotonic: () => performance.now(),
+  timer(delayMs, run, background) {
+    const timer = setTimeout(run, delayMs);
+    if (background) timer.unref();
+    return () => clearTimeout(timer);
+  },
+});

@@ -1,0 +1,85 @@
+import type { UpstreamClock } from '../clock.ts';
+import type { SandboxOptions } from '../options.ts';
+import { createChance } from './chance.ts';
+
+const REJECTED_WITHIN_S = 6;
+const REJECTIONS = [
+  'Transaction was dropped from the pool',
+  'Invalid transaction: stale nonce',
+  'RPC error: connection closed',
+  'Invalid transaction: inability to pay some fees',
+] as const;
+
+type Regression = 'none' | 'error' | 'replaced';
+type Attempt =
+  | { outcome: 'failed'; afterMs: number; error: string }
+  | {
+      outcome: 'included';
+      /** When the row reads Finalized, of a transaction sent at sentMs and final at finalMs. */
+      rowUpdatedAt(sentMs: number, finalMs: number): number;
+    };
+
+/** What chance has in store for one submission. */
+export type Fate = {
+  isLost: boolean;
+  isDead: boolean;
+  isLeftBehind: boolean;
+  rowDelayMs: number;
+  straggleMs: number;
+  regression: Regression;
+  /** Draws how the next sending attempt goes. */
+  nextAttempt(): Attempt;
+};
+
+/**
+ * Each submission has a stream of its own, so no one's luck depends on the order in which others are looked at. All
+ * draws are always made: changing one rate leaves every other draw as it was, and runs stay comparable.
+ */
+export function drawFate(options: SandboxOptions, clock: UpstreamClock, ordinal: number): Fate {
+  const chance = createChance('fate', options.seed, ordinal);
+
+  const isLost = chance.happens(options.lostRate);
+  const isDead = chance.happens(options.deadRate);
+  const isLeftBehind = chance.happens(options.leftBehindRate);
+  const rowDelayMs = clock.seconds(chance.exponential(options.rowDelayMs / 1000));
+  const isStraggler = chance.happens(options.stragglerRate);
+  const lateMs = clock.seconds(chance.exponential(options.stragglerMeanS));
+  const isRegressing = chance.happens(options.regressRate);
+  const regressed = chance.happens(0.5) ? 'error' : 'replaced';
+
+  function drawRowUpdate(): (sentMs: number, finalMs: number) => number {
+    const pollMs = clock.seconds(chance.between(options.senderPollMinS, options.senderPollMaxS));
+    const share = chance.share();
+    const between = (minS: number, maxS: number) => clock.seconds(minS + (maxS - minS) * share);
+    if (options.senders === 0) {
+      const updateMs = between(options.rowUpdateMinS, options.rowUpdateMaxS);
+      return (_sentMs, finalMs) => finalMs + updateMs;
+    }
+    const updateMs = between(options.senderUpdateMinS, options.senderUpdateMaxS);
+    return (sentMs, finalMs) => firstPollAt(sentMs, pollMs, finalMs) + updateMs;
+  }
+
+  return {
+    isLost,
+    isDead,
+    isLeftBehind,
+    rowDelayMs,
+    straggleMs: isStraggler ? lateMs : 0,
+    regression: isRegressing ? regressed : 'none',
+    nextAttempt() {
+      const fails = chance.happens(options.errorRate) || isDead;
+      const timesOut = chance.happens(options.timeoutRate);
+      const rejectedAfterMs = clock.seconds(chance.share() * REJECTED_WITHIN_S);
+      const rejection = REJECTIONS[Math.floor(chance.share() * REJECTIONS.length)] ?? REJECTIONS[0];
+      const rowUpdatedAt = drawRowUpdate();
+      if (!fails) return { outcome: 'included', rowUpdatedAt };
+      if (timesOut) return { outcome: 'failed', afterMs: clock.timeoutMs, error: 'TIMEOUT' };
+      return { outcome: 'failed', afterMs: rejectedAfterMs, error: rejection };
+    },
+  };
+}
+
+/** A sender polls at sentMs + pollMs, sentMs + 2 pollMs and so on: each has a phase of its own. */
+function firstPollAt(sentMs: number, pollMs: number, finalMs: number): number {
+  return pollMs === 0 ? finalMs : sentMs + pollMs * Math.max(1, Math.ceil((finalMs - sentMs) / pollMs));
+}

@@ -1,0 +1,102 @@
+import type { UpstreamClock } from '../clock.ts';
+import type { SandboxOptions } from '../options.ts';
+import { createChance } from './chance.ts';
+
+/**
+ * Who brings submissions to the chain. `begin` is called once per accepted submission with the moment at which its sending
+ * attempt begins, which may lie ahead. With serial senders the attempt holds its sender until it is released.
+ */
+export type Senders<T> = {
+  accept(submission: T, atMs: number): void;
+  release(submission: T, atMs: number): void;
+};
+
+type Begin<T> = (submission: T, beginMs: number) => void;
+
+export function createSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: Begin<T>): Senders<T> {
+  return options.senders === 0 ? { accept: begin, release: () => {} } : serialSenders(options, clock, begin);
+}
+
+/** One submission in a sender's queue, after so many messages for other senders. */
+type Message<T> = { submission: T; skipped: number };
+
+type Sender<T> = {
+  isBusy: boolean;
+  /** Until then an idle sender is occupied with messages for other senders, or rests. */
+  freeMs: number;
+  /** Messages for other senders that came after its own newest one. */
+  toSkip: number;
+  queue: Message<T>[];
+  head: number;
+};
+
+/**
+ * All senders read one queue of messages, in order. A message is addressed to one sender, which sends the submission, waits
+ * until its row is written and rests; every other sender spends a moment on skipping it.
+ */
+function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: Begin<T>): Senders<T> {
+  const restMs = clock.seconds(options.senderRestS);
+  const skipMs = clock.seconds(options.senderSkipS);
+  const chance = createChance('senders', options.seed);
+  const holders = new Map<T, Sender<T>>();
+  const senders = Array.from(
+    { length: options.senders },
+    (): Sender<T> => ({ isBusy: false, freeMs: Number.NEGATIVE_INFINITY, toSkip: 0, queue: [], head: 0 }),
+  );
+  let turn = -1;
+
+  function addressee(): Sender<T> | undefined {
+    turn = (turn + 1) % senders.length;
+    return senders[options.senderChoice === 'in_turn' ? turn : Math.floor(chance.share() * senders.length)];
+  }
+
+  function skip(sender: Sender<T>, atMs: number): void {
+    if (sender.isBusy) sender.toSkip += 1;
+    else sender.freeMs = Math.max(sender.freeMs, atMs) + skipMs;
+  }
+
+  function start(sender: Sender<T>, submission: T, beginMs: number): void {
+    sender.isBusy = true;
+    holders.set(submission, sender);
+    begin(submission, beginMs);
+  }
+
+  return {
+    accept(submission, atMs) {
+      const own = addressee();
+      for (const sender of senders) if (sender !== own) skip(sender, atMs);
+      if (own === undefined) return;
+      if (!own.isBusy) {
+        start(own, submission, Math.max(own.freeMs, atMs));
+        return;
+      }
+      own.queue.push({ submission, skipped: own.toSkip });
+      own.toSkip = 0;
+    },
+    release(submission, atMs) {
+      const sender = holders.get(submission);
+      if (sender === undefined) return;
+      holders.delete(submission);
+      const message = takeNext(sender);
+      if (message) {
+        start(sender, message.submission, atMs + restMs + message.skipped * skipMs);
+        return;
+      }
+      sender.isBusy = false;
+      sender.freeMs = atMs + restMs + sender.toSkip * skipMs;
+      sender.toSkip = 0;
+    },
+  };
+}
+
+function takeNext<T>(sender: Sender<T>): Message<T> | undefined {
+  const message = sender.queue[sender.head];
+  if (message === undefined) return undefined;
+  sender.head += 1;
+  // Shifting each time would move the whole queue; cutting it now and then keeps taking cheap.
+  if (sender.head > 1024 && sender.head * 2 > sender.queue.length) {
+    sender.queue = sender.queue.slice(sender.head);
+    sender.head = 0;
+  }
+  return message;
+}

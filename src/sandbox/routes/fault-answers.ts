@@ -1,0 +1,104 @@
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
+import type { SandboxOptions } from '../options.ts';
+import type { Fault } from './faults.ts';
+import { retryAfterOf } from './rate-limit.ts';
+
+const DRIP_EVERY_MS = 200;
+const HUGE_BYTES = 10 * 1024 * 1024;
+const BODY = JSON.stringify({ id: '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77', state: 'Finalized', error: null, data: {} });
+const HALF = BODY.slice(0, BODY.length / 2);
+const JSON_HEADERS = { 'content-type': 'application/json' } as const;
+
+/** What an answer is made of besides the fault itself. */
+export type FaultSetting = { nowMs: number; retryAfterForm: SandboxOptions['retryAfterForm']; redirectTo: string };
+
+/** Answers with a fault, the way proxies, pools and networks produce it. */
+export function answerFault(reply: FastifyReply, fault: Fault, setting: FaultSetting): FastifyReply {
+  switch (fault.kind) {
+    case 'hang':
+      return reply.hijack();
+    case 'reset':
+      return raw(reply, (response) => response.destroy());
+    case 'html_502':
+      return html(reply, 502, 'Bad Gateway');
+    case 'html_503':
+      return html(reply, 503, 'Service Temporarily Unavailable');
+    case 'html_504':
+      return html(reply, 504, 'Gateway Time-out');
+    case 'empty_502':
+      return reply.code(502).send();
+    case 'throttle':
+      return throttled(reply, retryAfterOf(fault.retryAfterS * 1000, setting.nowMs, setting.retryAfterForm));
+    case 'unauthorized':
+      return reply.code(401).type('text/plain').send('Invalid API key');
+    case 'database':
+      return reply.code(500).send({ state: 'ERROR', error: 'Database connection error' });
+    case 'record_not_found':
+      return reply.code(500).send({ error: 'Record not found' });
+    case 'truncated':
+      return reply.code(200).headers(JSON_HEADERS).send(HALF);
+    case 'cut':
+      return raw(reply, cutShort);
+    case 'not_json':
+      return reply.code(200).headers(JSON_HEADERS).send('<!doctype html><title>Welcome</title>');
+    case 'empty_200':
+      return reply.code(200).headers(JSON_HEADERS).send('');
+    case 'drip':
+      return raw(reply, drip);
+    case 'endless':
+      return raw(reply, pourEndlessly);
+    case 'huge':
+      return reply.code(200).send({ error: 'x'.repeat(HUGE_BYTES) });
+    case 'redirect':
+      return reply.redirect(setting.redirectTo, 302);
+    default:
+      return fault.kind satisfies never;
+  }
+}
+
+/** A 429 as proxies send it: the body is for people, the wait is in the header. */
+export function throttled(reply: FastifyReply, retryAfter: string | undefined): FastifyReply {
+  if (retryAfter !== undefined) reply.header('retry-after', retryAfter);
+  return reply.code(429).type('text/plain').send('Too many requests');
+}
+
+function html(reply: FastifyReply, status: number, reason: string): FastifyReply {
+  const title = `${status} ${reason}`;
+  return reply
+    .code(status)
+    .type('text/html')
+    .send(`<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n`);
+}
+
+/** Takes the response out of Fastify's hands, for what Fastify would rightly refuse to send. */
+function raw(reply: FastifyReply, answer: (response: ServerResponse) => void): FastifyReply {
+  reply.hijack();
+  answer(reply.raw);
+  return reply;
+}
+
+/** The headers promise the whole body, the connection ends in the middle of it. */
+function cutShort(response: ServerResponse): void {
+  response.writeHead(200, { ...JSON_HEADERS, 'content-length': Buffer.byteLength(BODY) });
+  response.write(HALF, () => response.destroy());
+}
+
+/** One byte at a time: fast enough for every idle timeout, so only a deadline on the whole call ends it. */
+function drip(response: ServerResponse): void {
+  response.writeHead(200, JSON_HEADERS);
+  response.write('{');
+  const timer = setInterval(() => response.write(' '), DRIP_EVERY_MS);
+  response.on('close', () => clearInterval(timer));
+}
+
+/** As fast as the client reads, for ever: only a limit on the size ends it. */
+function pourEndlessly(response: ServerResponse): void {
+  const chunk = Buffer.alloc(64 * 1024, 0x20);
+  const pour = () => {
+    while (!response.destroyed && response.write(chunk));
+  };
+  response.writeHead(200, JSON_HEADERS);
+  response.on('drain', pour);
+  pour();
+}

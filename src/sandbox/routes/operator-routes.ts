@@ -1,0 +1,76 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { finalityGapSchema } from '../chain/worlds.ts';
+import type { SandboxContext } from '../context.ts';
+import type { SandboxStats } from '../traffic.ts';
+import { faultOrderSchema } from './faults.ts';
+
+/** Where a `redirect` fault leads; whoever gets here followed it, and sent its key along. */
+export const REDIRECT_PATH = '/_sandbox/elsewhere';
+
+const gapChangeSchema = z.object({ blocks: finalityGapSchema });
+
+/** What only the sandbox has, for demos, tests and benchmarks: look at the traffic, order faults, change the chain. */
+export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext): void {
+  const { model, traffic, now } = context;
+
+  app.get('/_sandbox/stats', async () => statsBody(statsOf(context)));
+
+  app.get<{ Params: { id: string } }>('/_sandbox/submissions/:id', async ({ params }) => {
+    const finalizedMs = model.finalizedAt(params.id, now());
+    return {
+      requests: traffic.requestsBySubmission.get(params.id) ?? 0,
+      // Rounded up: an answer must never look as if it had come before the moment it reports.
+      finalized_at: finalizedMs === undefined ? null : new Date(Math.ceil(finalizedMs)).toISOString(),
+    };
+  });
+
+  app.post('/_sandbox/faults', async (request, reply) => {
+    const order = faultOrderSchema.safeParse(request.body);
+    if (!order.success) return reply.code(400).type('text/plain').send(z.prettifyError(order.error));
+    context.faults.answerNext(order.data);
+    return reply.code(204).send();
+  });
+
+  app.post('/_sandbox/finality-gap', async (request, reply) => {
+    const gap = gapChangeSchema.safeParse(request.body);
+    if (!gap.success) return reply.code(400).type('text/plain').send(z.prettifyError(gap.error));
+    model.setFinalityGap(gap.data.blocks, now());
+    return reply.code(204).send();
+  });
+
+  app.get(REDIRECT_PATH, async () => {
+    traffic.redirectsFollowed += 1;
+    return { error: 'This answer is not the upstream’s.' };
+  });
+}
+
+export function statsOf({ model, traffic, rateLimit, now }: SandboxContext): SandboxStats {
+  let requestsWithId = 0;
+  for (const requests of traffic.requestsBySubmission.values()) requestsWithId += requests;
+  return {
+    submitted: model.size,
+    finalized: model.finalizedCount(now()),
+    requests: traffic.requests,
+    throttled: traffic.throttled,
+    unauthorized: traffic.unauthorized,
+    redirectsFollowed: traffic.redirectsFollowed,
+    maxRequestsPerWindow: rateLimit.maxPerWindow,
+    windowMs: rateLimit.windowMs,
+    requestsPerSubmissionMean: model.size === 0 ? 0 : requestsWithId / model.size,
+  };
+}
+
+function statsBody(stats: SandboxStats): object {
+  return {
+    submitted: stats.submitted,
+    finalized: stats.finalized,
+    requests: stats.requests,
+    throttled: stats.throttled,
+    unauthorized: stats.unauthorized,
+    redirects_followed: stats.redirectsFollowed,
+    max_requests_per_window: stats.maxRequestsPerWindow,
+    window_ms: stats.windowMs,
+    requests_per_submission_mean: stats.requestsPerSubmissionMean,
+  };
+}

@@ -1,0 +1,89 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { parseSubmissionId } from '../chain/submission-id.ts';
+import type { SandboxContext } from '../context.ts';
+import { answerFault, throttled } from './fault-answers.ts';
+import { type Admission, retryAfterOf } from './rate-limit.ts';
+import { submissionBody } from './wire.ts';
+
+const submitSchema = z.object({ data: z.string().min(1) });
+const lookupSchema = z.object({ submission_id: z.string() });
+
+/** POST /v1/submit_data and GET /v1/get_submission_info. */
+export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContext): void {
+  const { options, model, traffic, faults, rateLimit, now } = context;
+  const userId = context.users.own('user').id;
+
+  app.post('/v1/submit_data', async (request, reply) => {
+    const refusal = keyRefusal(keyOf(request), options.apiKey);
+    if (refusal !== undefined) return text(reply, 401, refusal);
+    const body = submitSchema.safeParse(request.body);
+    if (!body.success) return text(reply, 400, 'Json deserialize error: missing field `data`');
+    return { submission_id: model.submit(body.data.data, now()) };
+  });
+
+  app.get('/v1/get_submission_info', async (request, reply) => {
+    count(request);
+    const key = keyOf(request);
+    const arrivedMs = now();
+    rateLimit.arrive(key ?? '', arrivedMs);
+    const fault = faults.takeNext('submissions');
+    const refusal = keyRefusal(key, options.apiKey);
+    // Decided on arrival: after the latency, answers overtake each other and the window would no longer be exact.
+    const isCounted = fault === undefined && refusal === undefined;
+    const admission = isCounted ? rateLimit.admit(key ?? '', arrivedMs) : undefined;
+    await context.delay();
+
+    if (fault !== undefined) answerFault(reply, fault, context.faultSetting());
+    else if (refusal !== undefined) text(reply, 401, refusal);
+    else if (isAdmitted(reply, admission)) lookUp(request, reply);
+    if (reply.statusCode === 401) traffic.unauthorized += 1;
+    if (reply.statusCode === 429) traffic.throttled += 1;
+    return reply;
+  });
+
+  function count(request: FastifyRequest): void {
+    traffic.requests += 1;
+    const query = lookupSchema.safeParse(request.query);
+    const id = query.success ? parseSubmissionId(query.data.submission_id) : undefined;
+    if (!id?.ok) return;
+    const asked = traffic.requestsBySubmission;
+    asked.set(id.submissionId, (asked.get(id.submissionId) ?? 0) + 1);
+  }
+
+  /** Answers with 429 when the limit is used up; tells where the limit stands in any case. */
+  function isAdmitted(reply: FastifyReply, admission: Admission | undefined): boolean {
+    if (admission === undefined) return true;
+    reply.header('x-ratelimit-limit', admission.limit);
+    reply.header('x-ratelimit-remaining', admission.remaining);
+    reply.header('x-ratelimit-reset', Math.ceil(admission.retryAfterMs / 1000));
+    if (!admission.admitted) throttled(reply, retryAfterOf(admission.retryAfterMs, now(), options.retryAfterForm));
+    return admission.admitted;
+  }
+
+  function lookUp(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const query = lookupSchema.safeParse(request.query);
+    if (!query.success) return text(reply, 400, 'Query deserialize error: missing field `submission_id`');
+    const id = parseSubmissionId(query.data.submission_id);
+    if (!id.ok) return reply.code(406).send({ error: id.error });
+    const row = model.read(id.submissionId, now());
+    if (row !== undefined) return reply.send(submissionBody(row, { userId, dialect: options }));
+    return options.unknownStatus === 404
+      ? reply.code(404).send({ error: `Submission ${id.submissionId} not found` })
+      : reply.code(500).send({ error: 'Record not found' });
+  }
+}
+
+function keyOf(request: FastifyRequest): string | undefined {
+  const key = request.headers['x-api-key'];
+  return typeof key === 'string' ? key : undefined;
+}
+
+function keyRefusal(key: string | undefined, expected: string): string | undefined {
+  if (key === undefined) return 'Missing API key';
+  return key === expected ? undefined : 'Invalid API key';
+}
+
+function text(reply: FastifyReply, status: number, body: string): FastifyReply {
+  return reply.code(status).type('text/plain').send(body);
+}

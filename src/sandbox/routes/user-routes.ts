@@ -1,0 +1,92 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { SandboxContext } from '../context.ts';
+import type { SandboxOptions } from '../options.ts';
+import type { UserRecord } from '../users.ts';
+import { answerFault } from './fault-answers.ts';
+
+type Principal = 'user' | 'admin';
+type Answer = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
+
+const userQuerySchema = z.object({ name: z.string(), email: z.string() });
+// The upstream reads an unsigned integer; Number() alone would take '' and '1e3' for one.
+const listingQuerySchema = z.object({ limit: z.string().regex(/^\d+$/).transform(Number) });
+
+/** GET /users/get_user, /user/get_user and /admin/get_all_users, and under /v1 what deployments serve there. */
+export function addUserRoutes(app: FastifyInstance, context: SandboxContext): void {
+  const { options, users } = context;
+  const versioned = options.versionedUserPaths ? ['/v1'] : [];
+
+  for (const path of ['/users/get_user', '/user/get_user', ...versioned.map((prefix) => `${prefix}/user/get_user`)]) {
+    app.get(path, guarded(answerUser));
+  }
+  for (const prefix of ['', ...versioned]) app.get(`${prefix}/admin/get_all_users`, guarded(answerListing));
+
+  function guarded(answer: Answer) {
+    return async (request: FastifyRequest, reply: FastifyReply) => {
+      const fault = context.faults.takeNext('users');
+      await context.delay();
+      return fault === undefined ? answer(request, reply) : answerFault(reply, fault, context.faultSetting());
+    };
+  }
+
+  function answerUser(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const principal = principalOf(request, options);
+    if (principal === undefined) return unauthorized(reply);
+    if (options.userParams === 'ignored') return reply.send(userBody(users.own(principal), options));
+    const query = userQuerySchema.safeParse(request.query);
+    if (!query.success) return badRequest(reply, 'Query deserialize error: missing field `name` or `email`');
+    const user = users.find(query.data.name, query.data.email);
+    return user === undefined ? unknownUser(reply, options) : reply.send(userBody(user, options));
+  }
+
+  function answerListing(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    if (principalOf(request, options) !== 'admin') return unauthorized(reply);
+    const query = listingQuerySchema.safeParse(request.query);
+    if (!query.success) return badRequest(reply, 'Query deserialize error: missing or invalid field `limit`');
+    return reply.send(listingBody(users.list(query.data.limit), options.listingForm));
+  }
+}
+
+function userBody(user: UserRecord, { wrapped }: SandboxOptions): object {
+  return wrapped ? { state: 'SUCCESS', message: 'User retrieved successfully', data: user } : user;
+}
+
+function listingBody(users: readonly UserRecord[], form: SandboxOptions['listingForm']): object {
+  switch (form) {
+    case 'array':
+      return users;
+    case 'results':
+      return { results: users };
+    case 'resultsOk':
+      return { results: { Ok: users } };
+    case 'data':
+      return { state: 'SUCCESS', data: users };
+    case 'dataOk':
+      return { data: { Ok: users } };
+    case 'dataErr':
+      return { data: { Err: 'Database connection error' } };
+    default:
+      return form satisfies never;
+  }
+}
+
+function principalOf(request: FastifyRequest, { userToken, adminToken }: SandboxOptions): Principal | undefined {
+  const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+  if (token === adminToken) return 'admin';
+  return token === userToken ? 'user' : undefined;
+}
+
+function unauthorized(reply: FastifyReply): FastifyReply {
+  return reply.code(401).type('text/plain').send('Unauthorized');
+}
+
+function badRequest(reply: FastifyReply, reason: string): FastifyReply {
+  return reply.code(400).type('text/plain').send(reason);
+}
+
+function unknownUser(reply: FastifyReply, { unknownStatus }: SandboxOptions): FastifyReply {
+  return unknownStatus === 404
+    ? reply.code(404).type('text/plain').send('User not found')
+    : reply.code(500).send({ state: 'ERROR', error: 'Record not found' });
+}

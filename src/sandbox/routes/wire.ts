@@ -1,0 +1,74 @@
+import { ROW_STATE, type Row } from '../chain/row.ts';
+import type { SandboxOptions } from '../options.ts';
+
+/** The part of the options that decides how an answer is written down. */
+type Dialect = Pick<SandboxOptions, 'zone' | 'fractionDigits' | 'extraFields'>;
+
+const UNITS = ['B', 'KB', 'MB', 'GB'] as const;
+
+/** `4.00 B`, `1.20 KB`: 1024 of one unit are one of the next. */
+export function formatAmount(amountBytes: number): string {
+  const step = amountBytes < 1 ? 0 : Math.floor(Math.log2(amountBytes) / 10);
+  const unitIndex = Math.min(step, UNITS.length - 1);
+  return `${(amountBytes / 1024 ** unitIndex).toFixed(2)} ${UNITS[unitIndex] ?? 'B'}`;
+}
+
+/** ISO 8601 in UTC, with or without the Z that says so, and with 0, 3 or 6 digits after the second. */
+export function formatTimestamp(atMs: number, { zone, fractionDigits }: Dialect): string {
+  const wholeMs = Math.floor(atMs);
+  const [seconds = '', milliseconds = '000'] = new Date(wholeMs).toISOString().slice(0, -1).split('.');
+  const microseconds = String(Math.floor((atMs - wholeMs) * 1000)).padStart(3, '0');
+  const fraction = `${milliseconds}${microseconds}`.slice(0, fractionDigits);
+  return `${seconds}${fraction === '' ? '' : `.${fraction}`}${zone ? 'Z' : ''}`;
+}
+
+/** The envelope of get_submission_info. */
+export function submissionBody(row: Row, { userId, dialect }: { userId: string; dialect: Dialect }): object {
+  return {
+    id: row.submissionId,
+    state: row.state,
+    error: row.error,
+    data: row.state === ROW_STATE.error ? null : metadata(row, userId, dialect),
+    ...(dialect.extraFields ? { submission: rawRow(row, userId, dialect) } : {}),
+  };
+}
+
+function metadata({ block, bill, ...row }: Row, userId: string, dialect: Dialect): object {
+  return {
+    amount_data: formatAmount(row.amountBytes),
+    block_hash: prefixed(block?.hash),
+    block_number: block?.number ?? null,
+    created_at: formatTimestamp(row.createdAtMs, dialect),
+    data_billed: bill?.dataBilled ?? null,
+    data_hash: prefixed(bill?.dataHash),
+    fees: bill?.fees ?? null,
+    tx_hash: prefixed(block?.txHash),
+    tx_index: block?.txIndex ?? null,
+    user_id: userId,
+    ...(dialect.extraFields ? { retry_count: Math.max(0, row.attempts - 1), wallet: null } : {}),
+  };
+}
+
+/** The database row some versions add: other names, other types, hashes without 0x. */
+function rawRow({ block, bill, ...row }: Row, userId: string, dialect: Dialect): object {
+  return {
+    id: row.submissionId,
+    user_id: userId,
+    state: row.state,
+    error: row.error,
+    amount_data: row.amountBytes,
+    block_hash: block?.hash ?? null,
+    block_number: block?.number ?? null,
+    created_at: formatTimestamp(row.createdAtMs, dialect),
+    converted_fees: bill?.dataBilled ?? null,
+    data_hash: bill?.dataHash ?? null,
+    fees: bill?.fees ?? null,
+    tx_hash: block?.txHash ?? null,
+    extrinsic_index: block?.txIndex ?? null,
+    retry_count: Math.max(0, row.attempts - 1),
+  };
+}
+
+function prefixed(hash: string | undefined): string | null {
+  return hash === undefined ? null : `0x${hash}`;
+}

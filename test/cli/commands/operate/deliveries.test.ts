@@ -1,0 +1,123 @@
+import { describe, expect, it, vi } from 'vitest';
+import { cli, cliProcess } from '../../../support/cli.ts';
+import { ADMIN_TOKEN } from '../../../support/lookups.ts';
+import { useNotifyingApp } from '../../../support/notifying-app.ts';
+import { openReceiver } from '../../../support/receiver.ts';
+import { serve } from '../../../support/upstream-server.ts';
+
+const app = useNotifyingApp();
+const run = (args: string[], url = app.url, runs = cli) =>
+  runs(['deliveries', ...args], {
+    env: { DAWATCH_URL: url, DAWATCH_API_KEY: null, DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN },
+  });
+
+/** A webhook whose receiver fails at first, and its delivery for each submission, each tried. */
+async function failed(ids: string[]) {
+  const receiver = await openReceiver([...ids.map(() => ({ status: 500, body: 'not now' })), {}]);
+  const { id: webhook } = await app.create({ url: receiver.url, metadata: { of: ids[0] ?? '' } });
+  await app.cancelled(ids, { metadata: { of: ids[0] } });
+  const deliveries = (await app.deliveries(`webhook_id=${webhook}`)).toReversed();
+  for (const { id } of deliveries) await app.tried(id);
+  return { receiver, webhook, deliveries };
+}
+
+describe('list', () => {
+  it('shows what was sent where, newest first', async () => {
+    const { webhook, deliveries } = await failed(['list-1', 'list-2']);
+    const { code, stdout } = await run(['list', '--webhook', webhook], app.url, cliProcess);
+    expect(code).toBe(0);
+    const [head, first, second] = stdout.split('\n');
+    expect(head).toMatch(/^id +created +event +submission +destination +attempts +state$/);
+    expect(first).toMatch(
+      new RegExp(
+        `^${deliveries[1]?.id} +\\S+Z  submission\\.cancelled  list-2 +webhook:${webhook}  1 +waiting until \\S+Z$`,
+      ),
+    );
+    expect(second).toContain('list-1');
+  });
+
+  it('takes every filter, and prints JSON as the HTTP interface does', async () => {
+    const { webhook, deliveries } = await failed(['json-1', 'json-2']);
+    const listed = async (...args: string[]) =>
+      (JSON.parse((await run(['list', '--json', ...args])).stdout).deliveries as { id: number }[]).map(({ id }) => id);
+    const [one, two] = deliveries;
+    expect(await listed('--destination', `webhook:${webhook}`, '--state', 'waiting')).toEqual([two?.id, one?.id]);
+    expect(await listed('--submission', 'json-1')).toEqual([one?.id]);
+    expect(await listed('--event', two?.event_id ?? '')).toEqual([two?.id]);
+    expect(await listed('--webhook', webhook, '--limit', '1')).toEqual([two?.id]);
+    expect(await listed('--webhook', webhook, '--state', 'dead')).toEqual([]);
+  });
+});
+
+describe('show', () => {
+  it('shows every attempt with what was answered', async () => {
+    const { deliveries } = await failed(['show']);
+    const id = String(deliveries[0]?.id);
+    const { code, stdout } = await run(['show', id]);
+    expect(code).toBe(0);
+    for (const line of [/^submission +show$/m, /^event +evt_\w+ {2}submission\.cancelled$/m, /^attempts$/m])
+      expect(stdout).toMatch(line);
+    expect(stdout).toMatch(/^ {2}\S+Z {2}HTTP 500 {2}\d+ ms {2}\S.*\n {4}not now\n$/m);
+    expect(JSON.parse((await run(['show', id, '--json'])).stdout)).toEqual(await app.details(Number(id)));
+  });
+
+  it('lets no answer pose as anything else on the terminal', async () => {
+    const evil = '\u001b[31m\nattempts\u009b2J\u202e';
+    const delivery = {
+      ...{ id: 1, event_id: evil, event_type: evil, submission_id: evil, destination: evil, state: 'dead' },
+      ...{ dead_reason: evil, attempts_made: 1, next_at: null, created_at: evil, ended_at: evil },
+      attempts: [{ at: 'then', duration_ms: 1, http_status: null, error: evil, response: evil }],
+    };
+    const { url } = await serve((_, response) => response.end(JSON.stringify(delivery)));
+    const { stdout } = await run(['show', '1'], url);
+    for (const control of ['\u001b', '\u009b', '\u202e']) expect(stdout).not.toContain(control);
+    expect(stdout.match(/^attempts/gm)).toHaveLength(1);
+    expect(stdout).toContain('no answer');
+  });
+});
+
+describe('replay', () => {
+  it('sends single deliveries again', async () => {
+    const { receiver, deliveries } = await failed(['one', 'two']);
+    const ids = deliveries.map(({ id }) => String(id));
+    const { code, stdout } = await run(['replay', ...ids]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^replayed ${ids[0]}  webhook:wh_\\w+\nreplayed ${ids[1]}  webhook:wh_\\w+\n$`));
+    await vi.waitFor(() => expect(receiver.requests).toHaveLength(4), { timeout: 15_000 });
+  });
+
+  it('sends every dead letter of a destination again', async () => {
+    const { receiver, webhook } = await failed(['dead-1', 'dead-2']);
+    await app.admin('PATCH', `/v1/webhooks/${webhook}`, { enabled: false });
+    await app.admin('PATCH', `/v1/webhooks/${webhook}`, { enabled: true });
+    const { code, stdout } = await run(['replay', '--destination', `webhook:${webhook}`, '--since', '10m']);
+    expect([code, stdout]).toEqual([0, 'replayed 2\n']);
+    await vi.waitFor(() => expect(receiver.requests).toHaveLength(4), { timeout: 15_000 });
+  });
+});
+
+describe('exits with 2 for', () => {
+  it.each([
+    ['nothing to replay', ['replay'], 'give either numbers, or --destination and --since'],
+    ['both ways at once', ['replay', '1', '--destination', 'channel:a', '--since', '1h'], 'give either numbers'],
+    ['a destination without a time', ['replay', '--destination', 'channel:a'], 'give either numbers'],
+    ['a time without a destination', ['replay', '1', '--since', '1h'], 'give either numbers'],
+    ['a destination that is none', ['replay', '--destination', 'ops', '--since', '1h'], 'webhook:<id>, channel:<name>'],
+    ['a number that is none', ['replay', '1', 'two'], 'a number from `dawatch deliveries list`'],
+    ['a delivery that is not there', ['replay', '999999'], 'there is no delivery 999999'],
+    ['nothing to show', ['show'], "missing required argument 'id'"],
+    ['what is not there', ['show', '999999'], 'there is no delivery 999999'],
+    ['a state that is none', ['list', '--state', 'failed'], 'Allowed choices are waiting, delivered, dead, discarded'],
+    ['a limit of none', ['list', '--limit', '0'], 'from 1 to 1000'],
+    [
+      'two destinations',
+      ['list', '--webhook', 'callbacks', '--destination', 'channel:b'],
+      'can not be combined with webhook_id',
+    ],
+    ['an event that is none', ['list', '--event', '7'], 'the id of an event'],
+  ])('%s', async (_, args, message) => {
+    const { code, stdout, stderr } = await run(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+  });
+});

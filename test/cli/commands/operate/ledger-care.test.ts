@@ -1,0 +1,101 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { toFile } from '../../../../src/cli/output/export-target.ts';
+import { backupLedger } from '../../../../src/ledger/maintenance/backup.ts';
+import { cli, startCli } from '../../../support/cli.ts';
+import { context, observation } from '../../../support/domain.ts';
+import { openLedger, trackRequests } from '../../../support/ledger-file.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+function openWorld() {
+  const ledger = openLedger();
+  ledger.track(trackRequests(2_000), 0);
+  ledger.record([observation('finalized', Date.now(), 's7')], context());
+  return { ledger, folder: tempFolder(), env: { DAWATCH_DATABASE: ledger.file } };
+}
+
+it('restore waits for the server to be stopped, and says where the ledger before is', async () => {
+  const { ledger, folder, env } = openWorld();
+  const file = join(folder, 'backup.db');
+  await backupLedger(ledger.file, file);
+  const refused = await cli(['restore', file], { env });
+  expect(refused).toMatchObject({ code: 5, stdout: '' });
+  expect(refused.stderr).toMatch(/in use by another dawatch.*stop it first/);
+  ledger.close();
+  const restored = await cli(['restore', file, '--json'], { env });
+  expect([restored.code, restored.stderr]).toEqual([0, '']);
+  const answer = JSON.parse(restored.stdout);
+  expect(answer).toMatchObject({ file, submissions: 2_000, kept: expect.stringContaining('.replaced-') });
+  expect(existsSync(answer.kept)).toBe(true);
+});
+
+it('export writes a file of the owner alone, with what changed since then', async () => {
+  const { folder, env } = openWorld();
+  const file = join(folder, 'export.csv');
+  const args = ['export', '--since', '1h', '--format', 'csv', '--output', file];
+  expect(await cli(args, { env })).toEqual({ code: 0, stdout: `1 submission → ${file}\n`, stderr: '' });
+  expect(readFileSync(file, 'utf8')).toMatch(/^submission_id,.*\r\ns7,default,finalized,.*\r\n$/);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+});
+
+it('export ends without complaint when its reader has had enough', async () => {
+  const { env } = openWorld();
+  const { child, exit } = startCli(['export'], { env });
+  const errors: string[] = [];
+  child.stderr.on('data', (text) => errors.push(String(text)));
+  child.stdout.once('data', () => child.stdout.destroy());
+  expect(await exit).toBe(0);
+  expect(errors).toEqual([]);
+});
+
+it.each<[string[], RegExp]>([
+  [['--since', '1h', '--until', '2h'], /is not before --until/],
+  [['--status', 'finalized,final'], /"final" is none of tracking, pending/],
+])('export takes no %j', async (args, message) => {
+  const { code, stdout, stderr } = await cli(['export', ...args]);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(message);
+});
+
+it('a file that an export goes to has its name once it is complete, and is never one that was there', async () => {
+  const folder = tempFolder();
+  const file = join(folder, 'export.ndjson');
+  const abandoned = toFile(file);
+  await abandoned.write('half');
+  abandoned.abandon();
+  const target = toFile(file);
+  await target.write('whole\n');
+  expect(existsSync(file)).toBe(false);
+  target.end();
+  expect(readFileSync(file, 'utf8')).toBe('whole\n');
+  expect(readdirSync(folder)).toEqual(['export.ndjson']);
+  expect(() => toFile(file)).toThrow(/exists already/);
+  expect(() => toFile(join(folder, 'nowhere', 'export.csv'))).toThrow(
+    /cannot write .*export\.csv: check that its folder exists/,
+  );
+});
+
+it('an export whose file was made meanwhile leaves that as it is, and nothing beside it', async () => {
+  const folder = tempFolder();
+  const file = join(folder, 'export.ndjson');
+  const target = toFile(file);
+  await target.write('mine\n');
+  writeFileSync(file, 'precious');
+  expect(() => target.end()).toThrow(/exists already/);
+  target.abandon();
+  expect(readFileSync(file, 'utf8')).toBe('precious');
+  expect(readdirSync(folder)).toEqual(['export.ndjson']);
+  expect(() => toFile('')).toThrow(/names no file/);
+});
+
+it('an export gives timers their turn while it writes, so that a bar can show how far it is', async () => {
+  const target = toFile(join(tempFolder(), 'export.ndjson'));
+  let hadTurn = false;
+  setImmediate(() => {
+    hadTurn = true;
+  });
+  await target.write('a');
+  target.abandon();
+  expect(hadTurn).toBe(true);
+});

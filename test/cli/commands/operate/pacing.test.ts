@@ -1,0 +1,106 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { cliProcess } from '../../../support/cli.ts';
+import { call } from '../../../support/http-calls.ts';
+import { describing, learnedBy } from '../../../support/pacing.ts';
+import { openApp } from '../../../support/running-app.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+import { serve } from '../../../support/upstream-server.ts';
+
+const run = (url: string, ...args: string[]) => cliProcess(['pacing', ...args], { env: { DAWATCH_URL: url } });
+
+async function open(): Promise<string> {
+  const policy = () => describing(learnedBy);
+  const app = await openApp({ database: `${tempFolder()}/dawatch.db`, policy });
+  onTestFinished(() => app.close());
+  return app.url;
+}
+
+it('shows a paragraph per upstream', async () => {
+  const { code, stdout, stderr } = await run(await open());
+  expect([code, stderr]).toEqual([0, '']);
+  const [first = '', second = '', ...more] = stdout.split('\n\n\n');
+  expect(more).toEqual([]);
+  expect(first).toMatch(/^default\n/);
+  for (const line of [
+    /^ {2}state +closed, 0 tracked$/m,
+    /^ {2}mode +slots: submissions become final in groups, with the slots of a chain$/m,
+    /^ {2}slots +one every 20\.0 s, 3 % of them empty; the next group becomes final in about \d+\.\d s$/m,
+    /^ {2}senders +3, one after the other each$/m,
+    /^ {2}finality +50 % within 40 s, 90 % within 56 s, 99 % within 60 s \(learned from 200 submissions\)$/m,
+    /^ {2}polls +after 42 s, 60 s until one finds it final, unless others tell more$/m,
+    /^ {2}budget +0 of 5000 requests per 1\.0 s taken, 0 of 64 in flight$/m,
+    /^ {2}next +nothing to poll$/m,
+    /where a second of lag is worth 1 request$/m,
+    /^ {2}now, measured +1\.50 +0\.80 s +2\.30$/m,
+    /^ {2}least possible without neighbors +1\.40 +0\.70 s +2\.10$/m,
+    /^ {2}polling every 5 s +8\.50 +2\.50 s +11\.00$/m,
+  ])
+    expect(first).toMatch(line);
+  expect(second).toMatch(/^other\n/);
+});
+
+it('draws the curve, which rises, with the polls where they are on its axis', async () => {
+  const { stdout } = await run(await open());
+  const [first = ''] = stdout.split('\n\n\n');
+  const rows = first.split('\n').flatMap((line) => /│(.*)$/.exec(line)?.[1] ?? []);
+  expect(rows).toHaveLength(6);
+  const begins = rows.map((row) => row.search(/[▁-█]/));
+  expect(begins).toEqual(begins.toSorted((a, b) => b - a));
+  const axis = /└(.*)$/m.exec(first)?.[1] ?? '';
+  const shown = [...axis].flatMap((mark, column) => (mark === '▲' ? [(column / axis.length) * 60] : []));
+  expect(shown).toHaveLength(2);
+  expect(shown[0]).toBeCloseTo(42, -1);
+  expect(shown[1]).toBeGreaterThan(57);
+});
+
+it('says whom the next request is about, and why', async () => {
+  const server = await open();
+  const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
+  const next = { submission_id: 'a\u001b[2J', at: new Date(Date.parse(pacing.at) + 12_340).toISOString() };
+  const answers = [
+    [
+      { ...next, reason: 'scout', held_by: null },
+      /in 12\.3 s: scout, polled first, on behalf of all that are likely to become final with it$/m,
+    ],
+    [{ ...next, at: null, reason: 'net', held_by: 'budget' }, /after the next answer: net, .*; it waits for a place/m],
+    [{ ...next, at: pacing.at, reason: 'of a newer server', held_by: null }, /now: of a newer server, \?$/m],
+  ] as const;
+  for (const [shown, expected] of answers) {
+    const { url } = await serve((_request, response) =>
+      response.end(JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], next: shown }] })),
+    );
+    expect((await run(url)).stdout).toMatch(expected);
+  }
+});
+
+it('shows what there is where nothing is learned, the curve is empty or a number is huge', async () => {
+  const pacing = JSON.parse((await call(await open(), '/v1/pacing')).text);
+  const unknown = { slot: null, senders: null, observed: 0, mode: 'age' };
+  const none = { current: null, lower_bound: null, every_five_seconds: null };
+  const huge = { requests: 1e21, lag_s: 1e300 };
+  const answers = [
+    [{ ...unknown, curve: [], polls_ms: [], cost: none }, /finality +not known$[^│]*now, measured +– +– +–$/m],
+    [{ ...unknown, curve: [{ after_ms: 0, probability: 1 }] }, /50 % within 0 ms.*initial belief/m],
+    [{ curve: [{ after_ms: 1e300, probability: 1e-9 }], polls_ms: [1e300] }, /finality +not known$/m],
+    [{ cost: { ...none, current: huge } }, /now, measured +1e\+21 +1e\+300 s/m],
+  ] as const;
+  for (const [shown, expected] of answers) {
+    const { url } = await serve((_request, response) =>
+      response.end(JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], ...shown }] })),
+    );
+    const { code, stdout } = await run(url);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(expected);
+    expect(stdout).not.toMatch(/NaN|undefined|Infinity/);
+  }
+});
+
+it('shows it in JSON as the HTTP interface does', async () => {
+  const url = await open();
+  const { code, stdout } = await run(url, '--json');
+  expect(code).toBe(0);
+  const { upstreams } = JSON.parse((await call(url, '/v1/pacing')).text);
+  expect(JSON.parse(stdout).upstreams).toMatchObject(
+    upstreams.map(({ upstream, mode }: { upstream: string; mode: string }) => ({ upstream, mode })),
+  );
+});

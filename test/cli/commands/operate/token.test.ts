@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { cli, cliProcess } from '../../../support/cli.ts';
+import { call } from '../../../support/http-calls.ts';
+import { openLedger } from '../../../support/ledger-file.ts';
+import { openApp, useAppWithSandbox } from '../../../support/running-app.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+const app = useAppWithSandbox();
+type Listed = { id: number; role: string; name: string; last_used_at: string | null; revoked_at: string | null };
+
+const run = (database: string, args: string[], runs = cli) =>
+  runs(['token', ...args], { env: { DAWATCH_DATABASE: database, DAWATCH_API_KEY: null } });
+
+async function create(database: string, role: string, name: string): Promise<string> {
+  const { code, stdout } = await run(database, ['create', '--role', role, '--name', name]);
+  expect(code).toBe(0);
+  return stdout.trimEnd();
+}
+
+async function listed(database: string, name: string): Promise<Listed> {
+  const { stdout } = await run(database, ['list', '--json']);
+  const rows = JSON.parse(stdout) as Listed[];
+  return rows.find((row) => row.name === name) ?? expect.fail(`${name} is not listed`);
+}
+
+const asked = (url: string, token: string, path = '/v1/submissions') =>
+  call(url, path, { headers: { 'x-api-key': [], authorization: `Bearer ${token}` } });
+
+describe('beside a running server', () => {
+  it('a token is printed once, alone on stdout, and works at once', async () => {
+    const { code, stdout, stderr } = await run(
+      app.database,
+      ['create', '--role', 'service', '--name', 'a b ü'],
+      cliProcess,
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^dawatch_service_[\w-]{43}\n$/);
+    expect(stderr).toMatch(/^token \d+, service, "a b ü": keep it now, it is not shown again\n$/);
+    expect((await asked(app.url, stdout.trim())).status).toBe(200);
+  });
+
+  it('a revoked token stops with the next request, and is told the same as one that never was', async () => {
+    const token = await create(app.database, 'service', 'leaver');
+    expect((await asked(app.url, token)).status).toBe(200);
+    const { id } = await listed(app.database, 'leaver');
+    const { code, stdout, stderr } = await run(app.database, ['revoke', String(id)], cliProcess);
+    expect([code, stdout, stderr]).toEqual([0, '', `token ${id}, "leaver", is revoked\n`]);
+
+    const [revoked, unknown] = await Promise.all([asked(app.url, token), asked(app.url, `${token}x`)]);
+    expect(revoked.status).toBe(401);
+    const comparable = ({ headers, text }: typeof revoked) => {
+      const { date: _, 'ratelimit-remaining': __, 'x-request-id': ___, ...rest } = headers;
+      return [rest, { ...JSON.parse(text), instance: '' }];
+    };
+    expect(comparable(revoked)).toEqual(comparable(unknown));
+    expect((await listed(app.database, 'leaver')).revoked_at).toMatch(/^\d{4}-.*Z$/);
+  });
+
+  it('lists when a token was last used, to the minute', async () => {
+    const token = await create(app.database, 'service', 'worker');
+    expect((await listed(app.database, 'worker')).last_used_at).toBeNull();
+    await asked(app.url, token);
+    const first = (await listed(app.database, 'worker')).last_used_at;
+    expect(first).toMatch(/^\d{4}-.*Z$/);
+    await asked(app.url, token);
+    expect((await listed(app.database, 'worker')).last_used_at).toBe(first);
+  });
+
+  it('a token has its role and no other', async () => {
+    const user = await create(app.database, 'user', 'reader');
+    expect((await asked(app.url, user)).status).toBe(403);
+    expect((await asked(app.url, await create(app.database, 'admin', 'boss'))).status).toBe(200);
+  });
+});
+
+describe('on a folder of its own', () => {
+  const folder = () => {
+    const ledger = openLedger();
+    ledger.close();
+    return ledger.file;
+  };
+
+  it('makes the first token for a server that has had none, which then makes none of its own', async () => {
+    const database = folder();
+    const token = await create(database, 'service', 'first');
+    const made: string[] = [];
+    const started = await openApp({ database, apiKey: null, onNewKey: (key) => made.push(key) });
+    expect((await asked(started.url, token)).status).toBe(200);
+    await started.close();
+    expect(made).toEqual([]);
+  });
+
+  it('keeps only the SHA-256 of a token', async () => {
+    const database = folder();
+    const token = await create(database, 'admin', 'hashed');
+    const bytes = Buffer.concat(
+      readdirSync(dirname(database)).map((name) => readFileSync(join(dirname(database), name))),
+    );
+    expect(bytes.includes(createHash('sha256').update(token).digest())).toBe(true);
+    expect(bytes.includes(token)).toBe(false);
+    expect(bytes.includes(token.slice('dawatch_admin_'.length))).toBe(false);
+  });
+
+  it('lists every token as a table', async () => {
+    const ledger = openLedger();
+    ledger.credentials.add({ hash: Buffer.alloc(32, 1), role: 'service', name: 'billing' }, 0);
+    ledger.credentials.add({ hash: Buffer.alloc(32, 2), role: 'admin', name: 'ops' }, 1_000);
+    ledger.credentials.revoke(2, 61_000);
+    const { stdout } = await run(ledger.file, ['list']);
+    expect(stdout.split('\n')).toEqual([
+      'id  role     name     created                   last used  revoked',
+      '1   service  billing  1970-01-01T00:00:00.000Z  never      -',
+      '2   admin    ops      1970-01-01T00:00:01.000Z  never      1970-01-01T00:01:01.000Z',
+      '',
+    ]);
+  });
+
+  it('revoking twice says so, and is no error', async () => {
+    const database = folder();
+    await create(database, 'service', 'twice');
+    await run(database, ['revoke', '1']);
+    const again = await run(database, ['revoke', '1']);
+    expect([again.code, again.stderr]).toEqual([0, 'token 1, "twice", was already revoked\n']);
+  });
+});
+
+describe('exits with 2 for', () => {
+  const missing = () => join(tempFolder(), 'missing.db');
+
+  it.each([
+    ['a role that is none', ['create', '--role', 'root', '--name', 'x'], 'Allowed choices are service, user, admin'],
+    ['no role', ['create', '--name', 'x'], "'--role <role>' not specified"],
+    ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
+    ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],
+    ['a name of the house', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'may not begin with'],
+    ['a name of the settings', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'may not begin with'],
+    ['a blank name', ['create', '--role', 'user', '--name', '  '], '1 to 64 printable characters'],
+    ['a name of 65', ['create', '--role', 'user', '--name', 'x'.repeat(65)], '1 to 64 printable characters'],
+    [
+      'a name that a terminal obeys',
+      ['create', '--role', 'user', '--name', 'a\u001b[2J'],
+      '1 to 64 printable characters',
+    ],
+    ['a name of two lines', ['create', '--role', 'user', '--name', 'a\nb'], '1 to 64 printable characters'],
+    ['a name written backwards', ['create', '--role', 'user', '--name', 'a\u202eb'], '1 to 64 printable characters'],
+    ['an id that is no number', ['revoke', 'billing'], 'a number from `dawatch token list`'],
+    ['a list where there is no ledger', ['list'], 'there is no ledger at '],
+    ['a token that is not there', ['revoke', '7'], 'there is no '],
+  ])('%s', async (_, args, message) => {
+    const { code, stdout, stderr } = await run(missing(), args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+  });
+
+  it('the id of nobody', async () => {
+    const { file } = openLedger();
+    const { code, stderr } = await run(file, ['revoke', '7']);
+    expect([code, stderr]).toEqual([2, 'dawatch: there is no token 7: `dawatch token list` shows them\n']);
+  });
+});

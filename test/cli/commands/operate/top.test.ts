@@ -1,0 +1,178 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { plain } from '../../../../src/cli/output/colors.ts';
+import { frame, type View } from '../../../../src/cli/output/top-frame.ts';
+import type { Overview } from '../../../../src/client/index.ts';
+import { cli } from '../../../support/cli.ts';
+import { MAIN } from '../../../support/main-file.ts';
+import { API_KEY, openApp } from '../../../support/running-app.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+import { serve } from '../../../support/upstream-server.ts';
+
+const HOME = '\u001b[H';
+/** The cursor is back, and so is what was on the terminal before. */
+const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
+
+const minute = {
+  time_to_finality_p50_s: null,
+  time_to_finality_p99_s: null,
+  detection_lag_p50_s: null,
+  detection_lag_p99_s: null,
+};
+const OVERVIEW: Overview = {
+  at: '2026-01-02T03:04:05.000Z',
+  submissions: {
+    tracking: 12,
+    pending: 3,
+    failing: 1,
+    finalized: 48_211,
+    failed: 0,
+    unknown: 0,
+    rejected: 0,
+    expired: 0,
+    cancelled: 0,
+  },
+  per_minute: [0, 7, 14, 3].map((finalized) => ({ ...minute, at: '2026-01-02T03:04:00.000Z', finalized, polls: null })),
+  last_hour: {
+    finalized: 7_201,
+    time_to_finality_s: { mean: 53.1, p50: 52.4, p90: 62.2, p99: 171.6 },
+    detection_lag_s: { mean: 0.37, p50: 0.31, p90: 0.68, p99: 1.12 },
+    polls_per_submission: 1.52,
+    fixed_5s_polls_per_submission: 11.1,
+  },
+  upstreams: [
+    {
+      name: 'default',
+      state: 'closed',
+      tracked: 151,
+      in_flight: 2,
+      budget: { limit: 100, window_ms: 10_000, used: 12 },
+    },
+    { name: 'b', state: 'unauthorized', tracked: 1, in_flight: 0, budget: { limit: 5, window_ms: 1_000, used: 5 } },
+  ],
+  oldest_open: [
+    { submission_id: 'a\u001b[2J', upstream: 'default', status: 'failing', tracked_at: '', age_s: 840 },
+    { submission_id: 's2', upstream: 'default', status: 'pending', tracked_at: '', age_s: 90_000 },
+  ],
+  deliveries: { waiting: 3, dead: 2, oldest_waiting_at: '2026-01-02T03:03:35.000Z' },
+  readers: 2,
+  workers: null,
+};
+const VIEW: View = { address: 'http://127.0.0.1:8080', overview: OVERVIEW, trouble: undefined };
+
+describe('a picture', () => {
+  it('shows what is going on', () => {
+    expect(frame(VIEW, 100, 40, plain).join('\n')).toBe(`dawatch   http://127.0.0.1:8080   2026-01-02T03:04:05.000Z
+
+submissions    tracking 12   pending 3   failing 1   finalized 48,211   failed 0   unknown 0
+               rejected 0   expired 0   cancelled 0
+
+finalized      14 in the last minute, 7,201 in an hour
+               ▁▅█▃
+to finality    p50 52 s, p90 62 s, p99 3 min
+noticed after  p50 0.3 s, p90 0.7 s, p99 1.1 s, at most
+requests       1.5 per submission; asking every 5 s: 11.1
+
+upstreams      default   up                151 tracked   2 under way   12 of 100 requests per 10 s
+               b         refuses the key   1 tracked     0 under way   5 of 5 requests per 1 s
+deliveries     3 waiting, the oldest for 30 s   2 dead letters
+feed           2 readers
+
+oldest open    14 min   failing   a\\u001b[2J   default
+               25 h     pending   s2           default`);
+  });
+
+  it('says so while nothing is known', () => {
+    const { last_hour, ...rest } = OVERVIEW;
+    const nothing = {
+      finalized: 0,
+      time_to_finality_s: null,
+      detection_lag_s: null,
+      polls_per_submission: null,
+      fixed_5s_polls_per_submission: null,
+    };
+    const overview = { ...rest, last_hour: nothing, per_minute: [], oldest_open: [], upstreams: [], workers: 4 };
+    const text = frame({ ...VIEW, overview }, 100, 40, plain).join('\n');
+    expect(text.match(/not known/g)).toHaveLength(3);
+    expect(text).toContain('2 readers   4 workers');
+  });
+
+  it.each([
+    [40, 10],
+    [20, 5],
+    [1, 1],
+    [300, 100],
+  ])('fits into %i columns and %i rows', (columns, rows) => {
+    const lines = frame(VIEW, columns, rows, plain);
+    expect(lines.length).toBeLessThanOrEqual(rows);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
+  });
+
+  it('keeps what it knew of a server that is away', () => {
+    const lines = frame({ ...VIEW, trouble: 'no answer' }, 100, 40, plain);
+    expect(lines[1]).toBe('disconnected: no answer; trying again');
+    expect(lines[2]).toContain('submissions');
+    expect(frame({ ...VIEW, overview: undefined, trouble: 'no answer' }, 100, 40, plain)).toHaveLength(2);
+  });
+
+  it('colours what is good, and what should be seen to', () => {
+    const text = frame(VIEW, 200, 40, (colour, said) => (colour ? `<${colour} ${said.trim()}>` : said)).join('\n');
+    for (const part of [
+      '<green finalized 48,211>',
+      '<yellow failing 1>',
+      '<red refuses the key>',
+      '<red 2 dead letters>',
+    ])
+      expect(text).toContain(part);
+  });
+});
+
+describe('dawatch top', () => {
+  it('prints one picture where there is no terminal', async () => {
+    const app = await openApp({ database: join(tempFolder(), 'dawatch.db') });
+    onTestFinished(() => app.close());
+    const { code, stdout } = await cli(['top'], { env: { DAWATCH_URL: app.url } });
+    expect([code, stdout.split('\n')[0]]).toEqual([0, expect.stringMatching(`^dawatch   ${app.url} `)]);
+    expect(stdout).toMatch(/^upstreams +default +up +0 tracked/m);
+  });
+
+  it('says at once that there is no server', async () => {
+    expect(await cli(['top'], { env: { DAWATCH_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 5, stdout: '' });
+  });
+
+  it.skipIf(spawnSync('script', ['--version']).status !== 0)(
+    'takes the terminal, goes on when the server is back, and gives the terminal back',
+    async () => {
+      let isAway = false;
+      const { url } = await serve((request, response) =>
+        isAway ? request.socket.destroy() : response.end(JSON.stringify(OVERVIEW)),
+      );
+      const command = `stty cols 80 rows 24; "${process.execPath}" "${MAIN}" top --interval 250ms; echo "ended with $?"`;
+      const env = {
+        PATH: process.env.PATH,
+        TERM: 'xterm',
+        SHELL: '/bin/sh',
+        DAWATCH_API_KEY: API_KEY,
+        DAWATCH_URL: url,
+      };
+      const child = spawn('script', ['-qfc', command, '/dev/null'], { env });
+      onTestFinished(() => void child.kill('SIGKILL'));
+      let said = '';
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
+      const says = (text: string) => vi.waitFor(() => expect(said).toContain(text), 10_000);
+      await says('48,211');
+      isAway = true;
+      await says('disconnected: no answer');
+      isAway = false;
+      await vi.waitFor(
+        () => expect(said.slice(said.lastIndexOf(HOME))).toMatch(/^(?!.*disconnected).*48,211/s),
+        10_000,
+      );
+      child.stdin.write('q');
+      await once(child, 'close');
+      expect(said.slice(said.lastIndexOf(HOME))).toContain(`${LEAVE}ended with 0`);
+    },
+  );
+});

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { cli, cliProcess } from '../../../support/cli.ts';
+import { SECOND, useLookups, userPath } from '../../../support/lookups.ts';
+import { serve } from '../../../support/upstream-server.ts';
+
+const lookups = useLookups();
+const GET = ['users', 'get', '--name', SECOND.name, '--email', SECOND.email];
+
+/** With a token of this role, and nothing else that could let it in. */
+const run = (args: string[], role: 'service' | 'user' | 'admin' = 'admin', variable = 'DAWATCH_TOKEN') =>
+  cli(args, { env: { DAWATCH_URL: lookups().url, DAWATCH_API_KEY: null, [variable]: lookups().tokens[role] } });
+
+describe('users get', () => {
+  it('shows one user, a field per line', async () => {
+    const { code, stdout, stderr } = await run(GET, 'user');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^id {15,}[0-9a-f-]{36}\n/);
+    for (const line of [/^name +User 2$/m, /^email +user2@example\.com$/m, /^app_id +101$/m, /^assigned_wallet {2}0x/m])
+      expect(stdout).toMatch(line);
+  });
+
+  it('shows it in JSON as the HTTP interface does', async () => {
+    const { code, stdout } = await run([...GET, '--json'], 'admin', 'DAWATCH_ADMIN_TOKEN');
+    expect(code).toBe(0);
+    expect(stdout).toBe(`${(await lookups().get(userPath(), lookups().tokens.user)).text}\n`);
+  });
+
+  it('says that there is none with exit code 2', async () => {
+    const { code, stdout, stderr } = await run(['users', 'get', '--name', 'Nobody', '--email', 'no@body.example']);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toBe('dawatch: Not found: no user has this name and this e-mail address\n');
+  });
+
+  it('lets no field pose as another on the terminal', async () => {
+    const evil = { id: '\u001b[31mred\u001b[0m', name: 'a\nemail  forged@example.com', '\u009b2Jx': 'y', none: null };
+    const { url } = await serve((_request, response) => response.end(JSON.stringify(evil)));
+    const { stdout } = await cli([...GET, '--server', url], { env: { DAWATCH_TOKEN: 'x' } });
+    expect(stdout.split('\n')).toHaveLength(5);
+    for (const control of ['\u001b', '\u009b']) expect(stdout).not.toContain(control);
+    expect(stdout).toMatch(/^none +-$/m);
+  });
+});
+
+describe('users list', () => {
+  it('shows a table with a head', async () => {
+    const { code, stdout } = await run(['users', 'list', '--limit', '3']);
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(4);
+    expect(lines[0]).toMatch(/^id +name +email +app_id +assigned_wallet$/);
+    expect(lines[2]).toMatch(/^[0-9a-f-]{36} {2}User 2 {2}user2@example\.com {2}101 +0x[0-9a-f]+$/);
+    expect(new Set(lines.slice(1).map((line) => line.indexOf('0x'))).size).toBe(1);
+  });
+
+  it('shows a JSON array', async () => {
+    const { stdout } = await run(['users', 'list', '--limit', '3', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject([{ name: 'User 1' }, SECOND, { name: 'User 3' }]);
+  });
+
+  it.each([
+    [['users', 'list'], "required option '--limit <count>'"],
+    [['users', 'list', '--limit', '1e3'], 'Expected a whole number'],
+    [['users', 'list', '--limit', '0'], 'from 1 to 1000'],
+    [['users', 'get', '--name', 'a'], "required option '--email <email>'"],
+    [['users', 'get', '--name', 'a', '--email', 'b'], 'not an e-mail address'],
+  ])('%j exits with 2', async (args, message) => {
+    const { code, stdout, stderr } = await run(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+  });
+
+  it('says with 5 what the role may not', async () => {
+    const { code, stderr } = await run(['users', 'list', '--limit', '3'], 'user');
+    expect([code, stderr]).toEqual([5, expect.stringContaining('this needs the role admin, yours is user')]);
+  });
+});
+
+describe('the token', () => {
+  it('is wanted', async () => {
+    const { code, stderr } = await cliProcess(GET, { env: { DAWATCH_URL: lookups().url } });
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^dawatch: set DAWATCH_TOKEN or DAWATCH_ADMIN_TOKEN to a token: .*token create/),
+    ]);
+  });
+
+  it('is that of DAWATCH_TOKEN first, as a bearer and not as a key; a wrong one is told by its variable', async () => {
+    const sent: unknown[] = [];
+    const { url } = await serve(({ headers, url }, response) => {
+      sent.push([headers.authorization, headers['x-api-key']]);
+      response.end(url?.startsWith('/v1/audit') ? '{"entries":[],"next_cursor":null}' : '[]');
+    });
+    const both = { DAWATCH_TOKEN: 'the-first', DAWATCH_ADMIN_TOKEN: 'the-second-one-of-them' };
+    await cliProcess(['users', 'list', '--limit', '1', '--server', url], { env: both });
+    await cliProcess(['audit', '--server', url], { env: both });
+    expect(sent).toEqual([
+      ['Bearer the-first', undefined],
+      ['Bearer the-second-one-of-them', undefined],
+    ]);
+    const { code, stderr } = await cli(GET, { env: { DAWATCH_URL: lookups().url, ...both } });
+    expect([code, stderr]).toEqual([
+      5,
+      expect.stringMatching(/\(DAWATCH_TOKEN holds the token that was sent; .*token create/),
+    ]);
+    expect(stderr).not.toContain('the-first');
+  });
+});
+
+it('audit shows the newest lookups, masked', async () => {
+  await lookups().get(userPath(), lookups().tokens.user);
+  await lookups().get('/admin/get_all_users?limit=9', lookups().tokens.user);
+  const { code, stdout } = await run(['audit', '--limit', '2'], 'admin', 'DAWATCH_ADMIN_TOKEN');
+  expect(code).toBe(0);
+  const [head, refused, found] = stdout.split('\n');
+  expect(head).toMatch(/^at +caller +token +address +action +outcome +email +detail$/);
+  expect(refused).toMatch(/Z {2}the user {2}\S+ +127\.0\.0\.1 {2}users\.list {2}refused {2}- +the role user$/);
+  expect(found).toMatch(/Z {2}the user {2}2 +127\.0\.0\.1 {2}users\.get {3}found +u…@example\.com$/);
+  const json = await run(['audit', '--limit', '1', '--json'], 'admin', 'DAWATCH_ADMIN_TOKEN');
+  expect(JSON.parse(json.stdout)).toMatchObject({ entries: [{ outcome: 'refused' }], next_cursor: expect.any(String) });
+});

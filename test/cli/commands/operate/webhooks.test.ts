@@ -1,0 +1,222 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, it } from 'vitest';
+import { cli, cliProcess } from '../../../support/cli.ts';
+import { ADMIN_TOKEN } from '../../../support/lookups.ts';
+import { useNotifyingApp, webhookOf } from '../../../support/notifying-app.ts';
+import { openReceiver } from '../../../support/receiver.ts';
+import { API_KEY } from '../../../support/running-app.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+const app = useNotifyingApp();
+const URL = 'https://hooks.example.com/dawatch';
+const OWN_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+
+const run = (args: string[], settings: { input?: string; token?: string | null; runs?: typeof cli } = {}) => {
+  const { input = '', token = ADMIN_TOKEN, runs = cli } = settings;
+  return runs(['webhooks', ...args], {
+    env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: null, DAWATCH_ADMIN_TOKEN: token },
+    input,
+  });
+};
+const shown = async (id: string) => webhookOf(await app.admin('GET', `/v1/webhooks/${id}`));
+/** The id that stderr names. */
+const idIn = (stderr: string) => /^webhook (\S+),/.exec(stderr)?.[1] ?? expect.fail(stderr);
+
+describe('create', () => {
+  it('prints the secret alone on stdout, which verifies what is sent', async () => {
+    const receiver = await openReceiver();
+    const { code, stdout, stderr } = await run(['create', receiver.url], { runs: cliProcess });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^whsec_[A-Za-z0-9+/]{43}=\n$/);
+    expect(stderr).toMatch(/^webhook wh_\w+, http:\S+: keep the secret now, it is not shown again\n$/);
+    expect((await run(['test', idIn(stderr)])).code).toBe(0);
+    const { headers, body } = receiver.requests[0] ?? expect.fail('nothing was sent');
+    expect(new Webhook(stdout.trim()).verify(body, headers as Record<string, string>)).toMatchObject({
+      type: 'webhook.test',
+    });
+  });
+
+  it('takes types, metadata as they are written, a description, and a beginning without sending', async () => {
+    const metadata = [
+      'team=billing',
+      'n=5',
+      'text="5"',
+      'ok=true',
+      'no=null',
+      'zeros=007',
+      'a=b=c',
+      'list=[1]',
+      'none=',
+    ];
+    const { stderr } = await run([
+      'create',
+      URL,
+      ...['--type', 'submission.failed,upstream.*', '--type', 'alert.*', '--description', 'on call', '--disabled'],
+      ...metadata.flatMap((pair) => ['--metadata', pair]),
+    ]);
+    expect(await shown(idIn(stderr))).toMatchObject({
+      url: URL,
+      types: ['submission.failed', 'upstream.*', 'alert.*'],
+      description: 'on call',
+      enabled: false,
+      metadata: {
+        team: 'billing',
+        n: 5,
+        text: '5',
+        ok: true,
+        no: null,
+        zeros: '007',
+        a: 'b=c',
+        list: '[1]',
+        none: '',
+      },
+    });
+  });
+
+  it('prints the public key of ed25519, and everything as JSON', async () => {
+    const { stdout, stderr } = await run(['create', URL, '--signature', 'v1a']);
+    expect(stdout).toMatch(/^whpk_[A-Za-z0-9+/]{43}=\n$/);
+    expect(stderr).toContain('receivers verify with this public key');
+    const json = JSON.parse((await run(['create', URL, '--json'])).stdout);
+    expect(json).toMatchObject({ url: URL, secret: expect.stringMatching(/^whsec_/) });
+  });
+
+  it('takes a secret from a file or from stdin', async () => {
+    const file = join(tempFolder(), 'secret');
+    writeFileSync(file, `${OWN_SECRET}\n`);
+    expect((await run(['create', URL, '--secret-file', file])).stdout).toBe(`${OWN_SECRET}\n`);
+    expect((await run(['create', URL, '--secret-file', '-'], { input: OWN_SECRET, runs: cliProcess })).stdout).toBe(
+      `${OWN_SECRET}\n`,
+    );
+  });
+});
+
+describe('list and show', () => {
+  it('show webhooks and what state they are in, without a secret', async () => {
+    const { id } = await app.create({ url: URL, metadata: { team: 'x' }, description: 'for x', enabled: false });
+    const list = await run(['list']);
+    expect(list.code).toBe(0);
+    const [head, first] = list.stdout.split('\n');
+    expect(head).toMatch(/^id +url +types +metadata +state +description$/);
+    expect(first).toMatch(
+      new RegExp(`^${id}  ${URL} +submission\\.\\* +{"team":"x"} +disabled \\(operator\\) +for x$`),
+    );
+    expect(list.stdout).toMatch(/^callbacks +- +submission\.\* +- +enabled/m);
+    const { stdout } = await run(['show', id]);
+    for (const line of [/^id +wh_/m, /^types +submission\.\*$/m, /^state +disabled \(operator\)$/m])
+      expect(stdout).toMatch(line);
+    expect(list.stdout + stdout).not.toContain('whsec_');
+    expect(JSON.parse((await run(['show', id, '--json'])).stdout)).toEqual(await shown(id));
+    expect(JSON.parse((await run(['list', '--limit', '1', '--json'])).stdout).webhooks).toEqual([await shown(id)]);
+  });
+});
+
+describe('update', () => {
+  it('changes what is given, and nothing else', async () => {
+    const { id } = await app.create({ url: URL, metadata: { team: 'x' }, description: 'before' });
+    const { code, stdout } = await run([
+      'update',
+      id,
+      '--url',
+      'https://new.example.com/',
+      '--no-metadata',
+      '--disable',
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^url +https:\/\/new\.example\.com\/$/m);
+    expect(await shown(id)).toMatchObject({ metadata: null, enabled: false, description: 'before' });
+    await run(['update', id, '--enable', '--type', '*', '--metadata', 'team=y', '--description', '']);
+    expect(await shown(id)).toMatchObject({ metadata: { team: 'y' }, enabled: true, description: '', types: ['*'] });
+  });
+});
+
+it('rotate prints the new secret alone, and the old one signs too for as long as it is told', async () => {
+  const receiver = await openReceiver();
+  const { id, secret: old } = await app.create({ url: receiver.url });
+  const { code, stdout } = await run(['rotate', id, '--keep-old', '1h']);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^whsec_\S+\n$/)]);
+  await run(['test', id]);
+  await run(['rotate', id, '--keep-old', '0s']);
+  await run(['test', id]);
+  const [both, neither] = receiver.requests;
+  for (const secret of [stdout.trim(), old ?? ''])
+    expect(new Webhook(secret).verify(both?.body ?? '', both?.headers as Record<string, string>)).toBeTruthy();
+  expect(() =>
+    new Webhook(old ?? '').verify(neither?.body ?? '', neither?.headers as Record<string, string>),
+  ).toThrow();
+});
+
+describe('test', () => {
+  it('exits with 3 if it did not arrive, and shows what was answered so that no terminal obeys it', async () => {
+    const receiver = await openReceiver({ status: 500, body: 'no\u001b[2J\nHTTP 200  forged' });
+    const { id } = await app.create({ url: receiver.url });
+    const { code, stdout } = await run(['test', id]);
+    expect(code).toBe(3);
+    expect(stdout).toMatch(/^state +waiting until \S+Z$/m);
+    expect(stdout).toMatch(/^ {2}\S+Z {2}HTTP 500 {2}\d+ ms {2}.*\n {4}no\\u001b\[2J\\u000aHTTP 200 {2}forged\n$/m);
+  });
+});
+
+it('replay sends its dead letters again, and delete ends it', async () => {
+  const receiver = await openReceiver();
+  const { id } = await app.create({ url: receiver.url, enabled: false });
+  await app.cancelled(['missed-1', 'missed-2']);
+  const refused = await run(['replay', id, '--since', '1h']);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('it is disabled')]);
+  await run(['update', id, '--enable']);
+  expect(await run(['replay', id, '--since', '2100-01-01T00:00:00Z'])).toMatchObject({ stdout: 'replayed 0\n' });
+  expect(await run(['replay', id, '--since', '1h'])).toMatchObject({ code: 0, stdout: 'replayed 2\n' });
+  expect(await run(['delete', id])).toEqual({ code: 0, stdout: '', stderr: `webhook ${id} is deleted\n` });
+  expect(await run(['show', id])).toMatchObject({
+    code: 2,
+    stderr: `dawatch: Not found: there is no webhook ${id} (\`dawatch webhooks list\` shows them)\n`,
+  });
+});
+
+describe('exits with 2 for', () => {
+  it.each([
+    ['a private address', ['create', 'https://10.0.0.1/'], "body /url: the URL can't be used"],
+    ['an unknown type', ['create', URL, '--type', 'done'], '"done" is no event type'],
+    ['an empty type', ['create', URL, '--type', ''], '"" is no event type'],
+    ['metadata without a value', ['create', URL, '--metadata', 'team'], 'Expected name=value'],
+    ['metadata without a name', ['create', URL, '--metadata', '=x'], 'Expected name=value'],
+    ['metadata given twice', ['create', URL, '--metadata', 'a=1', '--metadata', 'a=2'], '"a" is given twice'],
+    ['a name that every object has', ['create', URL, '--metadata', '__proto__=1'], 'Expected name=value'],
+    ['a signature that is none', ['create', URL, '--signature', 'v2'], 'Allowed choices are v1, v1a'],
+    ['a file that is not there', ['create', URL, '--secret-file', '/nowhere'], "can't read /nowhere"],
+    ['a secret that is none', ['create', URL, '--secret-file', '/dev/null'], 'there is no secret in /dev/null'],
+    ['nothing to change', ['update', 'callbacks'], 'nothing to change was given'],
+    ['both ways at once', ['update', 'callbacks', '--enable', '--disable'], 'contradict each other'],
+    ['an address for the callbacks', ['update', 'callbacks', '--url', URL], 'no address of their own'],
+    ['the end of the callbacks', ['delete', 'callbacks'], 'only disabled'],
+    ['a test of the callbacks', ['test', 'callbacks'], 'no address of its own'],
+    ['no id', ['show'], "missing required argument 'id'"],
+    ['an id that is none', ['show', '../../v1/audit'], 'the id of a webhook'],
+    ['no time', ['replay', 'callbacks'], "required option '--since <time>'"],
+    ['a time in words', ['replay', 'x', '--since', 'yesterday'], 'Expected a duration like 2h, or a time'],
+    ['a time without a zone', ['replay', 'x', '--since', '2026-01-02T03:04:05'], 'Expected a duration like 2h'],
+    ['a time that is too long', ['rotate', 'callbacks', '--keep-old', '8d'], 'Expected 0s to 7d.'],
+  ])('%s', async (_, args, message) => {
+    const { code, stdout, stderr } = await run(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+  });
+
+  it('no token', async () => {
+    const { code, stderr } = await run(['list'], { token: null });
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^dawatch: set DAWATCH_ADMIN_TOKEN to a token: .*token create --role admin/),
+    ]);
+  });
+});
+
+it('exits with 5 for a token that is none, or no administrator', async () => {
+  for (const token of ['an-admin-token-that-is-wrong', API_KEY]) {
+    const { code, stderr } = await run(['list'], { token });
+    expect(code).toBe(5);
+    expect(stderr).not.toContain(token);
+  }
+});

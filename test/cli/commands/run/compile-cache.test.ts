@@ -1,0 +1,28 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { cliProcess } from '../../../support/cli.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+/** Without the folder that tests give every process. */
+const OWN = { NODE_COMPILE_CACHE: null };
+
+it('keeps what was compiled in the home of its user, and nothing in the folder for temporary files', async () => {
+  const [home, temporary] = [tempFolder(), tempFolder()];
+  const { code } = await cliProcess(['--version'], { env: { ...OWN, HOME: home, TMPDIR: temporary } });
+  expect(code).toBe(0);
+  expect(readdirSync(join(home, '.cache/dawatch'))).toHaveLength(1);
+  expect(readdirSync(temporary)).toEqual([]);
+});
+
+it('keeps it where XDG_CACHE_HOME says, and goes without where nothing can be written', async () => {
+  const cache = tempFolder();
+  await cliProcess(['--version'], { env: { ...OWN, XDG_CACHE_HOME: cache } });
+  expect(existsSync(join(cache, 'dawatch'))).toBe(true);
+  const cwd = tempFolder();
+  for (const HOME of ['/dev/null', '', 'relative']) {
+    const without = await cliProcess(['--version'], { cwd, env: { ...OWN, HOME } });
+    expect([without.code, without.stderr]).toEqual([0, '']);
+  }
+  expect(readdirSync(cwd)).toEqual([]);
+});

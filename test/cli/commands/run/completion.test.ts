@@ -1,0 +1,116 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Argument, Command, Option } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { completionRules } from '../../../../src/cli/input/completion-rules.ts';
+import { COMPLETION_SCRIPTS } from '../../../../src/cli/input/completion-scripts.ts';
+import { cli } from '../../../support/cli.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+const isMissing = (shell: string) => spawnSync(shell, ['--version']).status !== 0;
+
+/** A program with everything that completion knows of. */
+function program(): Command {
+  const root = new Command('dawatch').version('1');
+  const hooks = root.command('hooks').description("Somebody's hooks: of all kinds.");
+  hooks.command('create').description('Make one.').argument('<url>', 'where').option('--no-filter', 'without');
+  root
+    .command('show')
+    .description('Show [some] `things`, $HOME too.')
+    .addOption(new Option('-k, --kind <kind>', 'which').choices(['final', 'first', 'last']))
+    .option('--from <file>', 'read from')
+    .option('--for <duration>', 'so long');
+  root.command('copy').argument('<file>', 'to where');
+  root.command('script').addArgument(new Argument('<shell>', 'which').choices(['bash', 'fish']));
+  return root;
+}
+
+/** Lines, each up to the cursor, and what is offered there. */
+const CASES: [line: string, offered: string[]][] = [
+  ['dawatch s', ['show', 'script']],
+  ['dawatch hooks cr', ['create']],
+  ['dawatch hooks create --n', ['--no-filter']],
+  ['dawatch show --kind fi', ['final', 'first']],
+  ['dawatch show -k la', ['last']],
+  ['dawatch show --fo', ['--for']],
+  ['dawatch show --for ', []],
+  ['dawatch script ba', ['bash']],
+];
+
+/** What bash has in COMPREPLY where the line ends. */
+function completedByBash(script: string, line: string, cwd: string): string[] {
+  const words = line.replace('=', ' = ').split(' ');
+  const ask = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dawatch; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const output = execFileSync('bash', ['-c', `${script}\n${ask}`, 'bash', ...words], { encoding: 'utf8', cwd });
+  return output.split('\n').filter((word) => word !== '');
+}
+
+describe('bash', () => {
+  const script = COMPLETION_SCRIPTS.bash(completionRules(program()));
+  const folder = () => {
+    const cwd = tempFolder();
+    for (const name of ['ids one.txt', 'ids two.txt', 'other']) writeFileSync(join(cwd, name), '');
+    return cwd;
+  };
+
+  it.each([
+    ...CASES,
+    ['dawatch show --kind=fi', ['final', 'first']],
+    ['dawatch show --kind=', ['final', 'first', 'last']],
+  ] as const)('completes %j', (line, offered) => {
+    expect(completedByBash(script, line, tempFolder())).toEqual(offered);
+  });
+
+  it.each(['dawatch show --from ids', 'dawatch copy ids'])('completes the names of files, with spaces: %s', (line) => {
+    expect(completedByBash(script, line, folder()).sort()).toEqual(['ids one.txt', 'ids two.txt']);
+  });
+
+  it('takes no name of a file for a pattern', () => {
+    const cwd = folder();
+    writeFileSync(join(cwd, '[oi]*'), '');
+    expect(completedByBash(script, 'dawatch copy ', cwd).sort()).toEqual([
+      '[oi]*',
+      'ids one.txt',
+      'ids two.txt',
+      'other',
+    ]);
+  });
+
+  it('completes the program itself', async () => {
+    const { code, stdout } = await cli(['completion', 'bash']);
+    expect(code).toBe(0);
+    expect(completedByBash(stdout, 'dawatch do', tempFolder())).toEqual(['doctor']);
+    expect(completedByBash(stdout, 'dawatch status --status fin', tempFolder())).toEqual(['finalized']);
+    expect(completedByBash(stdout, 'dawatch completion f', tempFolder())).toEqual(['fish']);
+  });
+});
+
+describe.skipIf(isMissing('fish'))('fish', () => {
+  it.each(CASES)('completes %j', (line, offered) => {
+    const file = join(tempFolder(), 'dawatch.fish');
+    writeFileSync(file, COMPLETION_SCRIPTS.fish(completionRules(program())));
+    const ask = `source ${file}; complete -C '${line}'`;
+    const output = execFileSync('fish', ['--no-config', '-c', ask], { encoding: 'utf8' });
+    const words = output.split('\n').flatMap((said) => said.split('\t')[0] || []);
+    expect(words.sort()).toEqual([...offered].sort());
+  });
+});
+
+describe('zsh', () => {
+  const script = COMPLETION_SCRIPTS.zsh(completionRules(program()));
+
+  it('offers every command and option with what it does', () => {
+    for (const part of [
+      `'create:Make one'`,
+      `'hooks:Somebody'"'"'s hooks'`,
+      `'--kind:which'`,
+      `compadd -- 'final' 'first' 'last'`,
+    ])
+      expect(script).toContain(part);
+  });
+
+  it.skipIf(isMissing('zsh'))('can read it', () => {
+    expect(spawnSync('zsh', ['-n', '-c', script]).status).toBe(0);
+  });
+});

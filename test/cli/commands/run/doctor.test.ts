@@ -1,0 +1,58 @@
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { plain } from '../../../../src/cli/output/colors.ts';
+import { doctorJson, doctorText } from '../../../../src/cli/output/doctor-report.ts';
+import { ok, problem, warning } from '../../../../src/doctor/finding.ts';
+import { makeToken } from '../../../../src/http/access/credentials.ts';
+import { cliProcess } from '../../../support/cli.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+import { serve } from '../../../support/upstream-server.ts';
+
+const FINDINGS = [
+  ok('node', 'Node 24.21.0'),
+  warning('disk', '0.5 GB are free', 'free some space'),
+  problem('upstream.default', 'refused\u001b[2J', 'set the key'),
+];
+
+it('a line per finding, what to do below it, and a line that sums up', () => {
+  expect(doctorText(FINDINGS, plain)).toBe(
+    `ok       node              Node 24.21.0
+warning  disk              0.5 GB are free
+                           do: free some space
+problem  upstream.default  refused\\u001b[2J
+                           do: set the key
+
+1 problem, 1 warning
+`,
+  );
+  expect(doctorText(FINDINGS.slice(0, 1), plain)).toMatch(/\nall is well\n$/);
+});
+
+it('colours the levels, and the columns stay where they are', () => {
+  const text = doctorText(FINDINGS, (colour, said) => `<${colour}>${said}</>`);
+  expect(text).toContain('<green>ok     </>  node');
+  expect(text).toContain('<red>problem</>  upstream.default');
+  expect(text).toContain('<bold>do:</> set the key');
+});
+
+it('as JSON, with the worst of them', () => {
+  expect(JSON.parse(doctorJson(FINDINGS))).toEqual({ status: 'problem', checks: FINDINGS });
+  expect(JSON.parse(doctorJson(FINDINGS.slice(0, 2)))).toMatchObject({ status: 'warning' });
+  expect(JSON.parse(doctorJson([]))).toEqual({ status: 'ok', checks: [] });
+});
+
+it('exits by the worst: 0 where all is well, 2 with a problem', async () => {
+  const { url } = await serve((_request, response) => response.writeHead(500).end('{"error":"record not found"}'));
+  const common = {
+    DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db'),
+    DAWATCH_UPSTREAM_API_KEY: 'the-upstream-key',
+    DAWATCH_API_KEY: makeToken('service'),
+  };
+  const well = await cliProcess(['doctor'], { env: { ...common, DAWATCH_UPSTREAM_URL: url } });
+  expect([well.code, well.stderr]).toEqual([0, '']);
+  expect(well.stdout).toMatch(/^ok +upstream\.default +127\.0\.0\.1:\d+ answers, and takes the key$/m);
+  const bad = await cliProcess(['doctor', '--json'], { env: { ...common, DAWATCH_PORT: 'many' } });
+  expect([bad.code, bad.stderr]).toEqual([2, '']);
+  expect(JSON.parse(bad.stdout)).toMatchObject({ status: 'problem' });
+  expect(bad.stdout).toMatch(/"server\.port must be .*DAWATCH_PORT/);
+});

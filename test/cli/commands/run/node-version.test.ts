@@ -1,0 +1,15 @@
+import { spawnSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { MAIN } from '../../../support/main-file.ts';
+
+const ANOTHER = "data:text/javascript,Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })";
+
+it('an older Node is told which one is needed, and where it is', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['--import', ANOTHER, MAIN, '--version'], {
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^dawatch needs Node 24 or newer, this is 20\.20\.2\. .*npm ci.*npx.*install one.*\n$/),
+  ]);
+});

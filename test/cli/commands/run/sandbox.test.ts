@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { sandboxOptionFields } from '../../../../src/sandbox/options.ts';
+import { cli, startCli } from '../../../support/cli.ts';
+
+const flagOf = (name: string) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+it('has a flag for every option of the sandbox, with what it does and its default', async () => {
+  const { code, stdout } = await cli(['sandbox', '--help']);
+  expect(code).toBe(0);
+  const help = stdout.replaceAll(/\s+/g, ' ');
+  const defaults = sandboxOptionFields.parse({});
+  for (const [name, schema] of Object.entries(sandboxOptionFields.shape)) {
+    const fallback = defaults[name as keyof typeof defaults];
+    const shown = fallback === undefined ? '' : `${JSON.stringify(fallback)})`;
+    expect(help).toContain(`${flagOf(name)} <value> ${schema.description} (default: ${shown}`);
+  }
+});
+
+it('shows what each world has where the worlds differ', async () => {
+  const help = (await cli(['sandbox', '--help'])).stdout.replaceAll(/\s+/g, ' ');
+  expect(help).toContain('of slots without a block. (default: 0.03, calm 0.01, rough 0.1, ideal 0)');
+  expect(help).toContain('Seconds of one slot. (default: 20)');
+});
+
+it('is the upstream that its flags describe, until SIGTERM', async () => {
+  const flags = [
+    '--port',
+    '0',
+    '--api-key',
+    'my-key',
+    '--row-delay-ms',
+    '0',
+    '--unknown-status',
+    '404',
+    '--zone',
+    'false',
+  ];
+  const { child, exit } = startCli(['sandbox', ...flags]);
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), its key is my-key\n$/.exec(String(line))?.[1];
+  const headers = { 'x-api-key': 'my-key', 'content-type': 'application/json' };
+  const submitted = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"hello"}' });
+  const { submission_id } = (await submitted.json()) as { submission_id: string };
+  const found = await fetch(`${url}/v1/get_submission_info?submission_id=${submission_id}`, { headers });
+  expect(await found.json()).toMatchObject({ id: submission_id, data: { created_at: expect.stringMatching(/\d$/) } });
+  const absent = '00000000-0000-4000-8000-000000000000';
+  expect((await fetch(`${url}/v1/get_submission_info?submission_id=${absent}`, { headers })).status).toBe(404);
+  child.kill('SIGTERM');
+  expect(await exit).toBe(0);
+});
+
+describe('refuses with exit code 2', () => {
+  it('every value that is out of range, at once, each by its flag', async () => {
+    const bad = ['--speed', '0', '--slot-s', 'soon', '--error-rate', '2', '--seed', '', '--fraction-digits', '4'];
+    const { code, stdout, stderr } = await cli(['sandbox', ...bad, '--unknown-status', '200', '--user-params', 'x']);
+    expect([code, stdout]).toEqual([2, '']);
+    for (const flag of ['speed', 'slot-s', 'error-rate', 'seed', 'fraction-digits', 'unknown-status', 'user-params'])
+      expect(stderr).toContain(`--${flag} `);
+  });
+
+  it.each([
+    [['--wrapped', 'maybe'], 'Expected true or false.'],
+    [['--port', '65536'], 'Expected a port, 0 to 65535.'],
+    [['--port', '0', '--host', '192.0.2.1'], '192.0.2.1'],
+    [['--slot_s', '1'], "unknown option '--slot_s'"],
+    [['--world', 'quiet'], '--world '],
+    [['--slot-s', '0.5'], '--block-delay-max-s 0.7 is not less than slotS (0.5)'],
+    [['--stall-min-s', '400'], '--stall-max-s 300 is less than stallMinS (400)'],
+    [['--empty-slot-rate', '1'], '--empty-slot-rate '],
+    [['--finality-gap', '1.5'], '--finality-gap '],
+    [['--finality-gap', '1001'], '--finality-gap '],
+    [['--stall-max-s', '20001'], '--stall-max-s 20001 is more than 1000 slots'],
+  ])('%j', async (args, message) => {
+    const { code, stderr } = await cli(['sandbox', ...args]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,129 @@
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { cliProcess, startCli } from '../../../support/cli.ts';
+import { call } from '../../../support/http-calls.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+/** A running `dawatch serve`, once it listens. */
+async function serve(env: Record<string, string | null>) {
+  const { child, exit } = startCli(['serve'], {
+    env: { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: '0', ...env },
+  });
+  const told = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (chunk) => {
+      told[name] += chunk;
+    });
+  const url = await vi.waitFor(
+    () => {
+      const found = /"url":"([^"]+)"/.exec(told.stdout)?.[1];
+      if (found === undefined) throw new Error(`not started: ${told.stderr}`);
+      return found;
+    },
+    { timeout: 15_000 },
+  );
+  const stop = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    return await exit;
+  };
+  return { url, told, stop };
+}
+
+it('shows a new key once, on stderr only, which works after a restart, and ends with 0 at SIGTERM and SIGINT', async () => {
+  const database = join(tempFolder(), 'data', 'ledger.db');
+  const keyless = { DAWATCH_API_KEY: null, DAWATCH_DATABASE: database };
+  const first = await serve(keyless);
+  const key = /export DAWATCH_API_KEY=(dawatch_service_\S+)\n/.exec(first.told.stderr)?.[1] ?? '';
+  const asks = (url: string) => call(url, '/v1/submissions', { headers: { 'x-api-key': key } });
+  expect((await asks(first.url)).status).toBe(200);
+  expect(await first.stop('SIGTERM')).toBe(0);
+  expect(first.told.stderr.split(key)).toHaveLength(2);
+  expect(first.told.stdout).not.toContain(key);
+  for (const line of first.told.stdout.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
+  expect(readFileSync(database).toString('latin1')).not.toContain(key);
+
+  const second = await serve(keyless);
+  expect((await asks(second.url)).status).toBe(200);
+  expect(await second.stop('SIGINT')).toBe(0);
+  expect(second.told.stderr).toBe('');
+});
+
+it('writes neither the configured key nor that of the upstream anywhere', async () => {
+  const keys = { DAWATCH_API_KEY: 'the-key-of-the-clients', DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream' };
+  const { url, told, stop } = await serve({
+    ...keys,
+    DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
+    DAWATCH_LOG_LEVEL: 'trace',
+  });
+  await call(url, '/v1/submissions?limit=x', { headers: { 'x-api-key': keys.DAWATCH_API_KEY } });
+  expect(await stop('SIGTERM')).toBe(0);
+  for (const key of Object.values(keys)) expect(told.stdout + told.stderr).not.toContain(key);
+});
+
+describe('does not start', () => {
+  it('without an upstream, and says how to give one', async () => {
+    const { code, stdout, stderr } = await cliProcess(['serve'], {
+      env: { DAWATCH_DATABASE: join(tempFolder(), 'l.db') },
+    });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('DAWATCH_UPSTREAM_URL');
+    expect(stderr).toContain('npx dawatch demo');
+  });
+
+  it('with bad settings, and lists all of them with where they come from, but no secret', async () => {
+    const file = join(tempFolder(), 'bad.yaml');
+    writeFileSync(file, 'pacing: {lag_price: -1}\nnonsense: 1\n');
+    const env = { DAWATCH_PORT: 'eighty', DAWATCH_API_KEY: 'too-short', DAWATCH_UPSTREAM_URL: 'ftp://upstream' };
+    const { code, stdout, stderr } = await cliProcess(['serve', '--config', file], { env });
+    expect([code, stdout]).toEqual([2, '']);
+    for (const [name, source] of [
+      ['server.port', 'DAWATCH_PORT'],
+      ['auth.api_key', 'DAWATCH_API_KEY'],
+      ['upstreams.default.url', 'DAWATCH_UPSTREAM_URL'],
+      ['pacing.lag_price', `${file}:1`],
+    ])
+      expect(stderr).toMatch(new RegExp(`${name} must .+ \\(${source}\\)`));
+    expect(stderr).toContain(`nonsense is no setting (${file}:2)`);
+    expect(stderr).not.toContain('too-short');
+  });
+
+  it.each([
+    ['a file of settings that is not there', { DAWATCH_CONFIG: '/nowhere/dawatch.yaml' }, '/nowhere/dawatch.yaml'],
+    ['a folder for the ledger that can not be made', { DAWATCH_DATABASE: '/dev/null/l.db' }, '/dev/null/l.db'],
+    ['an address of others without a key', { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY'],
+  ])('with %s', async (_, env, message) => {
+    const database = { DAWATCH_DATABASE: join(tempFolder(), 'l.db'), DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1' };
+    const { code, stderr } = await cliProcess(['serve'], { env: { ...database, ...env } });
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
+
+it.each(['serve', 'sandbox'])(
+  '%s at a port that is taken, or a host that is none, says what sets it',
+  async (command) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    onTestFinished(() => void other.close());
+    const { port } = other.address() as AddressInfo;
+    const cwd = tempFolder();
+    const start = (host: string) => {
+      if (command === 'sandbox') return cliProcess(['sandbox', '--host', host, '--port', String(port)], { cwd });
+      const env = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_HOST: host, DAWATCH_PORT: String(port) };
+      return cliProcess(['serve'], { cwd, env });
+    };
+    const byPort = command === 'serve' ? 'DAWATCH_PORT or server.port' : '--port';
+    const byHost = command === 'serve' ? 'DAWATCH_HOST or server.host' : '--host';
+    const [taken, nowhere] = [await start('127.0.0.1'), await start('192.0.2.1')];
+    expect([taken.code, nowhere.code]).toEqual([2, 2]);
+    expect(taken.stderr).toBe(
+      `dawatch: can't listen on 127.0.0.1:${port}: something listens there already; end it, or set another port with ${byPort}\n`,
+    );
+    expect(nowhere.stderr).toBe(
+      `dawatch: can't listen on 192.0.2.1:${port}: this machine has no such address; set another with ${byHost}\n`,
+    );
+  },
+);

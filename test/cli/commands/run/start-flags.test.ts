@@ -1,0 +1,17 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { MAIN, NODE_FLAGS } from '../../../support/main-file.ts';
+
+it('npm start and the image bound alike what the engine sets aside for young objects', () => {
+  const dockerfile = readFileSync(join(MAIN, '../../../Dockerfile'), 'utf8');
+  const words = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
+  expect(NODE_FLAGS).toEqual(['--max-semi-space-size=16']);
+  expect(words.filter((word) => word.startsWith('--'))).toEqual(NODE_FLAGS);
+});
+
+it('the engine knows everything that it is told', () => {
+  const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, MAIN, '--version'], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
+});

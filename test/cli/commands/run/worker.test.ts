@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { lookInto } from '../../../support/bullmq-rig.ts';
+import { cli, cliProcess, startCli } from '../../../support/cli.ts';
+import { isRedisMissing, redisForTest } from '../../../support/redis-server.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+const UPSTREAM = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_UPSTREAM_API_KEY: 'a-key-of-the-upstream' };
+
+it('without a Redis or an upstream it says what is missing', async () => {
+  const withoutRedis = await cli(['worker'], { env: UPSTREAM });
+  expect(withoutRedis).toMatchObject({ code: 2, stdout: '' });
+  expect(withoutRedis.stderr).toContain('DAWATCH_REDIS_URL');
+  const withoutUpstream = await cli(['worker'], { env: { DAWATCH_REDIS_URL: 'redis://127.0.0.1:1' } });
+  expect(withoutUpstream.code).toBe(2);
+  expect(withoutUpstream.stderr).toContain('DAWATCH_UPSTREAM_URL');
+});
+
+async function started(url: string, command = 'worker', env: Record<string, string> = {}) {
+  const { child, exit } = startCli([command], { env: { ...UPSTREAM, ...env, DAWATCH_REDIS_URL: url } });
+  let told = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk) => {
+    told += chunk;
+  });
+  await vi.waitUntil(() => /(?:worker|server)\.started/.test(told), { timeout: 15_000 });
+  const stop = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    return { code: await exit, told };
+  };
+  return { child, stop, told: () => told };
+}
+
+it('waits for a Redis that is away, and ends with 0 at SIGTERM all the same', async () => {
+  const worker = await started('redis://:S3cret-password@127.0.0.1:1');
+  await vi.waitUntil(() => worker.told().includes('redis.away'), { timeout: 15_000 });
+  const { code, told } = await worker.stop('SIGTERM');
+  expect(code).toBe(0);
+  for (const line of told.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
+  expect(told).not.toMatch(/S3cret-password|a-key-of-the-upstream/);
+});
+
+describe.skipIf(isRedisMissing())('with Redis', () => {
+  it('--check says whether the worker of this host is alive', async () => {
+    const redis = await redisForTest();
+    const check = (runs = cli) => runs(['worker', '--check'], { env: { DAWATCH_REDIS_URL: redis.url } });
+    expect(await check(cliProcess)).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('no worker of this host'),
+    });
+    const worker = await started(redis.url);
+    await vi.waitFor(async () => expect((await check()).code).toBe(0), { timeout: 10_000, interval: 500 });
+    await worker.stop('SIGTERM');
+    expect((await check()).code).toBe(5);
+    await redis.kill();
+    expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('Redis does not answer') });
+  });
+
+  it('announces itself by its host and process, and takes its leave at SIGINT', async () => {
+    const redis = await redisForTest();
+    const worker = await started(redis.url);
+    const look = lookInto(redis);
+    const names = async () => look.smembers('bull:dawatch-workers:names');
+    const own = expect.stringMatching(`-${worker.child.pid}$`);
+    await vi.waitFor(async () => expect(await names()).toEqual([own]), 10_000);
+    expect((await worker.stop('SIGINT')).code).toBe(0);
+    expect(await names()).toEqual([]);
+  });
+
+  it.each(['worker', 'serve'])('`%s` ends with 0 though Redis stands still', async (command) => {
+    const redis = await redisForTest();
+    const database = join(tempFolder(), 'ledger.db');
+    const running = await started(redis.url, command, { DAWATCH_DATABASE: database, DAWATCH_PORT: '0' });
+    await vi.waitUntil(() => running.told().includes('redis.up'), { timeout: 15_000 });
+    redis.pause();
+    expect((await running.stop('SIGTERM')).code).toBe(0);
+  });
+});

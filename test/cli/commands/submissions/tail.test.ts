@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { cli, cliProcess, startCli } from '../../../support/cli.ts';
+import { call, pathOf, post } from '../../../support/http-calls.ts';
+import { openApp, useApp } from '../../../support/running-app.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+import { deadAddress } from '../../../support/upstream-server.ts';
+
+const app = useApp();
+
+async function cancelled(ids: string[], fields: object = {}, url = app.url): Promise<void> {
+  await post(url, { submission_ids: ids, upstream: 'other', ...fields });
+  for (const id of ids) await call(url, pathOf(id), { method: 'DELETE' });
+}
+
+/** A running `dawatch tail`. */
+function tail(args: string[], url = app.url) {
+  const { child, exit } = startCli(['tail', ...args], { env: { DAWATCH_URL: url } });
+  child.stdin.end();
+  const told = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (chunk) => {
+      told[name] += chunk;
+    });
+  const lines = () => told.stdout.split('\n').slice(0, -1);
+  const has = (count: number) =>
+    vi.waitFor(() => expect(lines().length).toBeGreaterThanOrEqual(count), { timeout: 18_000, interval: 5 });
+  const stop = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    return await exit;
+  };
+  return { child, exit, told, lines, has, stop };
+}
+
+describe('tail', () => {
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'prints a line per event as they happen, and ends with 0 at %s',
+    async (signal) => {
+      await cancelled([`before-${signal}`], { metadata: { at: signal } });
+      const running = tail(['--after', '0', '--metadata', `at=${signal}`]);
+      await running.has(1);
+      await cancelled([`now-${signal}`], { metadata: { at: signal } });
+      await running.has(2);
+      expect(running.lines()).toEqual([
+        expect.stringMatching(new RegExp(`^\\d+  \\S+Z  submission\\.cancelled  before-${signal}$`)),
+        expect.stringMatching(new RegExp(`^\\d+  \\S+Z  submission\\.cancelled  now-${signal}$`)),
+      ]);
+      expect(await running.stop(signal)).toBe(0);
+      expect(running.told.stderr).toBe('');
+    },
+  );
+
+  it('prints the event as webhooks get it with --json, of one submission', async () => {
+    await cancelled(['json-1', 'json-2']);
+    const running = tail(['--json', '--after', '0', '--id', 'json-2', '--type', 'submission.cancelled']);
+    await running.has(1);
+    const event = JSON.parse(running.lines()[0] ?? '');
+    expect(Object.keys(event)).toEqual(['id', 'type', 'timestamp', 'data']);
+    expect(event).toMatchObject({
+      id: expect.stringMatching(/^evt_/),
+      data: { submission: { submission_id: 'json-2' } },
+    });
+    await running.stop('SIGINT');
+  });
+
+  it('goes on over a restart of the server with a note, without gap or repeat', async () => {
+    const setting = { database: join(tempFolder(), 'ledger.db') };
+    const before = await openApp(setting);
+    const ids = ['one', 'two', 'three'];
+    await cancelled(ids.slice(0, 1), {}, before.url);
+    const running = tail(['--json', '--after', '0', '--type', 'submission.*'], before.url);
+    await running.has(1);
+    await before.close();
+    await vi.waitFor(() => expect(running.told.stderr).toMatch(/^dawatch: .+; again in \d+\.\d s\n/), {
+      timeout: 15_000,
+    });
+    const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
+    onTestFinished(() => after.close());
+    await cancelled(ids.slice(1), {}, after.url);
+    await running.has(3);
+    const told = running.lines().map((line) => JSON.parse(line).data.submission.submission_id);
+    expect(told).toEqual(ids);
+    expect(await running.stop('SIGINT')).toBe(0);
+  });
+
+  it('ends quietly when its reader goes first', async () => {
+    const running = tail(['--after', '0']);
+    await cancelled(['first']);
+    await running.has(1);
+    running.child.stdout.destroy();
+    await cancelled(['second']);
+    expect([await running.exit, running.told.stderr]).toEqual([141, '']);
+  });
+
+  it.each([
+    ['an unknown type', ['--type', 'done'], '"done" is no event type'],
+    ['an id that is none', ['--id', 'a b'], 'a submission id is'],
+    ['metadata that is none', ['--metadata', 'team'], 'Expected name=value'],
+    ['a position that is none', ['--after', '-1'], 'Expected a whole number'],
+  ])('refuses %s', async (_, args, message) => {
+    const ended = await cli(['tail', ...args], { env: { DAWATCH_URL: app.url } });
+    expect([ended.code, ended.stdout]).toEqual([2, '']);
+    expect(ended.stderr).toContain(message);
+  });
+
+  it('refuses a position of another ledger', async () => {
+    const ended = await cliProcess(['tail', '--after', '999999'], { env: { DAWATCH_URL: app.url } });
+    expect([ended.code, ended.stdout]).toEqual([2, '']);
+    expect(ended.stderr).toContain('there is no event 999999 yet');
+  });
+
+  it('says at once that no server is there, or that it does not take the key', async () => {
+    const nowhere = await cliProcess(['tail'], { env: { DAWATCH_URL: await deadAddress() } });
+    expect([nowhere.code, nowhere.stderr]).toEqual([5, expect.stringContaining('is `dawatch serve` running there?')]);
+    const refused = await cliProcess(['tail'], {
+      env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: 'a-service-key-that-is-wrong' },
+    });
+    expect(refused.code).toBe(5);
+  });
+});

@@ -1,0 +1,148 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { cli, cliProcess } from '../../../support/cli.ts';
+import { call, detailsOf, pathOf } from '../../../support/http-calls.ts';
+import { useAppWithSandbox } from '../../../support/running-app.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+import { serve } from '../../../support/upstream-server.ts';
+
+const app = useAppWithSandbox();
+const at = () => ({ DAWATCH_URL: app.url });
+
+it('tracks ids given as arguments, each once, with what is to be kept of them', async () => {
+  const args = ['track', 'a/1', 'a?2', 'a/1', '--upstream', 'other', '--metadata', '{"order":7}', '--deadline', '90m'];
+  expect(await cli(args, { env: at() })).toEqual({ code: 0, stdout: '', stderr: 'accepted 2, already tracked 0\n' });
+  const details = detailsOf(await call(app.url, pathOf('a/1')));
+  expect(details).toMatchObject({ upstream: 'other', metadata: { order: 7 } });
+  // Minutes, not hours: later than an outage can have moved it.
+  expect(Date.parse(details.deadline_at) - Date.parse(details.tracked_at)).toBeLessThan(3 * 3_600_000);
+});
+
+it('tracks ids of a file, by lines, and says in JSON how many', async () => {
+  const file = join(tempFolder(), 'ids.txt');
+  writeFileSync(file, '\ufefff-1\r\n\r\n  f-2  \nf-3');
+  const { code, stdout } = await cli(['track', '--file', file, '--server', app.url, '--json']);
+  expect([code, JSON.parse(stdout)]).toEqual([0, { accepted: 3, already_tracked: 0 }]);
+  for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
+});
+
+it('tracks more ids of stdin than one request takes', async () => {
+  const input = Array.from({ length: 10_001 }, (_, index) => `s-${index}\n`).join('');
+  const { code, stderr } = await cliProcess(['track', '--upstream', 'other'], { env: at(), input });
+  expect([code, stderr]).toEqual([0, 'accepted 10001, already tracked 0\n']);
+});
+
+it('takes a UUID in several cases for one id: tracked, waited for, shown and cancelled', async () => {
+  const id = app.submit();
+  const upper = id.toUpperCase();
+  const { code, stdout, stderr } = await cli(['track', upper, id, '--wait', '--json'], { env: at() });
+  expect([code, stderr.includes('accepted 1, already tracked 0')]).toEqual([0, true]);
+  expect(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([{ submission_id: id }]);
+  for (const args of [
+    ['wait', upper, id, '--json'],
+    ['status', upper, '--json'],
+    ['cancel', upper, id, '--json'],
+  ]) {
+    const shown = await cli(args, { env: at() });
+    expect([shown.code, JSON.parse(shown.stdout)]).toMatchObject([0, { submission_id: id, status: 'finalized' }]);
+  }
+});
+
+it('comes back when a busy server says so, and takes no other refusal for that', async () => {
+  const answers = [503, 429, 202];
+  const { url, requests } = await serve((request, response) => {
+    request.resume();
+    const status = answers.shift() ?? 507;
+    const problem = { title: 'Busy', status, detail: 'later' };
+    response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '1' });
+    response.end(JSON.stringify(status === 202 ? { accepted: 1, already_tracked: 0, submissions: [] } : problem));
+  });
+  const tracked = await cli(['track', 'a', '--server', url]);
+  expect(tracked).toEqual({ code: 0, stdout: '', stderr: 'accepted 1, already tracked 0\n' });
+  expect(requests).toHaveLength(3);
+  expect((await cli(['track', 'b', '--server', url])).code).toBe(5);
+  expect(requests).toHaveLength(4);
+});
+
+it('waits until all are final, with a plain line for each', async () => {
+  const ids = [app.submit(), app.submit()];
+  const { code, stdout, stderr } = await cliProcess(['track', ...ids, '--wait', '--timeout', '60s'], { env: at() });
+  expect([code, stderr]).toEqual([0, 'accepted 2, already tracked 0\n']);
+  const lines = stdout.trimEnd().split('\n');
+  expect(lines).toHaveLength(2);
+  for (const id of ids)
+    expect(lines).toContainEqual(expect.stringMatching(new RegExp(`^finalized  ${id}  block \\d+  \\d+ requests?$`)));
+});
+
+it('prints one JSON line per submission that ended, and exits with 3 if one is not finalized', async () => {
+  const [good, bad] = [app.submit(), 'refused-by-the-upstream'];
+  const { code, stdout } = await cli(['track', '--wait', '--json'], { env: at(), input: `${good}\n${bad}\n` });
+  expect(code).toBe(3);
+  const ended = stdout.trimEnd().split('\n');
+  const statuses = ended.map((line) => JSON.parse(line) as { submission_id: string; status: string });
+  expect(Object.fromEntries(statuses.map(({ submission_id, status }) => [submission_id, status]))).toEqual({
+    [good]: 'finalized',
+    [bad]: 'rejected',
+  });
+});
+
+it('exits with 4 when the time is over first', async () => {
+  const id = '00000000-0000-4000-8000-000000000000';
+  const { code, stdout } = await cli(['track', id, '--wait', '--timeout', '50ms'], { env: at() });
+  expect([code, stdout]).toEqual([4, '']);
+});
+
+const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+
+describe('refuses with exit code 2, before anything is tracked,', () => {
+  it.each<[string, string[], string, string]>([
+    ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", can\'t be a submission id'],
+    ['a bad id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'id 3, "b\u00e4d", can\'t be a submission id'],
+    ['an escape sequence, without sending it on', ['good-1', '\u001b[2J'], '', 'id 2, "\\u001b[2J"'],
+    ['an id that no URL reaches', ['good-1', '..'], '', 'id 2: the ids . and .. can not be tracked'],
+    ['no ids', [], '\n\n', 'no ids were given'],
+    ['a file that is not there', ['--file', '/nowhere/ids.txt'], '', "can't read /nowhere/ids.txt"],
+    ['metadata that is no object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
+    ['metadata nested too deeply', ['good-1', '--metadata', nested(65)], '', 'nested at most 64 levels deep'],
+    ['metadata nested without end', ['good-1', '--metadata', nested(100_000)], '', 'nested at most 64 levels deep'],
+    ['a deadline without a unit', ['good-1', '--deadline', '90'], '', 'Expected a duration like 90s'],
+    ['a deadline beyond every calendar', ['good-1', '--deadline', '999999999d'], '', 'Expected at most 366d.'],
+    ['an upstream that is not configured', ['good-1', '--upstream', 'moon'], '', 'no upstream is named "moon"'],
+  ])('%s', async (_, args, input, message) => {
+    const { code, stdout, stderr } = await cli(['track', ...args], { env: at(), input });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+    expect((await call(app.url, pathOf('good-1'))).status).toBe(404);
+  });
+});
+
+describe('says what to do, with exit code', () => {
+  it.each<[number, string, string, Record<string, string | null>, string]>([
+    [
+      5,
+      'nobody listens',
+      'http://127.0.0.1:1',
+      {},
+      'no answer from http://127.0.0.1:1: is `dawatch serve` running there?',
+    ],
+    [5, 'the key is not accepted', '', { DAWATCH_API_KEY: 'a-key-of-another-server' }, 'DAWATCH_API_KEY holds the key'],
+    [2, 'there is no key', '', { DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY to the service key'],
+    [2, 'the address has no scheme', 'localhost:8080', {}, '"localhost:8080" is no http:// or https:// address'],
+  ])('%i, where %s', async (expected, _, url, env, message) => {
+    const { code, stdout, stderr } = await cli(['track', 'good-1', '--server', url || app.url], { env });
+    expect([code, stdout]).toEqual([expected, '']);
+    expect(stderr).toContain(message);
+  });
+});
+
+it('refuses a time limit for what it does not wait for', async () => {
+  const { code, stderr } = await cli(['track', 'never-tracked', '--timeout', '5s'], { env: at() });
+  expect([code, stderr]).toEqual([2, 'dawatch: --timeout goes with --wait\n']);
+  expect((await call(app.url, pathOf('never-tracked'))).status).toBe(404);
+});

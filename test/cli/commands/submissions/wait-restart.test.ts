@@ -1,0 +1,48 @@
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { startSandbox } from '../../../../src/sandbox/server.ts';
+import { cli, startCli } from '../../../support/cli.ts';
+import { openApp } from '../../../support/running-app.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+import { serve } from '../../../support/upstream-server.ts';
+
+it('goes on waiting while the server is restarted', async () => {
+  const sandbox = await startSandbox({ options: { speed: 10 } });
+  onTestFinished(() => sandbox.close());
+  const setting = { database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url };
+  const before = await openApp(setting);
+  const id = sandbox.model.submit('data', Date.now());
+  const { child, exit } = startCli(['track', id, '--wait'], { env: { DAWATCH_URL: before.url } });
+  child.stdin.end();
+  let shown = '';
+  child.stdout.on('data', (chunk) => {
+    shown += chunk;
+  });
+  await new Promise((resolve) => child.stderr.once('data', resolve));
+  await before.close();
+  const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
+  onTestFinished(() => after.close());
+  expect(await exit).toBe(0);
+  expect(shown).toContain(`finalized  ${id}`);
+});
+
+it('goes on waiting when it asked too often for a while', async () => {
+  let refusals = 0;
+  const { url } = await serve((request, response) => {
+    const isTracking = request.method === 'POST';
+    const isRefused = !isTracking && refusals++ === 0;
+    response.writeHead(isRefused ? 429 : 200, { 'content-type': 'application/json' });
+    const submission = { submission_id: 'a', status: 'finalized', data: { block_number: 7 }, polls: 1 };
+    const tracked = { accepted: 1, already_tracked: 0, submissions: [submission] };
+    response.end(JSON.stringify(isRefused ? { title: 'Too many requests' } : isTracking ? tracked : submission));
+  });
+  const { code, stdout } = await cli(['track', 'a', '--wait'], { env: { DAWATCH_URL: url } });
+  expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', 2]);
+});
+
+it('a server that hangs is given up, whatever it was asked to wait for', async () => {
+  const id = '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11';
+  const hanging = await serve(() => undefined);
+  const { code, stdout, stderr } = await cli(['wait', id, '--timeout', '1s'], { env: { DAWATCH_URL: hanging.url } });
+  expect([code, stdout, stderr]).toEqual([5, '', expect.stringContaining('no answer from')]);
+});

@@ -1,0 +1,428 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { parse } from 'yaml';
+import { ConfigError, isSecret, type LoadedConfig, loadConfig } from '../../src/config/load.ts';
+import { ENVIRONMENT } from '../../src/config/schema.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const SHIPPED = 'config/dawatch.yaml';
+const SECRET = 'hunter2-must-never-be-shown';
+
+function fileOf(yaml: string): string {
+  const file = join(tempFolder(), 'settings.yaml');
+  writeFileSync(file, yaml);
+  return file;
+}
+
+function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
+  return loadConfig({ env, file: fileOf(yaml) });
+}
+
+/** What is wrong with these settings; no secret is in it, and no path of the temp folder but as the source. */
+function problems(yaml: string, env: Record<string, string> = {}): string[] {
+  try {
+    load(yaml, env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    expect(error.message).not.toContain(SECRET);
+    expect(error.message).toContain(error.problems.join('\n  '));
+    return error.problems.map((problem) => problem.replace(/[^\s(]*settings\.yaml/g, 'FILE'));
+  }
+  return [];
+}
+
+const sourceOf = ({ settings }: LoadedConfig, path: string) =>
+  settings.find((setting) => setting.path === path)?.source;
+
+describe('what is in force', () => {
+  it('the environment wins over the file, the file over the defaults; each says where it came from', () => {
+    const loaded = load('server: { host: 10.0.0.1, port: 1 }\nupstreams: { default: { url: "http://file" } }', {
+      DAWATCH_PORT: '2',
+      DAWATCH_UPSTREAM_API_KEY: 'k',
+    });
+    expect(loaded.config.server).toMatchObject({ host: '10.0.0.1', port: 2, shutdown_s: 15 });
+    expect(loaded.config.upstreams.default).toMatchObject({ url: 'http://file', api_key: 'k', timeout_s: 10 });
+    expect(sourceOf(loaded, 'server.port')).toBe('DAWATCH_PORT');
+    expect(sourceOf(loaded, 'server.host')).toMatch(/settings\.yaml$/);
+    expect(sourceOf(loaded, 'server.shutdown_s')).toBe('default');
+    expect(sourceOf(loaded, 'upstreams.default.url')).toMatch(/settings\.yaml$/);
+    expect(sourceOf(loaded, 'upstreams.default.api_key')).toBe('DAWATCH_UPSTREAM_API_KEY');
+    expect(sourceOf(loaded, 'upstreams.default.budget.per_s')).toBe('default');
+  });
+
+  it.each(Object.entries(ENVIRONMENT))('%s sets %s', (name, path) => {
+    const [text, value] = (
+      {
+        DAWATCH_PORT: ['17', 17],
+        DAWATCH_LOG_LEVEL: ['error', 'error'],
+        DAWATCH_UPSTREAM_URL: ['https://u.example/p', 'https://u.example/p'],
+        DAWATCH_REDIS_URL: ['redis://r:1', 'redis://r:1'],
+        DAWATCH_TRUSTED_PROXIES: ['loopback, 10.0.0.7,fd00::/8', ['loopback', '10.0.0.7', 'fd00::/8']],
+        DAWATCH_WEBHOOK_ALLOW: ['10.0.0.0/8, fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
+        DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
+        DAWATCH_PACING_LAG_PRICE: ['2.5', 2.5],
+      } as Record<string, [string, unknown]>
+    )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
+    const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
+    const loaded = load('', { ...beside, [name]: text });
+    const setting = loaded.settings.find((candidate) => candidate.path === path);
+    expect(setting).toMatchObject({ source: name, value });
+  });
+
+  it('an empty variable is as good as none, the one that names the file included', () => {
+    const env = Object.fromEntries(Object.keys(ENVIRONMENT).map((name) => [name, '']));
+    const file = fileOf('server: { port: 5 }');
+    expect(loadConfig({ env, file })).toEqual(loadConfig({ env: {}, file }));
+    expect(loadConfig({ env: { DAWATCH_CONFIG: '' } }).config).toEqual(loadConfig({ env: {} }).config);
+  });
+
+  it('DAWATCH_CONFIG names the file; without it config/dawatch.yaml is read if there is one', () => {
+    expect(loadConfig({ env: { DAWATCH_CONFIG: fileOf('server: { port: 5 }') } }).config.server.port).toBe(5);
+    const before = process.cwd();
+    process.chdir(tempFolder());
+    onTestFinished(() => process.chdir(before));
+    expect(loadConfig({ env: {} }).config.server.port).toBe(8080);
+    mkdirSync('config');
+    writeFileSync(SHIPPED, 'server: { port: 6 }');
+    expect(loadConfig({ env: {} }).config.server.port).toBe(6);
+  });
+
+  it.each(['', '# nothing', 'server:\nupstreams:\n  default:\n', '---\n'])('%j is a file without settings', (yaml) => {
+    expect(load(yaml).config).toEqual(load('{}').config);
+  });
+
+  it('more upstreams stand beside the default one, each with defaults of its own', () => {
+    const { config, settings } = load('upstreams: { other-1: { url: "https://o.example", budget: { per_s: 60 } } }');
+    expect(Object.keys(config.upstreams)).toEqual(['default', 'other-1']);
+    expect(config.upstreams).toHaveProperty('other-1.budget', { requests: 50, per_s: 60, concurrency: 32 });
+    expect(settings.map(({ path }) => path)).toContain('upstreams.other-1.timeout_s');
+  });
+
+  it('every setting is described', () => {
+    for (const { path, description } of load('').settings) expect(description, path).not.toBe('');
+  });
+
+  it('channels and their routes', () => {
+    const channels = `
+      ops: { type: slack, url: https://hooks.slack.com/services/x }
+      mail: { type: email, smtp_url: "smtp://h:25", from: a@b.example, to: [c@d.example], gather_s: 1 }`;
+    const { config, settings } = load(`channels:${channels}\nroutes: [{ types: [alert.*], channels: [ops, mail] }]`);
+    expect(config.channels).toMatchObject({
+      ops: { type: 'slack', gather_s: 5 },
+      mail: { type: 'email', gather_s: 1 },
+    });
+    expect(config.routes).toEqual([{ types: ['alert.*'], channels: ['ops', 'mail'] }]);
+    const paths = settings.map(({ path }) => path);
+    expect(paths).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url', 'routes']));
+    expect(paths.filter(isSecret)).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url']));
+  });
+
+  it('which settings are secrets', () => {
+    const secrets = load('')
+      .settings.map(({ path }) => path)
+      .filter(isSecret);
+    expect(secrets.sort()).toEqual([
+      'auth.admin_token',
+      'auth.api_key',
+      'redis.previous_secret',
+      'redis.secret',
+      'redis.url',
+      'upstreams.default.api_key',
+      'upstreams.default.bearer',
+    ]);
+  });
+});
+
+describe('config/dawatch.yaml', () => {
+  const shipped = readFileSync(SHIPPED, 'utf8');
+
+  it('says what the defaults are', () => {
+    expect(loadConfig({ env: {}, file: SHIPPED }).config).toEqual(load('').config);
+  });
+
+  it('names every setting where it belongs, and every environment variable', () => {
+    const complete = parse(shipped.replace(/^(\s*)# ([a-z_]+): \S*…/gm, '$1$2: set'));
+    for (const { path } of load('').settings) {
+      const value = path.split('.').reduce((node, key) => node?.[key], complete);
+      expect(value, path).toBeDefined();
+    }
+    for (const name of Object.keys(ENVIRONMENT)) expect(shipped).toContain(`[${name}]`);
+  });
+});
+
+describe('what is wrong is told with its setting and its source', () => {
+  it.each<[string, string, RegExp]>([
+    ['an unknown section', 'sever: { port: 1 }', /^sever is no setting; did you mean server\? \(FILE:1\)$/],
+    ['an unknown name', 'server: { prot: 1 }', /^server\.prot is no setting; did you mean server\.port\? \(FILE:1\)$/],
+    [
+      'an unknown name in an upstream',
+      'upstreams: { a: { budget: { rps: 1 } } }',
+      /^upstreams\.a\.budget\.rps is no setting.*FILE/,
+    ],
+    [
+      'text for a number',
+      'server: { port: "80" }',
+      /^server\.port must be a whole number from 0 to 65535, not text \(FILE:1\)$/,
+    ],
+    ['a port there cannot be', 'server: { port: 65536 }', /^server\.port must be .* to 65535, not 65536 \(FILE:1\)$/],
+    ['a number for a section', 'server: 80', /^server must be a section of settings by name, not 80 \(FILE:1\)$/],
+    ['a list for upstreams', 'upstreams: [http://u]', /^upstreams .*FILE/],
+    ['infinity', 'upstreams: { default: { timeout_s: .inf } }', /^upstreams\.default\.timeout_s .*FILE/],
+    ['no time at all', 'upstreams: { default: { timeout_s: 0 } }', /^upstreams\.default\.timeout_s .*FILE/],
+    ['a name no upstream can have', 'upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
+    [
+      'an address without a protocol',
+      'upstreams: { a: { url: u.example } }',
+      /^upstreams\.a\.url must be an http.*FILE/,
+    ],
+    ['another protocol', 'upstreams: { a: { url: "ftp://u" } }', /^upstreams\.a\.url must be an http.*FILE/],
+    [
+      'a path without its slash',
+      'upstreams: { a: { users: { get_path: users } } }',
+      /get_path must be a path that.*FILE/,
+    ],
+    ['a path with a query', 'upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
+    ['a ceiling of no users', 'users: { max_limit: 0 }', /^users\.max_limit .*FILE/],
+    [
+      'an origin with a path',
+      'server: { cors_origins: ["https://a.example/"] }',
+      /^server\.cors_origins\.0 must be an origin.*FILE/,
+    ],
+    ['every origin', 'server: { cors_origins: ["*"] }', /^server\.cors_origins\.0 must be an origin.*FILE/],
+    ['a limit below nothing', 'limits: { requests_per_minute: -1 }', /^limits\.requests_per_minute .*FILE/],
+    ['lag without a price', 'pacing: { lag_price: 0 }', /^pacing\.lag_price .*0\.01.*FILE/],
+    ['a price beyond all bounds', 'upstreams: { a: { lag_price: 1001 } }', /^upstreams\.a\.lag_price .*1000.*FILE/],
+    ['a price in words', 'pacing: { lag_price: high }', /^pacing\.lag_price .*number.*FILE/],
+    ['a removed setting', 'pacing: { min_interval_s: 1 }', /^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/],
+    ['no range of addresses', 'webhooks: { allow: [10.0.0.1] }', /^webhooks\.allow\.0 must be a range.*FILE/],
+    ['an unknown kind of channel', 'channels: { a: { type: fax } }', /^channels\.a\.type .*FILE/],
+    ['a channel without its address', 'channels: { a: { type: slack } }', /^channels\.a\.url .*FILE/],
+    [
+      'a channel called queue',
+      'channels: { queue: { type: slack, url: "https://s" } }',
+      /^channels\.queue .*taken.*FILE/,
+    ],
+    ['a route to nowhere', 'routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels .*"b".*FILE/],
+    [
+      'an unknown event',
+      'channels: { b: { type: slack, url: "https://s" } }\nroutes: [{ types: [blocks.*], channels: [b] }]',
+      /^routes\.0\.types\.0: .*"blocks.*FILE/,
+    ],
+    ['a list for everything', '- 1', /FILE: expected settings/],
+    ['broken YAML', 'server: { port: 1', /FILE: .*line 1/],
+    ['the same name twice', 'server: { port: 1 }\nserver: {}', /FILE: .*unique/],
+  ])('%s', (_name, yaml, expected) => {
+    const [first, ...others] = problems(yaml);
+    expect(first).toMatch(expected);
+    expect(others).toEqual([]);
+  });
+
+  it.each([
+    ['DAWATCH_PORT', 'http'],
+    ['DAWATCH_PORT', ' '],
+    ['DAWATCH_PORT', '-1'],
+    ['DAWATCH_PORT', '1e3'],
+    ['DAWATCH_LOG_LEVEL', 'loud'],
+    ['DAWATCH_UPSTREAM_URL', 'upstream:80'],
+    ['DAWATCH_API_KEY', 'short'],
+    ['DAWATCH_REDIS_URL', 'localhost:6379'],
+    ['DAWATCH_TRUSTED_PROXIES', 'proxy.internal'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/33'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0/8'],
+    ['DAWATCH_TRUSTED_PROXIES', '010.0.0.0/8'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/8/8'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/'],
+    ['DAWATCH_TRUSTED_PROXIES', '::1/129'],
+    ['DAWATCH_TRUSTED_PROXIES', '::ffff:10.0.0.0/104'],
+    ['DAWATCH_TRUSTED_PROXIES', 'fe80::1%eth0'],
+    ['DAWATCH_TRUSTED_PROXIES', '0.0.0.0/0'],
+    ['DAWATCH_TRUSTED_PROXIES', '::/0'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.7:80'],
+    ['DAWATCH_TRUSTED_PROXIES', 'constructor'],
+    ['DAWATCH_TRUSTED_PROXIES', 'loopback,'],
+    ['DAWATCH_WEBHOOK_ALLOW', 'everybody'],
+    ['DAWATCH_WEBHOOK_ALLOW', '10.0.0.0/8,'],
+    ['DAWATCH_WEBHOOK_ALLOW_HTTP', 'yes'],
+    ['DAWATCH_PACING_LAG_PRICE', '0'],
+    ['DAWATCH_PACING_LAG_PRICE', '1e2'],
+    ['DAWATCH_PACING_LAG_PRICE', '1,5'],
+    ['DAWATCH_PACING_LAG_PRICE', '5000'],
+    ['DAWATCH_UPSTREAM_API_KEY', 'a b\n'],
+    ['DAWATCH_UPSTREAM_BEARER', 'Bearer a.b.c'],
+  ] as const)('%s=%j', (name, value) => {
+    expect(problems('', { [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${ENVIRONMENT[name].replaceAll('.', '\\.')}(\\.\\d)? must .* \\(${name}\\)$`)),
+    ]);
+  });
+
+  it('a variable does not hide that its section in the file is wrong', () => {
+    expect(problems('server: 80', { DAWATCH_PORT: '81' })).toEqual([
+      expect.stringMatching(/^server must be a section of settings by name, not 80 \(FILE:1\)$/),
+    ]);
+  });
+
+  it('all at once', () => {
+    const yaml = 'server: { port: x, prot: 1 }\nbreaker: { failures: 0 }';
+    const names = problems(yaml, { DAWATCH_LOG_LEVEL: 'loud' }).map((problem) => problem.split(' ')[0]);
+    expect(names.sort()).toEqual(['breaker.failures', 'log.level', 'server.port', 'server.prot']);
+  });
+
+  it('a removed setting and an unknown one of the same section each', () => {
+    const told = problems('pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }');
+    expect(told).toHaveLength(4);
+    expect(told[0]).toMatch(/^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/);
+    expect(told[1]).toMatch(/^pacing\.max_interval_s: removed.*FILE/);
+    expect(told[2]).toMatch(/^pacing\.speed .*FILE/);
+    expect(told[3]).toMatch(/^pacing\.mode .*FILE/);
+  });
+
+  it.each(['nowhere.yaml', '.'])('a file that cannot be read (%s)', (name) => {
+    const file = join(tempFolder(), name);
+    expect(() => loadConfig({ env: {}, file })).toThrow(ConfigError);
+    expect(() => loadConfig({ env: { DAWATCH_CONFIG: file } })).toThrow(file);
+  });
+});
+
+describe('no secret is in what is told', () => {
+  it.each([
+    `https://user:${SECRET}@u.example`,
+    `https://:${SECRET}@u.example`,
+    `https://${SECRET}@u.example`,
+    `https://u.example/?key=${SECRET}`,
+    `https://u.example/#${SECRET}`,
+  ])('an address with credentials is refused: %s', (url) => {
+    expect(problems('', { DAWATCH_UPSTREAM_URL: url })).toEqual([expect.stringMatching(/without credentials/)]);
+  });
+
+  it.each([
+    `auth: { api_key: "${SECRET} ${SECRET}" }`,
+    `auth: { api_key: [${SECRET}] }`,
+    `auth: { api_key: "${SECRET} }`,
+    `auth:\n  api_key: *${SECRET}`,
+    `auth:\n  api_key: @${SECRET}`,
+    `auth:\n  api_key: %${SECRET}`,
+    `auth:\n  api_key: ${SECRET}: x`,
+    `auth:\n  api_key:${SECRET}\n  other: 1`,
+    `auth:\n\tapi_key: ${SECRET}`,
+    `auth: { api_key: "\\q${SECRET}" }`,
+  ])('a key that was written wrongly: %j', (yaml) => {
+    expect(problems(yaml).length).toBeGreaterThan(0);
+  });
+
+  it('nor in a warning of the YAML reader', () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    onTestFinished(() => warn.mockRestore());
+    problems(`auth:\n  api_key: !${SECRET} x`);
+    expect(JSON.stringify(warn.mock.calls)).not.toContain(SECRET);
+  });
+});
+
+describe('a file of settings that is meant to do harm is refused:', () => {
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...[...'bcdefghi'].map((name, n) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`)}]`),
+  ];
+  it.each<[string, string]>([
+    ['another prototype', '__proto__: { auth: { api_key: "0123456789abcdef" } }'],
+    ['another prototype of a section', 'server: { __proto__: { port: 1 } }'],
+    ['a constructor', 'constructor: { prototype: { port: 1 } }'],
+    ['aliases that would unfold to billions', bomb.join('\n')],
+    ['100,000 levels', `server: ${'['.repeat(100_000)}`],
+    ['a name twice', 'server: { port: 1 }\nserver: { port: 2 }'],
+  ])('%s', (_, yaml) => {
+    expect(problems(yaml).length).toBeGreaterThan(0);
+    expect(Object.hasOwn(Object.prototype, 'port')).toBe(false);
+  });
+});
+
+describe('a problem names the line of its setting, also where', () => {
+  it.each<[string, string, RegExp]>([
+    ['it is nested', '# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
+    ['it is in a list', 'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
+    ['its name is unknown', 'server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
+    ['it has no value', 'server:\n  prot:\n', /^server\.prot is no setting.* \(FILE:2\)$/],
+    [
+      'it is missing',
+      'channels:\n  ops:\n    type: email\n    from: a@b.c\n    to: [a@b.example]\n',
+      /smtp_url must be .*\(FILE:2\)$/,
+    ],
+  ])('%s', (_name, yaml, expected) => {
+    expect(problems(yaml)).toEqual([expect.stringMatching(expected)]);
+  });
+});
+
+it.each([
+  'server: { port: "x", host: 5, shutdown_s: -1, cors_origins: x, odd: 1 }',
+  'log: { level: 5, repeats_per_minute: 0.5 }\nwebhooks: { allow_http: 1 }\ndatabase: []',
+  'routes: [{ types: [], channels: [5], odd: 1 }, 5]',
+  'channels: { a: {}, b: 5, c: { type: email, from: a, to: [b], gather_s: x, odd: 1 } }',
+  'upstreams: { a: { budget: [], users: { parameters: x } }, b: 5 }\nbreaker: [1]\nredis: { url: 5, prefix: 5 }',
+])('no words of the library that checks are in what is wrong with %s', (yaml) => {
+  const found = problems(yaml);
+  expect(found.length).toBeGreaterThan(1);
+  for (const problem of found) {
+    expect(problem).toMatch(/^\S+ (?:must (?:be|have)|is missing: it must be|is no setting)\b.* \(FILE:\d+\)$/);
+    expect(problem).not.toMatch(/invalid|expected|received|unrecognized|too (?:small|big)|>=|<=/i);
+  }
+});
+
+it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
+  'a secret that became a name is refused and not shown: %s',
+  (yaml) => {
+    expect(problems(yaml)).toEqual([expect.stringMatching(/^auth\.\(a name\) is no setting \(FILE:1\)$/)]);
+  },
+);
+
+describe('variables that begin with DAWATCH_', () => {
+  it.each([
+    ['DAWATCH_UPSTRAM_URL', 'DAWATCH_UPSTREAM_URL'],
+    ['DAWATCH_APIKEY', 'DAWATCH_API_KEY'],
+    ['DAWATCH_DATABSE', 'DAWATCH_DATABASE'],
+    ['DAWATCH_LOGLEVEL', 'DAWATCH_LOG_LEVEL'],
+  ])('%s is refused, with the one that may be meant, and without its value', (name, meant) => {
+    expect(problems('', { [name]: SECRET })).toEqual([`${name} is no variable of dawatch; did you mean ${meant}?`]);
+  });
+
+  it('one that is like no other is refused with where all are', () => {
+    const [problem] = problems('', { DAWATCH_COMPLETELY_DIFFERENT: SECRET });
+    expect(problem).toBe('DAWATCH_COMPLETELY_DIFFERENT is no variable of dawatch: docs/settings.md lists all');
+  });
+
+  it('are told together with what else is wrong', () => {
+    const names = problems('server: { prot: 1 }', { DAWATCH_HOSTT: 'h', DAWATCH_PORT: 'x' }).map(
+      (text) => text.split(' ')[0],
+    );
+    expect(names).toEqual(['DAWATCH_HOSTT', 'server.port', 'server.prot']);
+  });
+
+  it('are known to the command line as well, or empty, or of another name', () => {
+    const env = {
+      DAWATCH_URL: 'http://h',
+      DAWATCH_TOKEN: 't',
+      DAWATCH_WEBHOOK_SECRET: 's',
+      DAWATCH_ODD: '',
+      DAWATCHER: '1',
+    };
+    expect(problems('', env)).toEqual([]);
+  });
+
+  it('are passed over where Kubernetes sets them for a Service whose name begins with dawatch', () => {
+    const address = 'tcp://10.0.0.7:8080';
+    const { config } = load('', {
+      DAWATCH_SERVICE_HOST: '10.0.0.7',
+      DAWATCH_SERVICE_PORT: '8080',
+      DAWATCH_SERVICE_PORT_HTTP_API: '8080',
+      DAWATCH_PORT: address,
+      DAWATCH_PORT_8080_TCP: address,
+      DAWATCH_PORT_8080_TCP_PROTO: 'tcp',
+      DAWATCH_PORT_8080_TCP_PORT: '8080',
+      DAWATCH_PORT_8080_TCP_ADDR: '10.0.0.7',
+      DAWATCH_REDIS_PORT: 'tcp://10.0.0.8:6379',
+      DAWATCH_REDIS_SERVICE_HOST: '10.0.0.8',
+      DAWATCH_REDIS_PORT_6379_TCP_ADDR: '10.0.0.8',
+    });
+    expect(config.server.port).toBe(8080);
+    expect(problems('', { DAWATCH_REDIS_PORT: '6379' })).toEqual([expect.stringContaining('DAWATCH_REDIS_PORT is no')]);
+  });
+});

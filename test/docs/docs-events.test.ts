@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type EventRecord, MAX_EVENT_BYTES, toEventJson } from '../../src/domain/notifications/event-body.ts';
+import {
+  AlertEventType,
+  EVENT_TYPES,
+  SubmissionEventType,
+  TEST_EVENT_TYPE,
+  UpstreamEventType,
+} from '../../src/domain/notifications/events.ts';
+import { eventJsonSchema } from '../../src/http/feed/event-schema.ts';
+import { finalEnvelope, PENDING_DATA, submission } from '../support/domain.ts';
+import { call } from '../support/http-calls.ts';
+import { useApp } from '../support/running-app.ts';
+
+const app = useApp();
+const file = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/events.schema.json'), 'utf8'));
+const schema = z.fromJSONSchema(file);
+const head = { seq: 7, id: 'evt_7', at: 1_767_323_045_123 };
+
+function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = null): EventRecord {
+  if (type === TEST_EVENT_TYPE) return { ...head, type, webhookId: 'wh_1' };
+  if (isOneOf(UpstreamEventType, type)) return { ...head, type, upstream: 'default' };
+  if (isOneOf(AlertEventType, type)) {
+    const alert = { rule: 'stuck', subject: 'default', summary: '2 are stuck', count: 2, since: head.at } as const;
+    return { ...head, type, alert };
+  }
+  if (!isOneOf(SubmissionEventType, type)) throw new Error(`${type} is of no kind`);
+  return {
+    ...head,
+    type,
+    submission: submission({
+      status: 'finalized',
+      upstreamState: 'Finalized',
+      finalizedAt: head.at,
+      answer: JSON.stringify(finalEnvelope()),
+      metadata: { order: 4711, nested: { list: [1, null] } },
+      error,
+    }),
+    previous: {
+      status: 'pending',
+      upstreamState: 'Pending',
+      error: null,
+      answer: JSON.stringify({ data: PENDING_DATA }),
+    },
+  };
+}
+
+function isOneOf<T extends string>(types: Record<string, T>, type: string): type is T {
+  return Object.values<string>(types).includes(type);
+}
+
+it('docs/events.schema.json is what the code says, and what the server serves: else run npm run docs:events', async () => {
+  expect(file).toEqual(eventJsonSchema());
+  const served = await call(app.url, '/events.schema.json', { headers: { 'x-api-key': [] } });
+  expect([served.status, JSON.parse(served.text)]).toEqual([200, file]);
+});
+
+describe('the schema takes', () => {
+  it.each(EVENT_TYPES)('%s', (type) => {
+    const event = JSON.parse(toEventJson(recordOf(type)));
+    expect(schema.parse(event)).toEqual(event);
+  });
+
+  it('an event that is cut, and one with fields of a newer server', () => {
+    const cut = JSON.parse(toEventJson(recordOf('submission.failing', 'x'.repeat(MAX_EVENT_BYTES))));
+    expect(cut.data.cut).toBe(true);
+    for (const event of [cut, { ...cut, more: 1, data: { ...cut.data, more: 1 } }])
+      expect(schema.safeParse(event).success).toBe(true);
+  });
+});
+
+describe('the schema refuses', () => {
+  it.each(EVENT_TYPES)('%s without any of its fields, or with another type', (type) => {
+    const event = JSON.parse(toEventJson(recordOf(type)));
+    const refused = (changed: object) => expect(schema.safeParse(changed).success).toBe(false);
+    for (const name of Object.keys(event)) refused({ ...event, [name]: undefined });
+    for (const name of Object.keys(event.data)) refused({ ...event, data: { ...event.data, [name]: undefined } });
+    refused({ ...event, type: 'submission.done' });
+    refused({ ...event, timestamp: 'yesterday' });
+    refused({ ...event, data: { ...event.data, sequence: '7' } });
+  });
+});
+
+it('explains what needs it', () => {
+  const kinds = Object.values(file.$defs) as { title: string; properties: { data: { properties: object } } }[];
+  expect(kinds).toHaveLength(4);
+  for (const { title, properties } of kinds) {
+    expect(title.length).toBeGreaterThan(5);
+    expect(properties.data.properties).toMatchObject({ sequence: { description: expect.any(String) } });
+  }
+});

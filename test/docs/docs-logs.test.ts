@@ -1,0 +1,31 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { withLogTables } from '../../.ci/log-tables.ts';
+import { LOG_EVENTS, LOG_FIELDS } from '../../src/logging/event-catalog.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const CATALOGUE = 'logging/event-catalog.ts';
+const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && file !== CATALOGUE)
+  .map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'));
+
+it('docs/logs.md has every event and field as the code has it: else run npm run docs:logs', () => {
+  const written = readFileSync(join(ROOT, 'docs/logs.md'), 'utf8');
+  expect(withLogTables(written)).toBe(written);
+  for (const name of [...Object.keys(LOG_EVENTS), ...Object.keys(LOG_FIELDS)])
+    expect(written).toContain(`| \`${name}\` |`);
+});
+
+it.each(Object.keys(LOG_EVENTS))('%s is written somewhere', (name) => {
+  expect(sources.filter((source) => source.includes(`'${name}'`))).not.toEqual([]);
+});
+
+it.each(Object.keys(LOG_FIELDS))('the field %s is of some event', (field) => {
+  const events = Object.values(LOG_EVENTS).filter(({ fields }) => (fields as readonly string[]).includes(field));
+  expect(events).not.toEqual([]);
+});
+
+it('nothing but the log writes to the console', () => {
+  for (const source of sources) expect(source).not.toMatch(/\bconsole\.\w+\(/);
+});

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { API_KEY, openApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const DOCS = join(import.meta.dirname, '../../docs');
+
+it.each(['enqueue.mjs', 'consume.mjs', 'enqueue.py'])('docs/queues.md shows %s as it is', (name) => {
+  const code = readFileSync(join(DOCS, 'examples', name), 'utf8')
+    .split('\n')
+    .slice(1)
+    .join('\n');
+  expect(readFileSync(join(DOCS, 'queues.md'), 'utf8')).toContain(`\n${code}\`\`\``);
+});
+
+async function enqueue(url: string, ids: string[], server = '') {
+  const child = spawn(process.execPath, [join(DOCS, 'examples/enqueue.mjs'), ...ids], {
+    env: { DAWATCH_REDIS_URL: url, DAWATCH_URL: server, DAWATCH_API_KEY: API_KEY },
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
+  return { stdout, stderr, code };
+}
+
+describe.skipIf(isRedisMissing())('with Redis, the example of a producer', () => {
+  async function openWorld() {
+    const redis = await redisForTest();
+    const sandbox = await startSandbox({ options: { speed: 200 } });
+    onTestFinished(() => sandbox.close());
+    const database = join(tempFolder(), 'ledger.db');
+    const app = await openApp({ database, upstreamUrl: sandbox.url, redisUrl: redis.url });
+    onTestFinished(() => app.close());
+    return { redis, url: app.url, submit: () => sandbox.model.submit('data', Date.now()) };
+  }
+
+  it('hands over, and waits until all of it is final', async () => {
+    const { redis, url, submit } = await openWorld();
+    const ids = [submit(), submit(), submit()];
+    const { stdout, stderr, code } = await enqueue(redis.url, ids, url);
+    expect(stderr).toBe('');
+    expect(stdout).toContain('tracked { accepted: 3, already_tracked: 0 }');
+    for (const id of ids) expect(stdout).toMatch(new RegExp(`finalized ${id} \\d+`));
+    expect(code).toBe(0);
+  });
+
+  it('waits beside others, and for what is final already', async () => {
+    const { redis, url, submit } = await openWorld();
+    const [a, b] = [submit(), submit()];
+    const both = await Promise.all([enqueue(redis.url, [a], url), enqueue(redis.url, [b], url)]);
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    const again = await enqueue(redis.url, [a], url);
+    expect(again.stdout).toContain('tracked { accepted: 0, already_tracked: 1 }');
+    expect(again.stdout).toContain(`finalized ${a}`);
+  });
+
+  it('says why it was refused', async () => {
+    const { redis } = await openWorld();
+    const { stderr, code } = await enqueue(redis.url, ['not an id']);
+    expect(stderr).toContain('refused: the data of the job must be a body of POST /v1/submissions');
+    expect(code).toBe(1);
+  });
+
+  it('fails while Redis is away, instead of waiting for it', async () => {
+    const { stderr, code } = await enqueue('redis://127.0.0.1:1', ['a']);
+    expect(stderr).toContain('not enqueued');
+    expect(code).toBe(1);
+  });
+});

@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { settingsPage } from '../../.ci/settings-page.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { ENVIRONMENT } from '../../src/config/schema.ts';
+
+const file = readFileSync(join(import.meta.dirname, '../../docs/settings.md'), 'utf8');
+
+it('docs/settings.md is what the schema says: else run npm run docs:settings', () => {
+  expect(file).toBe(settingsPage());
+});
+
+it('it names every setting with its default and its description, and every environment variable', () => {
+  const { settings } = loadConfig({ env: {}, file: null });
+  for (const { path, value, description } of settings) {
+    const name = path.replace('upstreams.default', 'upstreams.<name>');
+    const line = file.split('\n').find((text) => text.startsWith(`| \`${name}\` |`));
+    const isNamed = path === 'channels';
+    if (isNamed) continue;
+    expect(line, path).toContain(description.split('|')[0]);
+    expect(line, path).toContain(value === undefined ? '| not set |' : `\`${JSON.stringify(value)}\``);
+  }
+  for (const variable of Object.keys(ENVIRONMENT)) expect(file).toContain(`\`${variable}\``);
+});
+
+it('what has a type of its own is listed by type', () => {
+  for (const type of ['slack', 'discord', 'teams', 'apprise', 'email']) expect(file).toContain(`### type: ${type}\n`);
+  expect(file).toContain('| `channels.<name>.smtp_url` | required |');
+});

@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { classify } from '../../src/domain/classify.ts';
+import { isTextTooDeep, isTooDeep, MAX_NESTING } from '../../src/domain/nesting.ts';
+import { dataOf, parseJson } from '../../src/domain/notifications/envelope.ts';
+import { trackBodySchema } from '../../src/domain/track-request.ts';
+
+const arrays = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+
+/** Levels by definition; for values that are not deep. */
+function levelsOf(value: unknown): number {
+  return typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(levelsOf)) : 0;
+}
+
+it.each([arrays, objects])('%o: the most levels are taken, one more is not', (nested) => {
+  for (const [levels, tooDeep] of [
+    [1, false],
+    [MAX_NESTING, false],
+    [MAX_NESTING + 1, true],
+    [1_000_000, true],
+  ] as const) {
+    expect(isTextTooDeep(nested(levels))).toBe(tooDeep);
+    expect(isTooDeep(JSON.parse(nested(levels)))).toBe(tooDeep);
+    expect(parseJson(nested(levels)) === undefined).toBe(tooDeep);
+  }
+});
+
+it('brackets within strings are no levels, whatever is escaped beside them', () => {
+  fc.assert(
+    fc.property(fc.json(), fc.string(), fc.integer({ min: 0, max: 80 }), (json, text, extra) => {
+      const whole = `${'['.repeat(extra)}{${JSON.stringify(text + '[{'.repeat(80))}:${json}}${']'.repeat(extra)}`;
+      const isDeep = extra + 1 + levelsOf(JSON.parse(json)) > MAX_NESTING;
+      expect(isTextTooDeep(whole)).toBe(isDeep);
+      expect(isTooDeep(JSON.parse(whole))).toBe(isDeep);
+    }),
+  );
+});
+
+it('an object that contains itself is too deep', () => {
+  const circle: Record<string, unknown> = {};
+  circle.circle = circle;
+  expect(isTooDeep(circle)).toBe(true);
+});
+
+it.each(['data', 'extra', 'error'])(
+  'an answer with `%s` nested too deeply is unusable, to be polled again',
+  (field) => {
+    const answerOf = (levels: number, httpStatus = 200) =>
+      classify('s', {
+        kind: 'response',
+        httpStatus,
+        retryAfter: null,
+        date: null,
+        body: `{"state":"Pending","${field}":${field === 'data' ? objects(levels) : arrays(levels)}}`,
+      });
+    expect(answerOf(MAX_NESTING - 1)).toMatchObject({ kind: 'pending' });
+    for (const levels of [MAX_NESTING, 4_400, 100_000]) {
+      expect(answerOf(levels)).toMatchObject({ kind: 'unavailable', reason: 'malformed', error: /64 levels/ });
+      // Whatever the status says of the submission is not believed either.
+      for (const status of [404, 406, 500, 503])
+        expect(answerOf(levels, status)).toMatchObject({ kind: 'unavailable' });
+    }
+  },
+);
+
+it('data that an older version kept is left out where it is too deep', () => {
+  expect(dataOf(`{"data":{"a":${arrays(4_400)}}}`)).toBeNull();
+});
+
+it.each([64, 2_030, 1_000_000])('metadata %d levels deep is refused with the reason', (levels) => {
+  const body = { submission_id: 's', metadata: { a: JSON.parse(arrays(levels)) } };
+  const { error } = trackBodySchema.safeParse(body);
+  expect(error?.issues.map(({ message }) => message)).toEqual(['metadata may be nested at most 64 levels deep']);
+  expect(trackBodySchema.safeParse({ ...body, metadata: { a: JSON.parse(arrays(63)) } }).success).toBe(true);
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { StoreEvidence } from '../../src/domain/store-evidence.ts';
+import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
+
+const MINUTE = 60_000;
+
+/** What was observed, in order: a verdict, when, and whether the upstream had shown that submission before. */
+function evidenceOf(...observed: [VerdictName, number, { seen?: boolean; id?: string }?][]): StoreEvidence {
+  const evidence = new StoreEvidence();
+  for (const [name, at, { seen = false, id = 'a' } = {}] of observed) evidence.observe(observation(name, at, id), seen);
+  return evidence;
+}
+
+/** Whether a "not found" at this moment is believed. */
+function believes(evidence: StoreEvidence, at: number): boolean {
+  const { since, until } = evidence.belief(at);
+  return at >= since && at <= until;
+}
+
+describe('"not found" is believed', () => {
+  it.each(['pending', 'finalized', 'error', 'not_found'] as const)('for six minutes after %s', (name) => {
+    const evidence = evidenceOf(['pending', 0], [name, 10 * MINUTE]);
+    expect(evidence.belief(10 * MINUTE).share).toBe(1);
+    expect(believes(evidence, 10 * MINUTE - 1), 'the silence before it lasted too long').toBe(false);
+    expect(believes(evidence, 16 * MINUTE)).toBe(true);
+    expect(believes(evidence, 16 * MINUTE + 1)).toBe(false);
+  });
+
+  it.each(['not_found_500', 'rejected', 'throttled', 'unauthorized', 'unavailable'] as const)(
+    'not because of %s, which a store that fails may send as well',
+    (name) => {
+      expect(believes(evidenceOf(['pending', 0], [name, 10 * MINUTE]), 10 * MINUTE + 1)).toBe(false);
+    },
+  );
+
+  it('no longer once there is trouble: no response, a 5xx, or "Record not found" of what was shown', () => {
+    const shown = evidenceOf(['pending', 0], ['not_found_500', MINUTE, { id: 'a' }]);
+    const seen = evidenceOf(['pending', 0], ['not_found_500', MINUTE, { id: 'b', seen: true }]);
+    const silent = evidenceOf(['pending', 0], ['unavailable', MINUTE, { id: 'b' }]);
+    for (const evidence of [shown, seen, silent]) expect(believes(evidence, MINUTE + 1)).toBe(false);
+    const refused = evidenceOf(['pending', 0]);
+    refused.observe(observation({ ...VERDICTS.unavailable, reason: 'refused' }, MINUTE, 'odd'), false);
+    refused.observe(observation('not_found_500', MINUTE, 'new'), false);
+    expect(believes(refused, MINUTE + 1), 'a response about one request or one new id').toBe(true);
+  });
+
+  it('again after trouble: from before it where it lasted less than a minute, from its end where it lasted longer', () => {
+    const brief = evidenceOf(
+      ['pending', 0],
+      ['unavailable', MINUTE],
+      ['unavailable', 2 * MINUTE - 1],
+      ['pending', 2 * MINUTE],
+    );
+    expect(brief.belief(2 * MINUTE).since).toBe(0);
+    const long = evidenceOf(['pending', 0], ['unavailable', MINUTE], ['pending', 3 * MINUTE]);
+    expect(long.belief(3 * MINUTE).since).toBe(3 * MINUTE);
+  });
+
+  it('for a quarter of the time, from the last trouble on, where the upstream has never shown anything', () => {
+    expect(evidenceOf().belief(MINUTE)).toEqual({
+      since: Number.NEGATIVE_INFINITY,
+      until: Number.POSITIVE_INFINITY,
+      share: 0.25,
+    });
+    expect(evidenceOf(['unavailable', 7]).belief(MINUTE)).toMatchObject({ since: 7, share: 0.25 });
+  });
+
+  it('not at all before a proof where an earlier process was shown something', () => {
+    const evidence = new StoreEvidence();
+    evidence.restore('old');
+    expect([evidence.shownId, believes(evidence, MINUTE)]).toEqual(['old', false]);
+    evidence.observe(observation('finalized', MINUTE, 'newer'), false);
+    expect([evidence.shownId, believes(evidence, MINUTE)]).toEqual(['newer', true]);
+  });
+});
+
+it('a proof is wanted where the last one is older than a minute, and after trouble', () => {
+  const evidence = evidenceOf(['pending', 0]);
+  expect([evidence.wantsProof(MINUTE), evidence.wantsProof(MINUTE + 1)]).toEqual([false, true]);
+  evidence.observe(observation('unavailable', 5, 'a'), true);
+  expect(evidence.wantsProof(6)).toBe(true);
+});

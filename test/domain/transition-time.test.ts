@@ -1,0 +1,238 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ALWAYS_BELIEVED, type Belief } from '../../src/domain/store-evidence.ts';
+import { isFinal, type Status, type Submission } from '../../src/domain/submission.ts';
+import { type Input, type Outcome, type TransitionContext, transition } from '../../src/domain/transition.ts';
+import { applied, context, observation, submission, VERDICTS, type VerdictName } from '../support/domain.ts';
+import { LEGAL } from '../support/legal.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+function statusAfter(before: Submission, input: Input, fields: Partial<TransitionContext> = {}): Status {
+  return transition(before, input, context(fields)).change?.status ?? before.status;
+}
+
+describe('an outage moves every time limit by its length', () => {
+  const out = { outageMs: HOUR };
+
+  it('the deadline', () => {
+    const before = submission({ status: 'pending' });
+    expect(statusAfter(before, observation('pending', HOUR + 9_999), out)).toBe('pending');
+    expect(statusAfter(before, observation('pending', HOUR + 10_000), out)).toBe('expired');
+  });
+
+  it('the time from which it is stuck', () => {
+    const stuckAt = (at: number) => transition(submission(), observation('pending', at), context(out)).becameStuck;
+    expect(stuckAt(HOUR + 1_999)).toBe(false);
+    expect(stuckAt(HOUR + 2_000)).toBe(true);
+  });
+
+  it('but not an outage that was over before tracking began', () => {
+    const later = submission({ status: 'pending', outageMsBefore: HOUR });
+    expect(statusAfter(later, observation('pending', 9_999), out)).toBe('pending');
+    expect(statusAfter(later, observation('pending', 10_000), out)).toBe('expired');
+    expect(statusAfter(later, observation('pending', 10_000), { outageMs: HOUR + 1 })).toBe('pending');
+  });
+});
+
+/** Polls a submission that is never found at these times, and gives back its status after each. */
+function polledAt(
+  times: readonly number[],
+  given: Partial<Submission> = {},
+  fields: (at: number) => Partial<TransitionContext> = () => ({}),
+): Status[] {
+  let current = submission({ graceEndsAt: 15 * MINUTE, deadlineAt: 24 * HOUR, ...given });
+  return times.map((at) => {
+    current = applied(current, transition(current, observation('not_found_500', at), context(fields(at))), at);
+    return current.status;
+  });
+}
+
+const every = (stepMs: number, untilMs: number) => Array.from({ length: untilMs / stepMs + 1 }, (_, i) => i * stepMs);
+const endOf = (statuses: readonly Status[]) => statuses.indexOf('unknown');
+
+describe('"not found"', () => {
+  it('ends a submission once responses have confirmed it for the whole grace period', () => {
+    const statuses = polledAt(every(MINUTE, 20 * MINUTE));
+    expect(endOf(statuses)).toBe(15);
+  });
+
+  it('once says nothing, however long after the grace period or the deadline it comes', () => {
+    for (const at of [15 * MINUTE, HOUR, 23 * HOUR, 30 * HOUR, 400 * HOUR]) {
+      expect(polledAt([at])).toEqual(['tracking']);
+      expect(polledAt([at], { polledAt: at - MINUTE })).toEqual(['tracking']);
+    }
+  });
+
+  it('needs two minutes between its first and last response where the grace period is shorter', () => {
+    for (const graceEndsAt of [0, 1_000, 119_999])
+      expect(endOf(polledAt(every(10_000, 3 * MINUTE), { graceEndsAt }))).toBe(12);
+  });
+
+  it('counts at most five minutes per interval: a longer one is not a choice of the pacing', () => {
+    expect(endOf(polledAt(every(5 * MINUTE, HOUR)))).toBe(3);
+    expect(endOf(polledAt(every(HOUR, 10 * HOUR)))).toBe(3);
+  });
+
+  it('counts from when polls could be sent again: a restart, a pause or an outage is not part of the grace period', () => {
+    const restarts = every(10_000, 4 * HOUR);
+    const startedAt = (at: number) => ({ pollableSince: Math.floor(at / MINUTE) * MINUTE + 55_000 });
+    expect(endOf(polledAt(restarts, {}, startedAt)), 'polled for 5 s of each minute').toBe(-1);
+    const times = [0, 5 * MINUTE, 10 * MINUTE, HOUR, HOUR + 4 * MINUTE, HOUR + 5 * MINUTE];
+    const restarted = (at: number) => ({ pollableSince: at < HOUR ? 0 : HOUR });
+    expect(endOf(polledAt(times, {}, restarted))).toBe(5);
+  });
+
+  it('counts nothing while the upstream is out', () => {
+    expect(endOf(polledAt(every(MINUTE, 2 * HOUR), {}, () => ({ upstreamUp: false })))).toBe(-1);
+    const statuses = polledAt([0, 30 * MINUTE, 31 * MINUTE], {}, (at) => ({ upstreamUp: at < MINUTE }));
+    expect(endOf(statuses)).toBe(-1);
+  });
+
+  it('counts only while it is believed, and only the share that it is believed to', () => {
+    const believed = (belief: Partial<Belief>) => () => ({ belief: { ...ALWAYS_BELIEVED, ...belief } });
+    const minutes = every(MINUTE, 3 * HOUR);
+    expect(endOf(polledAt(minutes, {}, believed({ until: Number.NEGATIVE_INFINITY })))).toBe(-1);
+    expect(endOf(polledAt(minutes, {}, believed({ until: 14 * MINUTE })))).toBe(-1);
+    expect(endOf(polledAt(minutes, {}, believed({ since: HOUR })))).toBe(75);
+    expect(endOf(polledAt(minutes, {}, believed({ share: 1 / 4 })))).toBe(60);
+  });
+
+  it('does not count time before the first response that is believed, whatever was answered before', () => {
+    const before = { polledAt: 0, notFoundMs: null, graceEndsAt: 0 };
+    expect(polledAt([5 * MINUTE, 5 * MINUTE + 1], before)).toEqual(['tracking', 'tracking']);
+  });
+
+  it('is not counted backwards by a clock that was ahead', () => {
+    expect(polledAt([HOUR], { polledAt: 2 * HOUR, notFoundMs: 5 })).toEqual(['tracking']);
+    const outcome = transition(
+      submission({ polledAt: 2 * HOUR, notFoundMs: 5 }),
+      observation('not_found', HOUR),
+      context(),
+    );
+    expect(outcome.notFoundMs).toBe(5);
+  });
+
+  it('keeps what was counted over other responses', () => {
+    for (const name of ['unavailable', 'throttled', 'unauthorized'] as const) {
+      const outcome = transition(submission({ notFoundMs: 7 }), observation(name, 500), context());
+      expect(outcome.notFoundMs, name).toBe(7);
+    }
+  });
+});
+
+describe('the deadline', () => {
+  it('ends an unseen submission as unknown even where the grace is longer, after two responses minutes apart', () => {
+    const limits = { graceEndsAt: HOUR, deadlineAt: 10 * MINUTE };
+    expect(endOf(polledAt(every(MINUTE, HOUR), limits))).toBe(10);
+    expect(
+      endOf(
+        polledAt(
+          [20, 21, 22, 23].map((minute) => minute * MINUTE),
+          limits,
+        ),
+      ),
+    ).toBe(2);
+  });
+
+  it('ends one after five minutes of responses that are not believed, too: nothing is asked about for ever', () => {
+    const never = () => ({ belief: { ...ALWAYS_BELIEVED, until: Number.NEGATIVE_INFINITY } });
+    expect(endOf(polledAt(every(MINUTE, HOUR), { deadlineAt: 10 * MINUTE }, never))).toBe(15);
+  });
+
+  it('never takes away a Finalized that comes late', () => {
+    for (const status of ['tracking', 'pending', 'failing'] as const)
+      expect(statusAfter(submission({ status }), observation('finalized', 100 * HOUR))).toBe('finalized');
+  });
+});
+
+describe('a submission that is open for too long', () => {
+  it('is told to be stuck once, whatever the answer, without a change of its own', () => {
+    const named = (name: VerdictName) =>
+      transition(submission({ status: 'pending' }), observation(name, 2_000), context());
+    for (const name of ['unavailable', 'throttled', 'unauthorized', 'not_found', 'error'] as const)
+      expect(named(name).becameStuck, name).toBe(true);
+    expect(named('unavailable').change).toBeNull();
+
+    const told = submission({ status: 'pending', stuck: true });
+    expect(transition(told, observation('unavailable', 3_000), context()).becameStuck).toBe(false);
+  });
+
+  it('is not told to be stuck before its time, nor when the same answer ends it', () => {
+    expect(transition(submission(), observation('error', 1_999), context()).becameStuck).toBe(false);
+    expect(transition(submission(), observation('finalized', 5_000), context()).becameStuck).toBe(false);
+    expect(transition(submission(), { kind: 'cancel', at: 5_000 }, context()).becameStuck).toBe(false);
+    const final = submission({ status: 'finalized', answer: VERDICTS.finalized.answer });
+    expect(transition(final, observation('error', 5_000), context()).becameStuck).toBe(false);
+  });
+});
+
+type Step = { name: VerdictName | 'cancel'; afterMs: number; outMs: number; upstreamUp: boolean; recheck: boolean };
+const step: fc.Arbitrary<Step> = fc.record({
+  name: fc.oneof(
+    { weight: 12, arbitrary: fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])) },
+    { weight: 1, arbitrary: fc.constant('cancel' as const) },
+  ),
+  afterMs: fc.oneof(fc.integer({ min: 0, max: 900 }), fc.integer({ min: 0, max: 400_000 })),
+  outMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 5_000 })),
+  upstreamUp: fc.boolean(),
+  recheck: fc.boolean(),
+});
+
+function play(steps: readonly Step[]): { before: Submission; outcome: Outcome; after: Submission }[] {
+  let now = 0;
+  let outageMs = 0;
+  let current = submission();
+  return steps.map(({ name, afterMs, outMs, upstreamUp, recheck }) => {
+    now += afterMs;
+    outageMs += outMs;
+    const input = name === 'cancel' ? { kind: name, at: now } : observation(name, now);
+    const before = current;
+    const outcome = transition(before, input, context({ outageMs, upstreamUp, recheck }));
+    current = applied(before, outcome, now);
+    return { before, outcome, after: current };
+  });
+}
+
+describe('any sequence of inputs', () => {
+  it('is a chain of legal transitions that never leaves a final status and tells "stuck" and every end once', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 25, size: 'max' }), (steps) => {
+        const told: string[] = [];
+        for (const { before, outcome, after } of play(steps)) {
+          if (outcome.change) expect(LEGAL[before.status]).toContain(outcome.change.status);
+          if (isFinal(before.status)) expect(after.status).toBe(before.status);
+          if (isFinal(after.status) && after.status !== 'finalized') expect(after.watched).toBe(false);
+          if (!isFinal(after.status)) expect(after.watched).toBe(true);
+          if (outcome.becameStuck) told.push('stuck');
+          if (after.status !== before.status && isFinal(after.status)) told.push('end');
+        }
+        expect(new Set(told).size).toBe(told.length);
+      }),
+      { numRuns: 1_500 },
+    );
+  });
+
+  it('has the same result when it is played again', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 15, size: 'max' }), (steps) => {
+        expect(play(steps)).toEqual(play(steps));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('changes nothing when the same answer comes twice at the same moment', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 15, size: 'max' }), (steps) => {
+        const last = steps.at(-1);
+        if (!last) return;
+        const twice = play([...steps, { ...last, afterMs: 0, outMs: 0 }]).at(-1);
+        expect(twice?.outcome.change).toBeNull();
+        expect(twice?.outcome.becameStuck).toBe(false);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

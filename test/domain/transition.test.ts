@@ -1,0 +1,244 @@
+import { describe, expect, it } from 'vitest';
+import { FINAL_STATUSES, STATUSES, type Status, type Submission } from '../../src/domain/submission.ts';
+import { type Input, type Outcome, transition } from '../../src/domain/transition.ts';
+import {
+  applied,
+  context,
+  finalEnvelope,
+  observation,
+  submission,
+  VERDICTS,
+  type VerdictName,
+} from '../support/domain.ts';
+
+const INPUTS = [...(Object.keys(VERDICTS) as VerdictName[]), 'cancel'] as const;
+const STATUS_OF_EVENT: Record<string, Status> = { recovered: 'pending', corrected: 'finalized' };
+const DEADLINE = submission().deadlineAt;
+const LAST_WORD = DEADLINE + 5 * 60_000;
+
+const LAST_ANSWER = { pending: VERDICTS.pending, failing: VERDICTS.error, finalized: VERDICTS.finalized } as const;
+
+/** A submission of this status, with the answer that made it so. */
+function of(status: Status, fields: Partial<Submission> = {}): Submission {
+  const said = status === 'pending' || status === 'failing' || status === 'finalized' ? LAST_ANSWER[status] : null;
+  const last = said && { upstreamState: said.state, error: said.error, answer: said.answer };
+  return submission({ status, stuck: true, ...last, ...fields });
+}
+
+function input(name: (typeof INPUTS)[number], at: number): Input {
+  return name === 'cancel' ? { kind: 'cancel', at } : observation(name, at);
+}
+
+/** It has been asked about in vain since its deadline. */
+const ASKED_LATE = { unansweredSince: DEADLINE };
+
+/** In a table: the event told, or the new status in brackets where none is told, or a dot where nothing changes. */
+function cell({ change }: Outcome): string {
+  if (!change) return '·';
+  if (!change.event) return `(${change.status})`;
+  const event = change.event.replace('submission.', '');
+  expect(change.status, `the status told as ${event}`).toBe(STATUS_OF_EVENT[event] ?? event);
+  return event;
+}
+
+/** Columns: pending, finalized, error, not found (404), not found (500), rejected, unauthorized, throttled, unavailable, cancel. */
+type Table = Record<Status, string>;
+const NOTHING = '·           ·           ·          ·         ·         ·          ·  ·  ·         ·';
+const FINAL = {
+  finalized: 'corrected   ·           corrected  ·         ·         ·          ·  ·  ·         ·',
+  failed: NOTHING,
+  unknown: NOTHING,
+  rejected: NOTHING,
+  expired: NOTHING,
+  cancelled: NOTHING,
+};
+const WITHIN_GRACE: Table = {
+  tracking: ' (pending)   finalized   failing    ·         ·         rejected   ·  ·  ·         cancelled',
+  pending: '  ·           finalized   failing    ·         ·         ·          ·  ·  ·         cancelled',
+  failing: '  recovered   finalized   ·          ·         ·         ·          ·  ·  ·         cancelled',
+  ...FINAL,
+};
+/** "Not found" has been confirmed for the whole grace period. */
+const CONFIRMED_FOR_GRACE: Table = {
+  ...WITHIN_GRACE,
+  tracking: ' (pending)   finalized   failing    unknown   unknown   rejected   ·  ·  ·         cancelled',
+};
+const AT_DEADLINE: Table = {
+  tracking: ' expired     finalized   failed     ·         ·         rejected   ·  ·  ·         cancelled',
+  pending: '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
+  failing: '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
+  ...FINAL,
+};
+const WITHOUT_LAST_WORD: Table = {
+  tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  expired   cancelled',
+  pending: '  expired     finalized   failed     expired   expired   expired    ·  ·  expired   cancelled',
+  failing: '  expired     finalized   failed     failed    failed    failed     ·  ·  failed    cancelled',
+  ...FINAL,
+};
+const CONFIRMED_AT_DEADLINE: Table = {
+  ...AT_DEADLINE,
+  tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  ·         cancelled',
+};
+/** With the upstream out no time limit passes. */
+const WHILE_OUT = { tracking: WITHIN_GRACE.tracking, pending: WITHIN_GRACE.pending, failing: WITHIN_GRACE.failing };
+
+const ONE_RESPONSE = { notFoundMs: 0 };
+const CONFIRMED = { notFoundMs: 120_000 };
+
+describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp: boolean }]>([
+  ['within the grace', WITHIN_GRACE, 999, ONE_RESPONSE, { upstreamUp: true }],
+  ['after the grace, "not found" not confirmed', WITHIN_GRACE, 1_000, ONE_RESPONSE, { upstreamUp: true }],
+  ['"not found" confirmed for the grace', CONFIRMED_FOR_GRACE, 1_000, CONFIRMED, { upstreamUp: true }],
+  ['just before the deadline', CONFIRMED_FOR_GRACE, DEADLINE - 1, CONFIRMED, { upstreamUp: true }],
+  ['at the deadline', AT_DEADLINE, DEADLINE, ONE_RESPONSE, { upstreamUp: true }],
+  ['at the deadline, "not found" confirmed', CONFIRMED_AT_DEADLINE, DEADLINE, CONFIRMED, { upstreamUp: true }],
+  ['just before the wait for a last word ends', AT_DEADLINE, LAST_WORD - 1, ONE_RESPONSE, { upstreamUp: true }],
+  ['after the wait for a last word', WITHOUT_LAST_WORD, LAST_WORD, ONE_RESPONSE, { upstreamUp: true }],
+  ['the same with the upstream out', WHILE_OUT, LAST_WORD, ONE_RESPONSE, { upstreamUp: false }],
+])('%s', (_name, table, at, fields, { upstreamUp }) => {
+  const cells = Object.entries(table).flatMap(([status, row]) => {
+    const expected = row.trim().split(/\s{2,}/);
+    expect(expected, status).toHaveLength(INPUTS.length);
+    return INPUTS.map((name, column) => ({ status: status as Status, name, expected: expected[column] ?? '' }));
+  });
+  it.each(cells)('$status, $name → $expected', ({ status, name, expected }) => {
+    const outcome = transition(of(status, { ...ASKED_LATE, ...fields }), input(name, at), context({ upstreamUp }));
+    expect(cell(outcome)).toBe(expected);
+    const after = outcome.change?.status ?? status;
+    const isFinal = FINAL_STATUSES.some((final) => final === after);
+    if (!isFinal) expect(outcome.watched).toBe(true);
+    else if (outcome.change) expect(outcome.watched).toBe(false);
+  });
+});
+
+it('the tables know every status', () => {
+  for (const table of [WITHIN_GRACE, CONFIRMED_FOR_GRACE, AT_DEADLINE, CONFIRMED_AT_DEADLINE, WITHOUT_LAST_WORD])
+    expect(Object.keys(table).sort()).toEqual([...STATUSES].sort());
+});
+
+describe('past the deadline, without an answer about this one id', () => {
+  const late = 10 * LAST_WORD;
+  const failsAt = (before: Submission, name: (typeof INPUTS)[number], at: number) => {
+    const outcome = transition(before, input(name, at), context());
+    return { outcome, after: applied(before, outcome, at) };
+  };
+
+  it('the first failure ends nothing, however late it comes and whatever was answered before', () => {
+    for (const polledAt of [null, 5, DEADLINE, late - 1]) {
+      const { outcome } = failsAt(of('pending', { polledAt }), 'unavailable', late);
+      expect(outcome).toMatchObject({ change: null, watched: true, unansweredSince: late });
+    }
+  });
+
+  it('five minutes of failures do; a 429 or a refused key within counts neither way', () => {
+    let { after } = failsAt(of('pending'), 'unavailable', late);
+    ({ after } = failsAt(after, 'throttled', late + 1_000));
+    ({ after } = failsAt(after, 'unauthorized', late + 2_000));
+    expect(failsAt(after, 'unavailable', late + 299_999).outcome.change).toBeNull();
+    expect(cell(failsAt(after, 'unavailable', late + 300_000).outcome)).toBe('expired');
+  });
+
+  it('time in which nothing could be polled is not part of the five minutes', () => {
+    const { after } = failsAt(of('pending'), 'unavailable', late);
+    const restarted = late + 3_600_000;
+    const at = (ms: number) =>
+      transition(after, input('unavailable', restarted + ms), context({ pollableSince: restarted }));
+    expect(at(299_999).change).toBeNull();
+    expect(cell(at(300_000))).toBe('expired');
+  });
+
+  it('an outage in between begins the five minutes anew', () => {
+    const { after } = failsAt(of('pending'), 'unavailable', late);
+    const during = transition(after, input('unavailable', late + 200_000), context({ upstreamUp: false }));
+    expect(during).toMatchObject({ change: null, unansweredSince: null });
+  });
+});
+
+describe('what a change takes over', () => {
+  it('is the state, error and answer of the input that made it', () => {
+    const { change } = transition(of('pending'), observation('error', 10), context());
+    const { state, error, answer } = VERDICTS.error;
+    expect(change).toEqual({ status: 'failing', upstreamState: state, error, answer, event: 'submission.failing' });
+  });
+
+  it('stays what the upstream said last where the input says nothing of the submission', () => {
+    const before = of('failing', ASKED_LATE);
+    for (const name of ['cancel', 'unavailable'] as const) {
+      const { change } = transition(before, input(name, LAST_WORD), context());
+      expect(change).toMatchObject({ upstreamState: 'Error', error: 'TIMEOUT', answer: before.answer });
+    }
+    const unseen = transition(of('tracking'), observation('rejected', 10), context());
+    expect(unseen.change).toMatchObject({ error: 'invalid character', upstreamState: null, answer: null });
+  });
+
+  it('is noted without an event when the data, the state or the reason is another one', () => {
+    const { pending, error } = VERDICTS;
+    const withBlock = { ...pending, answer: pending.answer.replace('"block_number":null', '"block_number":5') };
+    const notes = [
+      transition(of('pending'), observation(withBlock, 10), context()),
+      transition(of('pending'), observation({ ...pending, state: 'Queued' }, 10), context()),
+      transition(of('failing'), observation({ ...error, error: 'other' }, 10), context()),
+    ];
+    expect(notes.map(cell)).toEqual(['(pending)', '(pending)', '(failing)']);
+  });
+
+  it('is nothing when only unknown fields or the spelling of a time are other ones', () => {
+    const answer = VERDICTS.pending.answer.replace('123456"', '123Z","retries":7');
+    expect(answer).not.toBe(VERDICTS.pending.answer);
+    expect(cell(transition(of('pending'), observation({ ...VERDICTS.pending, answer }, 10), context()))).toBe('·');
+  });
+});
+
+describe('after finality', () => {
+  const recheck = context({ recheck: true });
+  const settled = of('finalized', { watched: true });
+
+  it('a submission stays watched exactly when it is to be asked about once more', () => {
+    for (const asked of [true, false]) {
+      const outcome = transition(of('pending'), observation('finalized', 10), context({ recheck: asked }));
+      expect(outcome.watched).toBe(asked);
+    }
+  });
+
+  it('the same again is silent, and was the last question', () => {
+    const outcome = transition(settled, observation('finalized', 10), recheck);
+    expect(outcome).toMatchObject({ change: null, watched: false });
+  });
+
+  it('after a correction it is asked about until it reads Finalized again, or to its deadline', () => {
+    const first = transition(settled, observation('error', 10), recheck);
+    expect(first.watched).toBe(true);
+    const errored = applied(settled, first, 10);
+    expect(transition(errored, observation('error', 20), recheck)).toMatchObject({ change: null, watched: true });
+    const back = transition(errored, observation('finalized', 20), recheck);
+    expect([cell(back), back.watched]).toEqual(['corrected', false]);
+    expect(transition(errored, observation('error', DEADLINE), recheck).watched).toBe(false);
+  });
+
+  it('other hashes are told as a correction, and replace the old ones', () => {
+    const answer = JSON.stringify(finalEnvelope({ block_hash: '0xb2', tx_hash: '0xa2' }));
+    const outcome = transition(settled, observation({ ...VERDICTS.finalized, answer }, 10), recheck);
+    expect(cell(outcome)).toBe('corrected');
+    expect(outcome).toMatchObject({ change: { answer }, watched: false });
+  });
+
+  it('Finalized → Error is told as a correction; the submission stays finalized', () => {
+    const outcome = transition(settled, observation('error', 10), recheck);
+    expect(cell(outcome)).toBe('corrected');
+    expect(outcome.change).toMatchObject({ status: 'finalized', upstreamState: 'Error', error: 'TIMEOUT' });
+    const again = transition(applied(settled, outcome, 10), observation('error', 20), recheck);
+    expect(cell(again)).toBe('·');
+  });
+
+  it('the second question is not asked for ever', () => {
+    expect(transition(settled, observation('not_found_500', DEADLINE), recheck)).toMatchObject({ watched: false });
+    expect(transition(settled, observation('not_found', 10), recheck)).toMatchObject({ watched: false });
+  });
+
+  it.each(['unavailable', 'throttled', 'unauthorized', 'not_found_500'] as const)(
+    'an answer that says nothing (%s) leaves the second question open',
+    (name) => {
+      expect(transition(settled, observation(name, 10), recheck)).toMatchObject({ change: null, watched: true });
+    },
+  );
+});

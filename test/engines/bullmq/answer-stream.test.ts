@@ -1,0 +1,71 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { AnswerStream } from '../../../src/engines/bullmq/answer-stream.ts';
+import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
+import { systemClock } from '../../../src/platform/system-clock.ts';
+import { lookInto } from '../../support/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
+
+const EVENTS = `bull:${POLLS_QUEUE}:events`;
+
+/** A stream that is read from now on, and what it reported. */
+async function openStream() {
+  const redis = await redisForTest();
+  const look = lookInto(redis);
+  const completed: string[] = [];
+  const stream = new AnswerStream({
+    redis: { url: redis.url, prefix: 'bull' },
+    clock: systemClock,
+    listener: {
+      progress: (jobId) => void completed.push(`progress ${jobId}`),
+      completed: (jobId) => void completed.push(jobId),
+      failed: (jobId) => void completed.push(`failed ${jobId}`),
+    },
+  });
+  onTestFinished(() => stream.close());
+  const [seconds] = await look.time();
+  stream.readFrom(Number(seconds) * 1_000 - 1_000);
+  await vi.waitUntil(() => stream.isReading, 5_000);
+  const done = (jobId: string) => ['event', 'completed', 'jobId', jobId, 'returnvalue', '{}'];
+  return { redis, look, stream, completed, done };
+}
+
+describe.skipIf(isRedisMissing())('the stream of results', () => {
+  it.each<[string, string[]]>([
+    ['progress that is not JSON', ['event', 'progress', 'jobId', 'x', 'data', '{']],
+    ['progress without data', ['event', 'progress', 'jobId', 'x']],
+    ['a return value that is not JSON', ['event', 'completed', 'jobId', 'x', 'returnvalue', 'undefined']],
+    ['no job', ['event', 'completed', 'returnvalue', '{}']],
+    ['no event', ['jobId', 'x']],
+    ['an event that nobody knows', ['event', '__proto__', 'jobId', 'x']],
+    ['a field without a value after it', ['event', 'failed']],
+  ])('an entry with %s does not take those read together with it', async (_what, garbage) => {
+    const { look, completed, done } = await openStream();
+    const both = look.multi();
+    both.xadd(EVENTS, '*', ...done('before'));
+    both.xadd(EVENTS, '*', ...garbage);
+    both.xadd(EVENTS, '*', ...done('after'));
+    await both.exec();
+    await vi.waitFor(() => expect(completed).toEqual(expect.arrayContaining(['before', 'after'])), 5_000);
+  });
+
+  it('a read that Redis refuses for a while skips nothing of what was written meanwhile', async () => {
+    const { look, stream, completed, done } = await openStream();
+    await look.xadd(EVENTS, '*', ...done('first'));
+    await vi.waitFor(() => expect(completed).toEqual(['first']), 5_000);
+    await look.acl('SETUSER', 'default', '-xread');
+    await look.xadd(EVENTS, '*', ...done('second'));
+    await vi.waitFor(() => expect(stream.isReading).toBe(false), 15_000);
+    await look.xadd(EVENTS, '*', ...done('third'));
+    await look.acl('SETUSER', 'default', '+xread');
+    await vi.waitFor(() => expect(completed).toEqual(['first', 'second', 'third']), 15_000);
+  });
+
+  it('connections that are cut again and again lose nothing', async () => {
+    const { look, completed, done } = await openStream();
+    for (let count = 0; count < 20; count++) {
+      await look.xadd(EVENTS, '*', ...done(`job-${count}`));
+      await look.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    }
+    await vi.waitFor(() => expect(completed).toEqual(Array.from({ length: 20 }, (_, n) => `job-${n}`)), 15_000);
+  });
+});

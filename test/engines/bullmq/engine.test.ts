@@ -1,0 +1,216 @@
+import type { Job } from 'bullmq';
+import { describe, expect, it, vi } from 'vitest';
+import type { Observation } from '../../../src/domain/classify.ts';
+import { POLLS_QUEUE, type PollJob } from '../../../src/engines/bullmq/poll-job.ts';
+import type { PollEngine } from '../../../src/watch/ports.ts';
+import { openEngine, openOddWorker, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
+import { openClient } from '../../support/upstream-server.ts';
+import { describeEngine } from '../engine-conformance.ts';
+
+/** Nothing falls back on this process: every answer is one of a worker. */
+const nobody = async () => Promise.reject(new Error('asked by this process'));
+const polledOf = (submission_id: string, error = 'x') => ({
+  submission_id,
+  duration_ms: 1,
+  response: { ...PENDING, httpStatus: 406, body: JSON.stringify({ error }) },
+});
+
+async function polled(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
+  const observations: Observation[] = [];
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  return observations;
+}
+
+describe.skipIf(isRedisMissing())('with Redis', () => {
+  describeEngine('the BullMQ engine with two workers', async ({ url, apiKey, timeoutMs }) => {
+    const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
+    const ask = (_upstream: string, submissionId: string) => client.getSubmissionInfo(submissionId);
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody, timeoutMs, leaseMs: timeoutMs * 2 + 10_000 });
+    openWorker(redis, { ask, timeoutMs });
+    openWorker(redis, { ask, timeoutMs });
+    await server.sees(2);
+    return server.engine;
+  });
+
+  it('shares a batch among the workers, in jobs of fifty ids at most', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    const sizes: number[] = [];
+    const held = Promise.withResolvers<void>();
+    const work = async ({ data }: Job<PollJob>) => {
+      sizes.push(data.submission_ids.length);
+      await held.promise;
+      return { polled: data.submission_ids.map((id) => polledOf(id)) };
+    };
+    await openOddWorker(redis, work, 'one');
+    await openOddWorker(redis, work, 'two');
+    await server.sees(2);
+    const ids = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
+    const small = polled(server.engine, ids(5));
+    await vi.waitFor(() => expect(sizes.toSorted()).toEqual([2, 3]));
+    const large = polled(server.engine, ids(300));
+    await vi.waitFor(() => expect(sizes.slice(2)).toEqual([50, 50, 50, 50, 50, 50]));
+    held.resolve();
+    expect(await small).toHaveLength(5);
+    expect(await large).toHaveLength(300);
+  });
+
+  it('without a worker this process asks', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis);
+    await server.isUp();
+    expect(await polled(server.engine, ['a', 'b'])).toMatchObject([{ kind: 'pending' }, { kind: 'pending' }]);
+    expect(await openQueue(redis).getJobCounts()).toMatchObject({ waiting: 0, completed: 0 });
+  });
+
+  it('what a worker sent back unasked is asked by this process', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis);
+    const worker = openWorker(redis, { upstreams: ['another'] });
+    await server.sees(1);
+    expect(await polled(server.engine, ['a'])).toMatchObject([{ submissionId: 'a', kind: 'pending' }]);
+    expect(worker.asked).toEqual([]);
+    expect(server.events).toContainEqual({ kind: 'returned', reason: 'upstream', upstream: 'default', submissions: 1 });
+  });
+
+  it('a worker that lets requests take longer than the server thinks asks nothing', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { timeoutMs: 1_000 });
+    const worker = openWorker(redis, { timeoutMs: 1_001 });
+    await server.sees(1);
+    expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
+    expect(worker.asked).toEqual([]);
+    expect(worker.events).toContainEqual({ kind: 'returned', reason: 'timeout', upstream: 'default' });
+  });
+
+  it('takes each id once', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    await openOddWorker(redis, async (job) => {
+      await job.updateProgress({ polled: [polledOf('a'), polledOf('a', 'again')] });
+      return { polled: [polledOf('a', 'once more'), polledOf('b')] };
+    });
+    await server.sees(1);
+    const observations = await polled(server.engine, ['a', 'b']);
+    expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual(['a', 'b']);
+    expect(observations).toMatchObject([{ error: 'x' }, { error: 'x' }]);
+  });
+
+  it('a job that fails, as one that stalled does, leaves its places taken: nothing is asked in its stead', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    await openOddWorker(redis, async () => Promise.reject(new Error('job stalled more than allowable limit')));
+    await server.sees(1);
+    expect(await polled(server.engine, ['a'])).toEqual([]);
+  });
+
+  it('an answer that comes after the lease is dropped, and the ids can be asked about again', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody, leaseMs: 400, timeoutMs: 100 });
+    const late = Promise.withResolvers<void>();
+    let answered = 0;
+    await openOddWorker(redis, async ({ data }: Job<PollJob>) => {
+      answered += 1;
+      if (answered === 1) await late.promise;
+      return { polled: [polledOf(data.submission_ids[0] ?? '', answered === 1 ? 'late' : 'in time')] };
+    });
+    await server.sees(1);
+    const first: Observation[] = [];
+    const polling = server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, (o) => first.push(o));
+    await vi.waitUntil(() => answered === 1);
+    // That the worker answers others keeps the server's trust in it.
+    expect(await polled(server.engine, ['b'])).toHaveLength(1);
+    await polling;
+    late.resolve();
+    expect(await polled(server.engine, ['a'])).toMatchObject([{ error: 'in time' }]);
+    expect(first).toEqual([]);
+  });
+
+  it('asks itself where workers announce themselves and answer nothing, so that nothing waits for them for ever', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { leaseMs: 300, timeoutMs: 100 });
+    const worker = openWorker(redis, { timeoutMs: 100 });
+    await server.sees(1);
+    await openQueue(redis).pause();
+    expect(await polled(server.engine, ['a'])).toEqual([]);
+    expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('goes on after an event that nobody can read', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    openWorker(redis);
+    await server.sees(1);
+    const garbage = ['event', 'progress', 'jobId', 'x', 'data', '{'] as const;
+    await server.link.redis.xadd(`bull:${POLLS_QUEUE}:events`, '*', ...garbage);
+    expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
+  });
+
+  it('jobs hold no secret, and Redis keeps only so many that are done', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    const jobs: Job[] = [];
+    await openOddWorker(redis, async (job) => {
+      jobs.push(job);
+      return { polled: [polledOf('a')] };
+    });
+    await server.sees(1);
+    await polled(server.engine, ['a']);
+    expect(Object.keys(jobs[0]?.data).sort()).toEqual([
+      'epoch',
+      'expires_at',
+      'submission_ids',
+      'timeout_ms',
+      'upstream',
+    ]);
+    expect(jobs[0]?.opts).toMatchObject({
+      removeOnComplete: { age: 600, count: 100 },
+      removeOnFail: { age: 86_400, count: 1_000 },
+    });
+    // BullMQ keeps colons for itself, and takes what looks like an integer for one of its own.
+    expect(jobs[0]?.id).toMatch(/^(?!\d+$)[\w-]+$/);
+  });
+
+  it('takes what nobody has begun back out of the queue when it is closed', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    await openOddWorker(redis, async () => undefined);
+    await server.sees(1);
+    const queue = openQueue(redis);
+    await queue.pause();
+    const polling = polled(server.engine, ['a', 'b']);
+    await vi.waitFor(async () => expect(await queue.count()).toBe(1));
+    await server.engine.close();
+    expect(await polling).toEqual([]);
+    expect(await queue.count()).toBe(0);
+  });
+
+  it('keeps its queues under the prefix that is set', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody, prefix: '{team-a}' });
+    const worker = openWorker(redis, { prefix: '{team-a}' });
+    const other = openWorker(redis, { prefix: 'bull' });
+    await server.sees(1);
+    await polled(server.engine, ['a']);
+    expect(worker.asked).toEqual(['a']);
+    expect(other.asked).toEqual([]);
+  });
+});
+
+it('without Redis this process asks, from the first batch on', async () => {
+  const asked: string[] = [];
+  const server = openEngine(
+    { url: 'redis://127.0.0.1:1' },
+    {
+      local: async (_upstream, submissionId) => {
+        asked.push(submissionId);
+        return PENDING;
+      },
+    },
+  );
+  expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending', at: expect.any(Number) }]);
+  expect(asked).toEqual(['a']);
+});

@@ -1,0 +1,221 @@
+import type { Job } from 'bullmq';
+import { describe, expect, it, vi } from 'vitest';
+import type { Observation } from '../../../src/domain/classify.ts';
+import { type Polled, type PollJob, type PollResult, signedResult } from '../../../src/engines/bullmq/poll-job.ts';
+import { Signer } from '../../../src/engines/bullmq/signer.ts';
+import { systemClock } from '../../../src/platform/system-clock.ts';
+import type { PollEngine } from '../../../src/watch/ports.ts';
+import { lookInto, openEngine, openOddWorker, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
+
+const BODY = '{"state":"Pending","error":null,"data":null}';
+const SECRET = 'a-secret-of-server-and-workers-0123456789';
+const OTHER = 'another-secret-that-nobody-shares-0123456';
+
+/** Nothing falls back on this process: every response is one of a worker. */
+const nobody = async () => Promise.reject(new Error('polled by this process'));
+const SHORT = { local: nobody, leaseMs: 600, timeoutMs: 100 };
+
+const one = (submission_id = 'a', more: object = {}): Polled =>
+  ({ submission_id, duration_ms: 1, response: PENDING, ...more }) as Polled;
+const response = (more: object) => ({ polled: [one('a', { response: { ...PENDING, ...more } })] });
+
+async function poll(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
+  const observations: Observation[] = [];
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  return observations;
+}
+
+const sign = (secret: string, job: Pick<Job<PollJob>, 'id' | 'data'>, result: PollResult): PollResult => ({
+  ...result,
+  signature: new Signer([secret]).sign('result', signedResult({ jobId: job.id ?? '', epoch: job.data.epoch }, result)),
+});
+
+describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker sends', () => {
+  it.each<[string, unknown, string]>([
+    ['nothing', null, 'malformed'],
+    ['a text', 'done', 'malformed'],
+    ['another shape', { results: [] }, 'malformed'],
+    [
+      'the verdict of a worker of before',
+      { answers: [{ submission_id: 'a', verdict: { kind: 'finalized' } }] },
+      'malformed',
+    ],
+    ['a body that is no text', response({ body: { state: 'Finalized' } }), 'malformed'],
+    ['a body beyond every limit', response({ body: 'x'.repeat(3_000_000) }), 'malformed'],
+    ['a status that is none', response({ httpStatus: 0 }), 'malformed'],
+    ['a header beyond every limit', response({ retryAfter: '1'.repeat(100_000) }), 'malformed'],
+    [
+      'a failure that nobody knows',
+      { polled: [one('a', { response: { kind: 'failure', reason: 'moon', detail: '' } })] },
+      'malformed',
+    ],
+    ['too many responses', { polled: Array.from({ length: 51 }, () => one()) }, 'malformed'],
+    ['a negative time', { polled: [one('a', { duration_ms: -1 })] }, 'malformed'],
+    ['a time that is no number', { polled: [one('a', { duration_ms: '1' })] }, 'malformed'],
+    [
+      'a time longer than the job is out',
+      { polled: [one('a', { duration_ms: 9_000_000_000_000 })] },
+      'implausible_time',
+    ],
+    ['an id of another job', { polled: [one('a'), one('b')] }, 'foreign_id'],
+    ['an id of the wrong type', { polled: [one('a', { submission_id: 7 })] }, 'malformed'],
+    ['nesting without end', { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }, 'malformed'],
+  ])('%s is rejected whole, reported, and its id can be polled again', async (_what, forged, reason) => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, SHORT);
+    await openOddWorker(redis, async () => forged);
+    await server.sees(1);
+    expect(await poll(server.engine, ['a'])).toEqual([]);
+    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', upstream: 'default', reason }));
+    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'lost', upstream: 'default' }));
+  });
+
+  it('beside a worker that does its work costs nothing', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    await openOddWorker(redis, async (job) => {
+      await job.updateProgress({ polled: [one('not of this job')] });
+      await job.updateProgress(7);
+      return { polled: [one('a')] };
+    });
+    await server.sees(1);
+    expect(await poll(server.engine, ['a'])).toMatchObject([{ submissionId: 'a', kind: 'pending' }]);
+    expect(server.events.filter(({ kind }) => kind === 'rejected')).toHaveLength(2);
+  });
+
+  it('can finalize nothing without a block hash, nor with a body that is not JSON: the server classifies', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    const bodies = ['{"state":"Finalized","error":null,"data":{}}', 'Finalized', '{"state":"Finalized"', BODY];
+    await openOddWorker(redis, async ({ data }: Job<PollJob>) => ({
+      polled: data.submission_ids.map((id, index) => one(id, { response: { ...PENDING, body: bodies[index] } })),
+    }));
+    await server.sees(1);
+    const observations = await poll(server.engine, ['a', 'b', 'c', 'd']);
+    expect(observations.map(({ kind }) => kind)).toEqual(['pending', 'unavailable', 'unavailable', 'pending']);
+  });
+
+  it('times are of this server, whatever a result says', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody });
+    await openOddWorker(redis, async () => ({ polled: [one('a', { at: 9e15, received_at: 9e15 })] }));
+    await server.sees(1);
+    const [observation] = await poll(server.engine, ['a']);
+    expect(observation?.at).toBeLessThanOrEqual(systemClock.now());
+  });
+});
+
+describe.skipIf(isRedisMissing())('with a secret', () => {
+  it('server and workers work together, through many results of one job', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    const worker = openWorker(redis, {
+      secrets: [SECRET],
+      ask: async (_upstream, id) => ({
+        ...PENDING,
+        body: `${BODY}${' '.repeat(60_000)}${id}`.slice(0, -id.length),
+      }),
+    });
+    await server.sees(1);
+    const ids = Array.from({ length: 100 }, (_, index) => `s${index}`);
+    const observations = await poll(server.engine, ids);
+    expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual(ids.toSorted());
+    expect(worker.asked).toHaveLength(100);
+    expect(server.events.filter(({ kind }) => kind === 'rejected' || kind === 'lost')).toEqual([]);
+  });
+
+  it.each<[string, (job: Job<PollJob>, earlier: Job<PollJob>) => PollResult]>([
+    ['that is not signed', () => ({ polled: [one()] })],
+    ['signed with another secret', (job) => sign(OTHER, job, { polled: [one()] })],
+    ['signed for something else', (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_asked: 'late' })],
+    ['with a signature that is none', () => ({ polled: [one()], signature: '' })],
+    ['of another job', (_job, earlier) => sign(SECRET, earlier, { polled: [one()] })],
+  ])('a result %s is rejected', async (_what, forge) => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { ...SHORT, secrets: [SECRET] });
+    let earlier: Job<PollJob> | undefined;
+    const work = async (job: Job<PollJob>) => {
+      earlier ??= job;
+      return job === earlier ? sign(SECRET, job, { polled: [one('first')] }) : forge(job, earlier);
+    };
+    await openOddWorker(redis, work, 'odd', [SECRET]);
+    await server.sees(1);
+    expect(await poll(server.engine, ['first'])).toHaveLength(1);
+    expect(await poll(server.engine, ['a'])).toEqual([]);
+    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', reason: 'signature' }));
+  });
+
+  it('a result replayed after the lease is dropped, and within it each id counts once', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { ...SHORT, secrets: [SECRET] });
+    const kept: { job: Job<PollJob>; result: PollResult }[] = [];
+    const work = async (job: Job<PollJob>) => {
+      const result = sign(SECRET, job, { polled: [one()] });
+      kept.push({ job, result });
+      await job.updateProgress(result);
+      return result;
+    };
+    await openOddWorker(redis, work, 'odd', [SECRET]);
+    await server.sees(1);
+    expect(await poll(server.engine, ['a'])).toHaveLength(1);
+    const [first] = kept;
+    const replay = ['event', 'completed', 'jobId', first?.job.id ?? '', 'returnvalue', JSON.stringify(first?.result)];
+    await lookInto(redis).xadd(`bull:${first?.job.queueName}:events`, '*', ...replay);
+    expect(await poll(server.engine, ['a'])).toHaveLength(1);
+    expect(server.events.filter(({ kind }) => kind === 'rejected')).toEqual([]);
+  });
+
+  it.each<[string, string[], string[], string, string]>([
+    ['the worker has another', [SECRET], [OTHER], 'other_secret', 'other_secret'],
+    ['the worker has none', [SECRET], [], 'unsigned', 'no_secret'],
+    ['the server has none', [], [SECRET], 'no_secret', 'unsigned'],
+  ])('%s: both report it, the worker takes no job, and this process polls', async (_what, ours, theirs, seen, felt) => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { secrets: ours });
+    await server.isUp();
+    const worker = openWorker(redis, { secrets: theirs, name: 'w-1' });
+    const refused = { kind: 'worker_refused', worker: { name: 'w-1', reason: seen } };
+    await vi.waitFor(() => expect(server.events).toContainEqual(refused), 10_000);
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'secret_differs', problem: felt }), 10_000);
+    expect(server.link.health).toMatchObject({ workers: [], refusedWorkers: 1 });
+    expect(await poll(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('is replaced without a pause: first the workers accept both, then the server changes', async () => {
+    const redis = await redisForTest();
+    const before = openEngine(redis, { local: nobody, secrets: [OTHER] });
+    const worker = openWorker(redis, { secrets: [SECRET, OTHER] });
+    await before.sees(1);
+    expect(await poll(before.engine, ['a'])).toHaveLength(1);
+    await before.close();
+    const after = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    await after.sees(1);
+    expect(await poll(after.engine, ['b'])).toHaveLength(1);
+    expect(worker.asked).toEqual(['a', 'b']);
+    expect(worker.events.map(({ kind }) => kind)).not.toContain('secret_differs');
+  });
+
+  it('a worker whose server changes it stops, and goes on once the server has it again', async () => {
+    const redis = await redisForTest();
+    const first = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    await first.sees(1);
+    await first.close();
+    const second = openEngine(redis, { secrets: [OTHER] });
+    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_differs'), 10_000);
+    await second.isUp();
+    expect(await poll(second.engine, ['a'])).toHaveLength(1);
+    await second.close();
+    // Without an epoch nothing is known of the server's secret.
+    await lookInto(redis).flushall();
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(worker.events.at(-1)?.kind).toBe('secret_differs');
+    const third = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    await third.sees(1);
+    expect(await poll(third.engine, ['b'])).toHaveLength(1);
+    expect(worker.asked).toEqual(['b']);
+    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_agrees'), 5_000);
+  });
+});

@@ -1,0 +1,193 @@
+import { Worker } from 'bullmq';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { TrackBody } from '../../../src/domain/track-request.ts';
+import { Intake, SUBMISSIONS_QUEUE } from '../../../src/engines/bullmq/intake.ts';
+import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
+import { lookInto, openQueue } from '../../support/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
+
+type Track = ConstructorParameters<typeof Intake>[0]['track'];
+
+/** Knows what it was given before, as the ledger does. */
+function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
+  const ids = new Set<string>();
+  const bodies: TrackBody[] = [];
+  const track = (body: TrackBody) => {
+    bodies.push(body);
+    const given = body.submission_ids ?? [body.submission_id ?? ''];
+    const submissions = given.map((id) => ({ isNew: !ids.has(id), submission: {} as never }));
+    for (const id of given) ids.add(id);
+    return { kind: 'tracked', submissions } as const;
+  };
+  return Object.assign(track, { ids, bodies });
+}
+
+function openIntake(redis: RedisServer, track: Track) {
+  const refused: unknown[] = [];
+  const postponed: { delayMs: number }[] = [];
+  const intake = new Intake({
+    redis: { url: redis.url, prefix: 'bull' },
+    track,
+    onRefused: (what) => refused.push(what),
+    onPostponed: (what) => postponed.push(what),
+  });
+  onTestFinished(() => intake.close(2_000));
+  return { intake, refused, postponed };
+}
+
+function openProducer(redis: RedisServer) {
+  const queue = openQueue(redis, SUBMISSIONS_QUEUE);
+  const ended = (id: string | undefined) =>
+    vi.waitFor(async () => {
+      const job = await queue.getJob(id ?? '');
+      if (!job?.finishedOn) throw new Error('not yet');
+      return job;
+    }, 15_000);
+  const enqueue = async (data: unknown, options = {}) => (await queue.add('track', data, options)).id;
+  return { queue, enqueue, ended };
+}
+
+const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+
+describe.skipIf(isRedisMissing())('the intake', () => {
+  it('takes one id or many, and says how many were new', async () => {
+    const redis = await redisForTest();
+    const track = ledger();
+    openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    const one = await ended(await enqueue({ submission_id: 'a', metadata: { order: 1 } }));
+    expect(one.returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    const more = await ended(await enqueue({ submission_ids: ['a', 'b', 'c'] }));
+    expect(more.returnvalue).toEqual({ accepted: 2, already_tracked: 1 });
+    expect(track.bodies[0]).toEqual({ submission_id: 'a', metadata: { order: 1 } });
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['no id', {}, /exactly one of submission_id and submission_ids/],
+    ['both', { submission_id: 'a', submission_ids: ['b'] }, /exactly one/],
+    ['nothing', null, /must be a body of POST \/v1\/submissions/],
+    ['a text', 'a', /must be a body of POST \/v1\/submissions/],
+    ['an id with a space', { submission_id: 'a b' }, /submission_id/],
+    ['an id that no URL reaches', { submission_ids: ['a', '..'] }, /no URL leads to them → at submission_ids\[1\]/],
+    ['too many ids', { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, /submission_ids/],
+    ['a deadline that is none', { submission_id: 'a', deadline: 'soon' }, /deadline/],
+    ['a field that nobody knows', { submission_id: 'a', colour: 'red' }, /colour/],
+    ['metadata nested too deeply', { submission_id: 'a', metadata: JSON.parse(nested(65)) }, /at most 64 levels/],
+    ['metadata nested without end', { submission_id: 'a', metadata: JSON.parse(nested(2_000)) }, /at most 64 levels/],
+    ['much too much metadata', { submission_id: 'a', metadata: { x: 'x'.repeat(5_000) } }, /metadata/],
+    [
+      'names of megabytes',
+      { ['k'.repeat(1_000_000)]: 1, '\u001b[31m': 2 },
+      /^(?=.{50,1200}$)\P{Cc}*there is no field/u,
+    ],
+    ['100,000 names', Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [i, i])), /^.{50,1200}$/],
+    [
+      'metadata nested thousands deep',
+      { submission_id: 'a', metadata: JSON.parse(`${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`) },
+      /metadata/,
+    ],
+  ])('fails a job of %s with the reason, and does not try it again', async (_what, data, reason) => {
+    const redis = await redisForTest();
+    const track = ledger();
+    const { refused } = openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    const job = await ended(await enqueue(data, { attempts: 5 }));
+    expect(job.failedReason).toMatch(reason);
+    expect(job.failedReason.length).toBeLessThan(2_000);
+    expect(job.attemptsMade).toBe(1);
+    expect(track.ids.size).toBe(0);
+    expect(refused).toHaveLength(1);
+  });
+
+  it.each<[ReturnType<Track>, string]>([
+    [{ kind: 'invalid', field: 'upstream', reason: 'no upstream is named "x"' }, 'upstream: no upstream is named "x"'],
+    [{ kind: 'late', index: 0 }, 'deadline: the deadline is not in the future'],
+    [
+      { kind: 'conflict', index: 0, submission: { submissionId: 'a', upstream: 'other' } as never },
+      'a is tracked at the upstream other already; nothing was taken',
+    ],
+  ])('fails a job that the ledger refuses with the reason', async (result, reason) => {
+    const redis = await redisForTest();
+    openIntake(redis, () => result);
+    const { enqueue, ended } = openProducer(redis);
+    expect((await ended(await enqueue({ submission_id: 'a' }))).failedReason).toBe(reason);
+  });
+
+  it('tries again for as long as the ledger can not be written, whatever attempts the producer gave', async () => {
+    const redis = await redisForTest();
+    const track = ledger();
+    let failures = 3;
+    const { postponed } = openIntake(redis, (body) => {
+      if (failures-- > 0) throw new LedgerUnavailableError('no room');
+      return track(body);
+    });
+    const { enqueue, ended } = openProducer(redis);
+    const job = await ended(await enqueue({ submission_id: 'a' }, { attempts: 1 }));
+    expect(job.returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    expect(postponed.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000, 4_000]);
+  });
+
+  it('a job that outlived many servers is taken all the same', async () => {
+    const redis = await redisForTest();
+    const { queue, enqueue, ended } = openProducer(redis);
+    const id = await enqueue({ submission_id: 'a' });
+    const watch = { lockDuration: 50, stalledInterval: 50, maxStalledCount: 1_000, skipLockRenewal: true };
+    const dying = new Worker(SUBMISSIONS_QUEUE, null, { connection: { url: redis.url }, ...watch });
+    dying.on('error', () => undefined);
+    await dying.startStalledCheckTimer();
+    for (let death = 1; death <= 4; death++) {
+      await dying.getNextJob(`token-${death}`, { block: false });
+      await vi.waitFor(async () => expect(await queue.getWaitingCount()).toBe(1), 5_000);
+    }
+    await dying.close();
+    expect((await queue.getJob(id ?? ''))?.stalledCounter).toBe(4);
+    openIntake(redis, ledger());
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+  });
+
+  it('a job that a server took with it when it died is taken by the next', async () => {
+    const redis = await redisForTest();
+    const { enqueue, ended } = openProducer(redis);
+    const id = await enqueue({ submission_id: 'a' });
+    const dead = new Worker(SUBMISSIONS_QUEUE, null, { connection: { url: redis.url }, lockDuration: 200 });
+    dead.on('error', () => undefined);
+    onTestFinished(() => dead.close());
+    await dead.getNextJob('token');
+    openIntake(redis, ledger());
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+  });
+
+  it('what is enqueued while no server is there waits for one', async () => {
+    const redis = await redisForTest({ keeps: true });
+    const { enqueue, ended } = openProducer(redis);
+    const id = await enqueue({ submission_id: 'a' });
+    await redis.restart();
+    openIntake(redis, ledger());
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+  });
+
+  it('goes on after Redis was emptied, and after it was away', async () => {
+    const redis = await redisForTest();
+    const track = ledger();
+    openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    await ended(await enqueue({ submission_id: 'a' }));
+    await lookInto(redis).flushall();
+    await ended(await enqueue({ submission_id: 'b' }));
+    await redis.restart();
+    await ended(await enqueue({ submission_id: 'c' }));
+    expect([...track.ids]).toEqual(['a', 'b', 'c']);
+  });
+
+  it.each(['is away', 'stands still'])('closes within its time while Redis %s', async (how) => {
+    const redis = await redisForTest();
+    const track = ledger();
+    const { intake } = openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    await ended(await enqueue({ submission_id: 'a' }));
+    if (how === 'is away') await redis.kill();
+    else redis.pause();
+    await intake.close(100);
+    if (how === 'stands still') redis.resume();
+  });
+});

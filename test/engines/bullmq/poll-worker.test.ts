@@ -1,0 +1,274 @@
+import { randomUUID } from 'node:crypto';
+import { type Job, Worker } from 'bullmq';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Answer } from '../../../src/domain/classify.ts';
+import { Epoch } from '../../../src/engines/bullmq/epoch.ts';
+import { POLLS_QUEUE, type PollJob, signedJob } from '../../../src/engines/bullmq/poll-job.ts';
+import { Signer } from '../../../src/engines/bullmq/signer.ts';
+import { lookInto, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
+
+const SECRET = 'a-secret-of-server-and-workers-0123456789';
+
+/** A server that hands out what it likes, by hand. */
+async function openServer(redis: RedisServer, secrets: string[] = []) {
+  const signer = new Signer(secrets);
+  const look = lookInto(redis);
+  const epochs = new Epoch(look, { prefix: 'bull' });
+  const begin = async () => epochs.begin((await epochs.look()).runId, signer);
+  const epoch = await begin();
+  const queue = openQueue(redis);
+  async function handOut(more: Partial<PollJob> = {}): Promise<Job> {
+    const { redisMs } = await epochs.look();
+    const data = { upstream: 'default', submission_ids: ['a'], epoch, expires_at: redisMs + 20_000, timeout_ms: 1_000 };
+    const jobId = `j-${randomUUID()}`;
+    const job: PollJob = { ...data, ...more };
+    return queue.add('poll', { signature: signer.sign('job', signedJob(jobId, job)), ...job }, { jobId });
+  }
+  const ended = async (job: Job): Promise<Job> =>
+    vi.waitFor(async () => {
+      const found = await queue.getJob(job.id ?? '');
+      if (!found?.finishedOn) throw new Error('not yet');
+      return found;
+    }, 10_000);
+  return { look, begin, queue, handOut, ended };
+}
+
+function holding() {
+  const begun = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<Answer>();
+  const ask = async () => {
+    begun.resolve();
+    return held.promise;
+  };
+  return { ask, begun: begun.promise, answer: () => held.resolve(PENDING) };
+}
+
+describe.skipIf(isRedisMissing())('a worker', () => {
+  it('asks about each id of a job once, and gives the answers back', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis);
+    const job = await server.ended(await server.handOut({ submission_ids: ['a', 'b'] }));
+    expect(worker.asked).toEqual(['a', 'b']);
+    expect(job.returnvalue.polled).toEqual([
+      { submission_id: 'a', duration_ms: expect.any(Number), response: PENDING },
+      { submission_id: 'b', duration_ms: expect.any(Number), response: PENDING },
+    ]);
+  });
+
+  it.each<[string, (data: PollJob) => PollJob, RegExp]>([
+    ['without a signature', ({ signature: _, ...data }) => data as PollJob, /not signed/],
+    ['with an id more', (data) => ({ ...data, submission_ids: ['a', 'stolen'] }), /signature/],
+    ['of another upstream', (data) => ({ ...data, upstream: 'other' }), /signature/],
+    ['that expires later', (data) => ({ ...data, expires_at: data.expires_at + 60_000 }), /signature/],
+    ['that is a copy of another', (data) => data, /signature/],
+    ['with a signature of nothing', (data) => ({ ...data, signature: 'x' }), /signature/],
+  ])('with a secret, refuses a job %s', async (_what, forge, reason) => {
+    const redis = await redisForTest();
+    const server = await openServer(redis, [SECRET]);
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    const genuine = await server.ended(await server.handOut());
+    const forged = await server.queue.add('poll', forge(genuine.data), { jobId: `j-${randomUUID()}` });
+    expect((await server.ended(forged)).failedReason).toMatch(reason);
+    expect(worker.asked).toEqual(['a']);
+  });
+
+  it('with a secret, polls nothing again for a genuine job that somebody writes to Redis again', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis, [SECRET]);
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    const genuine = await server.ended(await server.handOut());
+    await genuine.remove();
+    const again = await server.queue.add('poll', genuine.data, { jobId: genuine.id ?? '' });
+    expect((await server.ended(again)).failedReason).toBe('it was begun before');
+    expect(worker.asked).toEqual(['a']);
+  });
+
+  it('without a secret, refuses a signed job', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis);
+    expect((await server.ended(await server.handOut({ signature: 'x' }))).failedReason).toMatch(/no redis.secret/);
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('sends long responses in batches, so that no entry in Redis is as long as all of them', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const body = 'x'.repeat(200_000);
+    openWorker(redis, { ask: async () => ({ ...PENDING, body }) as Answer });
+    const submission_ids = Array.from({ length: 20 }, (_, index) => `s${index}`);
+    await server.ended(await server.handOut({ submission_ids }));
+    const entries = await server.look.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
+    expect(Math.max(...entries.map(([, fields]) => fields.join('').length))).toBeLessThan(1_000_000);
+    const seen = new Set(JSON.stringify(entries).match(/\bs\d+\b/g));
+    expect([...seen].toSorted()).toEqual(submission_ids.toSorted());
+  });
+
+  it('asks nothing of a job that expires before a request could be over', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis, { timeoutMs: 1_000 });
+    const [seconds] = await server.look.time();
+    const job = await server.ended(await server.handOut({ expires_at: Number(seconds) * 1_000 + 1_000 }));
+    expect(job.returnvalue).toEqual({ polled: [], not_asked: 'late' });
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('asks nothing that an earlier life of the server handed out, nor while there is none', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    await server.queue.pause();
+    const old = await server.handOut();
+    await server.begin();
+    await server.queue.resume();
+    const worker = openWorker(redis);
+    expect(await server.ended(old)).toMatchObject({ failedReason: 'another server handed it out' });
+    await server.look.del('bull:dawatch-workers:epoch');
+    const unasked = await server.ended(await server.handOut());
+    expect(unasked.returnvalue).toEqual({ polled: [], not_asked: 'emptied' });
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('asks nothing that a Redis before this one held, though it brings the epoch with it', async () => {
+    const redis = await redisForTest({ keeps: true });
+    const server = await openServer(redis);
+    await server.queue.pause();
+    const old = await server.handOut();
+    await redis.restart();
+    const worker = openWorker(redis);
+    await vi.waitFor(() => server.queue.resume(), 10_000);
+    expect(await server.ended(old)).toMatchObject({ failedReason: 'another server handed it out' });
+    expect(worker.asked).toEqual([]);
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', null],
+    ['a text', 'x'],
+    ['too many ids', { submission_ids: Array.from({ length: 51 }, () => 'a') }],
+    ['an id that is none', { submission_ids: [7] }],
+    ['no epoch', { epoch: undefined }],
+    ['a time that is none', { expires_at: 'soon' }],
+  ])('refuses a job of %s, once', async (_what, garbage) => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis);
+    const job =
+      typeof garbage === 'object' && garbage !== null
+        ? await server.handOut(garbage)
+        : await server.queue.add('poll', garbage, { attempts: 5 });
+    const { failedReason, attemptsMade } = await server.ended(job);
+    expect(failedReason).toBe('this is no job that a server of this version hands out');
+    expect(attemptsMade).toBe(1);
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('does not begin again what somebody began before', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const hands = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
+    hands.on('error', () => undefined);
+    onTestFinished(() => hands.close());
+    const job = await server.handOut();
+    const taken = await hands.getNextJob('token');
+    await taken?.moveToDelayed(Date.now(), 'token');
+    const worker = openWorker(redis);
+    expect(await server.ended(job)).toMatchObject({ failedReason: 'it was begun before' });
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('nor what stalled in the hands of one that died', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const watch = { lockDuration: 300, stalledInterval: 200, maxStalledCount: 0, skipLockRenewal: true };
+    const hands = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url }, ...watch });
+    hands.on('error', () => undefined);
+    onTestFinished(() => hands.close());
+    const job = await server.handOut();
+    await hands.getNextJob('token');
+    await hands.startStalledCheckTimer();
+    const worker = openWorker(redis);
+    expect(await server.ended(job)).toMatchObject({ failedReason: 'job stalled more than allowable limit' });
+    expect(worker.asked).toEqual([]);
+  });
+
+  it('announces itself and what it is doing, and takes its leave', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const { ask, begun, answer } = holding();
+    const worker = openWorker(redis, { ask, name: 'w-1' });
+    const announced = async () => JSON.parse((await server.look.get('bull:dawatch-workers:names:w-1')) ?? 'null');
+    await server.handOut({ submission_ids: ['a', 'b', 'c'] });
+    await begun;
+    const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 3, concurrency: 16 };
+    await vi.waitFor(async () => expect(await announced()).toEqual({ format: 2, worker: seen }), 5_000);
+    answer();
+    await worker.close();
+    expect(await announced()).toBeNull();
+    expect(await server.look.smembers('bull:dawatch-workers:names')).toEqual([]);
+  });
+
+  it('ends what it began when it is stopped, and begins nothing more', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const { ask, begun, answer } = holding();
+    const first = openWorker(redis, { ask });
+    const under = await server.handOut();
+    await begun;
+    const closing = first.close(10_000);
+    const next = await server.handOut({ submission_ids: ['b'] });
+    answer();
+    await closing;
+    expect((await server.ended(under)).returnvalue.polled).toHaveLength(1);
+    const second = openWorker(redis);
+    // The one that stops may have been given it already: then it gives it back unasked.
+    const { polled, not_asked } = (await server.ended(next)).returnvalue;
+    if (polled.length === 0) expect(not_asked).toBe('drained');
+    expect(first.asked).toEqual(['a']);
+    expect(second.asked).toEqual(polled.length === 1 ? ['b'] : []);
+  });
+
+  it('is stopped within its time, though a request hangs', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const { ask, begun } = holding();
+    const worker = openWorker(redis, { ask });
+    await server.handOut();
+    await begun;
+    await worker.close(100);
+  });
+
+  it.each(['is away', 'stands still'])('is stopped within its time while Redis %s', async (how) => {
+    const redis = await redisForTest();
+    const worker = openWorker(redis);
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'up' }), 5_000);
+    if (how === 'is away') await redis.kill();
+    else redis.pause();
+    await worker.close(100);
+  });
+
+  it('waits for a Redis that is not there yet, and comes back to one that was away', async () => {
+    const redis = await redisForTest({ keeps: true });
+    await redis.kill();
+    const worker = openWorker(redis);
+    await vi.waitFor(() => expect(worker.events).toMatchObject([{ kind: 'away' }]), 5_000);
+    await redis.restart();
+    const server = await openServer(redis);
+    await server.ended(await server.handOut());
+    await redis.restart();
+    const later = await openServer(redis);
+    await later.ended(await later.handOut({ submission_ids: ['b'] }));
+    expect(worker.asked).toEqual(['a', 'b']);
+  });
+
+  it('says why a Redis refuses it, without the password, and tries on', async () => {
+    const redis = await redisForTest({ password: 'right-one' });
+    const worker = openWorker({ url: redis.url.replace('right-one', 'wrong-one') });
+    await vi.waitUntil(() => worker.events.length > 0, 5_000);
+    expect(worker.events).toMatchObject([{ kind: 'away', detail: expect.stringMatching(/WRONGPASS|NOAUTH/) }]);
+    expect(JSON.stringify(worker.events)).not.toContain('wrong-one');
+    await lookInto(redis).config('SET', 'requirepass', 'wrong-one');
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'up' }), 10_000);
+  });
+});

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import { isOlder, readRedisInfo } from '../../../src/engines/bullmq/redis-info.ts';
+
+it.each([
+  ['6.0.16', true],
+  ['5.9.99', true],
+  ['6.2.0', false],
+  ['6.10.0', false],
+  ['7.0.15', false],
+])('version %s is older than 6.2.0: %s', (version, expected) => {
+  expect(isOlder(version, '6.2.0')).toBe(expected);
+});
+
+it('reads what a Redis says of itself', () => {
+  const info = 'redis_version:6.0.16\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrole:slave\r\n';
+  expect(readRedisInfo(info)).toEqual({
+    version: '6.0.16',
+    isTooOld: true,
+    evictionPolicy: 'allkeys-lru',
+    isAppendOnly: false,
+    role: 'slave',
+  });
+});
+
+it('holds the version that another program claims for nothing, and knows nothing of what is not said', () => {
+  expect(readRedisInfo('redis_version:5.0.0\r\nvalkey_version:8.1.0\r\n')).toEqual({
+    version: '5.0.0',
+    isTooOld: false,
+    evictionPolicy: null,
+    isAppendOnly: null,
+    role: null,
+  });
+});

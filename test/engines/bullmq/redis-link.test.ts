@@ -1,0 +1,255 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { Observation } from '../../../src/domain/classify.ts';
+import { lookInto, openEngine, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { startCuttingProxy } from '../../support/cutting-proxy.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
+import { deadAddress } from '../../support/upstream-server.ts';
+
+const EPOCH = 'bull:dawatch-workers:epoch';
+
+/** A server's half that remembers what it asked itself. */
+function openServer(redis: { url: string }, setting: { leaseMs?: number; timeoutMs?: number } = {}) {
+  const own: string[] = [];
+  const server = openEngine(redis, {
+    ...setting,
+    local: async (_upstream, submissionId) => {
+      own.push(submissionId);
+      return PENDING;
+    },
+  });
+  const poll = async (...submissionIds: string[]) => {
+    const observations: Observation[] = [];
+    await server.engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+    return observations.map(({ submissionId }) => submissionId).sort();
+  };
+  const away = (reason: string) => expect.objectContaining({ kind: 'away', reason });
+  return { ...server, own, poll, away };
+}
+
+describe.skipIf(isRedisMissing())('with Redis', () => {
+  it('Redis is away at the start: this process asks, and takes Redis up when it comes', async () => {
+    const redis = await redisForTest();
+    await redis.kill();
+    const server = openServer(redis);
+    const worker = openWorker(redis);
+    await server.isAway();
+    expect(server.link.health).toEqual({ state: 'away', reason: 'unreachable', workers: [], refusedWorkers: 0 });
+    expect(await server.poll('a')).toEqual(['a']);
+    expect(server.own).toEqual(['a']);
+    await redis.restart();
+    await server.sees(1);
+    expect(await server.poll('b')).toEqual(['b']);
+    expect(worker.asked).toEqual(['b']);
+  });
+
+  it('Redis dies with a batch out: nothing of it is asked twice, what comes next is asked here', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis, { leaseMs: 1_500, timeoutMs: 100 });
+    const under = Promise.withResolvers<void>();
+    const worker = openWorker(redis, {
+      timeoutMs: 100,
+      ask: async () => {
+        under.resolve();
+        await held.promise;
+        return PENDING;
+      },
+    });
+    const held = Promise.withResolvers<void>();
+    await server.sees(1);
+    const out = server.poll('a');
+    await under.promise;
+    await redis.kill();
+    held.resolve();
+    await server.isAway();
+    expect(await server.poll('b')).toEqual(['b']);
+    expect(await out).toEqual([]);
+    expect(server.own).toEqual(['b']);
+    await redis.restart();
+    await server.sees(1);
+    expect(await server.poll('c')).toEqual(['c']);
+    expect(worker.asked).toEqual(['a', 'c']);
+  });
+
+  it('Redis restarts with its data while a worker asks: the answer still counts', async () => {
+    const redis = await redisForTest({ keeps: true });
+    const server = openServer(redis, { leaseMs: 20_000 });
+    const under = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    openWorker(redis, {
+      ask: async () => {
+        under.resolve();
+        await held.promise;
+        return PENDING;
+      },
+    });
+    await server.sees(1);
+    const out = server.poll('a');
+    await under.promise;
+    await redis.restart();
+    held.resolve();
+    expect(await out).toEqual(['a']);
+    expect(server.own).toEqual([]);
+  });
+
+  it('Redis stands still: this process asks until it goes on', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    const worker = openWorker(redis);
+    await server.sees(1);
+    redis.pause();
+    await server.isAway();
+    expect(server.events).toContainEqual(server.away('not_answering'));
+    expect(await server.poll('a')).toEqual(['a']);
+    expect(server.own).toEqual(['a']);
+    redis.resume();
+    await server.sees(1);
+    expect(await server.poll('b')).toEqual(['b']);
+    expect(worker.asked).toEqual(['b']);
+  });
+
+  it('FLUSHALL: workers are found again, a new epoch begins, and polls go on', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    const worker = openWorker(redis);
+    await server.sees(1);
+    const before = server.link.usable?.epoch;
+    await lookInto(redis).flushall();
+    await vi.waitUntil(() => server.link.usable && server.link.usable.epoch !== before, 5_000);
+    await server.sees(1);
+    // What was read before the new epoch may be lost once more: then it is asked again.
+    await vi.waitFor(async () => expect(await server.poll('a')).toEqual(['a']), 15_000);
+    expect(worker.asked).toContain('a');
+    expect(server.events.filter(({ kind }) => kind === 'epoch_lost')).toEqual([]);
+  });
+
+  it('a connection that dies without a word is given up, for one that works', async () => {
+    const redis = await redisForTest();
+    const proxy = await startCuttingProxy(redis.url);
+    const server = openEngine({ url: proxy.url.replace('http:', 'redis:') });
+    await server.isUp();
+    proxy.silence();
+    await server.isAway();
+    await server.isUp();
+    expect(server.link.usable).toBeDefined();
+  });
+
+  it('a wrong password: away, saying so without it', async () => {
+    const redis = await redisForTest({ password: 'right-one' });
+    const server = openServer({ url: redis.url.replace('right-one', 'wrong-one') });
+    await vi.waitFor(() => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/), 10_000);
+    await vi.waitFor(() => expect(server.link.health).toMatchObject({ state: 'away', reason: 'refused' }), 10_000);
+    expect(JSON.stringify(server.events)).not.toContain('wrong-one');
+    expect(await server.poll('a')).toEqual(['a']);
+  });
+
+  it('a Redis that takes no writes is away, and is taken up when it does again', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    openWorker(redis);
+    await server.sees(1);
+    const look = lookInto(redis);
+    await look.config('SET', 'maxmemory', '1');
+    await server.isAway();
+    expect(server.events).toContainEqual(server.away('refused'));
+    expect(await server.poll('a')).toEqual(['a']);
+    await look.config('SET', 'maxmemory', '0');
+    await server.sees(1);
+  });
+
+  it('a primary that became a replica is left for whatever its name leads to now', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    await server.isUp();
+    const look = lookInto(redis);
+    const { port } = new URL(await deadAddress());
+    await look.replicaof('127.0.0.1', port);
+    await server.isAway();
+    expect(await server.poll('a')).toEqual(['a']);
+    await look.replicaof('NO', 'ONE');
+    await server.isUp();
+  });
+
+  it('an eviction policy that may drop jobs is told of, noeviction is not', async () => {
+    const [lossy, right] = [
+      await redisForTest({ settings: { 'maxmemory-policy': 'allkeys-lru' } }),
+      await redisForTest({ settings: { 'maxmemory-policy': 'noeviction' } }),
+    ];
+    const [warned, content] = [openServer(lossy), openServer(right)];
+    await Promise.all([warned.isUp(), content.isUp()]);
+    expect(warned.events).toContainEqual({ kind: 'eviction_policy', policy: 'allkeys-lru' });
+    expect(content.events.map(({ kind }) => kind)).toEqual(['up']);
+  });
+
+  it('somebody else who takes the epoch is told of, and it is taken back', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    await server.isUp();
+    const before = server.link.usable?.epoch ?? '';
+    await lookInto(redis).set(EPOCH, `${before.split('/')[0]}/another`);
+    await vi.waitUntil(() => server.link.usable?.epoch !== before, 5_000);
+    expect(server.events).toContainEqual({ kind: 'epoch_lost' });
+  });
+
+  it('sees workers come and go', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    const worker = openWorker(redis, { name: 'w-1' });
+    await server.sees(1);
+    const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 0, concurrency: 16 };
+    expect(server.link.health).toEqual({ state: 'up', reason: null, workers: [seen], refusedWorkers: 0 });
+    await worker.close();
+    await server.sees(0);
+    expect(server.events).toContainEqual({ kind: 'worker_seen', worker: seen });
+    expect(server.events).toContainEqual({ kind: 'worker_gone', worker: expect.objectContaining({ name: 'w-1' }) });
+  });
+
+  it('a worker of the format before is reported and gets no jobs', async () => {
+    const redis = await redisForTest();
+    const look = lookInto(redis);
+    await look.sadd('bull:dawatch-workers:names', 'old');
+    const old = { name: 'old', version: '0.1.0', in_flight: 0, concurrency: 100 };
+    await look.set('bull:dawatch-workers:names:old', JSON.stringify(old), 'PX', 60_000);
+    const server = openServer(redis);
+    await server.isUp();
+    expect(server.events).toContainEqual({ kind: 'worker_refused', worker: { name: 'old', reason: 'other_format' } });
+    expect(await server.poll('a')).toEqual(['a']);
+    expect(server.own).toEqual(['a']);
+  });
+
+  it.each<[string, string, unknown]>([
+    ['a name with control characters', '\u001b[31mred', { version: '1', in_flight: 0, concurrency: 1 }],
+    ['a version that is markup', 'w', { name: 'w', version: '<b>1</b>', in_flight: 0, concurrency: 1 }],
+    ['numbers beyond all workers', 'w', { name: 'w', version: '1', in_flight: 9e15, concurrency: 1 }],
+    ['the name of another', 'w', { name: 'other', version: '1', in_flight: 0, concurrency: 1 }],
+    [
+      'an announcement of megabytes',
+      'w',
+      { name: 'w', version: '1', in_flight: 0, concurrency: 1, x: 'x'.repeat(5e6) },
+    ],
+  ])('%s is no worker, and harms none', async (_what, name, worker) => {
+    const redis = await redisForTest();
+    const look = lookInto(redis);
+    await look.sadd('bull:dawatch-workers:names', name);
+    const text = JSON.stringify({ format: 2, worker: { name, ...(worker as object) } });
+    await look.set(`bull:dawatch-workers:names:${name}`, text, 'PX', 60_000);
+    const server = openServer(redis);
+    openWorker(redis, { name: 'genuine' });
+    await server.sees(1);
+    expect(server.link.health.workers).toMatchObject([{ name: 'genuine' }]);
+    const names = server.events.flatMap((event) => ('worker' in event ? [event.worker.name] : []));
+    expect(names.join()).not.toMatch(/\p{Cc}/u);
+  });
+
+  it('garbage among the workers is none of them', async () => {
+    const redis = await redisForTest();
+    const look = lookInto(redis);
+    const names = 'bull:dawatch-workers:names';
+    await look.sadd(names, 'a', 'b', 'c');
+    await look.mset(`${names}:a`, '{', `${names}:b`, '{"name":7}');
+    const server = openServer(redis);
+    await server.isUp();
+    expect(server.link.health.workers).toEqual([]);
+    // What is only a name belongs to a worker that is gone.
+    expect((await look.smembers(names)).sort()).toEqual(['a', 'b']);
+  });
+});

@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import { call, post, problemOf } from '../../support/http-calls.ts';
+import { API_KEY, useApp } from '../../support/running-app.ts';
+
+const app = useApp();
+const GUARDED = [
+  ['POST', '/v1/submissions'],
+  ['GET', '/v1/submissions'],
+  ['GET', '/v1/submissions/a'],
+  ['GET', '/v1/submissions/a/wait'],
+  ['DELETE', '/v1/submissions/a'],
+] as const;
+const none = { 'x-api-key': [] };
+
+it.each(GUARDED)(
+  'answers %s %s with 401 without a credential, before it looks at anything else',
+  async (method, path) => {
+    const answer = await call(app.url, `${path}?limit=bad&timeout_s=bad`, { method, headers: none, body: '{ no JSON' });
+    expect(answer.status).toBe(401);
+    expect(answer.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
+    expect(problemOf(answer).detail).toBe('send a valid credential as x-api-key or Authorization: Bearer');
+  },
+);
+
+it.each<[string, Record<string, string | string[]>]>([
+  ['another key', { 'x-api-key': 'a-service-key-for-tesTs' }],
+  ['the begin of the key', { 'x-api-key': API_KEY.slice(0, -1) }],
+  ['more than the key', { 'x-api-key': `${API_KEY}x` }],
+  ['the key twice', { 'x-api-key': [API_KEY, API_KEY] }],
+  ['an empty key', { 'x-api-key': '' }],
+  ['another bearer', { ...none, authorization: 'Bearer nobody' }],
+  ['the key as a password', { ...none, authorization: `Basic ${Buffer.from(`:${API_KEY}`).toString('base64')}` }],
+  ['the key without a scheme', { ...none, authorization: API_KEY }],
+  ['a bearer with nothing', { ...none, authorization: 'Bearer ' }],
+  ['the key in a cookie', { ...none, cookie: `x-api-key=${API_KEY}` }],
+])('does not accept %s', async (_, headers) => {
+  expect((await call(app.url, '/v1/submissions', { headers })).status).toBe(401);
+  expect((await post(app.url, { submission_id: 'smuggled' }, headers)).status).toBe(401);
+  expect((await call(app.url, '/v1/submissions/smuggled')).status).toBe(404);
+});
+
+it('does not accept the key in the query', async () => {
+  expect((await call(app.url, `/v1/submissions?x-api-key=${API_KEY}`, { headers: none })).status).toBe(401);
+});
+
+it.each<[string, Record<string, string | string[]>]>([
+  ['x-api-key', { 'x-api-key': API_KEY }],
+  ['a bearer', { ...none, authorization: `Bearer ${API_KEY}` }],
+  ['a bearer in another spelling', { ...none, authorization: `bearer   ${API_KEY}` }],
+])('accepts the key as %s', async (_, headers) => {
+  expect((await call(app.url, '/v1/submissions', { headers })).status).toBe(200);
+});
+
+it.each(['/livez', '/readyz', '/openapi.json'])('shows %s to everyone', async (path) => {
+  expect((await call(app.url, path, { headers: none })).status).toBe(200);
+});

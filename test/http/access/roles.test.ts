@@ -1,0 +1,158 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Role } from '../../../src/http/ports.ts';
+import { type Answer, call } from '../../support/http-calls.ts';
+import { useLookups } from '../../support/lookups.ts';
+import { fetchDocument } from '../../support/openapi-document.ts';
+
+type Access = 'open' | readonly Role[];
+const SUBMISSIONS = ['service', 'admin'] as const;
+
+/** Who may call what. Every endpoint of the served document stands here, so a new one must be decided on. */
+const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }> = {
+  'GET /livez': { access: 'open' },
+  'GET /readyz': { access: 'open' },
+  'GET /metrics': { access: 'open' },
+  'GET /openapi.json': { access: 'open' },
+  'GET /events.schema.json': { access: 'open' },
+  'POST /v1/submissions': { access: SUBMISSIONS, body: { submission_id: 'of-the-matrix' } },
+  'GET /v1/submissions': { access: SUBMISSIONS },
+  'GET /v1/submissions/{id}': { access: SUBMISSIONS },
+  'GET /v1/submissions/{id}/wait': { access: SUBMISSIONS, query: '?timeout_s=0' },
+  'DELETE /v1/submissions/{id}': { access: SUBMISSIONS },
+  'GET /v1/get_submission_info': { access: SUBMISSIONS, query: '?submission_id=00000000-0000-4000-8000-000000000000' },
+  // A wrong parameter: a stream that is let in would not end.
+  'GET /v1/events': { access: SUBMISSIONS, query: '?after=x' },
+  'GET /v1/pacing': { access: SUBMISSIONS },
+  'GET /v1/overview': { access: SUBMISSIONS },
+  'GET /v1/whoami': { access: ['service', 'user', 'admin'] },
+  'GET /users/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
+  'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
+  'GET /admin/get_all_users': { access: ['admin'], query: '?limit=1' },
+  'GET /v1/audit': { access: ['admin'] },
+  'POST /v1/webhooks': { access: ['admin'], body: { url: 'https://example.com/' } },
+  'GET /v1/webhooks': { access: ['admin'] },
+  'GET /v1/webhooks/{id}': { access: ['admin'] },
+  'PATCH /v1/webhooks/{id}': { access: ['admin'], body: { enabled: false } },
+  'DELETE /v1/webhooks/{id}': { access: ['admin'] },
+  'POST /v1/webhooks/{id}/rotate': { access: ['admin'], body: {} },
+  'POST /v1/webhooks/{id}/test': { access: ['admin'] },
+  'GET /v1/deliveries': { access: ['admin'] },
+  'GET /v1/deliveries/{id}': { access: ['admin'] },
+  'POST /v1/deliveries/{id}/replay': { access: ['admin'] },
+  'POST /v1/deliveries/replay': {
+    access: ['admin'],
+    body: { destination: 'webhook:callbacks', since: '2026-01-02T03:04:05Z' },
+  },
+};
+const ROLES: readonly Role[] = ['service', 'user', 'admin'];
+
+const lookups = useLookups();
+const send = (endpoint: string, headers: Record<string, string | string[]>): Promise<Answer> => {
+  const [method = '', path = ''] = endpoint.split(' ');
+  const { query = '', body } = MATRIX[endpoint] ?? {};
+  const target = `${path.replace('{id}', 'of-the-matrix')}${query}`;
+  return call(lookups().url, target, {
+    method,
+    headers: { 'x-api-key': '', ...headers },
+    ...(body !== undefined && { body }),
+  });
+};
+const both = (secret: string): Record<string, string>[] => [
+  { 'x-api-key': secret },
+  { authorization: `Bearer ${secret}` },
+];
+
+let documented: string[] = [];
+beforeAll(async () => {
+  documented = [...(await fetchDocument(lookups().url)).operations.keys()];
+});
+
+it('every endpoint that is served has its row', () => {
+  expect(documented.toSorted()).toEqual(Object.keys(MATRIX).toSorted());
+});
+
+describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
+  it.each(ROLES)('with a right credential of the role %s', async (role) => {
+    const allowed = access === 'open' || access.includes(role);
+    for (const headers of both(lookups().tokens[role])) {
+      const { status } = await send(endpoint, headers);
+      if (allowed) expect([401, 403]).not.toContain(status);
+      else expect(status).toBe(403);
+      expect(status).toBeLessThan(500);
+    }
+  });
+
+  it.each(ROLES)('with a revoked credential of the role %s, which is answered just as an unknown one', async (role) => {
+    const revoked = lookups().revoked[role];
+    const unknown = revoked.replace(/.{5}$/, 'wrong');
+    for (const [index, headers] of both(revoked).entries()) {
+      const [gone, never] = [await send(endpoint, headers), await send(endpoint, both(unknown)[index] ?? {})];
+      expect(gone.status).toBe(access === 'open' ? 200 : 401);
+      if (access === 'open') continue;
+      expect(gone.headers['www-authenticate']).toMatch(/^Bearer/);
+      const said = ({ text }: { text: string }) => ({ ...JSON.parse(text), instance: '' });
+      expect(said(gone)).toEqual(said(never));
+      expect(Object.keys(gone.headers)).toEqual(Object.keys(never.headers));
+    }
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['none', {}],
+    ['an empty one', { authorization: 'Bearer ' }],
+    ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
+    ['a hash instead of the secret', { 'x-api-key': 'a'.repeat(64) }],
+  ])('with %s', async (_what, headers) => {
+    const { status, headers: answered } = await send(endpoint, headers);
+    expect(status).toBe(access === 'open' ? 200 : 401);
+    if (access !== 'open') expect(answered['www-authenticate']).toMatch(/^Bearer/);
+  });
+});
+
+/** The header that decides where a request carries both. */
+const decidingOf = (access: Access) => (access.includes('service') ? 'x-api-key' : 'authorization');
+const inHeader = (name: string, secret: string) => ({
+  [name]: name === 'authorization' ? `Bearer ${secret}` : secret,
+});
+const MALFORMED = (secret: string) => ({
+  'x-api-key': [[secret, secret]],
+  authorization: [[`Bearer ${secret}`, `Bearer ${secret}`], `Bearer ${secret} ${secret}`, `Bearer ${secret}\u00e9`],
+});
+
+describe.each(Object.entries(MATRIX).filter(([, { access }]) => access !== 'open'))(
+  '%s with a credential in both headers',
+  (endpoint, { access }) => {
+    const deciding = decidingOf(access);
+    const ignored = deciding === 'authorization' ? 'x-api-key' : 'authorization';
+    const others = () => [...Object.values(lookups().tokens), lookups().revoked.admin, 'never-known'];
+
+    it.each(ROLES)(`is decided by the role %s in ${deciding}, whatever is in ${ignored}`, async (role) => {
+      const right = inHeader(deciding, lookups().tokens[role]);
+      const { status } = await send(endpoint, right);
+      for (const other of others())
+        expect((await send(endpoint, { ...right, ...inHeader(ignored, other) })).status).toBe(status);
+      for (const malformed of MALFORMED(lookups().tokens.admin)[ignored])
+        expect((await send(endpoint, { ...right, [ignored]: malformed })).status).toBe(status);
+    });
+
+    it(`is refused if ${deciding} has a wrong or a malformed credential, even with a right one in ${ignored}`, async () => {
+      const right = inHeader(ignored, lookups().tokens.admin);
+      for (const wrong of ['never-known', lookups().revoked.admin])
+        expect((await send(endpoint, { ...right, ...inHeader(deciding, wrong) })).status).toBe(401);
+      for (const malformed of MALFORMED(lookups().tokens.admin)[deciding])
+        expect((await send(endpoint, { ...right, [deciding]: malformed })).status).toBe(401);
+    });
+
+    it(`goes by ${ignored} if ${deciding} has no credential of its kind`, async () => {
+      const right = inHeader(ignored, lookups().tokens.admin);
+      const empty = deciding === 'authorization' ? ['', 'Bearer', 'Bearer ', 'Basic dXNlcjpwYXNz'] : ['', ' '];
+      for (const text of empty)
+        expect([401, 403]).not.toContain((await send(endpoint, { ...right, [deciding]: text })).status);
+    });
+  },
+);
+
+it.each(['bearer', 'BEARER', 'Bearer   ', ' Bearer'])('the scheme may be written %j', async (scheme) => {
+  const authorization = `${scheme} ${lookups().tokens.admin} `;
+  for (const endpoint of ['GET /v1/submissions', 'GET /admin/get_all_users', 'GET /v1/audit'])
+    expect((await send(endpoint, { authorization })).status).toBe(200);
+});

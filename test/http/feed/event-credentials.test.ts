@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { App } from '../../../src/app.ts';
+import { sha256 } from '../../../src/http/access/access.ts';
+import { makeToken } from '../../../src/http/access/credentials.ts';
+import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
+import { openBeside } from '../../../src/ledger/file/open.ts';
+import { type EventReader, readEvents } from '../../support/event-reader.ts';
+import { HeldClock } from '../../support/held-clock.ts';
+import { call, problemOf } from '../../support/http-calls.ts';
+import { API_KEY, openApp } from '../../support/running-app.ts';
+
+const HEARTBEAT_MS = 15_000;
+const HEARTBEATS = 3;
+const ADMIN_TOKEN = 'an-admin-token-for-tests';
+const ROLES = ['service', 'admin', 'user'] as const;
+
+type Show = [name: string, headers: (secret: string) => Record<string, string | string[]>];
+/** Every way to send a credential to a route that browsers do not open by themselves. */
+const WAYS: Show[] = [
+  ['x-api-key', (secret) => ({ 'x-api-key': secret })],
+  ['a bearer', (secret) => ({ 'x-api-key': [], authorization: `Bearer ${secret}` })],
+  ['a bearer in lower case', (secret) => ({ 'x-api-key': [], authorization: `bearer   ${secret} ` })],
+  ['a bearer beside an empty x-api-key', (secret) => ({ 'x-api-key': '', authorization: `Bearer ${secret}` })],
+  ['x-api-key beside an unknown bearer', (secret) => ({ 'x-api-key': secret, authorization: 'Bearer unknown' })],
+];
+
+/** In forward mode the upstream has no bearer of its own, so callers send theirs to the user lookups. */
+describe.each([
+  ['with a bearer for the upstream', 'an-upstream-bearer'],
+  ['in forward mode', undefined],
+])('the live feed %s', (_, bearer) => {
+  const clock = new HeldClock(HEARTBEAT_MS);
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+  const database = join(folder, 'ledger.db');
+  let app: App;
+
+  beforeAll(async () => {
+    const setting = { database, clock, adminToken: ADMIN_TOKEN, alerts: { check_s: 3_600 } };
+    app = await openApp({ ...setting, upstream: { bearer } });
+  });
+  afterAll(async () => {
+    await app.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const withStore = <T>(work: (store: CredentialStore) => T): T => {
+    const { db, close } = openBeside({ file: database, now: 0 });
+    try {
+      return work(new CredentialStore(db, database));
+    } finally {
+      close();
+    }
+  };
+  const addToken = (role: (typeof ROLES)[number]) => {
+    const token = makeToken(role);
+    const { id } = withStore((store) => store.add({ hash: sha256(token), role, name: `the ${role}` }, 0));
+    return { token, revoke: () => withStore((store) => store.revoke(id, 1)) };
+  };
+  const beat = async () => {
+    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+    clock.fire(HEARTBEAT_MS);
+  };
+  const survives = async (reader: EventReader) => {
+    for (let beats = 1; beats <= HEARTBEATS; beats++) {
+      await beat();
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), { timeout: 5_000, interval: 5 });
+    }
+    reader.cut();
+    await reader.ended;
+  };
+
+  describe.each(WAYS)('opened with %s', (_name, headers) => {
+    it.each([
+      ['the configured service key', () => API_KEY],
+      ['the configured admin token', () => ADMIN_TOKEN],
+      ['a service token', () => addToken('service').token],
+      ['an admin token', () => addToken('admin').token],
+    ])('stays open over three heartbeats with %s', async (_secret, secretOf) => {
+      await survives(await readEvents(app.url, '', headers(secretOf())));
+    });
+
+    it('ends with the first heartbeat after the token is revoked', async () => {
+      const { token, revoke } = addToken('service');
+      const reader = await readEvents(app.url, '', headers(token));
+      await beat();
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(1), { timeout: 5_000, interval: 5 });
+      revoke();
+      await beat();
+      await reader.ended;
+      expect(reader.heartbeats()).toBe(1);
+    });
+
+    it('is refused to a token of the role user, a revoked token, and an unknown one', async () => {
+      const revoked = addToken('admin');
+      revoked.revoke();
+      const open = (secret: string) => call(app.url, '/v1/events', { headers: headers(secret) });
+      expect(problemOf(await open(addToken('user').token)).status).toBe(403);
+      expect(problemOf(await open(revoked.token)).status).toBe(401);
+      expect(problemOf(await open('a-token-of-the-upstream')).status).toBe(401);
+    });
+  });
+
+  it('is refused where HTTP Basic carries a valid token, which only /queues takes', async () => {
+    const authorization = `Basic ${Buffer.from(`any:${ADMIN_TOKEN}`).toString('base64')}`;
+    const answer = await call(app.url, '/v1/events', { headers: { 'x-api-key': [], authorization } });
+    expect(problemOf(answer).status).toBe(401);
+  });
+});

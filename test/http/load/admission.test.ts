@@ -1,0 +1,349 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Config } from '../../../src/config/schema.ts';
+import { Admission } from '../../../src/http/load/admission.ts';
+import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
+import { readEvents } from '../../support/event-reader.ts';
+import { call, listOf, post, problemOf, trackedOf } from '../../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/lookups.ts';
+import { reading, scrape } from '../../support/metrics.ts';
+import { API_KEY, openApp } from '../../support/running-app.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const MAX_BODY = 2 * 1024 * 1024;
+const shedMetric = 'dawatch_http_requests_shed_total';
+
+async function bounded(limits: Partial<Config['limits']>) {
+  const lines: string[] = [];
+  const app = await openApp({
+    database: join(tempFolder(), 'ledger.db'),
+    limits,
+    adminToken: ADMIN_TOKEN,
+    onLog: (line) => lines.push(line),
+  });
+  onTestFinished(() => app.close());
+  return { url: app.url, shedLines: () => lines.filter((line) => line.includes('"http.shed"')) };
+}
+
+/** Many requests in one packet, so that all of them are there before the first one is answered. */
+async function postAtOnce(url: string, bodies: readonly object[]): Promise<number[]> {
+  const requests = bodies.map((body, index) => {
+    const json = JSON.stringify(body);
+    const end = index === bodies.length - 1 ? 'connection: close\r\n' : '';
+    const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+    return `${head}${end}content-length: ${json.length}\r\n\r\n${json}`;
+  });
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname).setEncoding('latin1');
+  socket.write(requests.join(''));
+  const told = await text(socket);
+  return [...told.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+}
+
+const batch = (name: string, size: number) => ({
+  submission_ids: Array.from({ length: size }, (_, index) => `${name}-${index}`),
+});
+
+it('refuses with 503 and Retry-After what would make too many ids wait, tells of it, and takes it later', async () => {
+  const app = await bounded({ tracking_wait_s: 0.015 });
+  const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
+  // The first is taken at once, two wait: until it is known better, a thousand ids are a tenth of a second.
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 503, 503]);
+  expect(app.shedLines()).toHaveLength(3);
+  const metrics = (await scrape(app.url)).text;
+  expect(reading(metrics, shedMetric, { what: 'tracking' })).toBe(3);
+  expect(reading(metrics, 'dawatch_tracking_waiting_ids')).toBe(0);
+  const accepted: number[] = [];
+  for (const body of bodies) accepted.push(trackedOf(await post(app.url, body)).accepted);
+  expect(accepted).toEqual([0, 0, 0, 50, 50, 50]);
+});
+
+it('answers each of those taken in one commit for itself', async () => {
+  const app = await bounded({});
+  const late = { submission_id: 'late', deadline: '2000-01-01T00:00:00Z' };
+  const elsewhere = { submission_id: 'elsewhere', upstream: 'moon' };
+  const bodies = [batch('a', 3), { submission_id: 'b' }, late, { submission_id: 'b' }, elsewhere, batch('c', 2)];
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 400, 202, 400, 202]);
+  const { submissions } = listOf(await call(app.url, '/v1/submissions'));
+  expect(submissions.map(({ submission_id }) => submission_id)).toEqual(['c-1', 'c-0', 'b', 'a-2', 'a-1', 'a-0']);
+});
+
+it('takes a batch larger than all that may wait, if nothing else waits', async () => {
+  const app = await bounded({ tracking_wait_s: 0.001 });
+  expect(await postAtOnce(app.url, [batch('a', 20), batch('b', 20)])).toEqual([202, 202]);
+});
+
+describe('bodies that are read', () => {
+  const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+  const large = JSON.stringify(batch('large', 1)).padEnd(MAX_BODY);
+  const json = { 'content-type': 'application/json' };
+  let told = '';
+
+  /** Begins many bodies of 2 MiB at once, of which so many bytes are sent; one more would end the request. */
+  async function begin(url: string, count: number, bytes: number, header = `content-length: ${MAX_BODY}\r\n`) {
+    const { hostname, port } = new URL(url);
+    told = '';
+    return Promise.all(
+      Array.from({ length: count }, async () => {
+        const socket = connect(Number(port), hostname);
+        onTestFinished(() => void socket.destroy());
+        socket.on('error', () => undefined);
+        socket.write(`${HEAD}${header}expect: 100-continue\r\n\r\n`);
+        // It was seen, and its body is waited for.
+        expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
+        const body = ' '.repeat(bytes);
+        socket.on('data', (part) => (told += part));
+        socket.write(header.startsWith('transfer') ? `${bytes.toString(16)}\r\n${body}\r\n` : body);
+        return socket;
+      }),
+    );
+  }
+
+  it.each([
+    ['declared', undefined],
+    ['chunked', 'transfer-encoding: chunked\r\n'],
+  ])('count by what has come, so that many that declare much keep nobody out: %s', async (_, header) => {
+    const app = await bounded({});
+    await begin(app.url, 100, 1, header);
+    expect((await post(app.url, large, json)).status).toBe(202);
+    expect((await post(app.url, batch('small', 10))).status).toBe(202);
+  });
+
+  it.each([
+    ['declared', undefined],
+    ['chunked', 'transfer-encoding: chunked\r\n'],
+  ])('are refused to one credential when too many have come of it, and not to another: %s', async (_, header) => {
+    const app = await bounded({});
+    const other = { ...json, 'x-api-key': ADMIN_TOKEN };
+    const slow = await begin(app.url, 16, MAX_BODY - 2_048, header);
+    const refused = await vi.waitFor(
+      async () => {
+        const answer = await post(app.url, large, json);
+        expect(answer.status).toBe(503);
+        return answer;
+      },
+      { timeout: 15_000, interval: 20 },
+    );
+    expect(problemOf(refused).detail).toMatch(/try again in 5 s$/);
+    expect(refused.headers['retry-after']).toBe('5');
+    expect((await post(app.url, large, other)).status).toBe(202);
+    expect((await post(app.url, batch('other', 10), other)).status).toBe(202);
+    expect((await call(app.url, '/livez')).status).toBe(200);
+    // Those that hang up count no longer.
+    for (const socket of slow.slice(0, 2)) socket.destroy();
+    await vi.waitFor(async () => expect((await post(app.url, large, json)).status).toBe(202), {
+      timeout: 15_000,
+      interval: 20,
+    });
+  });
+
+  it('are refused while they come, once there is no room for more of them', async () => {
+    const app = await bounded({});
+    await begin(app.url, 20, MAX_BODY - 1);
+    await vi.waitFor(() => expect(told).toMatch(/503 .*connection: close.*too many ids wait/is), 15_000);
+    expect((told.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
+  });
+});
+
+it('asks who may come before anything else', async () => {
+  const app = await bounded({ held_open: 1 });
+  await readEvents(app.url);
+  const headers = { 'x-api-key': 'wrong' };
+  expect((await call(app.url, '/v1/events', { headers })).status).toBe(401);
+});
+
+it('leaves each credential its share of the requests that are held open', async () => {
+  const app = await bounded({ held_open: 4 });
+  for (let reader = 0; reader < 4; reader++) await readEvents(app.url);
+  expect((await call(app.url, '/v1/events')).status).toBe(503);
+  const other = { 'x-api-key': ADMIN_TOKEN };
+  for (let reader = 0; reader < 2; reader++) await readEvents(app.url, '', other);
+  expect((await call(app.url, '/v1/events', { headers: other })).status).toBe(503);
+});
+
+it('bounds the requests that are held open: 503 with Retry-After beyond, until one has gone', async () => {
+  const app = await bounded({ held_open: 2 });
+  await post(app.url, { submission_id: 'open' });
+  const reader = await readEvents(app.url);
+  await readEvents(app.url);
+  for (const path of ['/v1/events', '/v1/submissions/open/wait?timeout_s=240']) {
+    const refused = await call(app.url, path);
+    expect([problemOf(refused).status, refused.headers['retry-after']]).toEqual([503, '30']);
+  }
+  expect(reading((await scrape(app.url)).text, shedMetric, { what: 'held_open' })).toBe(2);
+  expect((await call(app.url, '/v1/submissions')).status).toBe(200);
+  reader.cut();
+  await vi.waitFor(async () => {
+    expect((await call(app.url, '/v1/submissions/open/wait?timeout_s=0')).status).toBe(200);
+  });
+});
+
+describe('the line of tracking requests', () => {
+  function openLine(maxWaitMs: number) {
+    const deferred: { run: () => void; restMs: number }[] = [];
+    const told = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
+    const settled = () => new Promise((resolve) => setImmediate(resolve));
+    const admission = new Admission({
+      take: (names: readonly string[]) => {
+        told.commits.push(names.join('+'));
+        told.now += told.commitMs;
+        if (names.includes('bad')) throw new Error('this one can not be kept');
+        if (names.includes('full')) throw new LedgerUnavailableError('no room');
+        return [...names];
+      },
+      maxWaitMs,
+      maxHeldOpen: 1,
+      onShed: () => undefined,
+      defer: (run, restMs) => deferred.push({ run, restMs }),
+      now: () => told.now,
+    });
+    return {
+      admission,
+      deferred,
+      now: () => told.now,
+      commitsTake: (ms: number) => {
+        told.commitMs = ms;
+      },
+      take: (name: string, ids: number, client?: string) => {
+        const taken = admission.take(name, ids, client).catch(() => `failed ${name}`);
+        void taken.then((outcome) => told.taken.push(outcome ?? `not ${name}`));
+      },
+      taken: async () => {
+        await settled();
+        return told.taken.splice(0).join();
+      },
+      /** What was tried in one commit. */
+      commits: () => told.commits.splice(0),
+      /** What has its turn in between takes so long. */
+      next(tookMs: number): void {
+        told.now += tookMs;
+        deferred.shift()?.run();
+        const rest = deferred.find(({ restMs }) => restMs > 0);
+        told.now += rest?.restMs ?? 0;
+        rest?.run();
+        if (rest) deferred.splice(deferred.indexOf(rest), 1);
+      },
+    };
+  }
+
+  it('lets everything else have its turn, then takes those that wait in one commit, in the order in which they came', async () => {
+    const line = openLine(1_000);
+    for (const name of ['a', 'b', 'c']) line.take(name, 5);
+    expect([await line.taken(), line.admission.waitingIds, line.deferred.length]).toEqual(['a', 10, 1]);
+    line.next(1);
+    expect([await line.taken(), line.admission.waitingIds]).toEqual(['b,c', 0]);
+    line.next(1);
+    expect([line.commits(), line.deferred.length]).toEqual([['a', 'b+c'], 0]);
+  });
+
+  it('takes no more than a thousand ids in one commit, unless they came in one request', async () => {
+    const line = openLine(10_000);
+    line.take('first', 1);
+    for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 5_000, d: 1, e: 1 })) line.take(name, ids);
+    while (line.deferred.length > 0) line.next(0);
+    expect(line.commits()).toEqual(['first', 'a+b', 'c', 'large', 'd+e']);
+  });
+
+  it('takes one by one what can not be kept together, so that one fails without its neighbours', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1);
+    for (const name of ['a', 'bad', 'b']) line.take(name, 1);
+    line.next(0);
+    expect(line.commits()).toEqual(['first', 'a+bad+b', 'a', 'bad', 'b']);
+    expect((await line.taken()).split(',').toSorted()).toEqual(['a', 'b', 'failed bad', 'first']);
+  });
+
+  it('tells all of those at once that the ledger can not be written', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1);
+    for (const name of ['a', 'full', 'b']) line.take(name, 1);
+    line.next(0);
+    expect(line.commits()).toEqual(['first', 'a+full+b']);
+    expect((await line.taken()).split(',').toSorted()).toEqual(['failed a', 'failed b', 'failed full', 'first']);
+  });
+
+  it('rests after a long one, if others wait, so that what comes and goes in small steps gets on', async () => {
+    const line = openLine(1_000);
+    line.commitsTake(400);
+    line.take('a', 5);
+    line.take('b', 5);
+    expect(await line.taken()).toBe('a');
+    line.next(0);
+    expect(await line.taken()).toBe('b');
+    expect(line.now()).toBe(400 + 100 + 400);
+    line.next(0);
+    expect([line.now(), line.deferred.length]).toEqual([900, 0]);
+  });
+
+  it('rests no longer because everything else had much to do', async () => {
+    const line = openLine(1_000);
+    line.take('a', 5);
+    line.take('b', 5);
+    line.next(400);
+    expect([await line.taken(), line.now()]).toEqual(['a,b', 400]);
+  });
+
+  it('is as long as the wait that is allowed, as fast as the last ones went', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1);
+    line.take('a', 9_000);
+    line.take('b', 961);
+    line.take('c', 960);
+    expect(await line.taken()).toBe('first,not b');
+    // A hundred times as slow.
+    line.next(10);
+    expect(await line.taken()).toBe('a');
+    line.next(90_000);
+    expect(await line.taken()).toBe('c');
+    line.take('d', 90);
+    line.take('e', 90);
+    expect(await line.taken()).toBe('not e');
+    line.next(0);
+    expect(await line.taken()).toBe('d');
+  });
+
+  it('takes a large batch among many small requests, of which each costs a turn for one id', async () => {
+    const line = openLine(5_000);
+    for (let turn = 0; turn < 200; turn++) {
+      line.take('small', 1);
+      line.take('small', 1);
+      line.next(5);
+      line.next(0);
+      await line.taken();
+    }
+    line.take('small', 1);
+    line.take('small', 1);
+    line.take('large', 10_000);
+    const taken = [await line.taken()];
+    while (line.deferred.length > 0) {
+      line.next(5);
+      taken.push(await line.taken());
+    }
+    expect(taken.filter(Boolean)).toEqual(['small', 'small', 'large']);
+  });
+
+  it('takes those of several clients in turns', async () => {
+    const line = openLine(10_000);
+    line.take('first', 1, 'busy');
+    for (let index = 0; index < 4; index++) line.take(`busy${index}`, 600, 'busy');
+    line.take('other', 600, 'other');
+    while (line.deferred.length > 0) line.next(0);
+    expect(line.commits()).toEqual(['first', 'busy0', 'other', 'busy1', 'busy2', 'busy3']);
+  });
+
+  it('keeps a share for a client that has less in it, however much others have', async () => {
+    const line = openLine(1_000);
+    line.take('first', 1, 'busy');
+    line.take('busy', 9_900, 'busy');
+    line.take('more', 200, 'busy');
+    line.take('other', 4_900, 'other');
+    line.take('too much', 200, 'other');
+    expect(await line.taken()).toBe('first,not more,not too much');
+    line.next(0);
+    line.next(0);
+    expect(await line.taken()).toBe('busy,other');
+  });
+});

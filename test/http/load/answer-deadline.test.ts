@@ -1,0 +1,67 @@
+import { connect } from 'node:net';
+import { type FastifyInstance, fastify } from 'fastify';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { answerByDeadline } from '../../../src/http/load/answer-deadline.ts';
+import { call, problemOf } from '../../support/http-calls.ts';
+
+const DEADLINE_MS = 50;
+
+/** A server whose handlers are at fault. */
+async function faulty(register: (app: FastifyInstance) => void) {
+  const lines: string[] = [];
+  const app = fastify({ logger: { level: 'error', stream: { write: (line) => lines.push(line) } } });
+  onTestFinished(() => app.close());
+  answerByDeadline(app, DEADLINE_MS);
+  register(app);
+  return { url: await app.listen({ port: 0, host: '127.0.0.1' }), lines };
+}
+
+it('answers with 503 where the handler never does, closes the connection, and logs the route', async () => {
+  const { url, lines } = await faulty((app) => app.get('/never/:id', () => undefined));
+  const answer = await call(url, '/never/1');
+  expect(problemOf(answer)).toMatchObject({ status: 503, detail: 'the request took too long to answer' });
+  expect(answer.headers.connection).toBe('close');
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { msg: 'http.unanswered', method: 'GET', route: '/never/:id' },
+  ]);
+});
+
+it('answers where a hook never goes on, and where there is no route', async () => {
+  const { url } = await faulty((app) => {
+    app.get('/stuck', { preHandler: () => undefined }, async () => 'never');
+    app.setNotFoundHandler(() => undefined);
+  });
+  for (const path of ['/stuck', '/nowhere']) expect((await call(url, path)).status).toBe(503);
+});
+
+it('passes over an answer that comes after it', async () => {
+  const { url, lines } = await faulty((app) =>
+    app.get('/late', async () => {
+      await new Promise((resolve) => setTimeout(resolve, DEADLINE_MS * 4));
+      return 'late';
+    }),
+  );
+  expect((await call(url, '/late')).status).toBe(503);
+  await new Promise((resolve) => setTimeout(resolve, DEADLINE_MS * 5));
+  expect((await call(url, '/late')).status).toBe(503);
+  expect(lines.every((line) => line.includes('http.unanswered'))).toBe(true);
+});
+
+it('leaves alone what is held open on purpose, what has begun, and what was hung up on', async () => {
+  const longer = () => new Promise((resolve) => setTimeout(resolve, DEADLINE_MS * 4));
+  const { url, lines } = await faulty((app) => {
+    app.get('/open', { config: { staysOpen: true } }, async () => longer().then(() => 'open'));
+    app.get('/begun', async (_request, reply) => {
+      reply.raw.write('begun ');
+      await longer();
+      reply.hijack().raw.end('and ended');
+    });
+    app.get('/never', () => undefined);
+  });
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.write('GET /never HTTP/1.1\r\nhost: x\r\n\r\n', () => socket.destroy());
+  const answers = await Promise.all([call(url, '/open'), call(url, '/begun')]);
+  expect(answers.map(({ text }) => text)).toEqual(['open', 'begun and ended']);
+  await vi.waitFor(() => expect(socket.destroyed).toBe(true));
+  expect(lines).toEqual([]);
+});

@@ -1,0 +1,107 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { Batcher } from '../../../src/http/load/batcher.ts';
+import { systemClock } from '../../../src/platform/system-clock.ts';
+import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
+import { call, pathOf, post } from '../../support/http-calls.ts';
+import { reading } from '../../support/metrics.ts';
+import { API_KEY, useApp } from '../../support/running-app.ts';
+
+describe('what is asked for in one turn of the event loop', () => {
+  function openGroup(...isOfAll: [((error: unknown) => boolean)?]) {
+    const commits: string[] = [];
+    const group = new Batcher(
+      (names: readonly string[]) => {
+        commits.push(names.join('+'));
+        if (names.includes('full')) throw new LedgerUnavailableError('no room');
+        if (names.includes('bad')) throw new Error('this one can not be kept');
+        return names.map((name) => name.toUpperCase());
+      },
+      ...isOfAll,
+    );
+    const take = (...names: string[]) =>
+      Promise.all(names.map((name) => group.take(name).catch((error: Error) => error.message)));
+    return { commits, take };
+  }
+
+  it('is committed at once, and each is told its own outcome', async () => {
+    const { commits, take } = openGroup();
+    expect(await take('a', 'b', 'c')).toEqual(['A', 'B', 'C']);
+    expect(await take('d')).toEqual(['D']);
+    expect(commits).toEqual(['a+b+c', 'd']);
+  });
+
+  it('is committed one by one if one of it can not be', async () => {
+    const { commits, take } = openGroup();
+    expect(await take('a', 'bad', 'c')).toEqual(['A', 'this one can not be kept', 'C']);
+    expect(commits).toEqual(['a+bad+c', 'a', 'bad', 'c']);
+  });
+
+  it('is refused as one where the ledger can not be written', async () => {
+    const { commits, take } = openGroup();
+    expect(await take('a', 'full')).toEqual(['no room', 'no room']);
+    expect(commits).toEqual(['a+full']);
+  });
+
+  it('is tried one by one whatever the ledger says, where one may be at fault alone', async () => {
+    const { commits, take } = openGroup(() => false);
+    expect(await take('a', 'full', 'c')).toEqual(['A', 'no room', 'C']);
+    expect(commits).toEqual(['a+full+c', 'a', 'full', 'c']);
+  });
+});
+
+describe('submissions', () => {
+  /** Ahead of the real one, by as much as a test says. */
+  const clock = {
+    aheadMs: 0,
+    now: () => systemClock.now() + clock.aheadMs,
+    after: systemClock.after.bind(systemClock),
+  };
+  const app = useApp({ clock });
+  const commits = async () => {
+    // Else the text of the scrape before is sent again.
+    clock.aheadMs += 1_000;
+    return reading((await call(app.url, '/metrics')).text, 'dawatch_ledger_commit_seconds_count') ?? Number.NaN;
+  };
+
+  it('that are cancelled at once share a commit, and each is answered for itself', async () => {
+    const ids = Array.from({ length: 15 }, (_, index) => `at-once-${index}`);
+    await post(app.url, { submission_ids: ids });
+    const before = await commits();
+    const { hostname, port } = new URL(app.url);
+    const cancel = (id: string, end = '') =>
+      `DELETE ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n${end}\r\n`;
+    const socket = connect(Number(port), hostname);
+    socket.write(`${ids.map((id) => cancel(id)).join('')}${cancel('never', 'connection: close\r\n')}`);
+    const told = await text(socket);
+    expect(told.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual([...ids.map(() => '200'), '404']);
+    expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(ids);
+    // Answers about them are committed meanwhile too.
+    expect((await commits()) - before).toBeLessThan(ids.length / 2);
+  });
+
+  it('that are read at once are each answered for itself, in order, and without what is asked for after them', async () => {
+    const ids = Array.from({ length: 6 }, (_, index) => `read-${index}`);
+    await post(app.url, { submission_ids: ids });
+    const { hostname, port } = new URL(app.url);
+    const read = (id: string, end = '') =>
+      `GET ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n${end}\r\n`;
+    const socket = connect(Number(port), hostname);
+    const asked = ['never', ...ids.toReversed(), 'read-0', ...ids];
+    socket.write(`${asked.map((id) => read(id)).join('')}${read('never', 'connection: close\r\n')}`);
+    const told = await text(socket);
+    const known = asked.filter((id) => id !== 'never');
+    expect(told.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual(['404', ...known.map(() => '200'), '404']);
+    expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(known);
+    expect(told.match(/"history":\[\{/g)).toHaveLength(known.length);
+    const mixed = connect(Number(port), hostname);
+    const asking = (method: string, id: string, end = '') => read(id, end).replace('GET', method);
+    const calls = [asking('DELETE', 'read-1'), read('read-2'), asking('DELETE', 'read-2', 'connection: close\r\n')];
+    mixed.write(calls.join(''));
+    const states = (await text(mixed)).match(
+      /(?<="status":")[^"]+(?=","upstream_state":null,"data":null,"error":null,"tracked_at")/g,
+    );
+    expect(states).toEqual(['cancelled', 'tracking', 'cancelled']);
+  });
+});

@@ -1,0 +1,159 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { fastify } from 'fastify';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { limitUnread } from '../../../src/http/load/connection-limits.ts';
+import { call, post } from '../../support/http-calls.ts';
+import { API_KEY, useApp } from '../../support/running-app.ts';
+
+const app = useApp();
+const LIMIT = 16;
+const until = (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 10 });
+
+function open(url: string) {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  let received = '';
+  socket.setEncoding('latin1').on('data', (part) => {
+    received += part;
+  });
+  socket.on('error', () => undefined);
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return {
+    socket,
+    closed,
+    received: () => received,
+    statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status)),
+  };
+}
+
+const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
+
+describe('requests of one connection that wait for their answers', () => {
+  it.each(['/livez', '/metrics', '/docs/static/swagger-ui.css', '/openapi.json', '/v1/submissions', '/nowhere'])(
+    'are answered up to 16 at once: %s',
+    async (path) => {
+      const { socket, statuses } = open(app.url);
+      for (let round = 1; round <= 3; round++) {
+        socket.write(GET(path).repeat(LIMIT));
+        await until(() => expect(statuses()).toHaveLength(round * LIMIT));
+      }
+      expect(new Set(statuses())).toEqual(new Set([path === '/nowhere' ? 404 : 200]));
+    },
+  );
+
+  it('are refused with 429 beyond, after the others had their answers, and the connection is closed', async () => {
+    const { socket, statuses, received, closed } = open(app.url);
+    socket.write(GET('/livez').repeat(LIMIT + 5));
+    await closed;
+    expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
+    expect(received()).toContain('more than 16 requests of this connection wait for their answers');
+    expect(received()).toMatch(/x-request-id: \S+\r\n.*"urn:dawatch:problem:too-many-requests"/s);
+  });
+
+  it.each(['/%zz', `/v1/submissions/${'a'.repeat(400)}`])(
+    'end the connection at the first one that the router refuses: %s',
+    async (path) => {
+      const { socket, statuses, received, closed } = open(app.url);
+      socket.write(GET(path).repeat(1_000));
+      await closed;
+      expect(new Set(statuses())).toEqual(new Set([400]));
+      expect(statuses().length).toBeLessThanOrEqual(LIMIT + 1);
+      expect(received()).toContain('connection: close');
+    },
+  );
+
+  it('count also while they are held open on purpose', async () => {
+    await post(app.url, { submission_id: 'waited-for' });
+    const { socket, statuses, closed } = open(app.url);
+    socket.write(GET('/v1/submissions/waited-for/wait?timeout_s=1').repeat(LIMIT));
+    socket.write(GET('/livez').repeat(5));
+    await closed;
+    expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
+  });
+
+  it('cost the connection where they are thousands, and nobody else anything', async () => {
+    const { socket, closed } = open(app.url);
+    socket.write(GET('/metrics').repeat(5_000));
+    await closed;
+    expect((await call(app.url, '/livez')).status).toBe(200);
+  });
+
+  it('may be any number one after the other', async () => {
+    const { socket, statuses } = open(app.url);
+    for (let done = 0; done < 100; done++) {
+      socket.write(GET('/livez'));
+      await until(() => expect(statuses()).toHaveLength(done + 1));
+    }
+    expect(new Set(statuses())).toEqual(new Set([200]));
+  });
+});
+
+describe('answers that clients do not read', () => {
+  /** More than what the system keeps for two sockets. */
+  const ANSWER = 'x'.repeat(16 * 1024 * 1024);
+
+  async function serve(maxChars: number) {
+    const lines: string[] = [];
+    const server = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(line) } } });
+    onTestFinished(() => server.close());
+    limitUnread(server, maxChars);
+    server.get('/large', async () => ANSWER);
+    const url = await server.listen({ port: 0, host: '127.0.0.1' });
+    const ask = async (count = 1): Promise<Socket> => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      onTestFinished(() => void socket.destroy());
+      socket.on('error', () => undefined);
+      socket.write('GET /large HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(count));
+      await once(socket, 'readable');
+      return socket;
+    };
+    return { url, ask, dropped: () => lines.filter((line) => line.includes('http.reader_dropped')).length };
+  }
+  /** The server's end shows only to a client that reads on. */
+  const isCut = async (socket: Socket) => {
+    socket.resume();
+    let read = socket.bytesRead;
+    socket.on('data', () => {
+      read = socket.bytesRead;
+    });
+    await Promise.race([once(socket, 'close'), until(() => expect(read).toBeGreaterThan(ANSWER.length))]);
+    return read <= ANSWER.length;
+  };
+
+  it('are dropped with their connection once too many wait, the one that has waited longest first', async () => {
+    const { ask, dropped } = await serve(3 * ANSWER.length);
+    const sockets = [await ask(), await ask(), await ask()];
+    expect(dropped()).toBe(0);
+    sockets.push(await ask());
+    expect(dropped()).toBe(1);
+    expect(await Promise.all(sockets.map(isCut))).toEqual([true, false, false, false]);
+  });
+
+  it('of one connection go together, and count no longer', async () => {
+    const { ask, dropped } = await serve(3 * ANSWER.length);
+    const many = await ask(3);
+    const others = [await ask(), await ask(), await ask()];
+    expect(dropped()).toBe(1);
+    expect(await isCut(many)).toBe(true);
+    expect(await Promise.all(others.map(isCut))).toEqual([false, false, false]);
+  });
+
+  it('count no longer once they are read, or their client hangs up', async () => {
+    const { ask, url, dropped } = await serve(2 * ANSWER.length);
+    for (let round = 0; round < 4; round++) {
+      expect((await fetch(`${url}/large`).then((response) => response.text())).length).toBe(ANSWER.length);
+      const left = await ask();
+      left.destroy();
+      await once(left, 'close');
+    }
+    await ask();
+    expect(dropped()).toBe(0);
+  });
+
+  it('are never the only one that waits, however long', async () => {
+    const { ask, dropped } = await serve(1);
+    const socket = await ask();
+    expect([dropped(), await isCut(socket)]).toEqual([0, false]);
+  });
+});

@@ -1,0 +1,149 @@
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { call, post } from '../../support/http-calls.ts';
+import { API_KEY, useApp } from '../../support/running-app.ts';
+
+const TIMEOUT_S = 0.3;
+const app = useApp({ timeoutS: TIMEOUT_S });
+
+type Talk = { socket: Socket; heard: () => string; isClosed: () => boolean };
+
+/**
+ * A raw connection that says this, and then drips, without end. It never closes its side: the server must free its own,
+ * which shows in a reset of what is sent after its end.
+ */
+async function talk(say: string, drip?: string): Promise<Talk> {
+  const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true });
+  let heard = '';
+  let isClosed = false;
+  let dripping: NodeJS.Timeout | undefined;
+  const dripOf = (text: string) => {
+    clearInterval(dripping);
+    dripping = setInterval(() => socket.write(text), 20);
+  };
+  socket.setEncoding('latin1').on('data', (text) => {
+    heard += text;
+  });
+  socket.on('end', () => dripOf('x'));
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    clearInterval(dripping);
+    isClosed = true;
+  });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write(say);
+  if (drip !== undefined) dripOf(drip);
+  onTestFinished(() => void socket.destroy());
+  return { socket, heard: () => heard, isClosed: () => isClosed };
+}
+
+const closed = (...talks: Talk[]) =>
+  vi.waitFor(() => expect(talks.filter(({ isClosed }) => !isClosed()).map(({ heard }) => heard())).toEqual([]), {
+    timeout: 15_000,
+    interval: 20,
+  });
+
+const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+
+describe('a connection is closed by the server, and told why where that is possible, if its caller', () => {
+  it.each<[string, string, string | undefined, RegExp]>([
+    ['says nothing', '', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
+    ['begins a request and stops', 'GET /livez HTTP/1.1\r\nho', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
+    [
+      'drips a header',
+      'GET /livez HTTP/1.1\r\nhost: x\r\na: ',
+      'x',
+      /^HTTP\/1\.1 408 .*"title":"The request took too long"/s,
+    ],
+    ['drips headers', 'GET /livez HTTP/1.1\r\nhost: x\r\n', 'a: b\r\n', /^HTTP\/1\.1 408 /],
+    ['drips empty lines', '', '\r\n', /^(HTTP\/1\.1 408 .*)?$/s],
+    ['stops in a body', `${HEAD}content-length: 1000\r\n\r\n{`, undefined, /^HTTP\/1\.1 408 /],
+    ['drips a body', `${HEAD}content-length: 1000000\r\n\r\n{`, ' ', /^HTTP\/1\.1 408 /],
+    ['drips chunks', `${HEAD}transfer-encoding: chunked\r\n\r\n`, '1\r\n \r\n', /^HTTP\/1\.1 408 /],
+    [
+      'drips the body of a request that was refused',
+      'POST /v1/submissions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n',
+      ' ',
+      /^HTTP\/1\.1 401 /,
+    ],
+  ])('%s', async (_, say, byte, heard) => {
+    const caller = await talk(say, byte);
+    await closed(caller);
+    expect(caller.heard()).toMatch(heard);
+  });
+
+  it('takes nothing of a large answer', async () => {
+    const asks = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
+    const caller = await talk(asks.repeat(20));
+    caller.socket.pause();
+    await vi.waitFor(() => expect(caller.socket.bytesRead).toBeGreaterThan(0), { timeout: 15_000 });
+    const before = sockets();
+    await vi.waitFor(() => expect(sockets()).toBeLessThan(before), { timeout: 15_000, interval: 20 });
+  });
+});
+
+describe('a body that comes slower than the least rate', () => {
+  const RATE = 4_096;
+  const body = JSON.stringify({ submission_id: 'slowly-sent' });
+  const slow = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: RATE } });
+  const off = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: 0 } });
+
+  /** Sends the head, then spaces, `bytes` every 20 ms for so long, then the body. */
+  async function drip(url: string, bytes: number, forMs: number, chunked = false): Promise<string> {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    let heard = '';
+    socket.setEncoding('latin1').on('data', (text) => {
+      heard += text;
+    });
+    socket.on('error', () => undefined);
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    const rounds = forMs / 20;
+    const write = (text: string) => socket.write(chunked ? `${text.length.toString(16)}\r\n${text}\r\n` : text);
+    socket.write(`${HEAD}connection: close\r\n`);
+    const length = rounds * bytes + body.length;
+    socket.write(chunked ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`);
+    for (let round = 0; round < rounds && heard === ''; round++) {
+      if (bytes > 0) write(' '.repeat(bytes));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    write(body);
+    if (chunked) socket.write('0\r\n\r\n');
+    await closed;
+    return heard;
+  }
+
+  it.each([
+    ['nothing after the head', 0, false],
+    ['a byte now and then', 1, false],
+    ['chunks of a byte', 1, true],
+  ])('is refused with 408, long before its time is over: %s', async (_, bytes, chunked) => {
+    const heard = await drip(slow.url, bytes, 2_000, chunked);
+    expect(heard).toMatch(/^HTTP\/1\.1 408 .*connection: close.*the body came slower than 4096 bytes a second/is);
+  });
+
+  it.each([
+    ['fast enough', () => slow.url, 4_000, 1_500],
+    ['at once', () => slow.url, 0, 0],
+    ['as slowly as it wants, without a limit', () => off.url, 1, 1_500],
+  ])('is taken if it comes %s', async (_, urlOf, bytes, forMs) => {
+    expect(await drip(urlOf(), bytes, forMs)).toMatch(/^HTTP\/1\.1 202 /);
+  });
+});
+
+/** Open ones of this process, in which the server is too. */
+const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+
+it('an answer that takes its time is waited for', async () => {
+  await post(app.url, { submission_id: 'waited-for' });
+  const answer = await call(app.url, `/v1/submissions/waited-for/wait?timeout_s=${Math.ceil(TIMEOUT_S * 3)}`);
+  expect(answer.status).toBe(200);
+});
+
+it('hundreds of silent and dripping connections keep nobody from being served, and all are closed', async () => {
+  const silent = await Promise.all(Array.from({ length: 300 }, () => talk('')));
+  const dripping = await Promise.all(Array.from({ length: 100 }, () => talk('GET /livez HTTP/1.1\r\na: ', 'x')));
+  expect((await call(app.url, '/v1/submissions')).status).toBe(200);
+  expect((await post(app.url, { submission_id: 'among-slow-ones' })).status).toBe(202);
+  await closed(...silent, ...dripping);
+});

@@ -1,0 +1,69 @@
+import { fastify } from 'fastify';
+import { expect, it, onTestFinished } from 'vitest';
+import { serveInTurns } from '../../../src/http/load/turns.ts';
+
+/** Which request was served in which turn of the event loop. */
+async function openServer() {
+  const served: { name: string; turn: number }[] = [];
+  let turn = 0;
+  let isOver = false;
+  const count = () => {
+    turn += 1;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  const app = fastify();
+  onTestFinished(() => {
+    isOver = true;
+    return app.close();
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.url.endsWith('gone')) reply.raw.destroy();
+    const { client } = request.query as { client?: string };
+    if (client) request.caller = { id: null, role: 'service', name: client };
+    done();
+  });
+  serveInTurns(app);
+  for (const [path, config] of Object.entries({ '/long/:name': { takesTurns: true }, '/short/:name': {} }))
+    app.get(path, { config }, async (request) => {
+      const { name } = request.params as { name: string };
+      served.push({ name, turn });
+      if (name === 'failing') throw new Error('no such page');
+      return name;
+    });
+  await app.ready();
+  const ask = async (...paths: string[]) => {
+    const before = served.length;
+    const answers = await Promise.all(paths.map((path) => app.inject(path).catch(() => undefined)));
+    return { answers: answers.map((answer) => answer?.payload), served: served.slice(before) };
+  };
+  return { ask };
+}
+
+it('builds long answers one by one, in their order, whatever becomes of them', async () => {
+  const { ask } = await openServer();
+  for (let round = 0; round < 2; round++) {
+    const { answers, served } = await ask('/long/a', '/long/b', '/long/failing', '/long/c');
+    expect(answers).toEqual(['a', 'b', expect.stringContaining('no such page'), 'c']);
+    expect(served.map(({ name }) => name)).toEqual(['a', 'b', 'failing', 'c']);
+    expect(new Set(served.map(({ turn }) => turn)).size).toBe(4);
+  }
+});
+
+it('lets credentials take turns', async () => {
+  const { ask } = await openServer();
+  const { served } = await ask('/long/a1?client=a', '/long/a2?client=a', '/long/a3?client=a', '/long/b1?client=b');
+  expect(served.map(({ name }) => name)).toEqual(['a1', 'a2', 'b1', 'a3']);
+});
+
+it('keeps no short answer waiting for them', async () => {
+  const { ask } = await openServer();
+  const { served } = await ask('/long/a', '/long/b', '/long/c', '/short/d');
+  expect(served.map(({ name }) => name).indexOf('d')).toBeLessThan(2);
+});
+
+it('leaves out those whose client has hung up', async () => {
+  const { ask } = await openServer();
+  const { served } = await ask('/long/a', '/long/gone', '/long/b');
+  expect(served.map(({ name }) => name)).toEqual(['a', 'b']);
+});

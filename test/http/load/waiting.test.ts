@@ -1,0 +1,97 @@
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { HeldClock } from '../../support/held-clock.ts';
+import { type Answer, call, detailsOf, pathOf, post, problemOf, submissionOf } from '../../support/http-calls.ts';
+import { openApp, useAppWithSandbox } from '../../support/running-app.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const clock = new HeldClock();
+const app = useAppWithSandbox({ clock });
+/** The sandbox never shows it. */
+const ABSENT = '00000000-0000-4000-8000-000000000000';
+let used = 0;
+
+/** An id that stays as it is, tracked. */
+async function open(): Promise<string> {
+  used += 1;
+  const id = ABSENT.replace(/^0{8}/, String(used).padStart(8, '0'));
+  expect((await post(app.url, { submission_id: id })).status).toBe(202);
+  return id;
+}
+
+const wait = (id: string, timeoutS: number, signal?: AbortSignal) =>
+  call(app.url, `${pathOf(id)}/wait?timeout_s=${timeoutS}`, { ...(signal && { signal }) });
+const untilHeld = (count: number, timeoutS: number) =>
+  vi.waitFor(() => expect(clock.held(timeoutS * 1_000)).toBe(count), { timeout: 15_000, interval: 5 });
+
+it('answers at once about what is final', async () => {
+  const id = await open();
+  await call(app.url, pathOf(id), { method: 'DELETE' });
+  expect(submissionOf(await wait(id, 201))).toMatchObject({ submission_id: id, status: 'cancelled' });
+  expect(clock.held(201_000)).toBe(0);
+});
+
+it('answers as soon as a submission is final', async () => {
+  const id = app.submit();
+  await post(app.url, { submission_id: id });
+  const finalized = submissionOf(await wait(id, 202));
+  expect(finalized.status).toBe('finalized');
+  expect(finalized.data).toMatchObject({ block_number: expect.any(Number) });
+  const { history, ...details } = detailsOf(await call(app.url, pathOf(id)));
+  expect(details).toEqual(finalized);
+  expect(history.at(-1)).toMatchObject({ status: 'finalized', at: finalized.finalized_at });
+});
+
+it('answers with the submission as it is when the time is over', async () => {
+  const id = await open();
+  let answer: Answer | undefined;
+  const waiting = wait(id, 203).then((given) => {
+    answer = given;
+  });
+  await untilHeld(1, 203);
+  expect(answer).toBeUndefined();
+  clock.fire(203_000);
+  await waiting;
+  expect(answer && submissionOf(answer)).toMatchObject({ submission_id: id, status: 'tracking' });
+});
+
+it('answers at once about what was never tracked', async () => {
+  const answer = await wait('never', 204);
+  expect(answer.status).toBe(404);
+  problemOf(answer);
+});
+
+it('forgets a client that hung up, and still tells the one that did not', async () => {
+  const id = await open();
+  const gone = new AbortController();
+  const left = wait(id, 205, gone.signal).catch(() => 'hung up');
+  const stayed = wait(id, 206);
+  await untilHeld(1, 205);
+  await untilHeld(1, 206);
+  gone.abort();
+  expect(await left).toBe('hung up');
+  await untilHeld(0, 205);
+  expect(clock.held(206_000)).toBe(1);
+  await call(app.url, pathOf(id), { method: 'DELETE' });
+  expect(submissionOf(await stayed).status).toBe('cancelled');
+});
+
+it('tells a thousand who wait at once', async () => {
+  const id = await open();
+  const answers = Array.from({ length: 1_000 }, () => wait(id, 207));
+  await untilHeld(1_000, 207);
+  await call(app.url, pathOf(id), { method: 'DELETE' });
+  for (const answer of await Promise.all(answers)) expect(submissionOf(answer).status).toBe('cancelled');
+  expect(clock.held(207_000)).toBe(0);
+});
+
+it('tells who waits how things are when the server closes', async () => {
+  const closing = await openApp({ database: join(tempFolder(), 'ledger.db'), clock });
+  onTestFinished(() => closing.close());
+  await post(closing.url, { submission_id: 'open' });
+  const answer = call(closing.url, `${pathOf('open')}/wait?timeout_s=208`);
+  await untilHeld(1, 208);
+  await closing.close();
+  expect(submissionOf(await answer)).toMatchObject({ submission_id: 'open', status: 'tracking' });
+  expect(clock.held(208_000)).toBe(0);
+});

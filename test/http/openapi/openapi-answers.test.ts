@@ -1,0 +1,274 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Answer, call, pathOf, problemOf, sendRaw } from '../../support/http-calls.ts';
+import { openLookups, useLookups, userPath } from '../../support/lookups.ts';
+import { type Documented, fetchDocument, type Operation } from '../../support/openapi-document.ts';
+
+const lookups = useLookups({ sandbox: { rowDelayMs: 0 }, upstream: { timeout_s: 0.3 } });
+let spec: Documented;
+
+/** Why a documented answer has no request here. */
+const LISTED: Record<string, string> = {
+  503: 'the ledger fails: test/http/problems.test.ts',
+  507: 'the disk is full: test/http/problems.test.ts',
+  default: 'whatever else goes wrong: test/http/problems.test.ts',
+};
+/** Every role may. */
+const OPEN_TO_ALL_ROLES = 'GET /v1/whoami';
+const isListed = (route: string, status: string) =>
+  status in LISTED || ['GET /v1/events 200', `${OPEN_TO_ALL_ROLES} 403`].includes(`${route} ${status}`);
+
+/** A request as the document's own examples make it. */
+function exampleOf(route: string, operation: Operation) {
+  const [method = '', template = ''] = route.split(' ');
+  const required = operation.parameters.filter((parameter) => parameter.required);
+  const exampleFor = (name: string) => encodeURIComponent(String(required.find((one) => one.name === name)?.example));
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => exampleFor(name));
+  const query = required.filter((one) => one.in === 'query').map(({ name }) => `${name}=${exampleFor(name)}`);
+  const { example, examples } = operation.requestBody?.content['application/json'] ?? {};
+  const first = Object.values((examples ?? {}) as Record<string, { value: unknown }>)[0]?.value;
+  return {
+    method,
+    path: query.length > 0 ? `${path}?${query.join('&')}` : path,
+    body: example ?? first,
+  };
+}
+
+const as = (token: string | undefined) => ({ 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) });
+
+function send(
+  url: string,
+  route: string,
+  token: string | undefined,
+  more: { path?: string; body?: unknown; headers?: object } = {},
+) {
+  const operation = spec.operations.get(route) ?? expect.fail(route);
+  const { method, ...example } = exampleOf(route, operation);
+  const { path, body, headers } = { ...example, ...more };
+  return call(url, path, { method, headers: { ...as(token), ...headers }, ...(body !== undefined && { body }) });
+}
+
+/** Must be what the document says of this status, and nothing else. */
+function expectDocumented(route: string, status: number, answer: Answer): void {
+  expect(answer.status, answer.text).toBe(status);
+  const documented = spec.operations.get(route)?.responses[status] ?? expect.fail(`${route} has no ${status}`);
+  if (status === 204) {
+    expect([documented.content, answer.text]).toEqual([{}, '']);
+    return;
+  }
+  const type = String(answer.headers['content-type']).split(';')[0] ?? '';
+  const { schema } = documented.content[type] ?? expect.fail(`${route} has no ${status} as ${type}`);
+  z.fromJSONSchema(schema as z.core.JSONSchema.BaseSchema).parse(
+    type.endsWith('json') ? JSON.parse(answer.text) : answer.text,
+  );
+  if (status >= 400 && type === 'application/problem+json') problemOf(answer);
+}
+
+const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
+/** Asks while the upstream fails in this way, once. */
+function failing(kind: 'hang' | 'html_502', target: 'users' | 'submissions', ask: () => Promise<Answer>) {
+  return () => {
+    lookups().sandbox.answerNext({ kind, count: 1, target });
+    return ask();
+  };
+}
+
+const INFO = 'GET /v1/get_submission_info';
+const USERS = ['GET /users/get_user', 'GET /user/get_user', 'GET /admin/get_all_users'];
+const admin = (route: string, more = {}) => send(lookups().url, route, lookups().tokens.admin, more);
+const info = (id: string, more = '') => admin(INFO, { path: `/v1/get_submission_info?submission_id=${id}${more}` });
+const submit = () => lookups().sandbox.model.submit('some data', Date.now());
+const track = (id: string, more = {}) => admin('POST /v1/submissions', { body: { submission_id: id, ...more } });
+
+/** What needs more than the example of its route. In this order: some need what those before them left. */
+const CASES: [string, number, () => Promise<Answer>][] = [
+  ['POST /v1/submissions', 202, () => track('documented', { metadata: { a: [1, null] } })],
+  ['POST /v1/submissions', 409, () => track('documented', { upstream: 'other' })],
+  ['POST /v1/submissions', 413, () => admin('POST /v1/submissions', { body: 'x'.repeat(2 * 1024 * 1024 + 1) })],
+  [
+    'POST /v1/submissions',
+    415,
+    () => admin('POST /v1/submissions', { body: 'x', headers: { 'content-type': 'text/plain' } }),
+  ],
+  ['GET /v1/submissions/{id}', 200, () => admin('GET /v1/submissions/{id}', { path: pathOf('documented') })],
+  ['GET /v1/submissions/{id}', 404, () => admin('GET /v1/submissions/{id}', { path: pathOf('never') })],
+  [
+    'GET /v1/submissions/{id}/wait',
+    200,
+    () => admin('GET /v1/submissions/{id}/wait', { path: `${pathOf('documented')}/wait?timeout_s=0` }),
+  ],
+  [
+    'GET /v1/submissions/{id}/wait',
+    404,
+    () => admin('GET /v1/submissions/{id}/wait', { path: `${pathOf('never')}/wait` }),
+  ],
+  ['DELETE /v1/submissions/{id}', 200, () => admin('DELETE /v1/submissions/{id}', { path: pathOf('documented') })],
+  ['DELETE /v1/submissions/{id}', 404, () => admin('DELETE /v1/submissions/{id}', { path: pathOf('never') })],
+  [INFO, 200, () => info(submit())],
+  [INFO, 404, () => info(ID)],
+  [INFO, 409, () => info('documented', '&track=true&upstream=other')],
+  [INFO, 502, failing('html_502', 'submissions', () => info(ID))],
+  [INFO, 504, failing('hang', 'submissions', () => info(ID))],
+  ...USERS.slice(0, 2).map((route): [string, number, () => Promise<Answer>] => [
+    route,
+    200,
+    () => admin(route, { path: userPath(undefined, route.slice('GET '.length)) }),
+  ]),
+  ['GET /users/get_user', 404, () => admin('GET /users/get_user')],
+  ['GET /user/get_user', 404, () => admin('GET /user/get_user')],
+  ...USERS.flatMap((route): [string, number, () => Promise<Answer>][] => [
+    [route, 502, failing('html_502', 'users', () => admin(route))],
+    [route, 504, failing('hang', 'users', () => admin(route))],
+  ]),
+];
+
+const HOOK = 'GET /v1/webhooks/{id}';
+const NO_WEBHOOK = `wh_${'0'.repeat(32)}`;
+const HOOK_PATCH = { enabled: false };
+let hook = '';
+let delivery = 0;
+const on = (route: string, body?: unknown, id = hook) =>
+  admin(route, { path: route.slice(route.indexOf(' ') + 1).replace('{id}', id), body });
+const replayAll = (destination: string) =>
+  admin('POST /v1/deliveries/replay', { body: { destination, since: '2026-01-02T03:04:05Z' } });
+const NOTIFICATIONS: typeof CASES = [
+  [
+    'POST /v1/webhooks',
+    201,
+    async () => {
+      const answer = await admin('POST /v1/webhooks', { body: { url: 'https://example.com/', signature: 'v1a' } });
+      hook = JSON.parse(answer.text).id;
+      return answer;
+    },
+  ],
+  [HOOK, 200, () => on(HOOK)],
+  [HOOK, 404, () => on(HOOK, undefined, NO_WEBHOOK)],
+  ['PATCH /v1/webhooks/{id}', 200, () => on('PATCH /v1/webhooks/{id}', { metadata: { team: 'billing' } })],
+  ['PATCH /v1/webhooks/{id}', 404, () => on('PATCH /v1/webhooks/{id}', HOOK_PATCH, NO_WEBHOOK)],
+  ['POST /v1/webhooks/{id}/rotate', 200, () => on('POST /v1/webhooks/{id}/rotate', {})],
+  ['POST /v1/webhooks/{id}/rotate', 404, () => on('POST /v1/webhooks/{id}/rotate', {}, NO_WEBHOOK)],
+  [
+    'POST /v1/webhooks/{id}/test',
+    202,
+    async () => {
+      const answer = await on('POST /v1/webhooks/{id}/test');
+      delivery = JSON.parse(answer.text).id;
+      return answer;
+    },
+  ],
+  ['POST /v1/webhooks/{id}/test', 404, () => on('POST /v1/webhooks/{id}/test', undefined, NO_WEBHOOK)],
+  ['POST /v1/webhooks/{id}/test', 409, () => on('POST /v1/webhooks/{id}/test', undefined, 'callbacks')],
+  ['GET /v1/deliveries/{id}', 200, () => on('GET /v1/deliveries/{id}', undefined, `${delivery}`)],
+  ['GET /v1/deliveries/{id}', 404, () => on('GET /v1/deliveries/{id}', undefined, '999')],
+  ['POST /v1/deliveries/{id}/replay', 202, () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`)],
+  ['POST /v1/deliveries/{id}/replay', 404, () => on('POST /v1/deliveries/{id}/replay', undefined, '999')],
+  ['POST /v1/deliveries/replay', 202, () => replayAll(`webhook:${hook}`)],
+  ['POST /v1/deliveries/replay', 404, () => replayAll('webhook:never')],
+  [
+    'POST /v1/deliveries/replay',
+    409,
+    async () => {
+      await on('PATCH /v1/webhooks/{id}', HOOK_PATCH);
+      return replayAll(`webhook:${hook}`);
+    },
+  ],
+  ['POST /v1/deliveries/{id}/replay', 409, () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`)],
+  ['DELETE /v1/webhooks/{id}', 204, () => on('DELETE /v1/webhooks/{id}')],
+  ['DELETE /v1/webhooks/{id}', 404, () => on('DELETE /v1/webhooks/{id}')],
+  ['DELETE /v1/webhooks/{id}', 409, () => on('DELETE /v1/webhooks/{id}', undefined, 'callbacks')],
+];
+
+beforeAll(async () => {
+  spec = await fetchDocument(lookups().url);
+});
+
+describe('a real answer is as documented:', () => {
+  it.each([...CASES, ...NOTIFICATIONS])('%s with %i', async (route, status, provoke) => {
+    expectDocumented(route, status, await provoke());
+  });
+});
+
+describe('on every route', () => {
+  const shown = new Set([...CASES, ...NOTIFICATIONS].map(([route, status]) => `${route} ${status}`));
+  const routes = (status: number) =>
+    [...spec.operations].filter(([route, { responses }]) => {
+      const isNew = responses[status] !== undefined && !shown.has(`${route} ${status}`);
+      if (isNew) shown.add(`${route} ${status}`);
+      return isNew;
+    });
+
+  it('the example of the document is answered', async () => {
+    for (const [route] of routes(200).filter(([route]) => !isListed(route, '200')))
+      expectDocumented(route, 200, await admin(route));
+  });
+
+  it('what is no valid request is 400', async () => {
+    for (const [route, { security }] of routes(400)) {
+      const [, path = ''] = route.split(' ');
+      if (security?.length === 0) {
+        // It takes nothing: only HTTP itself is there to get wrong.
+        const told = await sendRaw(lookups().url, `GET ${path} HTTP/1.1\r\nconnection: close\r\n\r\n`);
+        expect(told, route).toMatch(/^HTTP\/1\.1 400 .*content-type: application\/problem\+json/s);
+        continue;
+      }
+      const wrong = `${path.replace(/\{\w+\}/, '%20')}?limit=x&after=x`;
+      expectDocumented(
+        route,
+        400,
+        await admin(route, { path: wrong, body: route.startsWith('POST') ? {} : undefined }),
+      );
+    }
+  });
+
+  it('nobody is 401 and the wrong role 403, whoever may call it', async () => {
+    const { url, tokens } = lookups();
+    const refusing = routes(403).map(([route]) => route);
+    expect(refusing.length).toBeGreaterThan(8);
+    for (const route of routes(401).map(([route]) => route)) {
+      const answer = await send(url, route, undefined);
+      expectDocumented(route, 401, answer);
+      expect(answer.headers['www-authenticate'], route).toMatch(/^Bearer/);
+      expect(refusing).toContain(route);
+      if (route === OPEN_TO_ALL_ROLES) continue;
+      const others = await Promise.all([tokens.service, tokens.user].map((token) => refusalOf(route, token)));
+      const refused = others.find((other) => other?.status === 403) ?? expect.fail(`${route} refuses no role`);
+      expectDocumented(route, 403, refused);
+    }
+  });
+
+  it('the limit is 429', async () => {
+    const limited = await openLookups({ limits: { requests_per_minute: 1 } });
+    await limited.get('/nowhere', limited.tokens.admin);
+    for (const [route] of routes(429)) {
+      const answer = await send(limited.url, route, limited.tokens.admin);
+      expectDocumented(route, 429, answer);
+      const documented = Object.keys(spec.operations.get(route)?.responses[429]?.headers ?? {});
+      for (const header of documented) expect(answer.headers, `${route} ${header}`).toHaveProperty(header);
+    }
+  });
+
+  it('no documented answer is left, but those that are listed with a reason', () => {
+    const left = [...spec.operations].flatMap(([route, { responses }]) =>
+      Object.keys(responses)
+        .filter((status) => !isListed(route, status) && !shown.has(`${route} ${status}`))
+        .map((status) => `${route} ${status}`),
+    );
+    expect(left).toEqual([]);
+  });
+});
+
+/** Undefined where the role is let in: a feed would never end. */
+async function refusalOf(route: string, token: string): Promise<Answer | undefined> {
+  return route === 'GET /v1/events' && token === lookups().tokens.service
+    ? undefined
+    : send(lookups().url, route, token);
+}
+
+it('an answer with a field of another kind would be noticed', async () => {
+  const { schema } = spec.operations.get('GET /v1/submissions/{id}')?.responses[200]?.content['application/json'] ?? {};
+  const check = z.fromJSONSchema(schema as z.core.JSONSchema.BaseSchema);
+  const shown = JSON.parse((await admin('GET /v1/submissions/{id}', { path: pathOf('documented') })).text) as object;
+  expect(check.safeParse(shown).success).toBe(true);
+  expect(check.safeParse({ ...shown, polls: '1' }).success).toBe(false);
+  expect(check.safeParse({ ...shown, history: [{}] }).success).toBe(false);
+});

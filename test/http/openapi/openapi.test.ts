@@ -1,0 +1,109 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import type { FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Documented, fetchDocument } from '../../support/openapi-document.ts';
+import { useApp } from '../../support/running-app.ts';
+
+/** What is there for people, not for clients. */
+const HIDDEN = /^GET \/((docs|assets)(\/|$)|$)/;
+const OPEN = ['GET /livez', 'GET /readyz', 'GET /metrics', 'GET /openapi.json', 'GET /events.schema.json'];
+
+/** Every route of the app, as it was registered: fastify tells of itself before its first one. */
+const registered = new Set<string>();
+const listen = (message: unknown) => {
+  const { fastify } = message as { fastify: FastifyInstance };
+  fastify.addHook('onRoute', ({ method, url }) => {
+    for (const name of [method].flat())
+      if (name !== 'HEAD') registered.add(`${name} ${url.replace(/:(\w+)/g, '{$1}')}`);
+  });
+};
+subscribe('fastify.initialization', listen);
+afterAll(() => unsubscribe('fastify.initialization', listen));
+
+const app = useApp();
+let spec: Documented;
+beforeAll(async () => {
+  spec = await fetchDocument(app.url);
+});
+
+it('has every route that is registered, and no other', () => {
+  const visible = [...registered].filter((route) => !HIDDEN.test(route));
+  expect(visible.length).toBeGreaterThan(10);
+  expect([...spec.operations.keys()].toSorted()).toEqual(visible.toSorted());
+});
+
+it('passes the recommended rules of redocly without an error or a warning, and refers to nothing outside', async () => {
+  expect(spec.text).not.toMatch(/"\$ref":"(?!#)/);
+  const problems = await lintFromString({
+    source: spec.text,
+    config: await createConfig({ extends: ['recommended'] }),
+  });
+  expect(problems.map(({ severity, ruleId, message }) => `${severity} ${ruleId}: ${message}`)).toEqual([]);
+});
+
+it('would not pass with a mistake in it', async () => {
+  const broken = spec.text.replace('"operationId":"listSubmissions"', '"operationId":"getSubmission"');
+  const problems = await lintFromString({ source: broken, config: await createConfig({ extends: ['recommended'] }) });
+  expect(problems.map(({ ruleId }) => ruleId)).toContain('operation-operationId-unique');
+});
+
+it('names both ways to show a credential, and which routes want one', () => {
+  expect(spec.document.components.securitySchemes).toMatchObject({
+    apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+    bearer: { type: 'http', scheme: 'bearer' },
+  });
+  expect(spec.document.security).toEqual([{ apiKey: [] }, { bearer: [] }]);
+  const open = [...spec.operations].filter(([, { security }]) => security?.length === 0).map(([route]) => route);
+  expect(open.toSorted()).toEqual(OPEN.toSorted());
+});
+
+it('describes the tag of every route', () => {
+  const used = new Set([...spec.operations.values()].flatMap(({ tags }) => tags));
+  expect([...used].toSorted()).toEqual(spec.document.tags.map(({ name }) => name).toSorted());
+});
+
+it('has an example of every body and of every answer', () => {
+  for (const [route, { requestBody, responses }] of spec.operations) {
+    const { default: other, ...known } = responses;
+    expect(Object.keys(other?.content ?? {}), route).toEqual(['application/problem+json']);
+    const bodies = [requestBody, ...Object.values(known)].flatMap((body) => Object.entries(body?.content ?? {}));
+    for (const [type, { schema, example, examples }] of bodies)
+      expect(example ?? examples ?? schema?.examples, `${route}, ${type}`).toBeDefined();
+  }
+});
+
+it('says what every parameter is, with an example where one is needed', () => {
+  for (const [route, { parameters }] of spec.operations)
+    for (const { name, in: place, required = false, example } of parameters) {
+      if (place === 'path') expect(required, `${route} ${name}`).toBe(true);
+      if (required) expect(example, `${route} ${name}`).toBeDefined();
+    }
+});
+
+it('tells receivers what they are sent, as the four kinds of events', () => {
+  const { webhooks, components } = JSON.parse(spec.text);
+  const { schema } = webhooks.event.post.requestBody.content['application/json'];
+  const names = schema.anyOf.map(({ $ref }: { $ref: string }) => $ref.replace('#/components/schemas/', ''));
+  expect(names).toEqual(['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent']);
+  for (const name of names) expect(components.schemas[name].properties.data.required).toContain('sequence');
+  expect(Object.keys(components.schemas).toSorted()).toEqual([...names, 'Problem'].toSorted());
+});
+
+it.each([
+  ['GET /v1/submissions', ['cursor', 'limit', 'prefix', 'status']],
+  ['GET /v1/submissions/{id}', ['id']],
+  ['GET /v1/submissions/{id}/wait', ['id', 'timeout_s']],
+  ['DELETE /v1/submissions/{id}', ['id']],
+  ['GET /v1/get_submission_info', ['submission_id', 'track', 'upstream']],
+  ['GET /users/get_user', ['email', 'name']],
+  ['GET /user/get_user', ['email', 'name']],
+  ['GET /admin/get_all_users', ['limit']],
+  ['GET /v1/events', ['after', 'last-event-id', 'metadata', 'submission_id', 'type']],
+  ['GET /v1/webhooks', ['cursor', 'limit']],
+  ['PATCH /v1/webhooks/{id}', ['id']],
+  ['GET /v1/deliveries', ['cursor', 'destination', 'event_id', 'limit', 'state', 'submission_id', 'webhook_id']],
+])('%s has the parameters %j', (route, names) => {
+  const parameters = spec.operations.get(route)?.parameters ?? [];
+  expect(parameters.map(({ name }) => name).toSorted()).toEqual(names);
+});

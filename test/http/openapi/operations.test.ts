@@ -1,0 +1,94 @@
+import { fastify } from 'fastify';
+import { afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { storedAnswer } from '../../../src/http/load/stored-answer.ts';
+import { registerOperations } from '../../../src/http/openapi/operations.ts';
+import { LedgerError } from '../../../src/ledger/file/errors.ts';
+import { call, post } from '../../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/lookups.ts';
+import { API_KEY, useAppWithSandbox } from '../../support/running-app.ts';
+
+const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
+const asAdmin = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
+
+type Readiness = { status: string; ledger: string; upstreams: Record<string, { state: string; tracked: number }> };
+
+async function readiness(headers: Record<string, string | string[]> = asAdmin): Promise<Readiness> {
+  const answer = await call(app.url, '/readyz', { headers });
+  expect(answer.status).toBe(200);
+  return JSON.parse(answer.text) as Readiness;
+}
+
+const untilState = (state: string) =>
+  vi.waitFor(async () => expect((await readiness()).upstreams.default?.state).toBe(state), { timeout: 15_000 });
+
+// Something that is always asked about, so that the app notices what the upstream does.
+beforeAll(async () => {
+  await post(app.url, { submission_id: '00000000-0000-4000-8000-000000000000' });
+});
+
+afterEach(async () => {
+  app.sandbox.answerNext({ kind: 'none' });
+  await untilState('closed');
+});
+
+it('is alive', async () => {
+  const answer = await call(app.url, '/livez');
+  expect(answer).toMatchObject({ status: 200, text: '{"status":"ok"}' });
+});
+
+it('is ready while its upstreams answer', async () => {
+  expect(await readiness()).toMatchObject({
+    status: 'ok',
+    ledger: 'ok',
+    upstreams: { default: { state: 'closed', tracked: 1, in_flight: expect.any(Number) } },
+  });
+});
+
+it.each<[string, Record<string, string | string[]>]>([
+  ['nobody', { 'x-api-key': [] }],
+  ['a service', { 'x-api-key': API_KEY }],
+  ['somebody unknown', { 'x-api-key': [], authorization: 'Bearer never-known' }],
+  ['two headers of an admin', { 'x-api-key': [], authorization: Array(2).fill(`Bearer ${ADMIN_TOKEN}`) }],
+])('tells %s the states of its components alone', async (_, headers) => {
+  expect(await readiness(headers)).toEqual({
+    status: 'ok',
+    ledger: 'ok',
+    upstreams: { default: { state: 'closed' }, other: { state: 'closed' } },
+  });
+});
+
+it.each([
+  ['is out', 'reset', 'down'],
+  ['sends pages of a proxy', 'html_503', 'down'],
+  ['refuses the key', 'unauthorized', 'unauthorized'],
+] as const)(
+  'takes submissions but is degraded while the upstream %s, and is well again after it',
+  async (_, kind, state) => {
+    app.sandbox.answerNext({ kind });
+    await untilState(state);
+    expect((await readiness()).status).toBe('degraded');
+    expect((await post(app.url, { submission_id: `taken-while-${state}-${kind}` })).status).toBe(202);
+    app.sandbox.answerNext({ kind: 'none' });
+    await untilState('closed');
+    expect((await readiness()).status).toBe('ok');
+  },
+);
+
+it('tells the states also where the ledger cannot be read to know who asks', async () => {
+  const server = fastify();
+  onTestFinished(() => server.close());
+  server.setValidatorCompiler(() => () => true);
+  server.setSerializerCompiler(() => JSON.stringify);
+  registerOperations(server, {
+    authenticator: {
+      identify() {
+        throw new LedgerError('io', 'it cannot be read');
+      },
+    },
+    health: () => ({ ledgerWritable: false, upstreams: [] }),
+    document: async () => storedAnswer('{}', {}),
+  });
+  const answer = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
+  expect(answer.status).toBe(503);
+  expect(JSON.parse(answer.text)).toEqual({ status: 'unavailable', ledger: 'not_writable', upstreams: {} });
+});

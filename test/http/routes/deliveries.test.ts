@@ -1,0 +1,228 @@
+import { describe, expect, it, vi } from 'vitest';
+import { problemOf } from '../../support/http-calls.ts';
+import { acceptedOf, deliveriesOf, useNotifyingApp } from '../../support/notifying-app.ts';
+import { openReceiver } from '../../support/receiver.ts';
+
+const app = useNotifyingApp();
+const { admin } = app;
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+const LONG_AGO = '2020-01-01T00:00:00Z';
+const replay = (id: number) => admin('POST', `/v1/deliveries/${id}/replay`);
+const replayAll = (destination: string, since = LONG_AGO) =>
+  admin('POST', '/v1/deliveries/replay', { destination, since });
+const disable = (id: string, enabled = false) => admin('PATCH', `/v1/webhooks/${id}`, { enabled });
+
+/** A webhook of its own, at a receiver of its own, with one delivery for each submission. */
+async function told(ids: string[], answer: Parameters<typeof openReceiver>[0] = {}) {
+  const receiver = await openReceiver(answer);
+  const { id } = await app.create({ url: receiver.url, metadata: { of: ids[0] ?? '' } });
+  await app.cancelled(ids, { metadata: { of: ids[0] } });
+  const deliveries = await app.deliveries(`webhook_id=${id}&limit=1000`);
+  expect(deliveries.map(({ submission_id }) => submission_id)).toEqual(ids.toReversed());
+  return { receiver, webhook: id, deliveries: deliveries.toReversed() };
+}
+
+async function isDelivered(id: number): Promise<void> {
+  await vi.waitFor(async () => expect((await app.details(id)).state).toBe('delivered'), {
+    timeout: 15_000,
+    interval: 5,
+  });
+}
+
+describe('a delivery', () => {
+  it('shows what was sent, and what came of every attempt', async () => {
+    const evil = '\u001b[2Jbusy\u0000';
+    const { webhook, deliveries, receiver } = await told(['failing'], { status: 500, body: evil });
+    const [first] = deliveries;
+    const shown = await app.tried(first?.id ?? 0);
+    const { event, attempts, ...rest } = shown;
+    expect(rest).toEqual({
+      id: first?.id,
+      event_id: event?.id,
+      event_type: 'submission.cancelled',
+      submission_id: 'failing',
+      destination: `webhook:${webhook}`,
+      state: 'waiting',
+      dead_reason: null,
+      attempts_made: 1,
+      next_at: TIME,
+      created_at: TIME,
+      ended_at: null,
+    });
+    expect(attempts).toEqual([
+      {
+        at: TIME,
+        duration_ms: expect.any(Number),
+        http_status: 500,
+        error: expect.stringContaining('500'),
+        response: evil,
+      },
+    ]);
+    expect(event).toEqual(JSON.parse(receiver.requests[0]?.body ?? ''));
+  });
+
+  it('is sent again with the same id, whatever became of it; its attempts stay', async () => {
+    const { deliveries, receiver } = await told(['again'], [{ status: 500 }, {}]);
+    const id = deliveries[0]?.id ?? 0;
+    await app.tried(id);
+    for (const sent of [2, 3]) {
+      expect(acceptedOf(await replay(id))).toMatchObject({ id, state: 'waiting', attempts_made: 0 });
+      await vi.waitFor(async () => expect((await app.details(id)).attempts).toHaveLength(sent), { timeout: 15_000 });
+      expect(await app.details(id)).toMatchObject({ state: 'delivered', attempts_made: 1, ended_at: TIME });
+    }
+    expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id']))).toEqual(
+      new Set([deliveries[0]?.event_id]),
+    );
+  });
+
+  it('of a webhook that is disabled or deleted can not be sent again', async () => {
+    const { webhook, deliveries } = await told(['refused'], { status: 500 });
+    const id = deliveries[0]?.id ?? 0;
+    await app.tried(id);
+    await disable(webhook);
+    expect(await app.details(id)).toMatchObject({ state: 'dead', dead_reason: 'endpoint_disabled', next_at: null });
+    const disabled = await replay(id);
+    expect([disabled.status, problemOf(disabled).detail]).toEqual([409, expect.stringContaining('disabled')]);
+    await admin('DELETE', `/v1/webhooks/${webhook}`);
+    expect(await app.details(id)).toMatchObject({ state: 'discarded', dead_reason: null });
+    const discarded = await replay(id);
+    expect([discarded.status, problemOf(discarded).detail]).toEqual([409, expect.stringContaining('was deleted')]);
+  });
+});
+
+describe('replaying all', () => {
+  it('sends every dead letter of a webhook again, of events since a time, once it is enabled', async () => {
+    const { webhook, receiver } = await told([]);
+    await disable(webhook);
+    await admin('PATCH', `/v1/webhooks/${webhook}`, { metadata: { of: 'dead' } });
+    await app.cancelled(['dead-1', 'dead-2', 'dead-3'], { metadata: { of: 'dead' } });
+    expect(await app.deliveries(`webhook_id=${webhook}`)).toEqual([]);
+    const destination = `webhook:${webhook}`;
+    const refused = await replayAll(destination);
+    expect([refused.status, problemOf(refused).detail]).toEqual([409, expect.stringContaining('disabled')]);
+
+    await disable(webhook, true);
+    expect(JSON.parse((await replayAll(destination, '2100-01-01T00:00:00+02:00')).text)).toEqual({ replayed: 0 });
+    const replayed = await replayAll(destination);
+    expect([replayed.status, JSON.parse(replayed.text)]).toEqual([202, { replayed: 3 }]);
+    for (const { id } of await app.deliveries(`webhook_id=${webhook}`)) await isDelivered(id);
+    expect(receiver.requests).toHaveLength(3);
+    expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 0 });
+  });
+
+  it('takes the callbacks of one origin', async () => {
+    const receiver = await openReceiver();
+    await disable('callbacks');
+    await app.cancelled(['called-1', 'called-2'], { callback_url: `${receiver.url}/path?a=b` });
+    const destination = `callback:${receiver.url}`;
+    await disable('callbacks', true);
+    expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 2 });
+    for (const { id } of await app.deliveries(`destination=${encodeURIComponent(destination)}`)) await isDelivered(id);
+    expect(receiver.requests.map(({ path }) => path)).toEqual(['/path?a=b', '/path?a=b']);
+  });
+});
+
+describe('the list', () => {
+  it('is filtered by everything that a delivery has', async () => {
+    const { webhook, deliveries } = await told(['listed-1', 'listed-2'], [{ status: 500 }, {}]);
+    const [one, two] = deliveries;
+    for (const { id } of deliveries) await app.tried(id);
+    const ids = async (query: string) => (await app.deliveries(query)).map(({ id }) => id);
+    expect(await ids(`webhook_id=${webhook}`)).toEqual([two?.id, one?.id]);
+    expect(await ids(`destination=webhook:${webhook}`)).toEqual([two?.id, one?.id]);
+    expect(await ids('submission_id=listed-1')).toEqual([one?.id]);
+    expect(await ids(`event_id=${two?.event_id}`)).toEqual([two?.id]);
+    const states = await Promise.all(
+      ['waiting', 'delivered', 'dead', 'discarded'].map((state) => ids(`webhook_id=${webhook}&state=${state}`)),
+    );
+    expect(states.map(({ length }) => length)).toEqual([1, 1, 0, 0]);
+    for (const query of [
+      `webhook_id=wh_${'0'.repeat(32)}`,
+      'submission_id=never',
+      'event_id=evt_never',
+      'destination=channel:never',
+    ])
+      expect(await ids(query)).toEqual([]);
+  });
+
+  it('comes page by page, newest first', async () => {
+    const { webhook, deliveries } = await told(Array.from({ length: 5 }, (_, index) => `page-${index}`));
+    const pages: number[][] = [];
+    for (let cursor = ''; ; ) {
+      const query = `webhook_id=${webhook}&limit=2${cursor && `&cursor=${cursor}`}`;
+      const page = deliveriesOf(await admin('GET', `/v1/deliveries?${query}`));
+      pages.push(page.deliveries.map(({ id }) => id));
+      if (page.next_cursor === null) break;
+      cursor = page.next_cursor;
+    }
+    expect(pages.map(({ length }) => length)).toEqual([2, 2, 1]);
+    expect(pages.flat()).toEqual(deliveries.map(({ id }) => id).toReversed());
+  });
+});
+
+describe('refuses', () => {
+  it.each([
+    '?limit=0',
+    '?limit=1001',
+    '?cursor=x',
+    '?state=',
+    '?state=failed',
+    '?state=dead&state=waiting',
+    '?webhook_id=',
+    '?webhook_id=a.b',
+    '?webhook_id=callbacks&destination=channel:ops',
+    '?destination=',
+    '?destination=ops',
+    '?destination=webhook:',
+    '?destination=webhook:a.b',
+    '?destination=channel:a%20b',
+    '?destination=constructor:a',
+    '?destination=callback:example.com',
+    '?destination=callback:https://example.com/path',
+    '?destination=callback:javascript:alert(1)',
+    '?submission_id=a%20b',
+    '?event_id=4711',
+    '?event_id=evt_',
+    '?since=2026-01-02T03:04:05Z',
+    '/0',
+    '/-1',
+    '/1.5',
+    '/1e3',
+    '/x',
+    '/%20',
+    `/${'9'.repeat(16)}`,
+  ])('GET /v1/deliveries%s', async (target) => {
+    const answer = await admin('GET', `/v1/deliveries${target}`);
+    expect(answer.status).toBe(400);
+    problemOf(answer);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no destination', { since: LONG_AGO }, '/destination'],
+    ['a destination of no kind', { destination: 'ops', since: LONG_AGO }, '/destination'],
+    ['a list of destinations', { destination: ['channel:ops'], since: LONG_AGO }, '/destination'],
+    ['an address for an origin', { destination: 'callback:https://a.example/x', since: LONG_AGO }, '/destination'],
+    ['no time', { destination: 'channel:ops' }, '/since'],
+    ['a time in words', { destination: 'channel:ops', since: 'yesterday' }, '/since'],
+    ['a time without a zone', { destination: 'channel:ops', since: LONG_AGO.slice(0, -1) }, '/since'],
+    ['a day', { destination: 'channel:ops', since: LONG_AGO.slice(0, 10) }, '/since'],
+    ['the 30th of February', { destination: 'channel:ops', since: '2026-02-30T00:00:00Z' }, '/since'],
+    ['milliseconds', { destination: 'channel:ops', since: 1_760_000_000_000 }, '/since'],
+    ['an unknown field', { destination: 'channel:ops', since: LONG_AGO, until: LONG_AGO }, '/'],
+    ['null', 'null', '/'],
+  ])('to replay %s', async (_, body, pointer) => {
+    const answer = await admin('POST', '/v1/deliveries/replay', body);
+    expect(answer.status).toBe(400);
+    expect(problemOf(answer).errors?.map((error) => error.pointer)).toContain(pointer);
+  });
+
+  it.each([
+    ['GET', '/v1/deliveries/999999', undefined],
+    ['POST', '/v1/deliveries/999999/replay', undefined],
+    ['POST', '/v1/deliveries/replay', { destination: 'webhook:wh_never', since: LONG_AGO }],
+  ])('%s %s, which is not there, with 404', async (method, path, body) => {
+    const answer = await admin(method, path, body);
+    expect(answer.status).toBe(404);
+    problemOf(answer);
+  });
+});

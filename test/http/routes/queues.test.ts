@@ -1,0 +1,100 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openQueue } from '../../support/bullmq-rig.ts';
+import { call } from '../../support/http-calls.ts';
+import { isRedisMissing, type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { API_KEY, openApp, useApp } from '../../support/running-app.ts';
+
+const ADMIN = 'an-admin-token-for-tests';
+const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` });
+
+describe.skipIf(isRedisMissing())('the page at /queues', () => {
+  let redis: RedisServer;
+  let url = '';
+  let end = async () => {};
+  beforeAll(async () => {
+    redis = await startRedis();
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-queues-'));
+    const database = join(folder, 'ledger.db');
+    const app = await openApp({ database, adminToken: ADMIN, redisUrl: redis.url });
+    url = app.url;
+    end = async () => {
+      await app.close();
+      await redis.close();
+      rmSync(folder, { recursive: true });
+    };
+    await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"up"'), 10_000);
+  });
+  afterAll(() => end());
+  const get = (path: string, headers: Record<string, string>, method = 'GET') =>
+    call(url, path, { method, headers: { 'x-api-key': [], ...headers } });
+
+  it.each(['/queues', '/queues/', '/queues/api/queues', '/queues/static/js/main.f10757109b.js'])(
+    '%s is for admins only, who may sign in as browsers do',
+    async (path) => {
+      for (const headers of [{}, basic('wrong'), basic(''), { authorization: 'Basic x' }]) {
+        const refused = await get(path, headers);
+        expect(refused.status).toBe(401);
+        expect(refused.headers['www-authenticate']).toBe('Basic realm="dawatch", charset="UTF-8"');
+      }
+      for (const headers of [basic(API_KEY), { 'x-api-key': API_KEY }])
+        expect((await get(path, headers)).status).toBe(403);
+      for (const headers of [basic(ADMIN), { authorization: `Bearer ${ADMIN}` }, { 'x-api-key': ADMIN }])
+        expect((await get(path, headers)).status).not.toBe(401);
+    },
+  );
+
+  it('the token as a password counts nowhere else', async () => {
+    for (const path of ['/v1/webhooks', '/v1/submissions']) expect((await get(path, basic(ADMIN))).status).toBe(401);
+  });
+
+  it('shows the three queues, and those of polls only to be looked at', async () => {
+    const { text } = await get('/queues/api/queues', basic(ADMIN));
+    const queues = JSON.parse(text).queues as { name: string; readOnlyMode: boolean }[];
+    expect(queues.map(({ name, readOnlyMode }) => [name, readOnlyMode])).toEqual([
+      ['dawatch-submissions', false],
+      ['dawatch-events', false],
+      ['dawatch-polls-2', true],
+    ]);
+  });
+
+  it('runs its own scripts only, and nobody may frame it', async () => {
+    const { headers, text } = await get('/queues', basic(ADMIN));
+    expect(text).toContain('<title>dawatch</title>');
+    const policy = String(headers['content-security-policy']).split('; ');
+    expect(policy).toContain("script-src 'self'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy.join()).not.toMatch(/https?:|\*/);
+    const scripts = [...text.matchAll(/<script[^>]*\ssrc="([^"]+)"/g)].map(([, src]) => src ?? '');
+    expect(scripts.length).toBeGreaterThan(0);
+    for (const src of scripts) expect((await get(`/queues/${src}`, basic(ADMIN))).status, src).toBe(200);
+  });
+
+  it('does nothing that the page of another site made the browser send', async () => {
+    const queue = openQueue(redis, 'dawatch-submissions');
+    const path = '/queues/api/queues/dawatch-submissions/pause';
+    for (const site of ['cross-site', 'same-site', 'none'])
+      expect((await get(path, { ...basic(ADMIN), 'sec-fetch-site': site }, 'PUT')).status).toBe(403);
+    expect(await queue.isPaused()).toBe(false);
+    expect((await get(path, { ...basic(ADMIN), 'sec-fetch-site': 'same-origin' }, 'PUT')).status).toBe(200);
+    expect(await queue.isPaused()).toBe(true);
+    await queue.resume();
+  });
+
+  it('says so while Redis is away', async () => {
+    await redis.kill();
+    await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"away"'), 10_000);
+    const answer = await get('/queues/api/queues', basic(ADMIN));
+    expect(answer.status).toBe(503);
+    expect(answer.text).toContain('Redis is away');
+  });
+});
+
+describe('without Redis', () => {
+  const app = useApp();
+  it('there is no such page', async () => {
+    expect((await call(app.url, '/queues')).status).toBe(404);
+  });
+});

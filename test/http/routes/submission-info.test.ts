@@ -1,0 +1,171 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { type Answer, call, detailsOf, pathOf, post } from '../../support/http-calls.ts';
+import { API_KEY, openApp } from '../../support/running-app.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const UNKNOWN = '00000000-0000-4000-8000-000000000000';
+const info = (id: string, more = '') => `/v1/get_submission_info?submission_id=${encodeURIComponent(id)}${more}`;
+
+async function open(options: SandboxOptionsInput = {}) {
+  const sandbox = await startSandbox({ options: { speed: 200, rowDelayMs: 0, ...options } });
+  onTestFinished(() => sandbox.close());
+  const app = await openApp({ database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url });
+  onTestFinished(() => app.close());
+  const direct = (id: string) => call(sandbox.url, info(id), { headers: { 'x-api-key': 'sandbox-key' } });
+  return {
+    sandbox,
+    url: app.url,
+    direct,
+    ask: (id: string, more = '') => call(app.url, info(id, more)),
+    submit: () => sandbox.model.submit('some data', Date.now()),
+    requests: () => sandbox.stats().requests,
+    finalized: async (id: string) => {
+      await vi.waitFor(async () => expect((await direct(id)).text).toContain('Finalized'), {
+        timeout: 10_000,
+        interval: 20,
+      });
+    },
+    trackedUntilFinal: async (id: string) => {
+      await post(app.url, { submission_id: id });
+      expect((await call(app.url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain('"finalized"');
+    },
+  };
+}
+
+function problemOf(answer: Answer): { status: number; detail: string; error?: string; type: string } {
+  expect(answer.headers['content-type']).toContain('application/problem+json');
+  return JSON.parse(answer.text);
+}
+
+describe.each<[string, SandboxOptionsInput]>([
+  ['plain', {}],
+  ['with the fields of other versions', { extraFields: true }],
+  ['with times without a zone', { zone: false, fractionDigits: 6 }],
+])('an upstream %s', (_name, options) => {
+  it('is answered for byte by byte: untracked from the upstream, finalized from the ledger', async () => {
+    const { ask, submit, direct, finalized, trackedUntilFinal, requests } = await open(options);
+    const [passing, tracked] = [submit(), submit()];
+    await finalized(passing);
+    const [there, here] = [await direct(passing), await ask(passing)];
+    expect([here.status, here.headers['content-type'], here.text]).toEqual([
+      200,
+      'application/json; charset=utf-8',
+      there.text,
+    ]);
+
+    await trackedUntilFinal(tracked);
+    const { text } = await direct(tracked);
+    const before = requests();
+    for (let round = 0; round < 5; round++) expect((await ask(tracked)).text).toBe(text);
+    expect(requests()).toBe(before);
+  });
+});
+
+it('an open tracked submission is answered from its last answer, and what is learned goes to the ledger', async () => {
+  const { ask, submit, sandbox, url } = await open({ speed: 0.01 });
+  const id = submit();
+  await post(url, { submission_id: id });
+  const answers = await Promise.all(Array.from({ length: 200 }, () => ask(id)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(answers.every(({ text }) => text.includes('"Pending"'))).toBe(true);
+  // One may be under way at any moment.
+  await vi.waitFor(async () => {
+    const { requests } = sandbox.stats();
+    expect(detailsOf(await call(url, pathOf(id))).polls).toBe(requests);
+  });
+});
+
+it('two hundred who ask about an untracked submission at once cause one request', async () => {
+  const { ask, submit, requests } = await open({ latencyMs: 200 * 2_000 });
+  const id = submit();
+  const answers = await Promise.all(Array.from({ length: 200 }, () => ask(id)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(requests()).toBe(1);
+});
+
+it('?track=true starts tracking, without asking twice for it', async () => {
+  const { ask, submit, url } = await open();
+  const id = submit();
+  expect((await call(url, pathOf(id))).status).toBe(404);
+  expect((await ask(id, '&track=true')).status).toBe(200);
+  expect(detailsOf(await call(url, pathOf(id))).polls).toBeGreaterThan(0);
+  expect((await call(url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain('"finalized"');
+  expect((await ask(id, '&track=true')).text).toContain('Finalized');
+  expect((await ask(id, '&track=true&upstream=other')).status).toBe(409);
+});
+
+it.each([404, 500] as const)('an unknown id is a 404, also where the upstream says %i', async (unknownStatus) => {
+  const { ask } = await open({ unknownStatus });
+  const answer = await ask(UNKNOWN);
+  const problem = problemOf(answer);
+  expect([answer.status, problem.status, problem.error]).toEqual([404, 404, problem.detail]);
+  expect(problem.detail).toMatch(/not found/i);
+});
+
+it('an id that the upstream refuses is a 400 with its reason', async () => {
+  const { ask } = await open();
+  expect(problemOf(await ask('no-uuid'))).toMatchObject({
+    status: 400,
+    error: expect.stringContaining('invalid character'),
+  });
+});
+
+it.each([
+  ['no id', ''],
+  ['an empty id', '?submission_id='],
+  ['two ids', '?submission_id=a&submission_id=b'],
+  ['an id with a space', '?submission_id=a%20b'],
+  ['a line break in it', '?submission_id=a%0d%0ab'],
+  ['129 characters', `?submission_id=${'a'.repeat(129)}`],
+  ['a parameter nobody knows', '?submission_id=a&other=1'],
+  ['a track that is no boolean', '?submission_id=a&track=yes'],
+  ['an upstream that is not configured', '?submission_id=a&upstream=nowhere'],
+])('%s is a 400 that says what is wrong, and asks nothing', async (_what, query) => {
+  const { url, requests } = await open();
+  const problem = problemOf(await call(url, `/v1/get_submission_info${query}`));
+  expect([problem.status, problem.error]).toEqual([400, problem.detail]);
+  expect(problem.detail).toMatch(/^query\b/);
+  expect(requests()).toBe(0);
+});
+
+it.each([
+  ['html_502', 502, undefined],
+  ['html_503', 502, undefined],
+  ['reset', 502, undefined],
+  ['not_json', 502, undefined],
+  ['truncated', 502, undefined],
+  ['redirect', 502, undefined],
+  ['database', 502, undefined],
+  ['unauthorized', 502, undefined],
+  ['throttle', 502, '7'],
+] as const)('an upstream that answers with %s is a %i', async (kind, status, retryAfter) => {
+  const { ask, submit, sandbox } = await open();
+  sandbox.answerNext({ kind, count: 1, ...(kind === 'throttle' && { retryAfterS: 7 }) });
+  const answer = await ask(submit());
+  const problem = problemOf(answer);
+  expect([answer.status, problem.status, answer.headers['retry-after']]).toEqual([status, status, retryAfter]);
+  expect(answer.text).not.toMatch(/sandbox-key|<html|Invalid API key/i);
+});
+
+it('while the upstream is out, the answer is a 502 at once with a time to come back', async () => {
+  const { ask, submit, sandbox, requests } = await open();
+  sandbox.answerNext({ kind: 'html_502' });
+  for (let round = 0; round < 3; round++) await ask(submit());
+  const before = requests();
+  const answers = await Promise.all(Array.from({ length: 50 }, () => ask(submit())));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([502]));
+  // One of them may have been the probe that was due.
+  expect(answers.filter(({ headers }) => Number(headers['retry-after']) > 0).length).toBeGreaterThan(40);
+  expect(requests()).toBeLessThan(before + 10);
+});
+
+it('needs a credential, and tells failures in the form of the interface too', async () => {
+  const { url } = await open();
+  const none = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '' } });
+  expect([none.status, problemOf(none).error]).toEqual([401, problemOf(none).detail]);
+  const bearer = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '', authorization: `Bearer ${API_KEY}` } });
+  expect(bearer.status).toBe(404);
+});

@@ -1,0 +1,119 @@
+import { expect, it } from 'vitest';
+import { call, detailsOf, listOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../../support/http-calls.ts';
+import { useApp } from '../../support/running-app.ts';
+
+const app = useApp();
+const track = async (body: object) => trackedOf(await post(app.url, body));
+
+it('takes one submission and shows it with the first entry of its history', async () => {
+  const tracked = await track({ submission_id: 'one', metadata: { order: 7, tags: ['a', null] } });
+  expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0 });
+  const details = detailsOf(await call(app.url, pathOf('one')));
+  expect(details).toMatchObject({
+    submission_id: 'one',
+    upstream: 'default',
+    status: 'tracking',
+    metadata: { order: 7, tags: ['a', null] },
+    finalized_at: null,
+  });
+  expect(details.history).toMatchObject([{ status: 'tracking', previous_status: null, at: details.tracked_at }]);
+});
+
+it('takes 10,000 ids of 128 characters at once, and answers in their order', async () => {
+  const ids = Array.from({ length: 10_000 }, (_, index) => `many-${index}-`.padEnd(128, '~'));
+  const tracked = await track({ submission_ids: ids });
+  expect(tracked.accepted).toBe(10_000);
+  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(ids);
+});
+
+it('tracks an id once, however often it is sent, and keeps what was said first', async () => {
+  const first = await track({ submission_id: 'again', metadata: { first: true } });
+  const second = await track({ submission_ids: ['again', 'again'], metadata: { first: false }, unknown_grace_s: 1 });
+  expect(second).toMatchObject({ accepted: 0, already_tracked: 1 });
+  expect(second.submissions).toMatchObject([
+    { tracked_at: first.submissions[0]?.tracked_at, metadata: { first: true }, status: 'tracking' },
+  ]);
+});
+
+it('counts an id that is in a request twice once', async () => {
+  const tracked = await track({ submission_ids: ['twice', 'another', 'twice'] });
+  expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
+  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(['twice', 'another']);
+});
+
+it('tells the new ones of a batch from those it has', async () => {
+  await track({ submission_id: 'known' });
+  expect(await track({ submission_ids: ['known', 'new'] })).toMatchObject({ accepted: 1, already_tracked: 1 });
+});
+
+it('takes the same batch from many clients at the same time, once', async () => {
+  const submission_ids = ['raced-1', 'raced-2', 'raced-3'];
+  const answers = await Promise.all(Array.from({ length: 20 }, () => track({ submission_ids })));
+  expect(answers.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(3);
+});
+
+it('keeps the deadline it was given, whatever its offset', async () => {
+  const at = new Date(Date.now() + 3_600_000);
+  const local = new Date(at.getTime() + 2 * 3_600_000).toISOString().replace('Z', '+02:00');
+  const tracked = await track({ submission_id: 'dated', deadline: local, upstream: 'other' });
+  const deadlineAt = Date.parse(tracked.submissions[0]?.deadline_at ?? '');
+  // The outage that the upstream is in moves it.
+  expect(deadlineAt).toBeGreaterThanOrEqual(at.getTime());
+  expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
+});
+
+it('refuses a batch with an id that another upstream has, whole', async () => {
+  await track({ submission_id: 'elsewhere', upstream: 'other' });
+  const answer = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
+  expect(answer.status).toBe(409);
+  expect(problemOf(answer).detail).toContain('elsewhere is tracked at the upstream other');
+  expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
+});
+
+it('stops a submission on demand, once, and takes no part of that back', async () => {
+  await track({ submission_id: 'stopped' });
+  const cancelled = submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }));
+  expect(cancelled).toMatchObject({ submission_id: 'stopped', status: 'cancelled', finalized_at: null });
+  expect(submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }))).toEqual(cancelled);
+  expect(await track({ submission_id: 'stopped' })).toMatchObject({ accepted: 0, submissions: [cancelled] });
+  const { history } = detailsOf(await call(app.url, pathOf('stopped')));
+  expect(history.map(({ status }) => status)).toEqual(['tracking', 'cancelled']);
+});
+
+it.each(['GET', 'DELETE'])('answers %s of what was never tracked with 404', async (method) => {
+  const answer = await call(app.url, pathOf('never'), { method });
+  expect(answer.status).toBe(404);
+  expect(problemOf(answer).detail).toBe('never was never tracked here');
+});
+
+it('lists newest first, page by page, each submission once, also while new ones arrive', async () => {
+  const ids = Array.from({ length: 25 }, (_, index) => `page-${index}`);
+  await track({ submission_ids: ids });
+  for (const id of ids) await call(app.url, pathOf(id), { method: 'DELETE' });
+  const seen: string[] = [];
+  let cursor: string | null = null;
+  let pages = 0;
+  do {
+    const after: string = cursor === null ? '' : `&cursor=${cursor}`;
+    const page = listOf(await call(app.url, `/v1/submissions?status=cancelled&limit=10${after}`));
+    expect(page.submissions.length).toBeLessThanOrEqual(10);
+    seen.push(...page.submissions.map(({ submission_id }) => submission_id));
+    cursor = page.next_cursor;
+    pages += 1;
+    await track({ submission_id: `newcomer-${pages}` });
+  } while (cursor !== null);
+  expect(seen.filter((id) => id.startsWith('page-'))).toEqual(ids.toReversed());
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(listOf(await call(app.url, '/v1/submissions?limit=1')).submissions[0]?.submission_id).toBe(
+    `newcomer-${pages}`,
+  );
+});
+
+it('lists 100 where no limit is given, and only of the status that is asked for', async () => {
+  await track({ submission_ids: Array.from({ length: 120 }, (_, index) => `plenty-${index}`) });
+  expect(listOf(await call(app.url, '/v1/submissions')).submissions).toHaveLength(100);
+  expect(listOf(await call(app.url, '/v1/submissions?status=finalized'))).toEqual({
+    submissions: [],
+    next_cursor: null,
+  });
+});

@@ -1,0 +1,202 @@
+import { describe, expect, it } from 'vitest';
+import { makeToken } from '../../../src/http/access/credentials.ts';
+import { call, problemOf } from '../../support/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, UPSTREAM_BEARER, userPath } from '../../support/lookups.ts';
+import { API_KEY } from '../../support/running-app.ts';
+import { deadAddress, serve } from '../../support/upstream-server.ts';
+
+const LISTING = '/admin/get_all_users?limit=2';
+const CHALLENGE = 'Bearer realm="dawatch"';
+
+/** An upstream that knows one user and keeps what it was sent. */
+async function recordingUpstream() {
+  const seen: (string | undefined)[] = [];
+  const { url, requests } = await serve((request, response) => {
+    seen.push(request.headers.authorization);
+    const list = request.url?.startsWith('/admin') ?? false;
+    response.end(list ? '[{"id":"1"}]' : '{"id":"1"}');
+  });
+  const wire = () => requests.map((request) => `${request.url} ${request.rawHeaders.join(' ')}`).join('\n');
+  return { url, requests, seen, wire };
+}
+
+/** What the OpenAPI document says of a GET. */
+async function securityOf(url: string, path: string): Promise<unknown> {
+  const document = JSON.parse((await call(url, '/openapi.json')).text);
+  return document.paths[path.split('?')[0] ?? ''].get.security;
+}
+
+describe('with a bearer of the upstream in the settings', () => {
+  it('each role may what is its own, and the upstream sees only its own bearer', async () => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url });
+    const { service, user, admin } = lookups.tokens;
+    const status = async (token: string) => [
+      (await lookups.get(userPath(), token)).status,
+      (await lookups.get(userPath(undefined, '/user/get_user'), token)).status,
+      (await lookups.get(LISTING, token)).status,
+      (await lookups.get('/v1/audit', token)).status,
+    ];
+    expect(await status(service)).toEqual([403, 403, 403, 403]);
+    expect(await status(API_KEY)).toEqual([403, 403, 403, 403]);
+    expect(await status(user)).toEqual([200, 200, 403, 403]);
+    expect(await status(admin)).toEqual([200, 200, 200, 200]);
+    expect(await status(ADMIN_TOKEN)).toEqual([200, 200, 200, 200]);
+    expect(new Set(upstream.seen)).toEqual(new Set([`Bearer ${UPSTREAM_BEARER}`]));
+    for (const token of [service, user, admin, API_KEY, ADMIN_TOKEN]) expect(upstream.wire()).not.toContain(token);
+  });
+
+  it.each([userPath(), userPath(undefined, '/user/get_user'), LISTING])(
+    'nobody, somebody unknown and somebody revoked get the same 401 at %s, and no row',
+    async (path) => {
+      const upstream = await recordingUpstream();
+      const lookups = await openLookups({ upstreamUrl: upstream.url });
+      lookups.revoke('admin');
+      const answers = [];
+      for (const token of [undefined, 'nobody', makeToken('admin'), UPSTREAM_BEARER, lookups.tokens.admin])
+        answers.push(await lookups.get(path, token));
+      for (const answer of answers)
+        expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+      expect(new Set(answers.map((answer) => problemOf(answer).detail)).size).toBe(1);
+      expect(upstream.requests).toEqual([]);
+      expect(lookups.audit()).toEqual([]);
+    },
+  );
+
+  it('a token stops at once when it is revoked', async () => {
+    const lookups = await openLookups();
+    expect((await lookups.get(userPath(), lookups.tokens.user)).status).toBe(200);
+    lookups.revoke('user');
+    expect((await lookups.get(userPath(), lookups.tokens.user)).status).toBe(401);
+  });
+
+  it.each([
+    ['401', 'another-bearer-than-the-sandbox-knows'],
+    ['401 for the wrong role', 'sandbox-user-token'],
+  ])("the upstream's %s is no fault of the caller: 502, without a word of the bearer", async (_, bearer) => {
+    const lookups = await openLookups({ bearer });
+    const answer = await lookups.get(LISTING, lookups.tokens.admin);
+    expect(answer.status).toBe(502);
+    expect(problemOf(answer).detail).toBe("the upstream does not accept this server's own token");
+    expect(answer.headers).not.toHaveProperty('www-authenticate');
+    expect(JSON.stringify(answer) + lookups.logs()).not.toContain(bearer);
+    expect(lookups.audit()).toMatchObject([{ caller: 'the admin', outcome: 'failed' }]);
+  });
+
+  it.each([userPath(), LISTING])('a token is taken as x-api-key too at %s, as the document says', async (path) => {
+    const lookups = await openLookups();
+    const headers = { 'x-api-key': lookups.tokens.admin };
+    expect((await call(lookups.url, path, { headers })).status).toBe(200);
+    expect(await securityOf(lookups.url, path)).toEqual([{ apiKey: [] }, { bearer: [] }]);
+  });
+
+  it('does not start with a token of its own', async () => {
+    await expect(openLookups({ bearer: makeToken('admin') })).rejects.toThrow('DAWATCH_UPSTREAM_BEARER');
+  });
+});
+
+describe('without a bearer of the upstream', () => {
+  it("the caller's own Authorization is sent as it came, and nothing else of theirs", async () => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
+    const headers = { authorization: 'bEARER  a.jwt-of_the~upstream+/==', cookie: 'c=1', 'x-api-key': API_KEY };
+    for (const path of [userPath(), LISTING])
+      expect((await call(lookups.url, path, { headers })).status, path).toBe(200);
+    expect(upstream.seen).toEqual([headers.authorization, headers.authorization]);
+    expect(upstream.wire()).not.toMatch(/a-service-key|cookie/i);
+    expect(lookups.logs()).not.toContain('a.jwt-of');
+  });
+
+  it('the document asks for a bearer alone', async () => {
+    const { url } = await openLookups({ bearer: null });
+    for (const path of [userPath(), LISTING]) expect(await securityOf(url, path)).toEqual([{ bearer: [] }]);
+  });
+
+  it('the role is for the upstream to judge: its 401 comes back, with a challenge', async () => {
+    const lookups = await openLookups({ bearer: null });
+    expect((await lookups.get(userPath(), 'sandbox-user-token')).status).toBe(200);
+    expect((await lookups.get(LISTING, 'sandbox-admin-token')).status).toBe(200);
+    const refused = await lookups.get(LISTING, 'sandbox-user-token');
+    expect(refused).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+    expect(problemOf(refused).detail).toBe('the upstream does not accept this token for this');
+    expect(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`)).toEqual([
+      expect.stringMatching(/^forwarded:\w{8} found$/),
+      expect.stringMatching(/^forwarded:\w{8} found$/),
+      expect.stringMatching(/^forwarded:\w{8} refused$/),
+    ]);
+  });
+
+  it("the upstream's 403 comes back, without the upstream's words", async () => {
+    const { url } = await serve((_request, response) => response.writeHead(403).end('the secret is 12345'));
+    const lookups = await openLookups({ upstreamUrl: url, bearer: null });
+    const answer = await lookups.get(LISTING, 'a.b.c');
+    expect(answer.status).toBe(403);
+    problemOf(answer);
+    expect(answer.text + lookups.logs()).not.toContain('12345');
+  });
+
+  it.each<[string, Record<string, string | string[]>]>([
+    ['nothing', {}],
+    ['only a service key', { 'x-api-key': API_KEY }],
+    ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
+    ['a bearer with nothing', { authorization: 'Bearer ' }],
+    ['two words', { authorization: 'Bearer a b' }],
+    ['two headers', { authorization: ['Bearer a', 'Bearer b'] }],
+  ])('%s is answered with 401, and the upstream is not asked', async (_, headers) => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
+    for (const path of [userPath(), LISTING]) {
+      const answer = await call(lookups.url, path, { headers: { 'x-api-key': [], ...headers } });
+      expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+      expect(problemOf(answer).detail).toContain("the upstream's own token");
+    }
+    expect(upstream.requests).toEqual([]);
+  });
+
+  it('a token in the form of dawatch is never sent upstream, known or revoked or never made here', async () => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
+    lookups.revoke('user');
+    const { service, user, admin } = lookups.tokens;
+    for (const token of [service, user, admin, makeToken('admin')])
+      for (const path of [userPath(), LISTING]) {
+        const answer = await lookups.get(path, token);
+        expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+        expect(problemOf(answer).detail).toContain("forwards the upstream's own tokens");
+      }
+    expect(upstream.requests).toEqual([]);
+    const callers = new Set(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`));
+    expect([...callers].sort()).toEqual(['the admin', 'the service'].map((name) => `${name} refused`));
+  });
+
+  it.each<[string, number | undefined, string]>([
+    ['refuses it', 401, userPath()],
+    ['does not allow it', 403, LISTING],
+    ['finds nobody', 404, userPath()],
+    ['fails', 500, LISTING],
+    ['can not be reached', undefined, userPath()],
+    ['is not asked, as the question is not valid,', 401, '/users/get_user?name=A'],
+    ['is not asked, as the question is not valid,', 401, '/admin/get_all_users?limit=x'],
+  ])('a key of the settings is answered as any wrong bearer where the upstream %s', async (_, status, path) => {
+    const upstream = await serve((_request, response) => response.writeHead(status ?? 0).end('{"error":"x"}'));
+    const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;
+    const lookups = await openLookups({ upstreamUrl, bearer: null });
+    const answers = [];
+    const bearers = ['never-known-anywhere', API_KEY, ADMIN_TOKEN];
+    for (const bearer of bearers) {
+      const { status, headers, text } = await lookups.get(path, bearer);
+      answers.push(JSON.stringify([status, Object.keys(headers), { ...JSON.parse(text), instance: '' }]));
+    }
+    expect(new Set(answers)).toHaveLength(1);
+    const sent = upstream.requests.map(({ headers }) => String(headers.authorization));
+    // One of the same length, so that the upstream takes it as it took the wrong one.
+    expect(sent.map((text) => text.length)).toEqual(
+      sent.length > 0 ? bearers.map((one) => `Bearer ${one}`.length) : [],
+    );
+    expect(sent.join()).not.toMatch(new RegExp(`${API_KEY}|${ADMIN_TOKEN}`));
+    const isAsked = !path.endsWith('name=A') && !path.endsWith('limit=x');
+    expect(lookups.audit().map(({ caller }) => caller)).toEqual(
+      isAsked ? [expect.stringMatching(/^forwarded:/), 'DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN'] : [],
+    );
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
+import { problemOf } from '../../support/http-calls.ts';
+import { openLookups, SECOND, userPath } from '../../support/lookups.ts';
+import { serve } from '../../support/upstream-server.ts';
+
+const RECORD = {
+  id: expect.any(String),
+  app_id: 101,
+  assigned_wallet: expect.stringMatching(/^0x[0-9a-f]+$/),
+  ...SECOND,
+};
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+describe('one user is the plain record', () => {
+  it.each<[string, SandboxOptionsInput]>([
+    ['where the upstream sends it plain', {}],
+    ['where the upstream wraps it', { wrapped: true }],
+  ])('%s, in both spellings', async (_, sandbox) => {
+    const lookups = await openLookups({ sandbox });
+    for (const spelling of ['/users/get_user', '/user/get_user']) {
+      const answer = await lookups.get(userPath(SECOND, spelling), lookups.tokens.user);
+      expect(answer).toMatchObject({
+        status: 200,
+        headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
+      });
+      expect(JSON.parse(answer.text)).toEqual(RECORD);
+    }
+  });
+
+  it('with the fields that only some upstreams have', async () => {
+    const lookups = await openLookups({ sandbox: { extraFields: true } });
+    const answer = await lookups.get(userPath(), lookups.tokens.user);
+    expect(JSON.parse(answer.text)).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
+  });
+
+  it.each(['/user/get_user', '/v1/user/get_user'])('from the path that the settings name, %s', async (get_path) => {
+    const users = { get_path, list_path: '/v1/admin/get_all_users', parameters: 'query' as const };
+    const lookups = await openLookups({ upstream: { users } });
+    expect(JSON.parse((await lookups.get(userPath(), lookups.tokens.user)).text)).toEqual(RECORD);
+    const list = await lookups.get('/admin/get_all_users?limit=2', lookups.tokens.admin);
+    expect(JSON.parse(list.text)[1]).toEqual(RECORD);
+  });
+
+  it('with a large number as the digits that came', async () => {
+    const { url } = await serve((_request, response) =>
+      response.end('{"id":"1","app_id":123456789012345678901234567890,"__proto__":{"a":1},"none":null}'),
+    );
+    const lookups = await openLookups({ upstreamUrl: url });
+    const answer = await lookups.get(userPath(), lookups.tokens.user);
+    expect(answer.text).toBe('{"id":"1","app_id":"123456789012345678901234567890","__proto__":{"a":1},"none":null}');
+  });
+
+  it("is the token's own where the upstream passes over the parameters, and the audit says so", async () => {
+    const lookups = await openLookups({ sandbox: { userParams: 'ignored' } });
+    const answer = await lookups.get(userPath(), lookups.tokens.user);
+    expect(JSON.parse(answer.text)).toMatchObject({ name: 'User 25', email: 'user25@example.com' });
+    expect(lookups.audit()).toMatchObject([{ outcome: 'found', detail: 'another user was answered' }]);
+  });
+});
+
+describe('an unknown user is answered with 404', () => {
+  it.each([404, 500] as const)('where the upstream says %i', async (unknownStatus) => {
+    const lookups = await openLookups({ sandbox: { unknownStatus } });
+    const answer = await lookups.get(userPath({ name: 'Nobody', email: SECOND.email }), lookups.tokens.user);
+    expect(answer.status).toBe(404);
+    const problem = problemOf(answer);
+    expect(problem).toMatchObject({ detail: 'no user has this name and this e-mail address', error: problem.detail });
+  });
+});
+
+describe('the listing is the plain array', () => {
+  it.each(['array', 'results', 'resultsOk', 'data', 'dataOk'] as const)('from the form %s', async (listingForm) => {
+    const lookups = await openLookups({ sandbox: { listingForm } });
+    const answer = await lookups.get('/admin/get_all_users?limit=3', lookups.tokens.admin);
+    expect(answer).toMatchObject({ status: 200, headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' } });
+    const users = JSON.parse(answer.text);
+    expect(users).toHaveLength(3);
+    expect(users[1]).toEqual(RECORD);
+  });
+
+  it('cut to the limit where the upstream sends more', async () => {
+    const many = Array.from({ length: 50 }, (_, index) => ({ id: String(index) }));
+    const { url } = await serve((_request, response) => response.end(JSON.stringify(many)));
+    const lookups = await openLookups({ upstreamUrl: url });
+    const answer = await lookups.get('/admin/get_all_users?limit=7', lookups.tokens.admin);
+    expect(JSON.parse(answer.text)).toEqual(many.slice(0, 7));
+  });
+
+  it('of up to a thousand users, and of fewer where there are fewer', async () => {
+    const lookups = await openLookups({ sandbox: { users: 1_200 } });
+    const count = async (limit: number) =>
+      JSON.parse((await lookups.get(`/admin/get_all_users?limit=${limit}`, lookups.tokens.admin)).text).length;
+    expect([await count(1), await count(1_000)]).toEqual([1, 1_000]);
+    const few = await openLookups({ sandbox: { users: 2 } });
+    const answer = await few.get('/admin/get_all_users?limit=1000', few.tokens.admin);
+    expect(JSON.parse(answer.text)).toHaveLength(2);
+  });
+
+  it('not an error with HTTP 200: that is 502', async () => {
+    const lookups = await openLookups({ sandbox: { listingForm: 'dataErr' } });
+    const answer = await lookups.get('/admin/get_all_users?limit=3', lookups.tokens.admin);
+    expect(answer.status).toBe(502);
+    expect(problemOf(answer).detail).toBe("the upstream's answer is not what its interface says");
+    expect(answer.text).not.toContain('Database');
+  });
+});

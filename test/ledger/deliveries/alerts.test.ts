@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import type { Condition } from '../../../src/domain/notifications/alert.ts';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { context, observation } from '../../support/domain.ts';
+import { openLedger, trackRequest } from '../../support/ledger-file.ts';
+
+const down: Condition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
+const stuck: Condition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
+const times = (now: number) => ({ now, remindAfterMs: 100 });
+
+describe('what was told', () => {
+  it('a condition is told once when it begins and once when it is over, with what was seen last', () => {
+    const ledger = openLedger();
+    const tell = (conditions: Condition[], now: number) =>
+      ledger.alerts
+        .reconcile(conditions, times(now))
+        .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);
+    expect(tell([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
+    expect(tell([{ ...down, count: 4 }], 20)).toEqual([]);
+    expect(tell([{ ...down, count: 5 }, stuck], 30)).toEqual([['alert.raised', 'stuck', 1, 30]]);
+    expect(tell([stuck], 40)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
+    expect(tell([stuck], 50)).toEqual([]);
+    expect(tell([down, stuck], 60)).toEqual([['alert.raised', 'upstream_down', 3, 60]]);
+    expect(ledger.outbox.after(0, 100).map(({ type }) => type)).toEqual([
+      'alert.raised',
+      'alert.raised',
+      'alert.resolved',
+      'alert.raised',
+    ]);
+  });
+
+  it('one that still holds is told again after the interval, and after it again', () => {
+    const ledger = openLedger();
+    const told = [0, 50, 99, 100, 150, 199, 200].map((now) =>
+      ledger.alerts.reconcile([down], times(now)).map(({ type }) => type),
+    );
+    expect(told).toEqual([['alert.raised'], [], [], ['alert.reminder'], [], [], ['alert.reminder']]);
+  });
+
+  it('a restart tells nothing twice', () => {
+    const first = openLedger();
+    first.alerts.reconcile([down], times(10));
+    first.close();
+    const second = openLedger({ file: first.file });
+    expect(second.alerts.reconcile([down], times(20))).toEqual([]);
+    expect(second.alerts.reconcile([], times(30))).toMatchObject([{ type: 'alert.resolved', alert: { since: 10 } }]);
+  });
+});
+
+const facts = (ledger: Ledger, failuresSince: number) =>
+  ledger.alerts.facts({ upstreams: ['default', 'other'], failuresSince, deadSince: 0, waitingBefore: 1_000 });
+
+describe('the facts', () => {
+  it('are of configured upstreams only, and name what was told and is not over', () => {
+    const ledger = openLedger();
+    ledger.upstream('forgotten');
+    ledger.alerts.reconcile([down], times(10));
+    const { upstreams, open } = facts(ledger, 0);
+    expect(upstreams.map(({ name }) => name)).toEqual(['default']);
+    expect(open).toEqual([{ rule: 'upstream_down', subject: 'default' }]);
+  });
+
+  it('leave out what waits for less, what was given up long ago, and alerts that could not be told', () => {
+    const ledger = openLedger();
+    ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.track([trackRequest('s')], 0);
+    ledger.record([observation('finalized', 10, 's')], context());
+    ledger.alerts.reconcile([down], times(20));
+    const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15 };
+    expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
+    ledger.deliveries.giveUp('channel:ops', 1_000, 30);
+    expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 0, dead: [{ receiver: 'channel:ops', count: 1 }] });
+    expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
+  });
+
+  it('count what is watched, stuck, failing and failed per upstream, without what recovered', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track(
+      ['a', 'b', 'c'].map((id) => trackRequest(id, { stuckAt: 15 })),
+      0,
+    );
+    ledger.record(
+      [observation('error', 10, 'a'), observation('error', 12, 'b'), observation('pending', 20, 'c')],
+      context(),
+    );
+    ledger.record([observation('error', 20, 'a'), observation('finalized', 21, 'b')], context());
+    expect(facts(ledger, 0).upstreams).toEqual([
+      { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 2, failing: 1, failed: 0 },
+      { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0 },
+    ]);
+    // Since then there was none: of the one that is failing still, the Error is older, and the other one is finalized.
+    expect(facts(ledger, 11).upstreams[0]?.failing).toBe(0);
+    const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 30, event: 'upstream.down', record });
+    expect(facts(ledger, 0).upstreams[0]).toMatchObject({ state: 'down', outSince: 30, watched: 2 });
+  });
+
+  it('count what waits and what is dead per receiver, callbacks as one, none of what is disabled', () => {
+    const ledger = openLedger();
+    ledger.webhooks.ensureCallbacks(() => ({ secret: 'x', publicKey: null }), 0);
+    const webhook = { url: 'https://a', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+    const on = ledger.webhooks.create({ ...webhook, enabled: true }, { secret: 'x', publicKey: null }, 0).id;
+    const off = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0).id;
+    ledger.track(
+      ['1', '2'].map((id) => trackRequest(id, { callbackUrl: `https://c${id}.example` })),
+      0,
+    );
+    ledger.record([observation('finalized', 10, '1'), observation('finalized', 10, '2')], context());
+    expect(facts(ledger, 0)).toMatchObject({ waiting: 4, dead: [] });
+    for (const destination of [`webhook:${on}`, 'callback:https://c1.example', 'callback:https://c2.example'])
+      ledger.deliveries.giveUp(destination, 1_000, 20);
+    expect(facts(ledger, 0)).toMatchObject({
+      waiting: 0,
+      dead: expect.arrayContaining([
+        { receiver: 'webhook:callbacks', count: 2 },
+        { receiver: `webhook:${on}`, count: 2 },
+      ]),
+      disabled: [],
+    });
+    expect(JSON.stringify(facts(ledger, 0).dead)).not.toContain(off);
+  });
+});

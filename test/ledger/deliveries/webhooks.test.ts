@@ -1,0 +1,358 @@
+import { describe, expect, it } from 'vitest';
+import type { Settlement } from '../../../src/domain/notifications/delivery.ts';
+import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { context, observation } from '../../support/domain.ts';
+import { openLedger, rawConnection, trackRequest } from '../../support/ledger-file.ts';
+
+const DAY_MS = 86_400_000;
+const NEW: NewWebhook = {
+  url: 'https://a.example/hook',
+  types: ['submission.*'],
+  metadata: null,
+  description: 'billing',
+  signature: 'v1',
+  enabled: true,
+};
+const create = (ledger: Ledger, fields: Partial<NewWebhook> = {}, at = 10) =>
+  ledger.webhooks.create({ ...NEW, ...fields }, { secret: 'whsec_first', publicKey: null }, at).id;
+
+/** One event about this submission. */
+function finalize(ledger: Ledger, submissionId: string, at = 20): void {
+  ledger.track([trackRequest(submissionId, { deadlineAt: at + DAY_MS })], at);
+  ledger.record([observation('finalized', at, submissionId)], context());
+}
+
+const states = (ledger: Ledger) =>
+  ledger.deliveries.list({ limit: 100 }).deliveries.map(({ state, deadReason }) => deadReason ?? state);
+
+describe('webhooks', () => {
+  it('are kept as they were created, newest first, page by page', () => {
+    const ledger = openLedger();
+    const ids = [1, 2, 3].map((index) => create(ledger, { description: String(index), metadata: { index } }));
+    expect(ledger.webhooks.get(ids[0] ?? '', 0)).toEqual({
+      ...NEW,
+      id: ids[0],
+      description: '1',
+      metadata: { index: 1 },
+      publicKeys: [],
+      disabledReason: null,
+      failingSince: null,
+      createdAt: 10,
+      updatedAt: 10,
+    });
+    const first = ledger.webhooks.list({ limit: 2, now: 0 });
+    expect(first.webhooks.map(({ id }) => id)).toEqual([ids[2], ids[1]]);
+    const second = ledger.webhooks.list({ limit: 2, before: first.nextBefore ?? undefined, now: 0 });
+    expect(second.webhooks.map(({ id }) => id)).toEqual([ids[0]]);
+    expect(second.nextBefore).toBeNull();
+  });
+
+  it('a change is seen by the very next event', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { types: ['alert.*'] });
+    finalize(ledger, 's1');
+    expect(states(ledger)).toEqual([]);
+    ledger.webhooks.update(id, { types: ['submission.finalized'], url: 'https://b.example' }, 30);
+    finalize(ledger, 's2');
+    expect(states(ledger)).toEqual(['waiting']);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({
+      url: 'https://b.example',
+      description: 'billing',
+      updatedAt: 30,
+    });
+    expect(ledger.webhooks.update('wh_nobody', { enabled: false }, 30)).toBeUndefined();
+  });
+
+  it('one that is disabled by hand gives up what waits, keeps what it misses, and misses nothing once it is enabled', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    ledger.webhooks.update(id, { enabled: false }, 30);
+    finalize(ledger, 's2');
+    expect(states(ledger)).toEqual(['endpoint_disabled']);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'operator' });
+    const [newest] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    expect(ledger.deliveries.replay(newest?.id ?? 0, 40)).toBe('disabled');
+    ledger.webhooks.update(id, { enabled: true }, 40);
+    finalize(ledger, 's3', 41);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(2);
+    expect(states(ledger)).toEqual(['waiting', 'waiting', 'waiting']);
+  });
+
+  it('only what is not older than a time is replayed', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { enabled: false });
+    for (const at of [20, 30, 40]) finalize(ledger, `s${at}`, at);
+    ledger.webhooks.update(id, { enabled: true }, 50);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(2);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(0);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(1);
+  });
+
+  it('while it is disabled the ledger grows by nothing but the events, however many it misses', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    ledger.webhooks.update(id, { enabled: false }, 10);
+    for (let index = 0; index < 200; index += 1) finalize(ledger, `s${index}`, 20 + index);
+    const db = rawConnection(ledger.file);
+    const count = (table: string) => db.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    expect([count('outbox'), count('deliveries'), count('webhook_pauses')]).toEqual([200, 0, 1]);
+    ledger.webhooks.update(id, { enabled: true }, 300);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 310)).toBe(200);
+    expect([count('deliveries'), count('webhook_pauses')]).toEqual([200, 0]);
+  });
+
+  it('what it missed in several pauses is replayed once each: what it wants now, and nothing of between', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { metadata: { team: 'a' } }, 0);
+    const tracked = (name: string, at: number, team: string) => {
+      ledger.track([trackRequest(name, { metadata: { team } })], 0);
+      ledger.record([observation('finalized', at, name)], context());
+    };
+    for (const round of [0, 10, 20]) {
+      ledger.webhooks.update(id, { enabled: false }, round);
+      tracked(`missed-${round}`, round + 1, 'a');
+      tracked(`other-${round}`, round + 2, 'b');
+      ledger.webhooks.update(id, { enabled: true }, round + 3);
+      tracked(`told-${round}`, round + 4, 'a');
+    }
+    const told = () =>
+      ledger.deliveries.list({ limit: 100, destination: `webhook:${id}` }).deliveries.map((one) => one.submissionId);
+    expect(told().toSorted()).toEqual(['told-0', 'told-10', 'told-20']);
+    const touched: string[] = [];
+    ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
+    // With the two that waited when it was disabled.
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(3 + 2);
+    expect(touched).toEqual([`webhook:${id}`]);
+    expect(told().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'told-0', 'told-10', 'told-20']);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 60)).toBe(0);
+  });
+
+  it('what it missed is forgotten with it', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { enabled: false });
+    finalize(ledger, 's1');
+    ledger.webhooks.delete(id, 30);
+    expect(rawConnection(ledger.file).prepare('SELECT * FROM webhook_pauses').all()).toEqual([]);
+  });
+
+  it('one origin of the callbacks is replayed without the others', () => {
+    const ledger = openLedger();
+    ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_1', publicKey: null }), 0);
+    ledger.webhooks.update('callbacks', { enabled: false }, 1);
+    for (const host of ['a', 'b']) {
+      ledger.track([trackRequest(host, { callbackUrl: `https://${host}.example/x` })], 0);
+      ledger.record([observation('finalized', 10, host)], context());
+    }
+    ledger.webhooks.update('callbacks', { enabled: true }, 20);
+    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(1);
+    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(0);
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
+    expect(states(ledger)).toEqual(['waiting', 'waiting']);
+  });
+
+  it('one that is deleted takes its secrets and what waits with it; what was delivered stays', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    finalize(ledger, 's2');
+    const [second, first] = ledger.deliveries.list({ limit: 2 }).deliveries;
+    const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
+    const destination = `webhook:${id}`;
+    ledger.deliveries.settle(
+      [{ deliveryId: first?.id ?? 0, destination, attempts: 0, revision: 0, attempt, next: { kind: 'delivered' } }],
+      1_000,
+    );
+    expect(ledger.webhooks.delete(id, 30)).toBe(true);
+    expect(ledger.webhooks.delete(id, 30)).toBe(false);
+    finalize(ledger, 's3');
+    expect(states(ledger)).toEqual(['discarded', 'delivered']);
+    expect(ledger.deliveries.replay(second?.id ?? 0, 40)).toBe('discarded');
+    expect(rawConnection(ledger.file).prepare('SELECT count(*) AS n FROM webhook_secrets').get()).toEqual({ n: 0 });
+  });
+
+  it('a webhook that was deleted while a delivery was under way stays deleted, and the attempt is kept', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    ledger.webhooks.delete(id, 30);
+    const attempt = { at: 25, durationMs: 10, httpStatus: 500, error: 'answered with 500', response: null };
+    const settlement = {
+      deliveryId: delivery?.id ?? 0,
+      destination: `webhook:${id}`,
+      attempts: 0,
+      revision: 0,
+      attempt,
+    };
+    ledger.deliveries.settle([{ ...settlement, next: { kind: 'retry', at: 99 } }], 1_000);
+    expect(states(ledger)).toEqual(['discarded']);
+    expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
+  });
+});
+
+describe('what a receiver did', () => {
+  const settle = (ledger: Ledger, id: string, at: number, fields: Partial<Settlement> = {}) => {
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
+    const settlement = {
+      deliveryId: delivery?.id ?? 0,
+      destination: `webhook:${id}`,
+      attempts: 0,
+      revision: 0,
+      attempt,
+    };
+    const next = { kind: 'retry', at: at + 10 } as const;
+    ledger.deliveries.settle([{ ...settlement, next, ...fields }], 5 * DAY_MS);
+  };
+
+  it('before its webhook was given another address disables nothing: it is sent to the new one', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    ledger.webhooks.update(id, { url: 'https://new.example' }, 100);
+    settle(ledger, id, 90, { next: { kind: 'gone' } });
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: true, failingSince: null });
+    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([
+      { state: 'waiting', attempts: 1, nextAt: 5_091 },
+    ]);
+  });
+
+  it('long ago does not count: only failures that follow each other disable a webhook', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    for (const day of [1, 100, 101, 102, 103, 104, 104.9]) {
+      finalize(ledger, `s${day}`, day * DAY_MS);
+      settle(ledger, id, day * DAY_MS);
+      expect(ledger.webhooks.get(id, 0)?.enabled, `day ${day}`).toBe(true);
+    }
+    finalize(ledger, 's105', 105 * DAY_MS);
+    settle(ledger, id, 105 * DAY_MS);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'failing' });
+    ledger.webhooks.update(id, { enabled: false }, 106 * DAY_MS);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ disabledReason: 'operator' });
+  });
+
+  it('in the attempt before a replay does not end the replay', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    settle(ledger, id, 20);
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    ledger.deliveries.replay(delivery?.id ?? 0, 30);
+    settle(ledger, id, 25, { attempts: 9, next: { kind: 'dead', reason: 'attempts_used_up' } });
+    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([{ state: 'waiting', nextAt: 30 }]);
+    expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(2);
+  });
+});
+
+describe('secrets', () => {
+  it('five sign at once at most, the newest', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    for (let index = 0; index < 9; index++)
+      ledger.webhooks.rotate(id, { secret: `whsec_${index}`, publicKey: null }, { oldUntil: 1_000, now: 20 });
+    expect(ledger.webhooks.endpoint(id, 30)?.secrets).toEqual([8, 7, 6, 5, 4].map((index) => `whsec_${index}`));
+  });
+
+  it('the old one signs beside the new one until its time is over; a third one shortens nothing', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    ledger.webhooks.rotate(id, { secret: 'whsec_second', publicKey: null }, { oldUntil: 100, now: 20 });
+    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.endpoint(id, 100)?.secrets).toEqual(['whsec_second']);
+    ledger.webhooks.rotate(id, { secret: 'whsec_third', publicKey: null }, { oldUntil: 200, now: 30 });
+    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_third', 'whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.endpoint(id, 150)?.secrets).toEqual(['whsec_third', 'whsec_second']);
+    ledger.webhooks.rotate(id, { secret: 'whsec_leaked', publicKey: null }, { oldUntil: 40, now: 40 });
+    expect(ledger.webhooks.endpoint(id, 40)?.secrets).toEqual(['whsec_leaked']);
+    expect(
+      ledger.webhooks.rotate('wh_nobody', { secret: 'x', publicKey: null }, { oldUntil: 0, now: 0 }),
+    ).toBeUndefined();
+  });
+
+  it('the public keys of those that sign now are shown', () => {
+    const ledger = openLedger();
+    const { id } = ledger.webhooks.create({ ...NEW, signature: 'v1a' }, { secret: 'whsk_a', publicKey: 'whpk_a' }, 0);
+    ledger.webhooks.rotate(id, { secret: 'whsk_b', publicKey: 'whpk_b' }, { oldUntil: 100, now: 20 });
+    expect(ledger.webhooks.get(id, 50)?.publicKeys).toEqual(['whpk_b', 'whpk_a']);
+    expect(ledger.webhooks.get(id, 150)?.publicKeys).toEqual(['whpk_b']);
+  });
+
+  it('the callbacks have one endpoint, made once', () => {
+    const ledger = openLedger();
+    let made = 0;
+    const makeSecret = () => ({ secret: `whsec_${++made}`, publicKey: null });
+    ledger.webhooks.ensureCallbacks(makeSecret, 0);
+    ledger.webhooks.ensureCallbacks(makeSecret, 0);
+    expect(ledger.webhooks.endpoint('callbacks', 0)?.secrets).toEqual(['whsec_1']);
+    ledger.track([trackRequest('s1', { callbackUrl: 'https://c.example/x' })], 0);
+    ledger.record([observation('finalized', 10, 's1')], context());
+    expect(ledger.deliveries.list({ limit: 9, destination: 'callback:https://c.example' }).deliveries).toHaveLength(1);
+    ledger.webhooks.update('callbacks', { enabled: false }, 20);
+    expect(states(ledger)).toEqual(['endpoint_disabled']);
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBeUndefined();
+    ledger.webhooks.update('callbacks', { enabled: true }, 30);
+    expect(ledger.deliveries.list({ limit: 9, destination: 'webhook:callbacks' }).deliveries).toHaveLength(1);
+    const touched: string[] = [];
+    ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
+    expect(touched).toEqual(['callback:https://c.example']);
+  });
+});
+
+describe('deliveries', () => {
+  it('of a channel that is configured no more are not replayed', () => {
+    const ledger = openLedger();
+    ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    finalize(ledger, 's1');
+    ledger.deliveries.giveUp('channel:ops', 1_000, 30);
+    ledger.setChannels([]);
+    expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
+    expect(ledger.deliveries.replay(1, 40)).toBe('disabled');
+  });
+
+  it('are found by destination, state, submission and event', () => {
+    const ledger = openLedger();
+    const [a, b] = [create(ledger), create(ledger)];
+    finalize(ledger, 's1');
+    finalize(ledger, 's2');
+    ledger.webhooks.update(b, { enabled: false }, 30);
+    const find = (query: object) => ledger.deliveries.list({ limit: 100, ...query }).deliveries;
+    expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual(['s2', 's1']);
+    expect(find({ state: 'dead' }).map(({ destination }) => destination)).toEqual([`webhook:${b}`, `webhook:${b}`]);
+    expect(find({ submissionId: 's1' })).toHaveLength(2);
+    expect(find({ submissionId: 'nobody' })).toEqual([]);
+    const [{ eventId } = { eventId: '' }] = find({ submissionId: 's2' });
+    expect(find({ eventId, state: 'waiting' })).toMatchObject([
+      { destination: `webhook:${a}`, eventType: 'submission.finalized' },
+    ]);
+  });
+
+  it('those that ended long enough ago are deleted with their attempts, in slices; those that wait never', () => {
+    const ledger = openLedger();
+    const id = create(ledger, {}, 0);
+    for (let index = 0; index < 6; index++) {
+      ledger.webhooks.update(id, { enabled: true }, 20 + index);
+      finalize(ledger, `s${index}`, 20 + index);
+      ledger.webhooks.update(id, { enabled: false }, 20 + index);
+    }
+    create(ledger);
+    finalize(ledger, 'waits', 21);
+    expect(ledger.deliveries.prune(25, 3)).toBe(3);
+    expect(ledger.deliveries.prune(25, 3)).toBe(2);
+    expect(ledger.deliveries.prune(25, 3)).toBe(0);
+    expect(states(ledger)).toEqual(['waiting', 'endpoint_disabled']);
+  });
+
+  it('an event whose transaction is rolled back has no deliveries', () => {
+    const ledger = openLedger();
+    create(ledger);
+    ledger.track([trackRequest('s1')], 0);
+    const poison = { ...observation('finalized', 10, 's1'), at: 10.5 };
+    expect(() => ledger.record([observation('error', 9, 's1'), poison], context())).toThrow();
+    expect(states(ledger)).toEqual([]);
+    expect(ledger.outbox.newestSeq()).toBe(0);
+  });
+});

@@ -1,0 +1,109 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
+import { LedgerError } from '../../../src/ledger/file/errors.ts';
+import { openBeside } from '../../../src/ledger/file/open.ts';
+import { openLedger, rawConnection } from '../../support/ledger-file.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };
+
+/** A credential store as a short command has it; closed when the test ends. */
+function beside(file: string): CredentialStore {
+  const { db, close } = openBeside({ file, now: 0 });
+  onTestFinished(close);
+  return new CredentialStore(db, file);
+}
+
+function refusal(file: string): LedgerError {
+  try {
+    beside(file);
+  } catch (error) {
+    if (error instanceof LedgerError) return error;
+    throw error;
+  }
+  throw new Error('it was opened');
+}
+
+/** A ledger whose file says that another number of migrations ran. */
+function withSchema(alter: (version: number) => number): { file: string; end: () => void } {
+  const ledger = openLedger();
+  const db = rawConnection(ledger.file);
+  db.pragma(`user_version = ${alter(Number(db.pragma('user_version', { simple: true })))}`);
+  return { file: ledger.file, end: () => ledger.close() };
+}
+
+describe('a command beside a server', () => {
+  it('writes what the server sees with its next question, and the other way round', () => {
+    const server = openLedger();
+    const command = beside(server.file);
+    const { id } = command.add(CREDENTIAL, 5);
+    expect(server.credentials.find(CREDENTIAL.hash)).toMatchObject({ id, name: 'billing' });
+    server.credentials.revoke(id, 6);
+    expect(command.list()).toMatchObject([{ id, revokedAt: 6 }]);
+    expect(command.find(CREDENTIAL.hash)).toBeUndefined();
+  });
+
+  it('keeps no server from starting', () => {
+    const made = openLedger();
+    made.close();
+    const { file } = made;
+    const command = beside(file);
+    const server = openLedger({ file });
+    command.add(CREDENTIAL, 5);
+    expect(server.credentials.isAnyValid()).toBe(true);
+  });
+
+  it('refuses a server of an older schema, and migrates nothing under it', () => {
+    const { file } = withSchema((version) => version - 1);
+    const { problem, message } = refusal(file);
+    expect(problem).toBe('locked');
+    expect(message).toBe(`${file} is in use by a server of another version of dawatch: stop it, or use its version`);
+  });
+
+  it('refuses a newer schema, whether a server runs or not', () => {
+    const { file, end } = withSchema((version) => version + 1);
+    expect(refusal(file).message).toContain('was written by a newer dawatch');
+    end();
+    expect(refusal(file).message).toContain('was written by a newer dawatch');
+  });
+});
+
+describe('a command without a server', () => {
+  it('makes none: it would be an empty one in a folder that nobody meant', () => {
+    const folder = join(tempFolder(), 'some', 'where');
+    expect(refusal(join(folder, 'dawatch.db')).message).toMatch(
+      /^there is no ledger at .*--config <file> or DAWATCH_DATABASE/,
+    );
+    expect(existsSync(folder)).toBe(false);
+    const empty = join(tempFolder(), 'empty.db');
+    writeFileSync(empty, '');
+    expect(refusal(empty).message).toContain(`there is no ledger at ${empty}`);
+    expect(readdirSync(dirname(empty))).toEqual(['empty.db']);
+  });
+
+  it('refuses a database of another program and leaves it as it is', () => {
+    const file = join(tempFolder(), 'other.db');
+    const db = new Database(file);
+    db.exec('CREATE TABLE theirs (a)');
+    db.close();
+    expect(refusal(file).problem).toBe('foreign');
+    const tables = rawConnection(file).prepare('SELECT name FROM sqlite_schema').pluck().all();
+    expect(tables).toEqual(['theirs']);
+  });
+
+  it('gives up on a ledger that somebody else writes for too long, saying so', () => {
+    const { file } = openLedger();
+    const { db, close } = openBeside({ file, now: 0 });
+    onTestFinished(close);
+    db.pragma('busy_timeout = 1');
+    const other = rawConnection(file);
+    other.exec('BEGIN IMMEDIATE');
+    const store = new CredentialStore(db, file);
+    expect(() => store.add(CREDENTIAL, 5)).toThrow(LedgerError);
+    other.exec('ROLLBACK');
+    expect(store.add(CREDENTIAL, 5).name).toBe('billing');
+  });
+});

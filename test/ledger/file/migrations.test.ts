@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { context, observation } from '../../support/domain.ts';
+import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
+
+it('a webhook that was disabled before schema 6 misses what comes from then on', () => {
+  const ledger = openLedger();
+  const webhook = { url: 'https://a.example', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+  const create = (enabled: boolean) =>
+    ledger.webhooks.create({ ...webhook, enabled }, { secret: 'whsec_x', publicKey: null }, 0).id;
+  const ids = { off: create(false), on: create(true) };
+  ledger.track(trackRequests(1), 0);
+  ledger.cancel(['s0'], 1);
+  ledger.close();
+  const db = rawConnection(ledger.file);
+  db.exec(
+    'DROP TABLE webhook_pauses; ALTER TABLE audit DROP COLUMN address; ALTER TABLE submissions DROP COLUMN not_found_ms; ALTER TABLE upstreams DROP COLUMN paused_since; ALTER TABLE upstreams DROP COLUMN paused_until; PRAGMA user_version = 4',
+  );
+  db.close();
+  const migrated = openLedger({ file: ledger.file });
+  migrated.track(trackRequests(1, 'later'), 2);
+  migrated.cancel(['later0'], 3);
+  migrated.webhooks.update(ids.off, { enabled: true }, 4);
+  expect(migrated.deliveries.replayDead(`webhook:${ids.off}`, 0, 5)).toBe(1);
+  expect(migrated.deliveries.replayDead(`webhook:${ids.on}`, 0, 5)).toBe(0);
+});
+
+it('a ledger of schema 2 learns when each submission became final, from its history', () => {
+  const ledger = openLedger();
+  ledger.track(trackRequests(4), 1);
+  ledger.record([observation('finalized', 20, 's0'), observation('error', 30, 's1')], context());
+  const corrected = { ...observation('finalized', 50, 's0'), error: 'corrected' };
+  ledger.record([corrected], context());
+  ledger.cancel(['s2'], 40);
+  ledger.close();
+  const db = rawConnection(ledger.file);
+  db.exec(`DROP TABLE webhook_pauses; DROP INDEX submissions_ended; DROP INDEX outbox_by_history; ALTER TABLE submissions DROP COLUMN ended_at;
+    DROP INDEX deliveries_waiting_since; ALTER TABLE deliveries DROP COLUMN replayed_at;
+    ALTER TABLE audit DROP COLUMN address;
+    CREATE INDEX deliveries_waiting_since ON deliveries (created_at) WHERE state = 'waiting';
+    ALTER TABLE submissions DROP COLUMN not_found_ms; ALTER TABLE upstreams DROP COLUMN paused_since;
+    ALTER TABLE upstreams DROP COLUMN paused_until; PRAGMA user_version = 2`);
+  db.close();
+  openLedger({ file: ledger.file }).close();
+  const rows = rawConnection(ledger.file).prepare('SELECT submission_id, ended_at FROM submissions ORDER BY id').raw();
+  expect(rows.all()).toEqual([
+    ['s0', 20],
+    ['s1', null],
+    ['s2', 40],
+    ['s3', null],
+  ]);
+  expect(integrityOf(ledger.file)).toBe('ok');
+});

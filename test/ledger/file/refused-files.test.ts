@@ -1,0 +1,127 @@
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { LedgerError } from '../../../src/ledger/file/errors.ts';
+import { Ledger } from '../../../src/ledger/ledger.ts';
+import { openLedger, trackRequests } from '../../support/ledger-file.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const PAGE_BYTES = 4_096;
+
+/** Opens a file that must be refused; says how, after making sure that not a byte of it changed. */
+function refusal(file: string): LedgerError {
+  const before = readFileSync(file);
+  try {
+    new Ledger({ file, now: 0 }).close();
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error;
+    expect(readFileSync(file).equals(before), 'the file was changed').toBe(true);
+    expect(existsSync(`${file}-wal`)).toBe(false);
+    expect(error.message).toContain(file);
+    return error;
+  }
+  throw new Error('the file was opened');
+}
+
+/** A closed ledger of many pages. */
+function bigLedger(): string {
+  const ledger = openLedger();
+  ledger.track(trackRequests(5_000), 0);
+  ledger.close();
+  expect(statSync(ledger.file).size).toBeGreaterThan(100 * PAGE_BYTES);
+  return ledger.file;
+}
+
+function overwrite(file: string, offset: number, bytes: Buffer): void {
+  const descriptor = openSync(file, 'r+');
+  writeSync(descriptor, bytes, 0, bytes.length, offset);
+  closeSync(descriptor);
+}
+
+function altered(sql: string): string {
+  const ledger = openLedger();
+  ledger.close();
+  const db = new Database(ledger.file);
+  db.exec(sql);
+  db.close();
+  return ledger.file;
+}
+
+describe('a damaged file is refused and left as it is', () => {
+  it.each([
+    ['garbage', Buffer.from('no database '.repeat(1_000))],
+    ['a short text', Buffer.from('hello')],
+  ])('%s', (_name, bytes) => {
+    const file = join(tempFolder(), 'dawatch.db');
+    writeFileSync(file, bytes);
+    expect(refusal(file).problem).toBe('corrupt');
+  });
+
+  it('a header that was overwritten', () => {
+    const file = bigLedger();
+    overwrite(file, 0, Buffer.alloc(100, 0xff));
+    expect(refusal(file).problem).toBe('corrupt');
+  });
+
+  it.each([1, 2, 3])('page %i of four quarters, overwritten', (quarter) => {
+    const file = bigLedger();
+    const page = Math.floor((statSync(file).size / PAGE_BYTES / 4) * quarter);
+    overwrite(file, page * PAGE_BYTES, Buffer.alloc(PAGE_BYTES, 0xa5));
+    expect(refusal(file).problem).toBe('corrupt');
+  });
+
+  it('a file cut in half', () => {
+    const file = bigLedger();
+    writeFileSync(file, readFileSync(file).subarray(0, Math.floor(statSync(file).size / 2)));
+    expect(refusal(file).problem).toBe('corrupt');
+  });
+});
+
+describe('what is not ours is refused and left as it is', () => {
+  it.each(['delete', 'wal'])('the database of another program, in journal mode %s', (journal) => {
+    const file = join(tempFolder(), 'other.db');
+    const db = new Database(file);
+    db.pragma(`journal_mode = ${journal}`);
+    db.exec("CREATE TABLE theirs (text TEXT); INSERT INTO theirs VALUES ('precious')");
+    db.close();
+    expect(refusal(file).problem).toBe('foreign');
+  });
+
+  it('another program, whose tables are yet to come', () => {
+    const file = join(tempFolder(), 'other.db');
+    const db = new Database(file);
+    db.pragma('application_id = 7');
+    db.pragma('user_version = 1');
+    db.close();
+    expect(refusal(file).problem).toBe('foreign');
+  });
+
+  it('the ledger of a newer dawatch, saying what to do', () => {
+    const { problem, message } = refusal(altered('PRAGMA user_version = 999'));
+    expect(problem).toBe('foreign');
+    expect(message).toMatch(/newer dawatch .*999.*upgrade/);
+  });
+});
+
+it('an empty file becomes a ledger', () => {
+  const file = join(tempFolder(), 'dawatch.db');
+  writeFileSync(file, '');
+  expect(openLedger({ file }).list({ limit: 1 }).submissions).toEqual([]);
+});
+
+it('a copy of a closed ledger is a ledger', () => {
+  const file = bigLedger();
+  const copy = join(tempFolder(), 'copy.db');
+  copyFileSync(file, copy);
+  expect(openLedger({ file: copy }).get('s4999')).toBeDefined();
+});

@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, it, onTestFinished } from 'vitest';
+import { openDatabase } from '../../../src/ledger/file/open.ts';
+import { Transactions } from '../../../src/ledger/file/transactions.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const FULL = 2;
+const NORMAL = 1;
+
+function openTransactions() {
+  const file = join(tempFolder(), 'dawatch.db');
+  const { db, close } = openDatabase({ file, now: 0 });
+  onTestFinished(close);
+  return { file, db, transactions: new Transactions(db, file) };
+}
+
+it('only what would be done again does not wait for the disk, and what comes after it does, even if it failed', () => {
+  const { db, transactions } = openTransactions();
+  const synchronous = () => db.pragma('synchronous', { simple: true });
+  expect(transactions.runUnsynced(synchronous)).toBe(NORMAL);
+  expect(transactions.run(synchronous)).toBe(FULL);
+  const failing = () =>
+    transactions.runUnsynced(() => {
+      throw new Error('no');
+    });
+  expect(failing).toThrow('no');
+  expect(transactions.run(synchronous)).toBe(FULL);
+  expect(transactions.run(() => transactions.runUnsynced(synchronous))).toBe(FULL);
+});
+
+it('a snapshot is of one moment, whatever others write meanwhile, and what is read after it is newer', () => {
+  const { file, db, transactions } = openTransactions();
+  const other = new Database(file);
+  onTestFinished(() => {
+    other.close();
+  });
+  const name = db.prepare("SELECT value FROM meta WHERE key = 'name'").pluck();
+  const rename = other.prepare("INSERT INTO meta VALUES ('name', ?) ON CONFLICT DO UPDATE SET value = excluded.value");
+  rename.run('old');
+  const seen = transactions.snapshot(() => {
+    const before = name.get();
+    rename.run('new');
+    return [before, name.get()];
+  });
+  expect(seen).toEqual(['old', 'old']);
+  expect(transactions.snapshot(() => name.get())).toBe('new');
+});
+
+it('a snapshot within a transaction sees what that has written, and one that fails leaves none open', () => {
+  const { db, transactions } = openTransactions();
+  const count = db.prepare('SELECT count(*) FROM upstreams').pluck();
+  const inside = transactions.run(() => {
+    db.exec("INSERT INTO upstreams (name) VALUES ('default')");
+    return transactions.snapshot(() => count.get());
+  });
+  expect(inside).toBe(1);
+  const failing = () =>
+    transactions.snapshot(() => {
+      throw new Error('no');
+    });
+  expect(failing).toThrow('no');
+  expect(() => transactions.snapshot(() => transactions.run(() => db.exec('DELETE FROM upstreams')))).toThrow(
+    'nothing',
+  );
+  expect(() => transactions.snapshot(() => transactions.runUnsynced(() => undefined))).toThrow('nothing');
+  expect(db.inTransaction).toBe(false);
+  expect(transactions.run(() => count.get())).toBe(1);
+});

@@ -1,0 +1,17 @@
+// Backs a ledger up and says how that went. Told to stop, it stands still in the middle of it until it is killed.
+
+import { LedgerError } from '../../../src/ledger/file/errors.ts';
+import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';
+
+const [ledger = '', target = '', stop] = process.argv.slice(2);
+try {
+  await backupLedger(ledger, target, () => {
+    if (!stop) return;
+    process.send?.({ half: true });
+    // What was sent leaves before the thread stands still.
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+  });
+  process.send?.({ done: true });
+} catch (error) {
+  process.send?.({ problem: error instanceof LedgerError ? error.problem : 'none', message: String(error) });
+}

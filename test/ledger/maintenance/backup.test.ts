@@ -1,0 +1,108 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';
+import { startChild } from '../../support/child-process.ts';
+import { context, observation } from '../../support/domain.ts';
+import { allSubmissions, integrityOf, isUnbroken, openLedger, trackRequests } from '../../support/ledger-file.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const BUSY = new URL('../file/busy-child.ts', import.meta.url);
+
+function filesBeside(target: string): string[] {
+  return readdirSync(dirname(target)).sort();
+}
+
+describe('a backup', () => {
+  it('holds everything committed before it, while the server has the ledger open', async () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(500), 0);
+    ledger.record([observation('finalized', 5, 's7')], context());
+    const target = join(tempFolder(), 'copy.db');
+    const { bytes } = await backupLedger(ledger.file, target);
+    expect(bytes).toBe(statSync(target).size);
+    expect(statSync(target).mode & 0o777).toBe(0o600);
+    expect(filesBeside(target)).toEqual(['copy.db']);
+    const copy = openLedger({ file: target });
+    expect(copy.list({ limit: 1_000 })).toEqual(ledger.list({ limit: 1_000 }));
+    expect(copy.history('s7')).toEqual(ledger.history('s7'));
+  });
+
+  it('ends while another process writes without a pause, and is one moment of the ledger', async () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    const first = openLedger({ file });
+    const metadata = { filler: 'x'.repeat(4_000) };
+    first.track(
+      trackRequests(6_000, 'old').map((request) => ({ ...request, metadata })),
+      0,
+    );
+    first.close();
+    const writer = startChild(BUSY, [file, '1']);
+    await writer.message();
+    const target = join(tempFolder(), 'copy.db');
+    await backupLedger(file, target);
+    const during = writer.messages.length;
+    await writer.message();
+    await writer.kill();
+    expect(writer.messages.length, 'it wrote on').toBeGreaterThan(during);
+    expect(filesBeside(target)).toEqual(['copy.db']);
+    expect(integrityOf(target)).toBe('ok');
+    const copy = openLedger({ file: target });
+    const kept = allSubmissions(copy);
+    expect(kept.length).toBeGreaterThanOrEqual(6_000);
+    for (const { submissionId } of kept.slice(0, 50)) expect(isUnbroken(copy.history(submissionId))).toBe(true);
+  });
+
+  it('leaves a file that is there already as it is', async () => {
+    const ledger = openLedger();
+    const target = join(tempFolder(), 'copy.db');
+    writeFileSync(target, 'precious');
+    await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({ name: 'LedgerError' });
+    expect(readFileSync(target, 'utf8')).toBe('precious');
+    expect(filesBeside(target)).toEqual(['copy.db']);
+  });
+
+  it('is refused while another one writes the same file, which comes out whole', async () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(5_000), 0);
+    const target = join(tempFolder(), 'copy.db');
+    const first = backupLedger(ledger.file, target);
+    await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({
+      name: 'LedgerError',
+      problem: 'locked',
+      message: expect.stringMatching(/another process writes/),
+    });
+    await first;
+    expect(filesBeside(target)).toEqual(['copy.db']);
+    expect(openLedger({ file: target }).get('s4999')).toBeDefined();
+  });
+
+  it.each([
+    ['no ledger', undefined, 'read_only'],
+    ['no database', 'garbage '.repeat(1_000), 'corrupt'],
+  ])('is refused where there is %s, and leaves nothing behind', async (_name, content, problem) => {
+    const file = join(tempFolder(), 'dawatch.db');
+    if (content !== undefined) writeFileSync(file, content);
+    const target = join(tempFolder(), 'copy.db');
+    await expect(backupLedger(file, target)).rejects.toMatchObject({ name: 'LedgerError', problem });
+    expect(filesBeside(target)).toEqual([]);
+    expect(existsSync(file)).toBe(content !== undefined);
+  });
+
+  it('is refused where the folder for it is missing', async () => {
+    const target = join(tempFolder(), 'nowhere', 'copy.db');
+    await expect(backupLedger(openLedger().file, target)).rejects.toMatchObject({ name: 'LedgerError' });
+  });
+
+  it('of a damaged ledger is not kept', async () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(5_000), 0);
+    ledger.close();
+    const bytes = readFileSync(ledger.file);
+    bytes.fill(0xa5, 4_096 * 60, 4_096 * 61);
+    writeFileSync(ledger.file, bytes);
+    const target = join(tempFolder(), 'copy.db');
+    await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({ name: 'LedgerError', problem: 'corrupt' });
+    expect(filesBeside(target)).toEqual([]);
+  });
+});

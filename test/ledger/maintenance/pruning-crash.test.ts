@@ -1,0 +1,35 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { seededRandom } from '../../../bench/support/random.ts';
+import { startChild } from '../../support/child-process.ts';
+import { allSubmissions, integrityOf, isUnbroken, openLedger } from '../../support/ledger-file.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const ROUNDS = 4;
+const PRUNING = new URL('./pruning-child.ts', import.meta.url);
+
+it('kill -9 while it prunes leaves every open submission, and of each other one all or nothing', async () => {
+  const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
+  const random = seededRandom(seed);
+  const file = join(tempFolder(), 'dawatch.db');
+  const open: unknown[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const child = startChild(PRUNING, [file, String(round)]);
+    await child.message();
+    await sleep(random() * 150);
+    await child.kill();
+    open.push(...child.messages);
+  }
+  const ledger = openLedger({ file });
+  for (const id of open) expect(ledger.get(String(id))?.status, String(id)).toBe('tracking');
+  const all = allSubmissions(ledger);
+  for (const { submissionId, version } of all) {
+    const history = ledger.history(submissionId);
+    expect([history.length, isUnbroken(history)]).toEqual([version, true]);
+  }
+  expect(ledger.outbox.missingThrough(), 'something was pruned').toBeGreaterThan(0);
+  expect(ledger.outbox.after(0, 1_000_000)).toHaveLength(all.filter(({ status }) => status === 'finalized').length);
+  expect(integrityOf(file)).toBe('ok');
+});

@@ -1,0 +1,10 @@
+// Restores one backup after the other, and says so of each before it begins. Until it is killed.
+import { restoreLedger } from '../../../src/ledger/maintenance/restore.ts';
+
+const [file = '', ...backups] = process.argv.slice(2);
+for (let turn = 0; ; turn++) {
+  const backup = backups[turn % backups.length] ?? '';
+  process.send?.(backup);
+  restoreLedger({ file, backup, now: Date.now() });
+  await new Promise((resolve) => setImmediate(resolve));
+}

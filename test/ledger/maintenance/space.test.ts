@@ -1,0 +1,88 @@
+import { statSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { context, observation } from '../../support/domain.ts';
+import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
+import { HOUR_MS, openUpkeep } from '../../support/upkeep.ts';
+
+const MIB = 1_048_576;
+const metadata = { filler: 'x'.repeat(16_000) };
+
+function fill(ledger: Ledger, count: number, prefix = 's'): void {
+  ledger.track(
+    trackRequests(count, prefix).map((request) => ({ ...request, metadata })),
+    0,
+  );
+}
+
+function finalizeAll(ledger: Ledger, count: number): void {
+  const ids = trackRequests(count).map(({ submissionId }) => submissionId);
+  ledger.record(
+    ids.map((id) => observation('finalized', 1, id)),
+    context(),
+  );
+}
+
+describe('the file', () => {
+  it('of a new ledger becomes smaller once much of it was pruned', async () => {
+    const ledger = openLedger();
+    fill(ledger, 400);
+    finalizeAll(ledger, 400);
+    expect(statSync(ledger.file).size + ledger.figures.bytes().wal).toBeGreaterThan(6 * MIB);
+    const { clock, errors } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    await clock.advance(4 * 60_000);
+    rawConnection(ledger.file).pragma('wal_checkpoint(TRUNCATE)');
+    expect(ledger.list({ limit: 10 }).submissions).toHaveLength(1);
+    expect(statSync(ledger.file).size).toBeLessThan(2 * MIB);
+    expect(integrityOf(ledger.file)).toBe('ok');
+    expect(errors).toEqual([]);
+  });
+
+  it('keeps a few free pages for what is written next', () => {
+    const ledger = openLedger();
+    fill(ledger, 5);
+    expect(ledger.space.shrink(100)).toBe(false);
+  });
+});
+
+describe('the write-ahead log', () => {
+  it('is measured, and emptied once nobody reads what it holds', async () => {
+    const ledger = openLedger();
+    const { clock, errors } = openUpkeep(ledger, {});
+    const reader = rawConnection(ledger.file);
+    reader.exec('BEGIN; SELECT count(*) FROM submissions');
+    for (let turn = 0; turn < 5; turn++) fill(ledger, 300, `t${turn}-`);
+    const grown = ledger.figures.bytes().wal;
+    expect(grown).toBeGreaterThan(16 * MIB);
+    await clock.advance(61_000);
+    expect(ledger.figures.bytes().wal).toBe(grown);
+    reader.exec('COMMIT');
+    await clock.advance(60_000);
+    expect(ledger.figures.bytes().wal).toBeLessThan(MIB);
+    expect(errors).toEqual([]);
+  });
+
+  it('is not filled further by pruning while somebody reads what it holds', async () => {
+    const ledger = openLedger();
+    fill(ledger, 50);
+    finalizeAll(ledger, 50);
+    const reader = rawConnection(ledger.file);
+    reader.exec('BEGIN; SELECT count(*) FROM submissions');
+    for (let turn = 0; turn < 14; turn++) fill(ledger, 300, `t${turn}-`);
+    expect(ledger.figures.bytes().wal).toBeGreaterThan(64 * MIB);
+    const { clock, pruned, errors } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    await clock.advance(2 * 60_000);
+    expect(pruned).toEqual([]);
+    reader.exec('COMMIT');
+    await clock.advance(2 * 60_000);
+    expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
+    expect(errors).toEqual([]);
+  });
+
+  it('is an alert for as long as it is large', () => {
+    const ledger = openLedger();
+    const query = { upstreams: ['default'], failuresSince: 0, deadSince: 0, waitingBefore: 0 };
+    expect(ledger.alerts.facts(query).walBytes).toBe(ledger.figures.bytes().wal);
+    expect(ledger.figures.bytes().wal).toBeGreaterThan(0);
+  });
+});

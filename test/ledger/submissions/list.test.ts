@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import type { Status } from '../../../src/domain/submission.ts';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { context, observation } from '../../support/domain.ts';
+import { openLedger, trackRequests } from '../../support/ledger-file.ts';
+
+/** Every page to the end; `between` runs after each of them. */
+function pages(ledger: Ledger, query: { status?: Status; limit: number }, between = () => {}): string[][] {
+  const all: string[][] = [];
+  for (let before: number | null | undefined; before !== null; ) {
+    const page = ledger.list({ ...query, before });
+    all.push(page.submissions.map(({ submissionId }) => submissionId));
+    before = page.nextBefore;
+    between();
+  }
+  return all;
+}
+
+describe('listing', () => {
+  it('shows the newest first, and ends where there are no more', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(5), 0);
+    expect(pages(ledger, { limit: 2 })).toEqual([['s4', 's3'], ['s2', 's1'], ['s0']]);
+    expect(pages(ledger, { limit: 5 }), 'no empty page at the end').toHaveLength(1);
+    expect(pages(openLedger(), { limit: 5 })).toEqual([[]]);
+  });
+
+  it('each submission as it is alone', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(2), 0);
+    ledger.record([observation('error', 5, 's0')], context());
+    expect(ledger.list({ limit: 9 }).submissions).toEqual([ledger.get('s1'), ledger.get('s0')]);
+  });
+
+  it('pages through thousands without a gap or a repeat while others are added', () => {
+    const ledger = openLedger();
+    const old = trackRequests(3_000);
+    ledger.track(old, 0);
+    let added = 0;
+    const seen = pages(ledger, { limit: 70 }, () => ledger.track(trackRequests(10, `new${added++}-`), 1)).flat();
+    expect(seen).toEqual(old.map(({ submissionId }) => submissionId).reverse());
+    expect(ledger.list({ limit: 1 }).submissions[0]?.submissionId).toMatch(/^new/);
+  });
+
+  it('by status, without a gap or a repeat', () => {
+    const ledger = openLedger();
+    const ids = trackRequests(1_000).map(({ submissionId }) => submissionId);
+    ledger.track(trackRequests(1_000), 0);
+    const finalized = ids.filter((_, index) => index % 3 === 0);
+    ledger.record(
+      finalized.map((id) => observation('finalized', 5, id)),
+      context(),
+    );
+    expect(pages(ledger, { status: 'finalized', limit: 50 }).flat()).toEqual([...finalized].reverse());
+    expect(pages(ledger, { status: 'tracking', limit: 50 }).flat()).toHaveLength(1_000 - finalized.length);
+    expect(pages(ledger, { status: 'expired', limit: 50 })).toEqual([[]]);
+  });
+
+  it('while its members leave a status, those that stay are each shown once', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(500), 0);
+    let next = 0;
+    const leave = () => ledger.record([observation('pending', 5, `s${next++}`)], context());
+    const seen = pages(ledger, { status: 'tracking', limit: 20 }, leave).flat();
+    expect(new Set(seen).size).toBe(seen.length);
+    for (let index = next; index < 500; index++) expect(seen).toContain(`s${index}`);
+  });
+});

@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Observation } from '../../../src/domain/classify.ts';
+import { isFinal } from '../../../src/domain/submission.ts';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { context, observation, VERDICTS, type VerdictName } from '../../support/domain.ts';
+import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../../support/ledger-file.ts';
+
+const IDS = ['s0', 's1', 's2'];
+const LIMITS = { graceEndsAt: 1_000, stuckAt: 2_000, deadlineAt: 10_000 };
+const NAMES = Object.keys(VERDICTS) as VerdictName[];
+
+const arbitraryObservation = fc
+  .record({
+    name: fc.constantFrom(...NAMES),
+    at: fc.nat(20_000),
+    id: fc.constantFrom(...IDS, 'untracked'),
+  })
+  .map(({ name, at, id }) => observation(name, at, id));
+
+/** Observations in their order of arrival, most of them in the order of time, and how many go into each batch. */
+const arrivals = fc.record({
+  observations: fc
+    .tuple(fc.array(arbitraryObservation, { maxLength: 30 }), fc.boolean())
+    .map(([all, sorted]) => (sorted ? all.sort((a, b) => a.at - b.at) : all)),
+  sizes: fc.array(fc.integer({ min: 1, max: 8 }), { minLength: 1 }),
+  recheck: fc.boolean(),
+});
+
+function recordAll(observations: readonly Observation[], sizes: readonly number[], recheck: boolean): Ledger {
+  const ledger = openLedger();
+  ledger.track(
+    IDS.map((id) => trackRequest(id, { ...LIMITS, metadata: { id } })),
+    0,
+  );
+  for (let from = 0, turn = 0; from < observations.length; turn++) {
+    const size = sizes[turn % sizes.length] ?? 1;
+    ledger.record(observations.slice(from, from + size), context({ recheck }));
+    from += size;
+  }
+  return ledger;
+}
+
+/** All there is, without the random ids of events. */
+function contents(ledger: Ledger) {
+  return {
+    submissions: IDS.map((id) => ledger.get(id)),
+    histories: IDS.map((id) => ledger.history(id)),
+    events: outboxOf(ledger.file).map(({ id, ...event }) => event),
+  };
+}
+
+it('however observations are split into batches, the ledger says the same of them, and is sound', () => {
+  fc.assert(
+    fc.property(arrivals, ({ observations, sizes, recheck }) => {
+      const oneByOne = recordAll(observations, [1], recheck);
+      const inBatches = recordAll(observations, sizes, recheck);
+      expect(contents(inBatches)).toEqual(contents(oneByOne));
+      for (const id of IDS) {
+        const history = inBatches.history(id);
+        expect(isUnbroken(history)).toBe(true);
+        expect(inBatches.getWithHistory([id])[0]?.submission).toEqual(inBatches.get(id));
+        const statuses = history.map(({ status }) => status);
+        const final = statuses.findIndex((status) => isFinal(status));
+        if (final >= 0) expect(new Set(statuses.slice(final)).size).toBe(1);
+        expect(inBatches.get(id)?.polls).toBe(observations.filter(({ submissionId }) => submissionId === id).length);
+      }
+      expect(integrityOf(inBatches.file)).toBe('ok');
+      oneByOne.close();
+      inBatches.close();
+    }),
+    { numRuns: 40 },
+  );
+});

@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest';
+import { context, FINAL_DATA, observation, VERDICTS } from '../../support/domain.ts';
+import {
+  isUnbroken,
+  openLedger,
+  outboxOf,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../../support/ledger-file.ts';
+
+function tracked(count = 1) {
+  const ledger = openLedger();
+  ledger.track(trackRequests(count), 0);
+  return ledger;
+}
+
+describe('recording', () => {
+  it('every change is a row of history that names the one before it', () => {
+    const ledger = tracked();
+    for (const [index, name] of (['pending', 'error', 'pending', 'finalized'] as const).entries())
+      ledger.record([observation(name, 10 * (index + 1), 's0')], context());
+    const history = ledger.history('s0');
+    expect(history.map(({ at, status, previousStatus }) => [at, previousStatus, status])).toEqual([
+      [0, null, 'tracking'],
+      [10, 'tracking', 'pending'],
+      [20, 'pending', 'failing'],
+      [30, 'failing', 'pending'],
+      [40, 'pending', 'finalized'],
+    ]);
+    expect(history.map(({ error }) => error)).toEqual([null, null, 'TIMEOUT', null, null]);
+    expect(isUnbroken(history)).toBe(true);
+    expect(ledger.get('s0')).toMatchObject({
+      status: 'finalized',
+      finalizedAt: 40,
+      polledAt: 40,
+      polls: 4,
+      version: 5,
+    });
+  });
+
+  it('seq counts over all submissions', () => {
+    const ledger = tracked(3);
+    ledger.record(
+      ['s2', 's0', 's1'].map((id) => observation('pending', 5, id)),
+      context(),
+    );
+    const seqs = ['s0', 's1', 's2'].map((id) => ledger.history(id).map(({ seq }) => seq));
+    expect(seqs).toEqual([
+      [1, 5],
+      [2, 6],
+      [3, 4],
+    ]);
+  });
+
+  it('says what each observation did, as it is on the disk', () => {
+    const ledger = tracked(2);
+    const observations = [observation('pending', 5, 's1'), observation('throttled', 6, 's0')];
+    const [first, second] = ledger.record(observations, context());
+    expect(first).toMatchObject({
+      observation: observations[0],
+      previousStatus: 'tracking',
+      submission: ledger.get('s1'),
+    });
+    expect(first?.outcome.change?.status).toBe('pending');
+    expect(second).toMatchObject({ outcome: { change: null }, submission: ledger.get('s0') });
+    expect(ledger.get('s0')).toMatchObject({ status: 'tracking', polls: 1, polledAt: 6 });
+  });
+
+  it('two observations of one submission in a batch follow each other', () => {
+    const ledger = tracked();
+    const recorded = ledger.record([observation('pending', 5, 's0'), observation('finalized', 6, 's0')], context());
+    expect(recorded.map(({ previousStatus }) => previousStatus)).toEqual(['tracking', 'pending']);
+    expect(isUnbroken(ledger.history('s0'))).toBe(true);
+    expect(ledger.get('s0')).toMatchObject({ status: 'finalized', polls: 2, version: 3 });
+  });
+
+  it('an observation of an id that nobody tracks is passed over, the others count', () => {
+    const ledger = tracked();
+    const recorded = ledger.record([observation('pending', 5, 'who'), observation('pending', 5, 's0')], context());
+    expect(recorded.map(({ submission }) => submission.submissionId)).toEqual(['s0']);
+    expect(ledger.get('who')).toBeUndefined();
+  });
+
+  it('an answer older than the newest, and one that says the same again, only cost a poll', () => {
+    const ledger = tracked();
+    ledger.record([observation('pending', 50, 's0')], context());
+    ledger.record([observation('error', 40, 's0')], context());
+    ledger.record([observation('finalized', 49, 's0')], context());
+    ledger.record([observation('pending', 60, 's0')], context());
+    ledger.record([observation('pending', 60, 's0')], context());
+    expect(ledger.history('s0')).toHaveLength(2);
+    expect(ledger.get('s0')).toMatchObject({ status: 'pending', version: 2, polls: 5, polledAt: 60 });
+    expect(outboxOf(ledger.file)).toEqual([]);
+  });
+
+  it('a time of the last answer that is still to come was left by a wrong clock, and holds nothing up', () => {
+    const ledger = tracked();
+    ledger.record([observation('pending', 5_000, 's0')], context({ now: 5_000 }));
+    ledger.record([observation('finalized', 50, 's0')], context({ now: 50 }));
+    expect(ledger.get('s0')).toMatchObject({ status: 'finalized', polledAt: 50 });
+  });
+
+  it('is one transaction: an error in the middle of a batch keeps nothing of it', () => {
+    const ledger = tracked(20);
+    ledger.record([observation('pending', 1, 's5')], context());
+    const before = ledger.get('s5');
+    const batch = trackRequests(20).map(({ submissionId }) => observation('finalized', 10, submissionId));
+    batch.splice(10, 0, { ...observation('error', 10, 's5'), at: 10.5 });
+    expect(() => ledger.record(batch, context())).toThrow();
+    expect(ledger.get('s5')).toEqual(before);
+    expect(ledger.get('s0')).toMatchObject({ status: 'tracking', polls: 0 });
+    expect(outboxOf(ledger.file)).toEqual([]);
+    expect(ledger.history('s0')).toHaveLength(1);
+  });
+
+  it('the raw answer comes back byte for byte, with numbers no JavaScript number can hold', () => {
+    const ledger = tracked(2);
+    const fees = '340282366920938463463374607431768211455';
+    const raw = `{ "state":"Finalized", "error":null,\n\t"data":{"block_hash":"0xb1","fees":"${fees}","block_number": 9007199254740993, "odd":"ü\\u0000 \u2028 💩"}, "id":"s0" }`;
+    ledger.record([observation({ ...VERDICTS.finalized, answer: raw }, 5, 's0')], context());
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect(again.get('s0')?.answer).toBe(raw);
+    expect(again.history('s0').at(-1)?.answer).toBe(raw);
+    expect(again.list({ limit: 2 }).submissions.map(({ answer }) => answer)).toEqual([null, raw]);
+  });
+
+  it('a correction after finality is told; status and time of finality stay', () => {
+    const ledger = tracked();
+    ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
+    expect(ledger.get('s0')?.watched).toBe(true);
+    const answer = JSON.stringify({ state: 'Finalized', error: null, data: { ...FINAL_DATA, block_hash: '0xb2' } });
+    ledger.record([observation({ ...VERDICTS.finalized, answer }, 20, 's0')], context({ recheck: true }));
+    expect(ledger.get('s0')).toMatchObject({
+      status: 'finalized',
+      finalizedAt: 10,
+      watched: false,
+      version: 3,
+      answer,
+    });
+    expect(ledger.history('s0').map(({ status }) => status)).toEqual(['tracking', 'finalized', 'finalized']);
+    expect(outboxOf(ledger.file).map(({ type, version }) => [type, version])).toEqual([
+      ['submission.finalized', 2],
+      ['submission.corrected', 3],
+    ]);
+  });
+});
+
+describe('what the file itself forbids', () => {
+  it('a row of history cannot be altered', () => {
+    const ledger = tracked();
+    const raw = rawConnection(ledger.file);
+    expect(() => raw.exec("UPDATE history SET status = 'finalized'")).toThrow(/append-only/);
+    expect(() => raw.exec('UPDATE history SET at = at')).toThrow(/append-only/);
+    expect(ledger.history('s0')).toMatchObject([{ status: 'tracking', at: 0 }]);
+  });
+
+  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])('%s has no way out', (status) => {
+    const ledger = tracked();
+    const raw = rawConnection(ledger.file);
+    raw.prepare('UPDATE submissions SET status = ?').run(status);
+    expect(() => raw.exec("UPDATE submissions SET status = 'pending'")).toThrow(/no way out/);
+    expect(ledger.get('s0')?.status).toBe(status);
+  });
+
+  it('an open status may change, but only to one there is', () => {
+    const raw = rawConnection(tracked().file);
+    raw.exec("UPDATE submissions SET status = 'failing'");
+    expect(() => raw.exec("UPDATE submissions SET status = 'lost'")).toThrow(/CHECK/);
+  });
+
+  it('history goes with its submission: neither can be deleted under the other', () => {
+    const ledger = tracked();
+    const raw = rawConnection(ledger.file);
+    raw.pragma('foreign_keys = ON');
+    expect(() => raw.exec('DELETE FROM submissions')).toThrow(/FOREIGN KEY/);
+    expect(ledger.track([trackRequest('s0')], 5)).toMatchObject({ submissions: [{ isNew: false }] });
+  });
+});

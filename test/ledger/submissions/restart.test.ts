@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { context, observation } from '../../support/domain.ts';
+import { openLedger, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+
+const ALL = { after: 0, limit: 1_000 };
+
+describe('after a restart', () => {
+  it('what was watched is watched again, with what the pacer needs of it', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([...trackRequests(4), trackRequest('x', { upstream: 'other' })], 7);
+    ledger.record([observation('pending', 20, 's1'), observation('not_found', 30, 's2')], context());
+    ledger.record([observation('finalized', 40, 's3')], context({ recheck: true }));
+    ledger.track(trackRequests(3, 'done'), 50);
+    ledger.record([observation('finalized', 60, 'done0'), observation('rejected', 60, 'done1')], context());
+    ledger.cancel(['done2'], 60);
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect(again.watched('default', ALL)).toEqual({
+      next: null,
+      watched: [
+        { submissionId: 's0', trackedAt: 7, seen: false, polledAt: null, finalizedAt: null },
+        { submissionId: 's1', trackedAt: 7, seen: true, polledAt: 20, finalizedAt: null },
+        { submissionId: 's2', trackedAt: 7, seen: false, polledAt: 30, finalizedAt: null },
+        { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
+      ],
+    });
+    expect(again.watched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(['x']);
+    expect(again.watchedCounts()).toEqual(
+      new Map([
+        ['default', 4],
+        ['other', 1],
+      ]),
+    );
+  });
+
+  it('what is watched comes in pages, in the order of tracking, with what was tracked meanwhile behind', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track(trackRequests(5), 0);
+    ledger.track([trackRequest('x', { upstream: 'other' })], 1);
+    const first = ledger.watched('default', { after: 0, limit: 3 });
+    ledger.cancel(['s3'], 2);
+    ledger.track([trackRequest('more')], 3);
+    const second = ledger.watched('default', { after: first.next ?? Number.NaN, limit: 3 });
+    const ids = [first, second].map(({ watched }) => watched.map(({ submissionId }) => submissionId));
+    expect(ids).toEqual([
+      ['s0', 's1', 's2'],
+      ['s4', 'more'],
+    ]);
+    expect(second.next).toBeNull();
+  });
+
+  it('an upstream is where it was, until when it may have been asked, and what was learned about it', () => {
+    const ledger = openLedger();
+    const noPause = { pausedSince: null, pausedUntil: null };
+    const fresh = { state: 'closed', outSince: null, outageMs: 0, ...noPause, askedUntil: null, learned: null };
+    expect(ledger.upstream('default')).toEqual(fresh);
+    ledger.recordAsking('default', 90, '{}');
+    const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
+    ledger.close();
+    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({
+      ...record,
+      ...noPause,
+      askedUntil: 90,
+      learned: '{}',
+    });
+  });
+
+  it('the pause that an upstream asked for is known, until an outage takes its place', () => {
+    const ledger = openLedger();
+    const pause = { outageMs: 5, pausedSince: 100, pausedUntil: 400 };
+    ledger.recordPause('default', pause);
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect(again.upstream('default')).toMatchObject({ state: 'closed', outSince: null, ...pause });
+    const record = { state: 'down', outSince: 200, outageMs: 105 } as const;
+    again.recordUpstream({ upstream: 'default', at: 200, event: 'upstream.down', record });
+    expect(again.upstream('default')).toMatchObject({ ...record, pausedSince: null, pausedUntil: null });
+  });
+
+  it('a submission that the upstream has shown is the newest finalized one there', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('a'), trackRequest('b'), trackRequest('c'), trackRequest('d')], 0);
+    ledger.track([trackRequest('e', { upstream: 'other' })], 0);
+    expect(ledger.shownId('default')).toBeUndefined();
+    ledger.record([observation('finalized', 1, 'a'), observation('finalized', 1, 'b')], context());
+    ledger.record([observation('error', 1, 'c'), observation('finalized', 1, 'e')], context());
+    expect([ledger.shownId('default'), ledger.shownId('other'), ledger.shownId('none')]).toEqual(['b', 'e', undefined]);
+  });
+
+  it('outages until tracking began, a running one included, do not count for a submission', () => {
+    const ledger = openLedger();
+    const outageMsBefore = (id: string, now: number) => {
+      ledger.track([trackRequest(id)], now);
+      return ledger.get(id)?.outageMsBefore;
+    };
+    const change = { upstream: 'default', at: 0, event: 'upstream.down' } as const;
+    expect(outageMsBefore('a', 100)).toBe(0);
+    ledger.recordUpstream({ ...change, record: { state: 'down', outSince: 200, outageMs: 40 } });
+    expect(outageMsBefore('b', 250)).toBe(90);
+    expect(outageMsBefore('c', 150), 'tracked on a clock that is behind').toBe(40);
+    ledger.recordUpstream({
+      ...change,
+      event: 'upstream.up',
+      record: { state: 'closed', outSince: null, outageMs: 140 },
+    });
+    expect(outageMsBefore('d', 400)).toBe(140);
+    ledger.recordPause('default', { outageMs: 140, pausedSince: 400, pausedUntil: 600 });
+    expect([outageMsBefore('e', 450), outageMsBefore('f', 900)], 'in a pause, and after it').toEqual([190, 340]);
+    expect(ledger.get('a')?.outageMsBefore).toBe(0);
+  });
+
+  it('credentials are found by their hash, and only by it', () => {
+    const hash = (key: string) => createHash('sha256').update(key).digest();
+    const ledger = openLedger();
+    expect(ledger.credentials.isAnyValid()).toBe(false);
+    const { id } = ledger.credentials.add({ hash: hash('key'), role: 'service', name: 'first' }, 5);
+    expect(() => ledger.credentials.add({ hash: hash('key'), role: 'admin', name: 'twice' }, 6)).toThrow();
+    ledger.close();
+    const again = openLedger({ file: ledger.file }).credentials;
+    expect(again.isAnyValid()).toBe(true);
+    expect(again.find(hash('key'))).toMatchObject({
+      id,
+      role: 'service',
+      name: 'first',
+      createdAt: 5,
+      revokedAt: null,
+    });
+    expect(again.find(hash('Key'))).toBeUndefined();
+    expect(again.find(Buffer.alloc(0))).toBeUndefined();
+    expect(again.revoke(id, 7)).toBe(true);
+    expect(again.revoke(id, 8)).toBe(false);
+    expect(again.find(hash('key'))).toBeUndefined();
+    expect(again.isAnyValid()).toBe(false);
+  });
+});

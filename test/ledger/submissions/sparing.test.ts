@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest';
+import { sparing } from '../../../src/ledger/submissions/sparing.ts';
+
+it('makes a value anew only when a hundred times as long has passed as it takes', () => {
+  let now = 0;
+  let made = 0;
+  const costing = (ms: number) =>
+    sparing(
+      () => {
+        now += ms;
+        return ++made;
+      },
+      () => now,
+    );
+  const dear = costing(10);
+  expect(dear()).toBe(1);
+  now += 999;
+  expect(dear()).toBe(1);
+  now += 1;
+  expect(dear()).toBe(2);
+});
+
+it('is always fresh where that costs nothing', () => {
+  let made = 0;
+  const cheap = sparing(
+    () => ++made,
+    () => 0,
+  );
+  expect([cheap(), cheap(), cheap()]).toEqual([1, 2, 3]);
+});
+
+it('keeps nothing of what failed', () => {
+  const outcomes = [new Error('no'), 'fine'];
+  const value = sparing(() => {
+    const next = outcomes.shift();
+    if (next instanceof Error) throw next;
+    return next;
+  });
+  expect(() => value()).toThrow('no');
+  expect(value()).toBe('fine');
+});

@@ -1,0 +1,155 @@
+import { describe, expect, it, vi } from 'vitest';
+import { context, observation } from '../../support/domain.ts';
+import { openLedger, outboxOf, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+
+describe('tracking', () => {
+  it('keeps the request as it was made, and begins a history', () => {
+    const ledger = openLedger();
+    const metadata = { order: 'ü-17', nested: { list: [1, 2.5, null, true, '\u0000 "\\ \u2028'] }, ['__proto__']: 1 };
+    const request = trackRequest('s', { deadlineAt: 900, graceEndsAt: 300, stuckAt: 200, metadata });
+    const result = ledger.track([request], 100);
+    const expected = {
+      ...request,
+      status: 'tracking',
+      watched: true,
+      stuck: false,
+      version: 1,
+      polls: 0,
+      polledAt: null,
+      unansweredSince: null,
+      notFoundMs: null,
+      trackedAt: 100,
+      finalizedAt: null,
+      outageMsBefore: 0,
+      upstreamState: null,
+      error: null,
+      answer: null,
+    };
+    expect(result).toEqual({ kind: 'tracked', submissions: [{ submission: expected, isNew: true }] });
+    expect(ledger.get('s')).toEqual(expected);
+    expect(JSON.stringify(ledger.get('s')?.metadata)).toBe(JSON.stringify(metadata));
+    const nothing = { previousStatus: null, upstreamState: null, error: null, answer: null };
+    expect(ledger.history('s')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...nothing }]);
+    expect(outboxOf(ledger.file)).toEqual([]);
+  });
+
+  it('a second request for the same id changes nothing, whatever it says', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s', { metadata: { first: true } })], 100);
+    ledger.record([observation('pending', 150, 's')], context());
+    const before = ledger.get('s');
+    const again = ledger.track(
+      [trackRequest('s', { metadata: { first: false }, deadlineAt: 1 }), trackRequest('t')],
+      200,
+    );
+    expect(again).toMatchObject({
+      kind: 'tracked',
+      submissions: [{ isNew: false, submission: before }, { isNew: true }],
+    });
+    expect(ledger.get('s')).toEqual(before);
+    expect(ledger.history('s')).toHaveLength(2);
+  });
+
+  it('an id that stands twice in one batch is tracked once', () => {
+    const ledger = openLedger();
+    const result = ledger.track([trackRequest('s'), trackRequest('t'), trackRequest('s')], 100);
+    expect(result).toMatchObject({ submissions: [{ isNew: true }, { isNew: true }, { isNew: false }] });
+    expect(ledger.history('s')).toHaveLength(1);
+  });
+
+  it('ids are compared exactly', () => {
+    const ledger = openLedger();
+    const ids = ['a', 'A', 'a/b?c#d%20', "a'; DROP TABLE submissions; --", '~'.repeat(128)];
+    ledger.track(
+      ids.map((id) => trackRequest(id)),
+      0,
+    );
+    expect(ids.map((id) => ledger.get(id)?.submissionId)).toEqual(ids);
+    expect(ledger.get('b')).toBeUndefined();
+    expect(ledger.history('b')).toEqual([]);
+  });
+
+  it('several requests in one transaction are each taken or refused for themselves, in their order', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
+    const groups = [
+      [trackRequest('a'), trackRequest('b')],
+      [trackRequest('c'), trackRequest('taken')],
+      [trackRequest('b'), trackRequest('d')],
+      [trackRequest('e', { deadlineAt: 1 })],
+      [trackRequest('f')],
+    ];
+    const results = ledger.trackTogether(groups, 1);
+    const told = results.map((result) =>
+      result.kind === 'tracked' ? result.submissions.map(({ isNew }) => isNew) : result.kind,
+    );
+    expect(told).toEqual([[true, true], 'conflict', [false, true], 'late', [true]]);
+    const ids = ledger.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
+    expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
+  });
+
+  it('a batch with an id that another upstream has is a conflict, and nothing of it is kept', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
+    const batch = [trackRequest('new'), trackRequest('taken'), trackRequest('newer')];
+    expect(ledger.track(batch, 1)).toEqual({ kind: 'conflict', index: 1, submission: ledger.get('taken') });
+    expect([ledger.get('new'), ledger.get('newer')]).toEqual([undefined, undefined]);
+    expect(ledger.list({ limit: 10 }).submissions).toHaveLength(1);
+  });
+
+  it('a batch that asks for one id at two upstreams is refused whole', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    expect(() => ledger.track([trackRequest('s'), trackRequest('s', { upstream: 'other' })], 0)).toThrow(/upstream/);
+    expect(ledger.get('s')).toBeUndefined();
+  });
+
+  it('an error in the middle of a batch keeps nothing of it', () => {
+    const ledger = openLedger();
+    const batch = [...trackRequests(50), trackRequest('odd', { upstream: 'never heard of' }), trackRequest('last')];
+    expect(() => ledger.track(batch, 0)).toThrow(/never heard of/);
+    expect(ledger.list({ limit: 10 }).submissions).toEqual([]);
+    expect(ledger.watchedCounts()).toEqual(new Map());
+    expect(ledger.track(trackRequests(50), 0).kind).toBe('tracked');
+  });
+});
+
+describe('cancelling', () => {
+  it('ends an open submission, and tells of it once', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s')], 0);
+    ledger.record([observation('pending', 10, 's')], context());
+    const [cancelled] = ledger.cancel(['s'], 20);
+    expect(cancelled).toMatchObject({ status: 'cancelled', watched: false, polls: 1 });
+    expect(cancelled).toEqual(ledger.get('s'));
+    expect(ledger.cancel(['s'], 30)).toMatchObject([{ status: 'cancelled' }]);
+    expect(ledger.history('s').map(({ at, status }) => [at, status])).toEqual([
+      [0, 'tracking'],
+      [10, 'pending'],
+      [20, 'cancelled'],
+    ]);
+    expect(outboxOf(ledger.file).map(({ type }) => type)).toEqual(['submission.cancelled']);
+  });
+
+  it('leaves a final submission, and knows nothing of one that was never tracked', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s')], 0);
+    ledger.record([observation('finalized', 10, 's')], context({ recheck: true }));
+    expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'finalized' }]);
+    expect(ledger.get('s')?.watched, 'its recheck is still due').toBe(true);
+    expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
+  });
+
+  it('ends several in one commit, each once', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s'), trackRequest('t')], 0);
+    const commits = vi.fn();
+    ledger.outbox.onAppended(commits);
+    const statuses = ledger.cancel(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
+    expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
+    expect(commits).toHaveBeenCalledOnce();
+    expect(outboxOf(ledger.file)).toHaveLength(2);
+  });
+});

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { context, observation } from '../../support/domain.ts';
+import {
+  integrityOf,
+  isUnbroken,
+  openLedger,
+  outboxOf,
+  rawConnection,
+  trackRequest,
+} from '../../support/ledger-file.ts';
+
+const LOWER = 'abcdef01-2345-4678-9abc-def012345678';
+const UPPER = LOWER.toUpperCase();
+const MIXED = LOWER.replace('abc', 'AbC');
+const ALONE = 'FEDCBA98-7654-4321-8FED-CBA987654321';
+const TWINS = ['AAAAAAAA-0000-4000-8000-000000000001', 'AAAAaaaa-0000-4000-8000-000000000001'];
+const NO_UUIDS = ['NO-UUID', `{${UPPER}}`, UPPER.replaceAll('-', ''), `${UPPER}0`, `urn:uuid:${UPPER}`];
+
+/** A file of schema 4, in which these ids were tracked when ids were compared exactly. */
+function openOld(ids: readonly string[], work: (ledger: Ledger, nameOf: (id: string) => string) => void = () => {}) {
+  const ledger = openLedger();
+  const names = new Map(ids.map((id, index) => [id, `row-${index}`]));
+  const nameOf = (id: string) => names.get(id) ?? '';
+  ledger.track(
+    ids.map((id) => trackRequest(nameOf(id), { metadata: { id } })),
+    1,
+  );
+  work(ledger, nameOf);
+  ledger.close();
+  const db = rawConnection(ledger.file);
+  const rename = db.prepare('UPDATE submissions SET submission_id = ? WHERE submission_id = ?');
+  for (const [id, name] of names) rename.run(id, name);
+  db.exec(`ALTER TABLE submissions DROP COLUMN not_found_ms; ALTER TABLE upstreams DROP COLUMN paused_since;
+    ALTER TABLE upstreams DROP COLUMN paused_until; DROP TABLE webhook_pauses; ALTER TABLE audit DROP COLUMN address; PRAGMA user_version = 4`);
+  db.close();
+  return ledger.file;
+}
+
+const idsOf = (ledger: Ledger) => ledger.list({ limit: 100 }).submissions.map(({ submissionId }) => submissionId);
+
+describe('a ledger in which ids were compared exactly', () => {
+  it('has its UUIDs in lower case after the migration, with all that is known of them; other ids stay as they are', () => {
+    const file = openOld([ALONE, ...NO_UUIDS], (ledger, nameOf) => {
+      ledger.record([observation('error', 20, nameOf(ALONE)), observation('finalized', 30, nameOf(ALONE))], context());
+    });
+    const events = outboxOf(file).map(({ id, type }) => ({ id, type }));
+    const ledger = openLedger({ file });
+    expect(idsOf(ledger)).toEqual([ALONE.toLowerCase(), ...NO_UUIDS].toReversed());
+    for (const spelling of [ALONE, ALONE.toLowerCase()]) {
+      expect(ledger.get(spelling)).toMatchObject({ submissionId: ALONE.toLowerCase(), metadata: { id: ALONE } });
+      expect(ledger.history(spelling).map(({ status }) => status)).toEqual(['tracking', 'failing', 'finalized']);
+    }
+    expect(outboxOf(file)).toMatchObject(events);
+    for (const id of NO_UUIDS) expect(ledger.get(id)?.submissionId).toBe(id);
+    expect(ledger.get('no-uuid')).toBeUndefined();
+    expect(integrityOf(file)).toBe('ok');
+  });
+
+  it('keeps each of those that differ only in case, with its own history: by its own spelling, and else the one in lower case', () => {
+    const file = openOld([UPPER, LOWER, MIXED], (ledger, nameOf) => {
+      ledger.record([observation('error', 20, nameOf(UPPER)), observation('pending', 20, nameOf(LOWER))], context());
+      ledger.record([observation('finalized', 30, nameOf(UPPER))], context());
+    });
+    const ledger = openLedger({ file });
+    const statuses = (id: string) => ledger.history(id).map(({ status }) => status);
+    expect(idsOf(ledger)).toEqual([MIXED, LOWER, UPPER]);
+    expect(statuses(UPPER)).toEqual(['tracking', 'failing', 'finalized']);
+    expect(statuses(LOWER)).toEqual(['tracking', 'pending']);
+    expect(statuses(MIXED)).toEqual(['tracking']);
+    const another = LOWER.replace('def0', 'DEF0');
+    expect(ledger.get(another)).toEqual(ledger.get(LOWER));
+    for (const id of [UPPER, LOWER, MIXED]) expect(isUnbroken(ledger.history(id))).toBe(true);
+    expect(integrityOf(file)).toBe('ok');
+  });
+
+  it('goes on with each of them to its end, and tracks none of them anew', () => {
+    const ledger = openLedger({ file: openOld([LOWER, UPPER]) });
+    const { watched } = ledger.watched('default', { after: 0, limit: 10 });
+    expect(watched.map(({ submissionId }) => submissionId)).toEqual([LOWER, UPPER]);
+    ledger.record([observation('finalized', 30, UPPER)], context());
+    expect([ledger.get(LOWER)?.status, ledger.get(UPPER)?.status]).toEqual(['tracking', 'finalized']);
+    for (const id of [LOWER, UPPER])
+      expect(ledger.track([trackRequest(id)], 40)).toMatchObject({ submissions: [{ isNew: false }] });
+    ledger.cancel([LOWER], 50);
+    expect(outboxOf(ledger.file)).toMatchObject([
+      { type: 'submission.finalized', submission_id: UPPER },
+      { type: 'submission.cancelled', submission_id: LOWER },
+    ]);
+  });
+
+  it('gives the name in lower case to one of those that all have upper case in them', () => {
+    const ledger = openLedger({ file: openOld(TWINS) });
+    const lower = TWINS[0]?.toLowerCase() ?? '';
+    expect(idsOf(ledger)).toHaveLength(2);
+    expect(idsOf(ledger)).toContain(lower);
+    const metadata = TWINS.map((id) => ledger.get(id)?.metadata?.id);
+    expect(new Set(metadata)).toEqual(new Set(TWINS));
+  });
+
+  it('shows all of them by a prefix in upper case, and the one in lower case by one in lower case', () => {
+    const ledger = openLedger({ file: openOld([LOWER, UPPER, MIXED]) });
+    const found = (prefix: string) =>
+      ledger.findByPrefix({ prefix, limit: 9 }).submissions.map(({ submissionId }) => submissionId);
+    expect(found('ABCDEF')).toEqual([UPPER, LOWER]);
+    expect(found('abcdef')).toEqual([LOWER]);
+    expect(found('AbC')).toEqual([MIXED, LOWER]);
+  });
+});
+
+it('deliveries are found by a UUID in any case', () => {
+  const ledger = openLedger();
+  ledger.setChannels([{ name: 'all', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.track([trackRequest(LOWER), trackRequest('other')], 1);
+  ledger.cancel([LOWER, 'other'], 2);
+  for (const submissionId of [LOWER, UPPER, MIXED])
+    expect(ledger.deliveries.list({ limit: 9, submissionId }).deliveries).toMatchObject([{ submissionId: LOWER }]);
+});

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { LogRepeats, type Suppressed } from '../../src/logging/deduplication.ts';
+import { HeldClock } from '../support/held-clock.ts';
+
+const MINUTE_MS = 60_000;
+
+function open(perMinute = 3) {
+  const clock = new HeldClock(MINUTE_MS);
+  const told: Suppressed[] = [];
+  const repeats = new LogRepeats({ perMinute, clock, onSuppressed: (suppressed) => told.push(suppressed) });
+  /** How many of so many lines are written. */
+  const written = (count: number, fields = {}, level: 'warn' | 'error' = 'warn') =>
+    Array.from({ length: count }, () => repeats.allows(level, 'delivery.failed', fields)).filter(Boolean).length;
+  return { clock, repeats, told, written, passMinute: () => clock.fire(MINUTE_MS) };
+}
+
+describe('of a name', () => {
+  it('so many lines are written in a minute, and the rest is counted when it is over', () => {
+    const { written, told, passMinute } = open();
+    expect(written(10)).toBe(3);
+    expect(told).toEqual([]);
+    passMinute();
+    expect(told).toEqual([{ level: 'warn', of: 'delivery.failed', about: {}, suppressed: 7 }]);
+    expect(written(10)).toBe(3);
+  });
+
+  it('nothing is told of a minute in which nothing was held back, and no timer is left', () => {
+    const { clock, written, told, passMinute } = open();
+    expect(written(3)).toBe(3);
+    passMinute();
+    expect([told, clock.held(MINUTE_MS)]).toEqual([[], 0]);
+  });
+
+  it('each upstream, destination, alert and level has lines of its own', () => {
+    const { written, told, passMinute } = open();
+    const things = [{}, { upstream: 'a' }, { upstream: 'b' }, { destination: 'a' }, { rule: 'stuck', subject: 'a' }];
+    for (const about of things) expect(written(5, about)).toBe(3);
+    expect(written(5, { upstream: 'a' }, 'error')).toBe(3);
+    expect(written(1, { upstream: 'a', submission_id: 'another' })).toBe(0);
+    passMinute();
+    expect(told.map(({ about, suppressed }) => [about, suppressed])).toEqual([
+      [{}, 2],
+      [{ upstream: 'a' }, 3],
+      ...things.slice(2).map((about) => [about, 2]),
+      [{ upstream: 'a' }, 2],
+    ]);
+  });
+
+  it('lines about very many things share what is written', () => {
+    const { repeats, told, passMinute } = open();
+    const lines = Array.from({ length: 5_000 }, (_, at) =>
+      repeats.allows('warn', 'delivery.failed', { destination: at }),
+    );
+    expect(lines.filter(Boolean).length).toBe(1_003);
+    passMinute();
+    expect(told).toEqual([{ level: 'warn', of: 'delivery.failed', about: {}, suppressed: 3_997 }]);
+  });
+
+  it('all are written where there is no limit', () => {
+    const { clock, written } = open(0);
+    expect([written(100), clock.held(MINUTE_MS)]).toEqual([100, 0]);
+  });
+});
+
+it('what was held back is told at the end, too, and only once', () => {
+  const { clock, repeats, written, told } = open();
+  written(5);
+  repeats.flush();
+  repeats.flush();
+  expect([told.length, clock.held(MINUTE_MS)]).toEqual([1, 0]);
+});

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { ALERT_RULES, type AlertFacts, type AlertRule } from '../../../src/domain/notifications/alert.ts';
+import type { EventRecord } from '../../../src/domain/notifications/event-body.ts';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { conditionsOf } from '../../../src/notify/alerts/alert-rules.ts';
+import { createDiscordChannel } from '../../../src/notify/channels/discord.ts';
+import { toMail } from '../../../src/notify/channels/mail.ts';
+import { createSlackChannel } from '../../../src/notify/channels/slack.ts';
+import { createTeamsChannel } from '../../../src/notify/channels/teams.ts';
+import { toMessage } from '../../../src/notify/messages/message.ts';
+import { openLedger } from '../../support/ledger-file.ts';
+import { outgoing } from '../sample-events.ts';
+
+const HOUR_MS = 3_600_000;
+const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
+const THRESHOLDS = { failures: 1, failuresWindowMs: 600_000, backlog: 1, walBytes: 512 * 1_048_576 };
+const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
+  upstreams: [
+    { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0, ...fields },
+  ],
+});
+
+/** What an operator reads: the sentence while it holds, of one and of many, and the one when it is over. */
+const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: string][]; over: string }> = {
+  upstream_down: {
+    holds: [
+      [upstream({ state: 'down', watched: 0 }), 'The upstream default does not answer; no submission waits for it'],
+      [upstream({ state: 'down', watched: 1 }), 'The upstream default does not answer; 1 submission waits for it'],
+      [upstream({ state: 'down', watched: 50 }), 'The upstream default does not answer; 50 submissions wait for it'],
+    ],
+    over: 'The upstream default answers again',
+  },
+  credentials_refused: {
+    holds: [
+      [
+        upstream({ state: 'unauthorized', watched: 1 }),
+        'The upstream default refuses our key; 1 submission waits for it',
+      ],
+      [
+        upstream({ state: 'unauthorized', watched: 7 }),
+        'The upstream default refuses our key; 7 submissions wait for it',
+      ],
+    ],
+    over: 'The upstream default no longer refuses our key',
+  },
+  stuck: {
+    holds: [
+      [upstream({ stuck: 1 }), '1 submission of the upstream default has been open for too long'],
+      [upstream({ stuck: 12 }), '12 submissions of the upstream default have been open for too long'],
+    ],
+    over: 'No submission of the upstream default has been open for too long any more',
+  },
+  failures: {
+    holds: [
+      [
+        upstream({ failing: 1 }),
+        '1 submission of the upstream default got Error within 10 min and did not recover: 1 failing, 0 failed',
+      ],
+      [
+        upstream({ failing: 9, failed: 3 }),
+        '12 submissions of the upstream default got Error within 10 min and did not recover: 9 failing, 3 failed',
+      ],
+    ],
+    over: 'The upstream default reports Error for few submissions again',
+  },
+  backlog: {
+    holds: [
+      [{ waiting: 1 }, '1 delivery has waited for more than a minute'],
+      [{ waiting: 900 }, '900 deliveries have waited for more than a minute'],
+    ],
+    over: 'Few deliveries have waited for more than a minute again',
+  },
+  dead_letters: {
+    holds: [
+      [
+        { dead: [{ receiver: 'webhook:wh_1', count: 1 }] },
+        '1 delivery to webhook:wh_1 could not be made: it can be replayed',
+      ],
+      [
+        { dead: [{ receiver: 'webhook:wh_1', count: 4 }] },
+        '4 deliveries to webhook:wh_1 could not be made: they can be replayed',
+      ],
+    ],
+    over: 'The dead letters of webhook:wh_1 were replayed, are older than a day, or it was disabled or deleted',
+  },
+  webhook_disabled: {
+    holds: [
+      [
+        { disabled: [{ id: 'wh_1', reason: 'gone', since: 0 }] },
+        'The webhook wh_1 was disabled: its receiver answered 410 Gone',
+      ],
+      [
+        { disabled: [{ id: 'wh_1', reason: 'failing', since: 0 }] },
+        'The webhook wh_1 was disabled: every delivery failed for too long',
+      ],
+    ],
+    over: 'The webhook wh_1 was enabled again, deleted, or disabled by hand',
+  },
+  wal_size: {
+    holds: [
+      [
+        { walBytes: 2 ** 30 },
+        "The ledger's write-ahead log has grown beyond 512 MiB: a reader (an export or a backup, say) holds one snapshot of the ledger for too long",
+      ],
+    ],
+    over: "The ledger's write-ahead log is small again",
+  },
+};
+
+/** The events of an alert that begins, still holds after an hour, and is over after two. */
+function eventsOf(ledger: Ledger, facts: Partial<AlertFacts>): EventRecord[] {
+  const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
+  for (const [hour, holding] of [conditions, conditions, []].entries())
+    ledger.alerts.reconcile(holding, { now: hour * HOUR_MS, remindAfterMs: HOUR_MS });
+  return ledger.outbox.after(0, 10).filter((event): event is EventRecord => !('unreadable' in event));
+}
+
+const cases = ALERT_RULES.flatMap((rule) =>
+  TEXTS[rule].holds.map(([facts, sentence]) => [rule, sentence, facts, TEXTS[rule].over] as const),
+);
+
+describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
+  const titles = [`Alert: ${sentence}`, `Still: ${sentence}`, `Resolved: ${over}`];
+
+  it('reads so when it begins, still holds and is over', () => {
+    const events = eventsOf(openLedger(), facts);
+    const messages = events.map((event) => toMessage([event]));
+    expect(messages.map(({ title }) => title)).toEqual(titles);
+    const isUrgent = ['upstream_down', 'credentials_refused'].includes(rule);
+    const held = isUrgent ? 'critical' : 'warning';
+    expect(messages.map(({ severity }) => severity)).toEqual([held, held, 'good']);
+    const lines = messages.map(({ lines }) => Object.fromEntries(lines.map(({ label, value }) => [label, value])));
+    expect(lines[0]).toMatchObject({ Alert: sentence, Rule: rule, Since: '1970-01-01T00:00:00.000Z' });
+    expect(lines[1]).toMatchObject({ Alert: sentence, Since: '1970-01-01T00:00:00.000Z, for 1 h' });
+    expect(lines[2]).toMatchObject({ Now: over, Lasted: '2 h, since 1970-01-01T00:00:00.000Z' });
+    // How many it was about is no news once it is over.
+    expect(lines[2]).not.toHaveProperty('Count');
+  });
+
+  it('reads the same in each channel', async () => {
+    const events = eventsOf(openLedger(), facts);
+    const sent: string[] = [];
+    const post = async ({ body }: { body: string }) => {
+      sent.push(body);
+      return { kind: 'answer' as const, httpStatus: 200, retryAfterMs: null, response: 'ok' };
+    };
+    const options = { url: 'https://chat.example/hook', post };
+    for (const [index, event] of events.entries()) {
+      for (const create of [createSlackChannel, createDiscordChannel, createTeamsChannel])
+        await create(options).send([outgoing(event)], new AbortController().signal);
+      const mail = toMail(toMessage([event]));
+      const texts = [...sent.splice(0).map(plain), plain(mail.subject), plain(mail.text), plain(mail.html)];
+      expect(texts).toHaveLength(6);
+      for (const text of texts) expect(text).toContain(plain(titles[index] ?? ''));
+    }
+  });
+});
+
+/** Without the escapes of markup, which people don't see. */
+function plain(text: string): string {
+  return text.replaceAll('&#39;', "'").replaceAll('\\', '');
+}

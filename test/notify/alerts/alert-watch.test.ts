@@ -1,0 +1,160 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { AlertFacts } from '../../../src/domain/notifications/alert.ts';
+import { conditionsOf } from '../../../src/notify/alerts/alert-rules.ts';
+import { AlertWatch } from '../../../src/notify/alerts/alert-watch.ts';
+import { context, observation } from '../../support/domain.ts';
+import { trackRequests } from '../../support/ledger-file.ts';
+import { DAY_MS, delivered, failed, openPump } from '../../support/virtual-pump.ts';
+
+const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
+const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
+const upstream = {
+  name: 'default',
+  state: 'closed' as const,
+  outSince: null,
+  watched: 9,
+  stuck: 0,
+  failing: 0,
+  failed: 0,
+};
+
+describe('the rules', () => {
+  it.each<[string, Partial<AlertFacts>, string[]]>([
+    ['nothing', { upstreams: [upstream] }, []],
+    ['an upstream that is out', { upstreams: [{ ...upstream, state: 'down' }] }, ['upstream_down default 9']],
+    ['a refused key', { upstreams: [{ ...upstream, state: 'unauthorized' }] }, ['credentials_refused default 9']],
+    ['stuck submissions', { upstreams: [{ ...upstream, stuck: 2 }] }, ['stuck default 2']],
+    ['few failures', { upstreams: [{ ...upstream, failed: 2 }] }, []],
+    ['many failures', { upstreams: [{ ...upstream, failing: 1, failed: 2 }] }, ['failures default 3']],
+    [
+      'fewer failures than began it, but more than half of that',
+      { upstreams: [{ ...upstream, failed: 2 }], open: [{ rule: 'failures', subject: 'default' }] },
+      ['failures default 2'],
+    ],
+    ['few that wait', { waiting: 9 }, []],
+    ['many that wait', { waiting: 10 }, ['backlog all 10']],
+    ['dead letters', { dead: [{ receiver: 'webhook:wh_1', count: 1 }] }, ['dead_letters webhook:wh_1 1']],
+    [
+      'a disabled webhook',
+      { disabled: [{ id: 'wh_1', reason: 'gone', since: 0 }] },
+      ['webhook_disabled webhook:wh_1 null'],
+    ],
+    ['a large write-ahead log', { walBytes: 1_000_000_000 }, ['wal_size ledger null']],
+    [
+      'one that is smaller than what began it, but more than half of that',
+      { walBytes: 500_000_000, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      ['wal_size ledger null'],
+    ],
+    [
+      'one that is less than half of that',
+      { walBytes: 499_999_999, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      [],
+    ],
+  ])('%s', (_name, facts, expected) => {
+    const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
+    expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(expected);
+  });
+});
+
+const farFrom = (now: number) => {
+  const far = now + 100 * DAY_MS;
+  return { deadlineAt: far, graceEndsAt: far, stuckAt: far };
+};
+
+/** The watch over a real ledger, telling a channel `ops` that hears of alerts only. */
+function openWatch(receive: Parameters<typeof openPump>[0]['receive'] = () => delivered) {
+  const world = openPump({ receive, maxBatch: 100 });
+  const { clock, ledger } = world;
+  ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
+  const errors: unknown[] = [];
+  const watch = new AlertWatch({
+    store: ledger.alerts,
+    clock,
+    upstreams: ['default'],
+    thresholds: THRESHOLDS,
+    checkMs: 5_000,
+    remindAfterMs: 4 * 3_600_000,
+    onTold: () => undefined,
+    onFailed: (error) => errors.push(error),
+  });
+  watch.start();
+  onTestFinished(() => watch.stop());
+  const told = () =>
+    world.sent.filter(({ destination }) => destination === 'channel:ops').flatMap(({ types }) => types);
+  return { ...world, watch, told };
+}
+
+describe('what ops are told', () => {
+  it('an outage with 10,000 pending submissions is one message, reminders, and one when it is over', async () => {
+    const { clock, ledger, told } = openWatch();
+    ledger.track(
+      trackRequests(10_000).map((request) => ({ ...request, ...farFrom(clock.now()) })),
+      clock.now(),
+    );
+    const turn = (event: 'upstream.down' | 'upstream.up', state: 'down' | 'closed') =>
+      ledger.recordUpstream({
+        upstream: 'default',
+        at: clock.now(),
+        event,
+        record: { state, outSince: state === 'down' ? clock.now() : null, outageMs: 0 },
+      });
+    turn('upstream.down', 'down');
+    await clock.advance(60_000);
+    expect(told()).toEqual(['alert.raised']);
+    await clock.advance(9 * 3_600_000);
+    expect(told()).toEqual(['alert.raised', 'alert.reminder', 'alert.reminder']);
+    turn('upstream.up', 'closed');
+    await clock.advance(60_000);
+    expect(told().slice(3)).toEqual(['alert.resolved']);
+    const alerts = ledger.outbox.after(0, 100).filter((event) => 'alert' in event);
+    expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000 } });
+  });
+
+  it('a webhook that is given up is told through the other channels, and is over once it is enabled', async () => {
+    const { clock, ledger, told, webhook, finalize } = openWatch((destination) =>
+      destination.startsWith('webhook:') ? failed({ httpStatus: 410, gone: true }) : delivered,
+    );
+    const id = webhook('https://gone.example', { types: ['submission.*'] });
+    finalize('s1');
+    await clock.advance(10_000);
+    expect(told()).toEqual(['alert.raised']);
+    ledger.webhooks.update(id, { enabled: true }, clock.now());
+    await clock.advance(10_000);
+    // It is enabled, and has a dead letter: that is another alert.
+    expect(told().toSorted()).toEqual(['alert.raised', 'alert.raised', 'alert.resolved']);
+    ledger.webhooks.delete(id, clock.now());
+    await clock.advance(10_000);
+    expect(told().filter((type) => type === 'alert.resolved')).toHaveLength(2);
+  });
+
+  it('failures count as long as their window is', async () => {
+    const { clock, ledger, told } = openWatch();
+    ledger.track(
+      trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
+      clock.now(),
+    );
+    for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
+    await clock.advance(60_000);
+    expect(told()).toEqual(['alert.raised']);
+    await clock.advance(600_000);
+    expect(told()).toEqual(['alert.raised', 'alert.resolved']);
+  });
+
+  it('goes on after a look that failed', async () => {
+    const { clock, ledger, told } = openWatch();
+    const { facts } = ledger.alerts;
+    ledger.alerts.facts = () => {
+      throw new Error('no disk');
+    };
+    ledger.track(
+      trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
+      clock.now(),
+    );
+    for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
+    await clock.advance(20_000);
+    expect(told()).toEqual([]);
+    ledger.alerts.facts = facts;
+    await clock.advance(10_000);
+    expect(told()).toEqual(['alert.raised']);
+  });
+});

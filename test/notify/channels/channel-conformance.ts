@@ -1,0 +1,178 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Channel, Outgoing, SendResult } from '../../../src/notify/channels/channel.ts';
+import { failedEvent, HOSTILE_TEXTS, hostileEvent, outgoing } from '../sample-events.ts';
+
+/** A channel and the real receiver at its other end. */
+export type Rig = {
+  channel: Channel;
+  /** What the receiver took so far, one text for each message. */
+  received: () => string[] | Promise<string[]>;
+  /** Connections it has open. */
+  connections: () => number | Promise<number>;
+  /** Of what the channel stands on and doesn't own. */
+  release?: () => Promise<void>;
+};
+
+export type ChannelUnderTest = {
+  /** Takes everything. */
+  working: () => Promise<Rig>;
+  /** Answers, but takes nothing. */
+  failing: () => Promise<Rig>;
+  /** Takes the connection and never answers. */
+  hanging: () => Promise<Rig>;
+  /** Nobody listens. */
+  absent: () => Promise<Rig>;
+  /** Asks for 7 seconds of rest; where there is a way to say so. */
+  throttling?: () => Promise<Rig>;
+  /** What may stand in no error: of the addresses and logins in use. */
+  secrets: readonly string[];
+  /** How many messages a batch of three is. */
+  messagesOfThree: number;
+  /** Fails the test where a message is more than the service takes, or could call somebody or pass for something else. */
+  expectHarmless: (message: string) => void;
+};
+
+/** What every channel owes to who sends through it. */
+export function describeChannel(name: string, subject: ChannelUnderTest): void {
+  const { secrets, expectHarmless } = subject;
+
+  async function open(kind: 'working' | 'failing' | 'hanging' | 'absent' | 'throttling'): Promise<Rig> {
+    const rig = await (subject[kind] as () => Promise<Rig>)();
+    onTestFinished(async () => {
+      await rig.channel.close();
+      await rig.release?.();
+    });
+    return rig;
+  }
+
+  async function send(rig: Rig, batch: readonly Outgoing[], signal = new AbortController().signal) {
+    const result = await rig.channel.send(batch, signal);
+    for (const secret of secrets) expect(JSON.stringify(result)).not.toContain(secret);
+    return result;
+  }
+
+  const one = () => [outgoing(failedEvent())];
+
+  describe(`${name}, as a channel`, () => {
+    it('delivers an event once', async () => {
+      const rig = await open('working');
+      expect(await send(rig, [outgoing(failedEvent({ submissionId: 'a-submission' }))])).toMatchObject(DELIVERED);
+      const messages = await rig.received();
+      expect(messages).toHaveLength(1);
+      expect(messages[0]).toContain('a-submission');
+    });
+
+    it(`delivers a batch of three as ${subject.messagesOfThree}, with everything in it`, async () => {
+      const rig = await open('working');
+      const ids = ['first-one', 'second-one', 'third-one'].slice(0, rig.channel.maxBatch);
+      const batch = ids.map((submissionId) => outgoing(failedEvent({ submissionId })));
+      expect(await send(rig, batch)).toMatchObject(DELIVERED);
+      const messages = await rig.received();
+      expect(messages).toHaveLength(Math.min(subject.messagesOfThree, ids.length));
+      for (const id of ids) expect(messages.join('\n')).toContain(id);
+    });
+
+    it('takes the most it says it takes at once', async () => {
+      const rig = await open('working');
+      const batch = Array.from({ length: rig.channel.maxBatch }, () =>
+        outgoing(failedEvent({ submissionId: 'x'.repeat(128), error: 'E'.repeat(2_000) })),
+      );
+      expect(await send(rig, batch)).toMatchObject(DELIVERED);
+      for (const message of await rig.received()) expectHarmless(message);
+    });
+
+    it('returns it, and does not throw, when the receiver takes nothing', async () => {
+      const rig = await open('failing');
+      expectFailed(await send(rig, one()));
+    });
+
+    it('goes on working after a failure', async () => {
+      const rig = await open('failing');
+      expectFailed(await send(rig, one()));
+      expectFailed(await send(rig, one()));
+    });
+
+    if (subject.throttling)
+      it('says for how long the receiver asks for less', async () => {
+        const rig = await open('throttling');
+        const result = await send(rig, one());
+        expectFailed(result);
+        expect(result).toMatchObject({ httpStatus: 429, slowDown: { retryAfterMs: 7_000 } });
+      });
+
+    it('ends a send that hangs when its signal aborts', async () => {
+      const rig = await open('hanging');
+      const controller = new AbortController();
+      const sent = send(rig, one(), controller.signal);
+      await vi.waitFor(async () => expect(await rig.connections()).toBeGreaterThan(0), 5_000);
+      controller.abort();
+      // Not by a time limit of its own, which may be far away.
+      expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was stopped' });
+    });
+
+    it('does not begin what is stopped already', async () => {
+      const rig = await open('working');
+      expectFailed(await send(rig, one(), AbortSignal.abort()));
+      expect(await rig.received()).toEqual([]);
+    });
+
+    it('says so when nobody listens', async () => {
+      const rig = await open('absent');
+      expectFailed(await send(rig, one()));
+    });
+
+    it('closes as often as it is asked to, leaves no connection behind, and then sends nothing', async () => {
+      const rig = await open('working');
+      await send(rig, one());
+      await Promise.all([rig.channel.close(), rig.channel.close()]);
+      await rig.channel.close();
+      await rig.release?.();
+      await vi.waitFor(async () => expect(await rig.connections()).toBe(0), 5_000);
+      expectFailed(await send(rig, one()));
+      expect(await rig.received()).toHaveLength(1);
+    });
+
+    it('closes with nobody at the other end, before and after it has tried', async () => {
+      const untried = await open('absent');
+      await untried.channel.close();
+      const tried = await open('absent');
+      await send(tried, one());
+      await tried.channel.close();
+    });
+
+    it.each(HOSTILE_TEXTS.map((text) => [JSON.stringify(text.slice(0, 40)), text]))(
+      'delivers %s harmlessly, alone and among others',
+      async (_start, text) => {
+        const rig = await open('working');
+        expect(await send(rig, [outgoing(hostileEvent(text))])).toMatchObject(DELIVERED);
+        const many = Array.from({ length: Math.min(12, rig.channel.maxBatch) }, () => outgoing(hostileEvent(text)));
+        expect(await send(rig, many)).toMatchObject(DELIVERED);
+        const messages = await rig.received();
+        expect(messages.length).toBeGreaterThanOrEqual(2);
+        for (const message of messages) {
+          expect(message.isWellFormed()).toBe(true);
+          expectHarmless(message);
+        }
+      },
+    );
+
+    it('waits longer each time at first, and never less than before', async () => {
+      const { channel } = await open('absent');
+      const delays = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((attempts) => channel.retryDelayMs(attempts) ?? 0);
+      expect(delays[0]).toBeGreaterThan(0);
+      expect(delays).toEqual(delays.toSorted((a, b) => a - b));
+      expect(delays[1]).toBeGreaterThan(delays[0] ?? 0);
+    });
+  });
+}
+
+/** One line after the other, and nothing that moves a cursor or turns the direction of writing. */
+export function expectPrintable(text: string): void {
+  expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
+}
+
+const DELIVERED = { kind: 'delivered' };
+
+function expectFailed(result: SendResult): void {
+  expect(result).toMatchObject({ kind: 'failed', error: expect.stringMatching(/./) });
+}

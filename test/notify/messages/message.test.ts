@@ -1,0 +1,280 @@
+import { describe, expect, it } from 'vitest';
+import type { EventRecord } from '../../../src/domain/notifications/event-body.ts';
+import { EVENT_TYPES } from '../../../src/domain/notifications/events.ts';
+import { durationText } from '../../../src/notify/messages/duration-text.ts';
+import { escapedBy, fitted } from '../../../src/notify/messages/fitted.ts';
+import { toMessage } from '../../../src/notify/messages/message.ts';
+import { finalEnvelope, ID } from '../../support/domain.ts';
+import {
+  AT,
+  alertEvent,
+  failedEvent,
+  HOSTILE_TEXTS,
+  hostileEvent,
+  submissionEvent,
+  upstreamEvent,
+} from '../sample-events.ts';
+
+const TEST_EVENT: EventRecord = { seq: 1, id: 'evt_1', at: AT, type: 'webhook.test', webhookId: 'wh_1' };
+
+/** The lines as they are in the text, below the title. */
+function linesOf(...batch: [EventRecord, ...EventRecord[]]): string[] {
+  return toMessage(batch).text.split('\n').slice(2);
+}
+
+describe('one event', () => {
+  it('tells everything that is known of a submission that is final', () => {
+    const event = submissionEvent('submission.finalized', { metadata: { order: 7 } });
+    expect(toMessage([event])).toMatchObject({ title: `Submission ${ID} is finalized`, severity: 'good' });
+    expect(linesOf(event)).toEqual([
+      `Submission: ${ID}`,
+      'Status: finalized (was pending)',
+      'Upstream: default',
+      "Upstream's state: Finalized",
+      'Block: 1234567',
+      'Block hash: 0xb1',
+      'Transaction: 0xa1',
+      'Time to finality: 5 min 55 s',
+      'Metadata: {"order":7}',
+      'Event: submission.finalized',
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it('tells of one that failed why it did, and has no line for what is not known', () => {
+    expect(linesOf(failedEvent())).toEqual([
+      `Submission: ${ID}`,
+      'Status: failed (was failing)',
+      'Upstream: default',
+      "Upstream's state: Error",
+      'Error: TIMEOUT',
+      'Event: submission.failed',
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it('tells of one that recovered what had been wrong', () => {
+    const event = submissionEvent(
+      'submission.recovered',
+      { status: 'pending' },
+      { status: 'failing', error: 'TIMEOUT' },
+    );
+    expect(linesOf(event)).toContain('Error before: TIMEOUT');
+  });
+
+  it('tells of one that was corrected what it was before, only where that differs', () => {
+    const before = JSON.stringify(finalEnvelope({ block_number: 1_234_566 }));
+    const event = submissionEvent('submission.corrected', {}, { status: 'finalized', answer: before });
+    expect(linesOf(event)).toEqual(
+      expect.arrayContaining(['Status: finalized', 'Block: 1234567 (was 1234566)', 'Block hash: 0xb1']),
+    );
+  });
+
+  it('does not compare with what was before where nothing was corrected', () => {
+    const before = JSON.stringify(finalEnvelope({ block_number: 1 }));
+    expect(linesOf(submissionEvent('submission.finalized', {}, { answer: before }))).toContain('Block: 1234567');
+  });
+
+  it('shows a block number in full that is too large for a number', () => {
+    const answer = '{"data":{"block_number":123456789012345678901}}';
+    expect(linesOf(submissionEvent('submission.finalized', { answer }))).toContain('Block: 123456789012345678901');
+  });
+
+  it.each([
+    ['a time of the upstream that is later than ours', { created_at: '2027-01-01T00:00:00' }, '0 ms'],
+    ['none', { created_at: null }, '16 min 40 s'],
+    ['none that could be read', { created_at: 'yesterday' }, '16 min 40 s'],
+  ])('with %s the time to finality counts from when we know of it', (_what, data, time) => {
+    const answer = JSON.stringify(finalEnvelope(data));
+    expect(linesOf(submissionEvent('submission.finalized', { answer }))).toContain(`Time to finality: ${time}`);
+  });
+
+  it.each([
+    ['upstream.down', 'Upstream default is down', 'critical'],
+    ['upstream.up', 'Upstream default is up again', 'good'],
+    ['upstream.unauthorized', 'Upstream default refuses our key', 'critical'],
+  ] as const)('%s is "%s"', (type, title, severity) => {
+    expect(toMessage([upstreamEvent(type)])).toMatchObject({ title, severity });
+    expect(linesOf(upstreamEvent(type))).toEqual([
+      'Upstream: default',
+      `Event: ${type}`,
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it.each([
+    ['alert.raised', 'Alert: 12 submissions are stuck', 'Since: 2026-01-02T02:05:00.000Z', 'warning'],
+    ['alert.reminder', 'Still: 12 submissions are stuck', 'Since: 2026-01-02T02:05:00.000Z, for 1 h 5 min', 'warning'],
+    [
+      'alert.resolved',
+      'Resolved: 12 submissions are stuck',
+      'Lasted: 1 h 5 min, since 2026-01-02T02:05:00.000Z',
+      'good',
+    ],
+  ] as const)('%s is "%s", with since when or how long', (type, title, time, severity) => {
+    expect(toMessage([alertEvent(type)])).toMatchObject({ title, severity });
+    expect(linesOf(alertEvent(type))).toEqual([
+      `${type === 'alert.resolved' ? 'Now' : 'Alert'}: 12 submissions are stuck`,
+      'Rule: stuck',
+      'About: default',
+      ...(type === 'alert.resolved' ? [] : ['Count: 12']),
+      time,
+      `Event: ${type}`,
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it('an alert without a count has no line for it, and one that an upstream is down is critical', () => {
+    const event = alertEvent('alert.raised', { rule: 'upstream_down', count: null });
+    expect(toMessage([event]).severity).toBe('critical');
+    expect(linesOf(event).join()).not.toContain('Count');
+  });
+
+  it('a test says that it is one', () => {
+    expect(toMessage([TEST_EVENT])).toMatchObject({ title: 'A test of dawatch', severity: 'info' });
+  });
+
+  it('every type of event has its words', () => {
+    const titles = EVENT_TYPES.map((type) => {
+      if (type === 'webhook.test') return toMessage([TEST_EVENT]).title;
+      if (type.startsWith('upstream.')) return toMessage([upstreamEvent(type as 'upstream.up')]).title;
+      if (type.startsWith('alert.')) return toMessage([alertEvent(type as 'alert.raised')]).title;
+      return toMessage([submissionEvent(type as 'submission.failed')]).title;
+    });
+    expect(new Set(titles).size).toBe(EVENT_TYPES.length);
+    expect(titles.join()).not.toContain('undefined');
+  });
+});
+
+describe('many events', () => {
+  const many = (count: number, at = (index: number) => AT + index * 1_000) =>
+    Array.from({ length: count }, (_, index) => ({
+      ...failedEvent({ submissionId: `s-${index}`, upstream: index % 2 ? 'default' : 'other' }),
+      at: at(index),
+    })) as unknown as [EventRecord, ...EventRecord[]];
+
+  it('are one message: how many, the first ten, and how many more', () => {
+    const batch = many(37);
+    expect(toMessage(batch)).toMatchObject({ title: '37 submissions failed', severity: 'critical' });
+    expect(linesOf(...batch)).toEqual([
+      ...Array.from({ length: 10 }, (_, index) => `s-${index}: TIMEOUT`),
+      'and 27 more',
+      'Upstream: other, default',
+      'Event: submission.failed',
+      'Time: 2026-01-02T03:10:00.000Z to 2026-01-02T03:10:36.000Z',
+    ]);
+  });
+
+  it('ten are all listed, and there are no more', () => {
+    expect(linesOf(...many(10)).join()).not.toContain('more');
+    expect(linesOf(...many(11))).toContain('and 1 more');
+  });
+
+  it('the time is from the earliest to the latest, whatever their order', () => {
+    const batch = many(3, (index) => AT - index * 1_000);
+    expect(linesOf(...batch).at(-1)).toBe('Time: 2026-01-02T03:09:58.000Z to 2026-01-02T03:10:00.000Z');
+  });
+
+  it('what is not about submissions is listed by its title', () => {
+    const batch = [alertEvent('alert.resolved'), alertEvent('alert.resolved')] as const;
+    expect(toMessage([...batch]).title).toBe('2 alerts are resolved');
+    expect(linesOf(...batch)).toContain('Resolved: 12 submissions are stuck');
+  });
+
+  it.each([
+    ['alert.raised', '3 new alerts'],
+    ['alert.reminder', '3 alerts still hold'],
+    ['alert.resolved', '3 alerts are resolved'],
+  ] as const)('several of %s are "%s"', (type, title) => {
+    expect(toMessage([alertEvent(type), alertEvent(type), alertEvent(type)]).title).toBe(title);
+  });
+
+  it.each([
+    ['upstream.down', 'Upstream default is down (2 times)', '2 upstreams are down'],
+    ['upstream.up', 'Upstream default is up again (2 times)', '2 upstreams are up again'],
+    ['upstream.unauthorized', 'Upstream default refuses our key (2 times)', '2 upstreams refuse our key'],
+  ] as const)('two of %s are of one upstream or of two', (type, ofOne, ofTwo) => {
+    const event = upstreamEvent(type);
+    expect(toMessage([event, event]).title).toBe(ofOne);
+    expect(toMessage([event, { ...event, upstream: 'other' }]).title).toBe(ofTwo);
+  });
+
+  it('two about one submission do not count as two submissions', () => {
+    const again = [failedEvent({ submissionId: 's' }), failedEvent({ submissionId: 's' })] as const;
+    expect(toMessage([...again]).title).toBe('Submission s failed (2 times)');
+    expect(toMessage([...again, failedEvent({ submissionId: 't' })]).title).toBe('2 submissions failed');
+  });
+
+  it('of several types it is as bad as the worst of them', () => {
+    const batch = [submissionEvent('submission.finalized'), failedEvent(), alertEvent('alert.resolved')] as const;
+    expect(toMessage([...batch])).toMatchObject({ title: '3 events', severity: 'critical' });
+  });
+});
+
+describe('what comes from outside', () => {
+  it.each([
+    ['one\ntwo', 'one ↵ two'],
+    ['one\r\n\r\n  two\t2\n', 'one ↵ two 2'],
+    ['Error:\u2028  at x\u0085  at y', 'Error: ↵ at x ↵ at y'],
+    ['bell\u0007 and \u202eevil', 'bell\\u0007 and \\u202eevil'],
+  ])('an error of several lines stays readable, on one line: %j', (error, line) => {
+    expect(linesOf(failedEvent({ error }))).toContain(`Error: ${line}`);
+    expect(
+      toMessage([failedEvent({ error, submissionId: 'a' }), failedEvent({ error, submissionId: 'b' })]).text,
+    ).toContain(`a: ${line}\nb: ${line}`);
+  });
+
+  it.each(HOSTILE_TEXTS)('%j stays on its line, is printable, well-formed and short', (text) => {
+    for (const batch of [[hostileEvent(text)], Array.from({ length: 100 }, () => hostileEvent(text))]) {
+      const message = toMessage(batch as [EventRecord]);
+      const texts = [message.title, ...message.lines.map(({ value }) => value)];
+      for (const each of texts) {
+        expect(each).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
+        expect(each.isWellFormed()).toBe(true);
+        expect(each.length).toBeLessThanOrEqual(500);
+        expect(each.length).toBeGreaterThan(0);
+      }
+      expect(message.text.split('\n')).toHaveLength(message.lines.length + 2);
+      expect(message.text.length).toBeLessThan(6_000);
+    }
+  });
+});
+
+it.each([
+  [-5, '0 ms'],
+  [0, '0 ms'],
+  [999, '999 ms'],
+  [1_000, '1 s'],
+  [59_999, '59 s'],
+  [60_000, '1 min'],
+  [185_000, '3 min 5 s'],
+  [3_600_000, '1 h'],
+  [3_605_000, '1 h'],
+  [90_000_000, '1 d 1 h'],
+  [400 * 86_400_000, '400 d'],
+])('%d ms are %s', (ms, text) => {
+  expect(durationText(ms)).toBe(text);
+});
+
+describe('a text that has to fit', () => {
+  const escaped = escapedBy({ '&': '&amp;' });
+
+  it('stays as it is where it does, to the last character', () => {
+    expect(fitted('abcde', 5)).toBe('abcde');
+    expect(fitted('a&', 6, escaped)).toBe('a&amp;');
+  });
+
+  it('is cut with a sign, and with it is no longer than it may be', () => {
+    expect(fitted('abcdef', 5)).toBe('abcd…');
+  });
+
+  it('is cut inside of no escape and of no character', () => {
+    expect(fitted('a&b', 6, escaped)).toBe('a…');
+    expect(fitted('🚨🚨🚨', 5)).toBe('🚨🚨…');
+    expect(fitted('🚨🚨🚨', 4)).toBe('🚨…');
+  });
+
+  it('has only its own entries escaped', () => {
+    expect(escapedBy({})('toString')).toBe('toString');
+  });
+});

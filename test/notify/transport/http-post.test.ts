@@ -1,0 +1,249 @@
+import type { LookupAddress } from 'node:dns';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAddressGuard, type LookupAll } from '../../../src/notify/transport/address-guard.ts';
+import { createHttpPost, toSendResult } from '../../../src/notify/transport/http-post.ts';
+import { drip, openReceiver, type ScriptedAnswer, selfSigned } from '../../support/receiver.ts';
+import { deadAddress } from '../../support/upstream-server.ts';
+
+type Settings = { allow?: string[]; lookup?: LookupAll; timeoutMs?: number; bodyTimeoutMs?: number };
+
+/** Limits are far longer than any test, unless they are given; what is open is closed when the test ends. */
+function poster({ allow = ['127.0.0.1/32'], lookup, timeoutMs = 60_000, bodyTimeoutMs = 60_000 }: Settings = {}) {
+  const guard = createAddressGuard({ allow });
+  const limits = { timeoutMs, bodyTimeoutMs };
+  const http = createHttpPost({ guard, version: '1.2.3', now: Date.now, ...limits, ...(lookup && { lookup }) });
+  onTestFinished(() => http.close());
+  const post = async (url: string, signal = new AbortController().signal) => {
+    const result = toSendResult(await http.post({ url: `${url}/hook?token=secret`, body: '{}', signal }));
+    // Whatever happens: the address may hold a secret, and what it resolved to is nobody's business.
+    if (result.kind === 'failed') expect(result.error).not.toMatch(/\d\.\d+\.\d|::|:\d|token|secret|receiver\.test|\//);
+    return result;
+  };
+  return { post, close: http.close };
+}
+
+const failed = (error: string | RegExp) => ({
+  kind: 'failed',
+  httpStatus: null,
+  error: expect.stringMatching(error),
+  response: null,
+});
+
+type Receiver = Awaited<ReturnType<typeof openReceiver>>;
+const isLeft = ({ connections }: Receiver) =>
+  vi.waitFor(() => expect(connections.open.size).toBe(0), { timeout: 5_000, interval: 5 });
+
+describe('a receiver that', () => {
+  it.each<[string, ScriptedAnswer, string, Settings?]>([
+    ['never answers', () => undefined, 'no answer within 0.2 s', { timeoutMs: 200 }],
+    [
+      'drips its headers',
+      ({ socket }) => drip(socket, 'HTTP/1.1 200 OK\r\nx: '),
+      'no answer within 0.2 s',
+      { timeoutMs: 200 },
+    ],
+    ['resets', ({ socket }) => socket.resetAndDestroy(), 'closed before an answer'],
+    ['hangs up', ({ socket }) => socket.destroy(), 'closed before an answer'],
+    [
+      'sends 1 MB of headers',
+      ({ socket }) => socket.end(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(1e6)}\r\n\r\n`),
+      'headers are too large',
+    ],
+    ['speaks no HTTP', ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'), 'not HTTP'],
+  ])('%s fails, is asked once, and is left', async (_what, script, error, settings) => {
+    const receiver = await openReceiver(script);
+    expect(await poster(settings).post(receiver.url)).toEqual(failed(error));
+    expect([receiver.requests.length, receiver.connections.total()]).toEqual([1, 1]);
+    await isLeft(receiver);
+  });
+
+  const begun = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nbeginning';
+  it.each<[string, ScriptedAnswer, RegExp, Settings?]>([
+    ['hangs up in its answer', ({ socket }) => socket.end(begun), /^beginning$/],
+    ['resets in its answer', ({ socket }) => socket.write(begun, () => socket.resetAndDestroy()), /^(beginning)?$/],
+    ['stops in its answer', ({ socket }) => socket.write(begun), /^beginning$/, { bodyTimeoutMs: 200 }],
+    [
+      'drips its answer',
+      ({ socket }) => socket.write(begun, () => drip(socket, '.')),
+      /^beginning\.*$/,
+      { bodyTimeoutMs: 200 },
+    ],
+    ['stops in its answer until all the time is over', ({ socket }) => socket.write(begun), /^b/, { timeoutMs: 400 }],
+  ])('%s has accepted all the same, and is left', async (_what, script, response, settings) => {
+    const receiver = await openReceiver(script);
+    const result = await poster(settings).post(receiver.url);
+    expect(result).toMatchObject({ kind: 'delivered', httpStatus: 200 });
+    expect(result.response ?? '').toMatch(response);
+    await isLeft(receiver);
+  });
+
+  it('answers with 100 MB has accepted, and most of them are never sent', async () => {
+    let sent = 0;
+    const receiver = await openReceiver(({ response, socket }) => {
+      const more = () => {
+        while (sent < 1e8 && !socket.destroyed && response.write('x'.repeat(65_536))) sent += 65_536;
+      };
+      response.on('drain', more);
+      more();
+    });
+    const response = 'x'.repeat(4_096);
+    expect(await poster().post(receiver.url)).toEqual({ kind: 'delivered', httpStatus: 200, response });
+    await isLeft(receiver);
+    expect(sent).toBeLessThan(5e7);
+  });
+
+  it('answers with what would unpack to 50 MB is not unpacked', async () => {
+    const packed = gzipSync(Buffer.alloc(50_000_000));
+    const receiver = await openReceiver({ headers: { 'content-encoding': 'gzip' }, body: packed });
+    const { response } = await poster().post(receiver.url);
+    expect(response?.slice(0, 2)).toBe('\u001f\ufffd');
+    expect(response?.length).toBeLessThanOrEqual(4_096);
+    expect(receiver.requests[0]?.headers['accept-encoding']).toBe('identity');
+  });
+
+  it('repeats the address it was sent to is kept without that', async () => {
+    const receiver = await openReceiver(({ request, response }) => response.end(`Cannot POST ${request.url}`));
+    const { response } = await poster().post(`${receiver.url}/services/T0p-Secret-Path`);
+    expect(response).toBe('Cannot POST [redacted]');
+  });
+
+  it('cuts a character in two or sends what is no text breaks nothing', async () => {
+    const receiver = await openReceiver([{ body: `a${'é'.repeat(4_000)}` }, { body: Buffer.from([0xff, 0x41]) }]);
+    const { post } = poster();
+    expect((await post(receiver.url)).response).toBe(`a${'é'.repeat(2_047)}`);
+    expect((await post(receiver.url)).response).toBe('\ufffdA');
+  });
+
+  it('closes a kept connection just as it is used again gets it over a new one', async () => {
+    const used = new Set();
+    const receiver = await openReceiver(({ socket, response }) => {
+      if (used.has(socket)) return socket.resetAndDestroy();
+      used.add(socket);
+      return response.end();
+    });
+    const { post } = poster();
+    for (let n = 0; n < 5; n++) expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
+    // Else no connection was used again, and the test says nothing.
+    expect(receiver.requests.length).toBeGreaterThan(5);
+  });
+
+  it('is not there fails', async () => {
+    expect(await poster().post(await deadAddress())).toEqual(failed('connection was refused'));
+  });
+
+  it('speaks no TLS fails', async () => {
+    const { port } = await openReceiver();
+    expect(await poster().post(`https://127.0.0.1:${port}`)).toEqual(failed('TLS failed'));
+  });
+
+  const tls = selfSigned();
+  it.skipIf(!tls)('has a certificate that nobody trusts gets nothing', async () => {
+    const receiver = await openReceiver({}, { ...(tls && { tls }) });
+    expect(await poster().post(receiver.url)).toEqual(failed('TLS failed .*SELF_SIGNED'));
+    expect(receiver.requests).toEqual([]);
+  });
+});
+
+/** Gives each lookup its next answer; the last one is for all that follow. */
+function names(...answers: string[][]) {
+  return vi.fn<LookupAll>((_hostname, _options, callback) => {
+    const found = (answers.length > 1 ? answers.shift() : answers[0]) ?? [];
+    const addresses = found.map((address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }));
+    process.nextTick(callback, null, addresses);
+  });
+}
+
+describe('the address guard', () => {
+  const named = ({ port }: Receiver) => `http://receiver.test:${port}`;
+  /** On every address of this machine, so that whoever gets past the guard is seen. */
+  const everywhere = (script: ScriptedAnswer = {}) => openReceiver(script, { host: '0.0.0.0' });
+
+  it.each(['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.1', '2130706433', 'localhost', '[::1]'])(
+    'lets nothing connect to %s',
+    async (host) => {
+      const receiver = await everywhere();
+      const result = await poster({ allow: [] }).post(`http://${host}:${receiver.port}`);
+      expect(result).toEqual(failed(/^refused: its address is not public \(loopback\)$/));
+      expect(receiver.connections.total()).toBe(0);
+    },
+  );
+
+  it('refuses a name that is public the first time and private the second', async () => {
+    const receiver = await everywhere({ headers: { connection: 'close' } });
+    const lookup = names(['127.0.0.1'], ['127.0.0.2']);
+    const { post } = poster({ lookup });
+    expect(await post(named(receiver))).toMatchObject({ kind: 'delivered' });
+    expect(await post(named(receiver))).toEqual(failed(/^refused: its address is not public \(loopback\)$/));
+    expect([receiver.connections.total(), lookup.mock.calls.length]).toEqual([1, 2]);
+  });
+
+  it('connects to the very address it checked: the name is not looked up once more', async () => {
+    const receiver = await everywhere();
+    const lookup = names(['127.0.0.1'], ['127.0.0.2']);
+    expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
+    const headers = { host: `receiver.test:${receiver.port}` };
+    expect(receiver.requests).toMatchObject([{ localAddress: '127.0.0.1', headers }]);
+    expect(lookup).toHaveBeenCalledTimes(1);
+  });
+
+  it('leaves out the private ones of several addresses', async () => {
+    const receiver = await everywhere();
+    const lookup = names(['127.0.0.2', '10.0.0.1', '::1', '127.0.0.1', '127.0.0.3']);
+    expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
+    expect(receiver.requests.map(({ localAddress }) => localAddress)).toEqual(['127.0.0.1']);
+  });
+
+  it.each<[string[], RegExp]>([
+    [['127.0.0.2', '::1'], /^refused: its address is not public \(loopback\)$/],
+    [['169.254.169.254'], /^refused: its address is not public \(link-local\)$/],
+    [['::ffff:10.0.0.1'], /^refused: its address is not public \(private\)$/],
+    [[], /^refused: its name has no address$/],
+  ])('refuses a name with nothing but %j', async (addresses, error) => {
+    const receiver = await everywhere();
+    expect(await poster({ lookup: names(addresses) }).post(named(receiver))).toEqual(failed(error));
+    expect(receiver.connections.total()).toBe(0);
+  });
+
+  it('says so when a name is not known', async () => {
+    const error = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.test'), { code: 'ENOTFOUND' });
+    const lookup: LookupAll = (_hostname, _options, callback) => process.nextTick(callback, error, []);
+    expect(await poster({ lookup }).post('http://receiver.test')).toEqual(failed('does not resolve'));
+  });
+});
+
+describe('a POST that is stopped', () => {
+  it('ends at once, even while a name is looked up', async () => {
+    const stop = new AbortController();
+    const { post } = poster({ lookup: () => void setImmediate(() => stop.abort()) });
+    expect(await post('http://receiver.test', stop.signal)).toEqual(failed('was stopped'));
+  });
+
+  it('ends at once while the receiver thinks, which is left', async () => {
+    const stop = new AbortController();
+    const receiver = await openReceiver(() => stop.abort());
+    expect(await poster().post(receiver.url, stop.signal)).toEqual(failed('was stopped'));
+    await isLeft(receiver);
+  });
+
+  it('is not begun if it was stopped before', async () => {
+    const receiver = await openReceiver();
+    const lookup = names(['127.0.0.1']);
+    const { post } = poster({ lookup });
+    const url = `http://receiver.test:${receiver.port}`;
+    expect(await post(url, AbortSignal.abort())).toEqual(failed('was stopped'));
+    expect(await post(url)).toMatchObject({ kind: 'delivered' });
+    expect([lookup.mock.calls.length, receiver.connections.total()]).toEqual([1, 1]);
+  });
+
+  it('ends when all is closed, kept connections too, and none is opened after', async () => {
+    const receiver = await openReceiver([{}, () => void close()]);
+    const { post, close } = poster();
+    expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
+    expect(receiver.connections.open.size).toBe(1);
+    expect(await post(receiver.url)).toEqual(failed('was stopped'));
+    await Promise.all([close(), close()]);
+    await isLeft(receiver);
+    expect(await post(receiver.url)).toEqual(failed('was stopped'));
+  });
+});

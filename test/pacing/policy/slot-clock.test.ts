@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import { seededRandom } from '../../../bench/support/random.ts';
+import { SlotClock } from '../../../src/pacing/policy/slot-clock.ts';
+
+const START_MS = 1_760_000_000_000;
+
+it.each([6_000, 12_000, 20_000, 33_000])(
+  'the slot clock finds a period of %d ms from events with empty slots',
+  (periodMs) => {
+    const random = seededRandom(1);
+    const clock = new SlotClock();
+    for (let slot = 0; slot < 200; slot++) {
+      if (random() < 0.3) continue;
+      const at = START_MS + slot * periodMs + 0.05 * periodMs * random();
+      clock.learn({ after: at - 500, by: at + 500 });
+    }
+    expect(clock.state?.periodMs).toBeCloseTo(periodMs, -2);
+  },
+);
+
+it('the slot clock finds no period that is longer than finality times allow', () => {
+  const clock = new SlotClock();
+  for (let slot = 0; slot < 50; slot++)
+    clock.learn({ after: START_MS + slot * 20_000, by: START_MS + slot * 20_000 + 100 }, 4_000);
+  expect(clock.state?.periodMs ?? 0).toBeLessThanOrEqual(4_000);
+});

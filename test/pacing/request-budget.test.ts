@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Budget } from '../../src/pacing/request-budget.ts';
+
+/** Sends all it may; says how many. */
+function sendAll(budget: Budget, now: number): number {
+  const count = budget.available(now);
+  for (let i = 0; i < count; i++) budget.send();
+  return count;
+}
+
+function answerAll(budget: Budget, count: number, now: number): void {
+  for (let i = 0; i < count; i++) budget.answered(now);
+}
+
+describe('a budget', () => {
+  it('gives a place back one window after its answer, not after its sending: in between the upstream counts it', () => {
+    const budget = new Budget({ requests: 3, perMs: 1_000, concurrency: 10 });
+    expect(sendAll(budget, 0)).toBe(3);
+    expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
+    answerAll(budget, 3, 400);
+    expect(budget.availableAt()).toBe(1_400);
+    expect(budget.available(1_399)).toBe(0);
+    expect(budget.available(1_400)).toBe(3);
+    expect(budget.availableAt()).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  it('never has more under way than its concurrency; each answer makes room for one', () => {
+    const budget = new Budget({ requests: 100, perMs: 1_000, concurrency: 2 });
+    expect(sendAll(budget, 0)).toBe(2);
+    expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
+    budget.answered(5);
+    expect(budget.available(5)).toBe(1);
+  });
+
+  it('exhausted, waits a whole window and is then whole again', () => {
+    const budget = new Budget({ requests: 4, perMs: 1_000, concurrency: 4 });
+    budget.exhaust(500);
+    expect(budget.availableAt()).toBe(1_500);
+    expect(budget.available(1_499)).toBe(0);
+    expect(budget.available(1_500)).toBe(4);
+  });
+});
+
+const settings = fc.record({
+  requests: fc.integer({ min: 1, max: 8 }),
+  perMs: fc.integer({ min: 1, max: 500 }),
+  concurrency: fc.integer({ min: 1, max: 10 }),
+});
+/** How long until the next attempt, and after how long each of its requests is answered. */
+const attempts = fc.array(fc.record({ afterMs: fc.nat(400), answerMs: fc.nat(300) }), { maxLength: 60, size: 'max' });
+
+describe('any pattern of requests', () => {
+  it('has no window with more than the requests granted, wherever between sending and answer the upstream counts', () => {
+    fc.assert(
+      fc.property(
+        settings,
+        attempts,
+        fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
+        (given, tries, where) => {
+          const budget = new Budget(given);
+          const counted: number[] = [];
+          let underWay: number[] = [];
+          let now = 0;
+          for (const { afterMs, answerMs } of tries) {
+            now += afterMs;
+            for (const at of underWay.filter((at) => at <= now).sort((a, b) => a - b)) budget.answered(at);
+            underWay = underWay.filter((at) => at > now);
+            const sent = sendAll(budget, now);
+            expect(underWay.length + sent).toBeLessThanOrEqual(given.concurrency);
+            for (let i = 0; i < sent; i++) {
+              counted.push(now + answerMs * (where.next().value ?? 0));
+              underWay.push(now + answerMs);
+            }
+          }
+          counted.sort((a, b) => a - b);
+          for (const [index, at] of counted.entries()) {
+            const beyond = counted[index + given.requests];
+            if (beyond !== undefined) expect(beyond - at).toBeGreaterThanOrEqual(given.perMs - 1e-6);
+          }
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  it('has a place again exactly at the moment named, not before', () => {
+    fc.assert(
+      fc.property(settings, attempts, (given, tries) => {
+        const budget = new Budget(given);
+        let now = 0;
+        for (const { afterMs } of tries) {
+          now += afterMs;
+          answerAll(budget, sendAll(budget, now), now);
+          const at = budget.availableAt();
+          if (at <= now) continue;
+          expect(budget.available(at - 1)).toBe(0);
+          now = at;
+          expect(budget.available(at)).toBeGreaterThan(0);
+        }
+      }),
+      { numRuns: 400 },
+    );
+  });
+});

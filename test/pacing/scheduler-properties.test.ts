@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../../bench/support/random.ts';
+import type { Verdict } from '../../src/domain/classify.ts';
+import { learnedPacing } from '../../src/pacing/policy/policy.ts';
+import type { Pacer } from '../../src/pacing/scheduler.ts';
+import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
+import { createPacer, drain, LEASE_MS, paced } from '../support/pacing.ts';
+
+const NAMES = Object.keys(VERDICTS) as VerdictName[];
+
+const world = fc.record({
+  seed: fc.integer(),
+  submissions: fc.integer({ min: 1, max: 25 }),
+  requests: fc.integer({ min: 1, max: 20 }),
+  perMs: fc.integer({ min: 100, max: 5_000 }),
+  concurrency: fc.integer({ min: 1, max: 8 }),
+  failures: fc.integer({ min: 1, max: 4 }),
+  /** How many of a hundred questions are never answered, and how many answers are troubles. */
+  lost: fc.constantFrom(0, 10, 50),
+  trouble: fc.constantFrom(0, 20, 90),
+  policy: fc.constantFrom('steady', 'learned'),
+  /** Which blocks are named by what is final, beside those of a clock. */
+  oddBlocks: fc.array(fc.constantFrom(null, -1, 0, 0.5, 2 ** 60, Number.MAX_VALUE), { maxLength: 3 }),
+});
+/** A second is worth much, so that polls are as close as those of the steady policy. */
+const LEARNED = learnedPacing({ lagPrice: 1_000 });
+type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
+
+/** A pacer in a world that answers late, wrongly, twice or not at all, on a clock that jumps from one event to the next. */
+class Simulation {
+  readonly pacer: Pacer;
+  readonly sent: { at: number; id: string }[] = [];
+  now = 0;
+  /** Answers to come, the next one first. */
+  readonly #mail: { at: number; id: string }[] = [];
+  readonly #random: () => number;
+  readonly #world: World;
+  hostile = true;
+  /** The upstream wants no request before. */
+  pausedUntil = 0;
+
+  constructor(settings: World) {
+    this.#world = settings;
+    this.#random = seededRandom(settings.seed);
+    const { policy, ...pacing } = settings;
+    const common = { ...pacing, maxProbeMs: 4_000, random: this.#random };
+    this.pacer = createPacer(policy === 'learned' ? { ...common, policy: LEARNED } : common);
+    for (let i = 0; i < settings.submissions; i++)
+      this.pacer.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
+  }
+
+  /** Goes on to the next event; checks on the way that nothing would have come before the moment the pacer named. */
+  step(): void {
+    const { pacer, now } = this;
+    const { isOpen, probeAt } = pacer.breaker;
+    const ids = drain(pacer, now);
+    if (ids.length > 0) expect(now, 'asked before the pause was over').toBeGreaterThanOrEqual(this.pausedUntil);
+    if (ids.length > 0 && isOpen) expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
+    for (const id of ids) this.#send(id);
+    const wakeAt = pacer.wakeAt();
+    expect(wakeAt, 'a busy loop').toBeGreaterThan(now);
+    expect(wakeAt, 'nothing ever to wake for').toBeLessThan(Number.POSITIVE_INFINITY);
+    const next = Math.min(wakeAt, this.#mail[0]?.at ?? Number.POSITIVE_INFINITY);
+    const between = now + (next - now) * 0.9 * this.#random();
+    expect(pacer.next(between), `given at ${between}, before the moment named, ${wakeAt}`).toEqual([]);
+    this.now = next;
+    if (this.#mail[0]?.at === next) this.#deliver();
+  }
+
+  #send(id: string): void {
+    this.sent.push({ at: this.now, id });
+    const chance = () => this.#random() * 100;
+    const copies = this.hostile && chance() < this.#world.lost ? 0 : this.hostile && chance() < 5 ? 2 : 1;
+    for (let i = 0; i < copies; i++) {
+      const late = this.hostile && chance() < 5 ? 2 * LEASE_MS : 500;
+      this.#mail.push({ at: this.now + 1 + this.#random() * late, id });
+    }
+    this.#mail.sort((a, b) => a.at - b.at);
+  }
+
+  #deliver(): void {
+    const id = this.#mail.shift()?.id ?? '';
+    const trouble = this.hostile && this.#random() * 100 < this.#world.trouble;
+    const name = trouble ? (NAMES[Math.floor(this.#random() * NAMES.length)] ?? 'pending') : 'pending';
+    const wait = this.#random() < 0.5 ? null : this.#random() * 8_000;
+    const verdict: Verdict =
+      name === 'throttled'
+        ? { ...VERDICTS[name], retryAfterMs: wait }
+        : name === 'finalized'
+          ? { ...VERDICTS[name], blockNumber: this.#block() }
+          : VERDICTS[name];
+    const chance = this.hostile ? this.#random() : 1;
+    if (chance >= 0.03 && verdict.kind === 'throttled' && wait !== null)
+      this.pausedUntil = Math.max(this.pausedUntil, this.now + wait);
+    if (chance < 0.03) this.pacer.retry(id, this.now + 1_000, this.now);
+    else this.pacer.observe(observation(verdict, this.now, id), true, this.now);
+    // Cancelled and tracked again, with its answer perhaps still under way; a while later resumed as after a restart.
+    if (chance > 0.03 && chance < 0.06) {
+      this.pacer.remove(id, this.now);
+      if (chance < 0.045) this.pacer.add(paced(id, { dueAt: this.now }), this.now);
+      else this.pacer.resume({ ...paced(id), polledAt: this.now - 1_000 * chance, finalizedAt: null }, this.now);
+    }
+  }
+
+  #block(): number | null {
+    const odd = this.#world.oddBlocks;
+    const which = Math.floor(this.#random() * 2 * odd.length);
+    return which < odd.length ? (odd[which] ?? null) : Math.floor(this.now / 2_000);
+  }
+}
+
+describe('any upstream, however it answers', () => {
+  it('the budget holds in every window, the concurrency at every moment and a pause to its end; the pacer wakes in time and never spins', () => {
+    fc.assert(
+      fc.property(world, (settings) => {
+        const simulation = new Simulation(settings);
+        for (let i = 0; i < 150; i++) {
+          simulation.step();
+          expect(simulation.pacer.inFlight).toBeLessThanOrEqual(settings.concurrency);
+          expect(simulation.pacer.inFlight).toBeGreaterThanOrEqual(0);
+        }
+        const { sent } = simulation;
+        for (const [index, { at }] of sent.entries()) {
+          const beyond = sent[index + settings.requests];
+          if (beyond) expect(beyond.at).toBeGreaterThanOrEqual(at + settings.perMs);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('nobody starves: when it answers again, everybody is asked again, in turn', () => {
+    fc.assert(
+      fc.property(world, (settings) => {
+        const simulation = new Simulation(settings);
+        for (let i = 0; i < 100; i++) simulation.step();
+        simulation.hostile = false;
+        const { submissions, requests, perMs } = settings;
+        // A pause of up to a minute, a lease, a probe, and then everybody's turn within the budget, twice over.
+        const turnMs = Math.ceil(submissions / requests) * (perMs + 501) + submissions * 501 + 2_400;
+        const from = simulation.now;
+        const until = from + 60_000 + 3 * LEASE_MS + 4_800 + 2 * turnMs;
+        for (let i = 0; simulation.now < until; i++) {
+          expect(i, 'no end of events').toBeLessThan(20_000);
+          simulation.step();
+        }
+        const asked = new Set(simulation.sent.filter(({ at }) => at > from).map(({ id }) => id));
+        expect(asked.size).toBe(submissions);
+        expect(simulation.pacer.breaker.isOpen).toBe(false);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'vitest';
+import {
+  CHAIN_ONLY,
+  distance,
+  draw,
+  exponentialPlusUniform,
+  finalByBlock,
+  meanOf,
+  modelOf,
+  PRODUCTION_ONLY,
+  plusUniform,
+  SLOT_MS,
+  uniform,
+} from '../draws.ts';
+import { START_MS } from '../open-sandbox.ts';
+
+/** What is known about each world, in seconds: the share of empty slots, the mean of the round's tail, the row's update. */
+const KNOWN = [
+  { world: 'calm', empty: 0.01, tail: 0.4, least: 0.1, most: 0.4 },
+  { world: 'usual', empty: 0.03, tail: 0.8, least: 0.2, most: 1 },
+  { world: 'rough', empty: 0.1, tail: 2, least: 0.2, most: 2 },
+] as const;
+
+const intoSlotS = (ms: number) => (ms % SLOT_MS) / 1_000;
+const slotOf = (ms: number) => Math.floor(ms / SLOT_MS);
+
+describe.each(KNOWN)('in the world $world', ({ world, empty, tail, least, most }) => {
+  const blocks = [...finalByBlock(draw({ world, ...PRODUCTION_ONLY }))].map(([number, producedMs]) => ({
+    number,
+    producedMs,
+  }));
+  const pairs = blocks.slice(1).map((block, index) => ({ before: blocks[index] ?? block, block }));
+
+  test('block numbers count blocks, and slots are empty as often as is known', () => {
+    expect(pairs.every(({ before, block }) => block.number === before.number + 1)).toBe(true);
+    const slots = pairs.map(({ before, block }) => slotOf(block.producedMs) - slotOf(before.producedMs));
+    const total = slots.reduce((sum, count) => sum + count, 0);
+    const deviation = Math.sqrt((empty * (1 - empty)) / total);
+    expect(Math.abs(1 - pairs.length / total - empty)).toBeLessThan(4 * deviation);
+    // Empty slots come independently of each other.
+    const apart = (count: number) => slots.filter((slot) => slot === count).length / slots.length;
+    for (const count of [1, 2, 3])
+      expect(Math.abs(apart(count) - (1 - empty) * empty ** (count - 1))).toBeLessThan(4 * deviation + 0.002);
+  });
+
+  test('a block is produced between 0.1 and 0.7 s into its slot, evenly', () => {
+    expect(
+      distance(
+        blocks.map(({ producedMs }) => intoSlotS(producedMs)),
+        uniform(0.1, 0.7),
+      ),
+    ).toBeLessThan(1.95);
+  });
+
+  test('the time from the slot of the finalizing block to finality is 0.1 to 0.7 s + 1.5 s + an exponential tail', () => {
+    const finals = [...finalByBlock(draw({ world, ...CHAIN_ONLY, stallRate: 0 })).values()];
+    const sample = [...new Set(finals)].map(intoSlotS);
+    const cdf = exponentialPlusUniform(tail, 1.6, 2.2);
+    expect(Math.abs(meanOf(sample) - (0.4 + 1.5 + tail))).toBeLessThan((5 * tail) / Math.sqrt(sample.length));
+    expect(distance(sample, cdf)).toBeLessThan(1.95);
+  });
+
+  test('a row is updated later than that by what is known, each by its own time', () => {
+    const options = { world, stallRate: 0 } as const;
+    const finalMs = finalByBlock(draw({ ...options, ...CHAIN_ONLY }, { count: 3_000, everyS: 1 }));
+    const delaysS = draw(options, { count: 3_000, everyS: 1 }).map(
+      (row) => (row.finalMs - (finalMs.get(row.block) ?? Number.NaN)) / 1_000,
+    );
+    expect(distance(delaysS, uniform(least, most))).toBeLessThan(1.95);
+    expect(new Set(delaysS).size).toBeGreaterThan(2_900);
+  });
+
+  test('the whole time from that slot to the row has the distribution of the sum', () => {
+    const rows = draw({ world, stallRate: 0 }, { everyS: 40 });
+    const sample = rows.map(({ finalMs }) => intoSlotS(finalMs));
+    const cdf = plusUniform(exponentialPlusUniform(tail, 1.6, 2.2), least, most);
+    expect(distance(sample, cdf)).toBeLessThan(1.95);
+  });
+});
+
+test('a transaction is in the first block produced after it was sent', () => {
+  const draws = draw({ ...PRODUCTION_ONLY }, { everyS: 3 });
+  const producedMs = finalByBlock(draws);
+  for (const { sentMs, block, finalMs } of draws) {
+    expect(finalMs).toBeGreaterThan(sentMs);
+    expect(producedMs.get(block - 1) ?? 0).toBeLessThanOrEqual(sentMs);
+  }
+});
+
+describe('the finality gap', () => {
+  const instant = { ...CHAIN_ONLY, roundMinS: 0, roundTailMeanS: 0, stallRate: 0 };
+  const producedMs = finalByBlock(draw({ ...PRODUCTION_ONLY }, { count: 1_000 }));
+
+  test.each([0, 1, 2, 5])('of %i is how many blocks must follow a block', (finalityGap) => {
+    for (const { block, finalMs } of draw({ ...instant, finalityGap }, { count: 900 }))
+      expect(finalMs).toBe(producedMs.get(block + finalityGap));
+  });
+
+  test.each([
+    [2, 1],
+    [1, 2],
+    [5, 0],
+    [0, 3],
+  ])(
+    'that changes from %i to %i holds for rounds of later blocks, and ancestors are final with their descendant',
+    (before, after) => {
+      const model = modelOf({ ...instant, finalityGap: before });
+      const changeMs = START_MS + 60_000 * 60;
+      const sent = Array.from({ length: 900 }, (_, index) => START_MS + index * 15_000);
+      const ids = sent.map((sentMs) => {
+        if (sentMs >= changeMs && sentMs < changeMs + 15_000) model.setFinalityGap(after, changeMs);
+        return model.submit('data', sentMs);
+      });
+      const endMs = START_MS + 1e8;
+      let finalMs = 0;
+      for (const id of ids) {
+        const block = model.read(id, endMs)?.block?.number ?? Number.NaN;
+        // The first round that is far enough ahead by the gap of its own block.
+        const round = [...Array(12).keys()].find((ahead) => {
+          const roundMs = producedMs.get(block + ahead) ?? Number.NaN;
+          return ahead >= (roundMs > changeMs ? after : before);
+        });
+        expect(model.finalizedAt(id, endMs)).toBe(producedMs.get(block + (round ?? Number.NaN)));
+        // Nothing is final before its ancestors.
+        expect(Number(model.finalizedAt(id, endMs))).toBeGreaterThanOrEqual(finalMs);
+        finalMs = Number(model.finalizedAt(id, endMs));
+      }
+    },
+  );
+
+  test('that becomes smaller makes two blocks final at once', () => {
+    const model = modelOf({ ...instant, world: 'ideal', finalityGap: 2 });
+    const ids = [0, 20_000, 40_000, 60_000].map((afterMs) => model.submit('data', START_MS + afterMs));
+    model.setFinalityGap(1, START_MS + 70_000);
+    expect(ids.map((id) => Number(model.finalizedAt(id, START_MS + 1e6)) - START_MS)).toEqual([
+      60_000, 80_000, 80_000, 100_000,
+    ]);
+  });
+});
+
+describe('stalls', () => {
+  const rough = { world: 'rough', ...CHAIN_ONLY } as const;
+  const count = 30_000;
+  const producedMs = finalByBlock(draw({ ...rough, ...PRODUCTION_ONLY }, { count }));
+  const finalMs = finalByBlock(draw({ ...rough, finalityGap: 0 }, { count }));
+  /** Blocks that are final at one moment, in groups. */
+  const groups = [...finalMs].reduce<number[][]>((found, [block, ms]) => {
+    const last = found.at(-1);
+    if (last?.[0] !== undefined && finalMs.get(last[0]) === ms) last.push(block);
+    else found.push([block]);
+    return found;
+  }, []);
+  const delayS = (block: number) =>
+    ((finalMs.get(block) ?? Number.NaN) - (producedMs.get(block) ?? Number.NaN)) / 1_000;
+  // An exponential tail of mean 2 s reaches 50 s in none of 10^10 rounds.
+  const stalled = groups.filter(([first = 0]) => delayS(first) > 60);
+
+  test('begin at 0.5 % of the blocks outside of a stall, and last 60 to 300 s', () => {
+    const outside = producedMs.size - stalled.flat().length + stalled.length;
+    const deviation = Math.sqrt(0.005 * outside);
+    expect(Math.abs(stalled.length - 0.005 * outside)).toBeLessThan(4 * deviation);
+    const durationsS = stalled.map(([first = 0]) => delayS(first));
+    expect(distance(durationsS, exponentialPlusUniform(2, 61.5, 301.5))).toBeLessThan(1.95);
+  });
+
+  test('make all their blocks final at once, and blocks continue meanwhile', () => {
+    for (const group of stalled) {
+      const [first = 0] = group;
+      const inStallS = group.map((block) => ((producedMs.get(block) ?? 0) - (producedMs.get(first) ?? 0)) / 1_000);
+      expect(inStallS.every((afterS, index) => group[index] === first + index && afterS <= delayS(first))).toBe(true);
+      // The next one is produced after the stall, or its own round was over no earlier than that of the stall.
+      const next = first + group.length;
+      expect(finalMs.get(next) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(finalMs.get(first) ?? 0);
+    }
+    const perStall = meanOf(stalled.map((group) => group.length));
+    // 180 s on average, a block every 20 / 0.9 s, and the one at which it began.
+    expect(perStall).toBeGreaterThan(0.9 * (1 + (180 * 0.9) / 20));
+    expect(perStall).toBeLessThan(1.1 * (1 + (180 * 0.9) / 20));
+  });
+
+  test('are ten times rarer in usual, and unknown in calm', () => {
+    const stallsIn = (world: 'calm' | 'usual') => {
+      const delaysMs = draw({ world, ...CHAIN_ONLY, finalityGap: 0 }, { count }).map((row) => [
+        row.finalMs,
+        row.sentMs,
+      ]);
+      return new Set(delaysMs.filter(([final = 0, sent = 0]) => final - sent > 110_000).map(([final]) => final)).size;
+    };
+    expect(stallsIn('calm')).toBe(0);
+    // 22,000 blocks: about eleven, four in five of them that long after the submission before the stall.
+    expect(stallsIn('usual')).toBeGreaterThan(2);
+    expect(stallsIn('usual')).toBeLessThan(20);
+  });
+});
+
+describe('the chain', () => {
+  test.each([0, 1_000, -5e11, 7.7e12])('works at %i ms after the epoch', (nowMs) => {
+    const model = modelOf({});
+    const id = model.submit('data', nowMs);
+    const tookMs = Number(model.finalizedAt(id, nowMs + 1e7)) - nowMs;
+    expect(tookMs).toBeGreaterThan(20_000);
+    expect(tookMs).toBeLessThan(150_000);
+    expect(model.read(id, nowMs + 1e7)?.block?.number).toBeGreaterThan(0);
+  });
+
+  test('has a height as real ones have, and goes on about there when the sandbox is started again', () => {
+    const height = (atMs: number) => {
+      const model = modelOf({});
+      return model.read(model.submit('data', atMs), atMs + 1e7)?.block?.number ?? 0;
+    };
+    expect(height(START_MS)).toBeGreaterThan(1_000_000);
+    expect(height(START_MS)).toBeLessThan(10_000_000);
+    expect(height(START_MS + 86_400_000) - height(START_MS)).toBeCloseTo((86_400 / 20) * 0.97, -2);
+  });
+
+  test('is the same, only faster, at another speed', () => {
+    const options = { world: 'rough', senders: 3, errorRate: 0.1 } as const;
+    const submitAll = (speed: number) => {
+      const model = modelOf({ ...options, speed });
+      const ids = Array.from({ length: 300 }, (_, index) => model.submit('data', (START_MS + 30_000 * index) / speed));
+      const endMs = (START_MS + 1e8) / speed;
+      return ids.map((id) => Math.round(speed * Number(model.finalizedAt(id, endMs)) - START_MS));
+    };
+    const real = submitAll(1);
+    expect(submitAll(10).every((ms, index) => Math.abs(ms - Number(real[index])) <= 1)).toBe(true);
+  });
+
+  test('that was idle for a year goes on', () => {
+    const model = modelOf({});
+    model.submit('data', START_MS);
+    const laterMs = START_MS + 365 * 86_400_000;
+    const id = model.submit('data', laterMs);
+    expect(Number(model.finalizedAt(id, laterMs + 1e7)) - laterMs).toBeLessThan(150_000);
+  });
+});

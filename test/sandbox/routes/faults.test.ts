@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { FAULT_KINDS } from '../../../src/sandbox/routes/faults.ts';
+import { openSandbox } from '../open-sandbox.ts';
+
+const ID = '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77';
+
+/** Reads a body until it has enough of it, then hangs up. */
+async function readAtLeast(answer: Response, bytes: number): Promise<number> {
+  let received = 0;
+  for await (const chunk of answer.body ?? []) {
+    received += chunk.length;
+    if (received >= bytes) break;
+  }
+  return received;
+}
+
+describe('a fault', () => {
+  test('replaces as many answers as ordered, then the service is well again', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit();
+    expect((await sandbox.order({ kind: 'html_502', count: 2 })).status).toBe(204);
+    const statuses = [];
+    for (const _ of Array(3)) statuses.push((await sandbox.lookUp(id)).status);
+    expect(statuses).toEqual([502, 502, 200]);
+  });
+
+  test('lasts until it is called off when no count was given', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit();
+    sandbox.answerNext({ kind: 'database' });
+    for (const _ of Array(5)) expect((await sandbox.lookUp(id)).status).toBe(500);
+    sandbox.answerNext({ kind: 'none' });
+    expect((await sandbox.lookUp(id)).status).toBe(200);
+  });
+
+  test('can be ordered for the users instead', async () => {
+    const sandbox = await openSandbox({ userParams: 'ignored' });
+    const id = await sandbox.submit();
+    sandbox.answerNext({ kind: 'html_503', target: 'users', count: 1 });
+    const headers = { authorization: 'Bearer sandbox-user-token' };
+    expect((await sandbox.lookUp(id)).status).toBe(200);
+    expect((await sandbox.get('/users/get_user', headers)).status).toBe(503);
+    expect((await sandbox.get('/users/get_user', headers)).status).toBe(200);
+  });
+
+  test.each([{ kind: 'unheard_of' }, { kind: 'hang', count: 0 }, {}])('is refused when it is %j', async (order) => {
+    expect((await (await openSandbox()).order(order)).status).toBe(400);
+  });
+
+  test('is counted as traffic, and does not use up the limit', async () => {
+    const sandbox = await openSandbox({ rateLimit: 1 });
+    sandbox.answerNext({ kind: 'unauthorized', count: 1 });
+    await sandbox.lookUp(ID);
+    sandbox.answerNext({ kind: 'throttle', count: 1 });
+    await sandbox.lookUp(ID);
+    expect((await sandbox.lookUp(ID)).status).toBe(500);
+    expect(sandbox.stats()).toMatchObject({ requests: 3, unauthorized: 1, throttled: 1, maxRequestsPerWindow: 3 });
+  });
+});
+
+describe('the fault', () => {
+  test.each([
+    ['html_502', 502, 'text/html', expect.stringContaining('502 Bad Gateway')],
+    ['html_503', 503, 'text/html', expect.stringContaining('503 Service')],
+    ['html_504', 504, 'text/html', expect.stringContaining('504 Gateway')],
+    ['empty_502', 502, '', ''],
+    ['throttle', 429, 'text/plain', 'Too many requests'],
+    ['unauthorized', 401, 'text/plain', 'Invalid API key'],
+    ['database', 500, 'application/json', '{"state":"ERROR","error":"Database connection error"}'],
+    ['record_not_found', 500, 'application/json', '{"error":"Record not found"}'],
+    ['truncated', 200, 'application/json', expect.stringMatching(/^\{"id".*[^}]$/)],
+    ['not_json', 200, 'application/json', expect.stringMatching(/^</)],
+    ['empty_200', 200, 'application/json', ''],
+  ] as const)('%s answers %i', async (kind, status, type, body) => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind, count: 1 });
+    const answer = await sandbox.lookUp(ID);
+    expect([answer.status, await answer.text()]).toEqual([status, body]);
+    expect(answer.headers.get('content-type') ?? '').toContain(type);
+  });
+
+  test('throttle says how long to wait, in the form of the deployment', async () => {
+    const sandbox = await openSandbox({ retryAfterForm: 'date' });
+    await sandbox.order({ kind: 'throttle', count: 1, retry_after_s: 30 });
+    const answer = await sandbox.lookUp(ID);
+    expect(answer.headers.get('retry-after')).toBe(new Date(sandbox.clock.ms + 30_000).toUTCString());
+  });
+
+  test('hang answers nothing until the sandbox is closed', async () => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind: 'hang', count: 1 });
+    let isSettled = false;
+    const hanging = expect(sandbox.lookUp(ID).finally(() => (isSettled = true))).rejects.toThrow();
+    await expect.poll(() => sandbox.stats().requests).toBe(1);
+    // A whole other answer comes in the meantime.
+    expect((await sandbox.lookUp(ID)).status).toBe(500);
+    expect(isSettled).toBe(false);
+    await sandbox.close();
+    await hanging;
+  });
+
+  test('reset ends the connection without an answer', async () => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind: 'reset', count: 1 });
+    await expect(sandbox.lookUp(ID)).rejects.toThrow();
+  });
+
+  test('cut ends the connection in the middle of the body', async () => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind: 'cut', count: 1 });
+    const answer = await sandbox.lookUp(ID);
+    expect(answer.status).toBe(200);
+    await expect(answer.text()).rejects.toThrow();
+  });
+
+  test('drip sends its body byte by byte', async () => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind: 'drip', count: 1 });
+    const answer = await sandbox.lookUp(ID);
+    expect(answer.status).toBe(200);
+    expect(await readAtLeast(answer, 2)).toBe(2);
+  });
+
+  test('endless sends more than anyone wants', async () => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind: 'endless', count: 1 });
+    const answer = await sandbox.lookUp(ID);
+    expect(await readAtLeast(answer, 30_000_000)).toBeGreaterThanOrEqual(30_000_000);
+  });
+
+  test('huge is 10 MB of valid JSON', async () => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind: 'huge', count: 1 });
+    const body = await (await sandbox.lookUp(ID)).text();
+    expect(body.length).toBeGreaterThan(10_000_000);
+    expect(Object.keys(JSON.parse(body) as object)).toEqual(['error']);
+  });
+
+  test('redirect leads to another host, and tells who went there', async () => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind: 'redirect', count: 1 });
+    const answer = await sandbox.lookUp(ID);
+    expect(answer.status).toBe(302);
+    const location = answer.headers.get('location') ?? '';
+    expect(new URL(location).hostname).not.toBe(new URL(sandbox.url).hostname);
+    expect(sandbox.stats().redirectsFollowed).toBe(0);
+    await (await fetch(location)).text();
+    expect(sandbox.stats().redirectsFollowed).toBe(1);
+  });
+
+  test.each(FAULT_KINDS)('%s does not keep the sandbox from closing', async (kind) => {
+    const sandbox = await openSandbox();
+    sandbox.answerNext({ kind, count: 1 });
+    const answer = sandbox.lookUp(ID).catch(() => undefined);
+    await expect.poll(() => sandbox.stats().requests).toBe(1);
+    await sandbox.close();
+    await (await answer)?.text().catch(() => '');
+    await expect(sandbox.lookUp(ID)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { openSandbox } from '../open-sandbox.ts';
+
+const NOBODYS_ID = '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77';
+const HASH = expect.stringMatching(/^0x[0-9a-f]{64}$/);
+const INTEGER = expect.stringMatching(/^\d{1,39}$/);
+
+const typeOf = (answer: Response) => answer.headers.get('content-type') ?? '';
+
+describe('a lookup', () => {
+  test('of a fresh submission is Pending, with what is not known yet present and null', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit('four');
+    const answer = await sandbox.lookUp(id);
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({
+      id,
+      state: 'Pending',
+      error: null,
+      data: {
+        user_id: expect.any(String),
+        amount_data: '4.00 B',
+        created_at: '2025-10-09T08:53:20.000Z',
+        fees: null,
+        data_billed: null,
+        block_number: null,
+        block_hash: null,
+        tx_hash: null,
+        data_hash: null,
+        tx_index: null,
+      },
+    });
+  });
+
+  test('of a final submission has every field', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit('four');
+    sandbox.clock.ms += 60_000;
+    expect(await (await sandbox.lookUp(id)).json()).toEqual({
+      id,
+      state: 'Finalized',
+      error: null,
+      data: {
+        user_id: expect.any(String),
+        amount_data: '4.00 B',
+        created_at: '2025-10-09T08:53:20.000Z',
+        fees: INTEGER,
+        data_billed: INTEGER,
+        block_number: expect.any(Number),
+        block_hash: HASH,
+        tx_hash: HASH,
+        data_hash: HASH,
+        tx_index: 0,
+      },
+    });
+  });
+
+  test('of a failed submission has an error and no data', async () => {
+    const sandbox = await openSandbox({ deadRate: 1, timeoutRate: 1 });
+    const id = await sandbox.submit();
+    sandbox.clock.ms += 120_000;
+    expect(await (await sandbox.lookUp(id)).json()).toEqual({ id, state: 'Error', error: 'TIMEOUT', data: null });
+  });
+
+  test('takes the id without hyphens and in capitals', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit();
+    const answer = await sandbox.lookUp(id.replaceAll('-', '').toUpperCase());
+    expect(await answer.json()).toMatchObject({ id, state: 'Pending' });
+  });
+
+  test('carries what only some versions have when told so', async () => {
+    const sandbox = await openSandbox({ extraFields: true });
+    const id = await sandbox.submit();
+    sandbox.clock.ms += 60_000;
+    expect(await (await sandbox.lookUp(id)).json()).toMatchObject({
+      data: { retry_count: 0, block_hash: HASH },
+      submission: { extrinsic_index: 0, converted_fees: INTEGER, block_hash: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    });
+  });
+});
+
+describe('a lookup is refused', () => {
+  test('with 401 in plain text when the key is missing or wrong', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit();
+    const missing = await sandbox.lookUp(id, {});
+    expect([missing.status, await missing.text()]).toEqual([401, 'Missing API key']);
+    expect(typeOf(missing)).toContain('text/plain');
+    const wrong = await sandbox.lookUp(id, { 'x-api-key': 'other' });
+    expect([wrong.status, typeOf(wrong)]).toEqual([401, expect.stringContaining('text/plain')]);
+    expect(sandbox.stats()).toMatchObject({ requests: 2, unauthorized: 2 });
+  });
+
+  test('with 400 in plain text when the parameter is missing', async () => {
+    const sandbox = await openSandbox();
+    const answer = await sandbox.get('/v1/get_submission_info', { 'x-api-key': 'sandbox-key' });
+    expect([answer.status, typeOf(answer)]).toEqual([400, expect.stringContaining('text/plain')]);
+  });
+
+  test.each(['not-a-uuid', '1234', '', `${NOBODYS_ID}0`])('with 406 and a reason when the id is %j', async (id) => {
+    const sandbox = await openSandbox();
+    const answer = await sandbox.lookUp(id);
+    expect(answer.status).toBe(406);
+    expect(await answer.json()).toEqual({ error: expect.stringContaining('invalid character') });
+  });
+
+  test('with 500 when the id is unknown, as now', async () => {
+    const sandbox = await openSandbox({ unknownStatus: 500 });
+    const answer = await sandbox.lookUp(NOBODYS_ID);
+    expect([answer.status, await answer.json()]).toEqual([500, { error: 'Record not found' }]);
+  });
+
+  test('with 404 when the id is unknown, as in older versions', async () => {
+    const sandbox = await openSandbox({ unknownStatus: 404 });
+    const answer = await sandbox.lookUp(NOBODYS_ID);
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toEqual({ error: expect.stringMatching(/not found$/) });
+  });
+
+  test('like an unknown one while the row of a fresh id does not exist', async () => {
+    const sandbox = await openSandbox({ rowDelayMs: 1000 });
+    const id = await sandbox.submit();
+    expect((await sandbox.lookUp(id)).status).toBe(500);
+    sandbox.clock.ms += 30_000;
+    expect((await sandbox.lookUp(id)).status).toBe(200);
+  });
+});
+
+describe('submitting', () => {
+  test('needs the key', async () => {
+    const { url } = await openSandbox();
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"x"}' });
+    expect([answer.status, await answer.text()]).toEqual([401, 'Missing API key']);
+  });
+
+  test.each(['{}', '{"data":1}', '{"data":""}', '{'])(
+    'is refused with 400 in plain text when the body is %s',
+    async (body) => {
+      const { url } = await openSandbox();
+      const headers = { 'content-type': 'application/json', 'x-api-key': 'sandbox-key' };
+      const answer = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body });
+      expect([answer.status, typeOf(answer)]).toEqual([400, expect.stringContaining('text/plain')]);
+    },
+  );
+});
+
+describe('the operator', () => {
+  test('sees the traffic', async () => {
+    const sandbox = await openSandbox();
+    const [id] = [await sandbox.submit(), await sandbox.submit()];
+    sandbox.clock.ms += 60_000;
+    for (const _ of Array(3)) await sandbox.lookUp(String(id));
+    expect(await (await sandbox.get('/_sandbox/stats')).json()).toEqual({
+      submitted: 2,
+      finalized: 2,
+      requests: 3,
+      throttled: 0,
+      unauthorized: 0,
+      redirects_followed: 0,
+      max_requests_per_window: 3,
+      window_ms: 1000,
+      requests_per_submission_mean: 1.5,
+    });
+    expect(await (await sandbox.get(`/_sandbox/submissions/${id}`)).json()).toEqual({
+      requests: 3,
+      finalized_at: '2025-10-09T08:54:20.000Z',
+    });
+  });
+
+  test('sees no finalization before it happened', async () => {
+    const sandbox = await openSandbox();
+    const answer = await sandbox.get(`/_sandbox/submissions/${await sandbox.submit()}`);
+    expect(await answer.json()).toEqual({ requests: 0, finalized_at: null });
+  });
+});
+
+describe('the finality gap', () => {
+  const change = (url: string, body: object) =>
+    fetch(`${url}/_sandbox/finality-gap`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+
+  test('can be changed while the sandbox runs', async () => {
+    const sandbox = await openSandbox();
+    const id = await sandbox.submit();
+    expect((await change(sandbox.url, { blocks: 1 })).status).toBe(204);
+    sandbox.clock.ms += 40_000;
+    expect(await (await sandbox.lookUp(id)).json()).toMatchObject({ state: 'Finalized' });
+  });
+
+  test.each([{}, { blocks: -1 }, { blocks: 1.5 }, { blocks: '1' }])('is refused as %j', async (body) => {
+    const sandbox = await openSandbox();
+    expect((await change(sandbox.url, body)).status).toBe(400);
+  });
+});
+
+test('a latency is waited for, and closing does not wait for it', async () => {
+  const sandbox = await openSandbox({ latencyMs: 3_600_000, latencyJitterMs: 10 });
+  let isSettled = false;
+  const settle = () => {
+    isSettled = true;
+  };
+  const answer = sandbox.lookUp(NOBODYS_ID).then(settle, settle);
+  await expect.poll(() => sandbox.stats().requests).toBe(1);
+  // The operator's endpoints have no latency: whole answers come in the meantime.
+  for (const _ of Array(5)) await (await sandbox.get('/_sandbox/stats')).text();
+  expect(isSettled).toBe(false);
+  await Promise.all([sandbox.close(), sandbox.close()]);
+  await answer;
+});
+
+test('a port that is taken is an error', async () => {
+  const { url } = await openSandbox();
+  await expect(startSandbox({ options: {}, port: Number(new URL(url).port) })).rejects.toThrow('EADDRINUSE');
+});

@@ -1,0 +1,167 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { isPromtoolMissing, promtool } from '../support/promtool.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const RULES = 'config/prometheus/alerts.yml';
+const parsed = parse(readFileSync(RULES, 'utf8')) as { groups: { rules: { alert: string }[] }[] };
+const names = parsed.groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+
+/** Samples once a minute, in the notation of promtool: from 0 on, `a+bxn` is a, and n times b more. */
+type Series = Record<string, string>;
+
+const is = (name: string, value: number): Series => ({ [name]: `${value}+0x180` });
+/** A counter that has grown by so much at the end of the second hour. */
+const grew = (name: string, by: number): Series => ({ [name]: `0+0x119 ${by}+0x60` });
+/** All below `bound` seconds, at 60 a minute. */
+const below = (name: string, bound: string, labels: string): Series => ({
+  [`${name}_bucket{${labels}le="${bound}"}`]: '0+60x180',
+  [`${name}_bucket{${labels}le="300"}`]: '0+60x180',
+  [`${name}_bucket{${labels}le="+Inf"}`]: '0+60x180',
+});
+const above = (name: string, bound: string, labels: string): Series => ({
+  ...below(name, bound, labels),
+  [`${name}_bucket{${labels}le="${bound}"}`]: '0+0x180',
+});
+
+const STATE = 'dawatch_upstream_state{upstream="default",state=';
+const ENDED = 'dawatch_submissions_ended_total{instance="a",status=';
+const DEAD = 'dawatch_dead_letters_total{instance="a",kind="webhook",reason="attempts_used_up"}';
+const HELD = 'dawatch_pacing_next_request_held{upstream="default"}';
+const REJECTED = 'dawatch_poll_results_rejected_total{instance="a",reason="signature"}';
+const HTTP = 'dawatch_http_requests_total{instance="a",method="GET",';
+const UPSTREAM = 'upstream="default",';
+
+const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
+  DawatchDown: { fires: [is('up{job="dawatch"}', 0)], isQuiet: [is('up{job="dawatch"}', 1), is('up{job="other"}', 0)] },
+  DawatchLedgerNotWritable: {
+    fires: [is('dawatch_ledger_writable', 0)],
+    isQuiet: [is('dawatch_ledger_writable', 1)],
+  },
+  DawatchUpstreamRefusesKey: {
+    fires: [is(`${STATE}"unauthorized"}`, 1)],
+    isQuiet: [is(`${STATE}"unauthorized"}`, 0), is(`${STATE}"down"}`, 1)],
+  },
+  DawatchUpstreamDown: {
+    fires: [is(`${STATE}"down"}`, 1)],
+    isQuiet: [is(`${STATE}"down"}`, 0), is(`${STATE}"unauthorized"}`, 1)],
+  },
+  DawatchSubmissionsOpenTooLong: {
+    fires: [is('dawatch_oldest_open_age_seconds', 3_700)],
+    isQuiet: [is('dawatch_oldest_open_age_seconds', 3_500)],
+  },
+  DawatchSubmissionsFail: {
+    fires: [
+      grew(`${ENDED}"failed"}`, 12),
+      { ...grew(`${ENDED}"unknown"}`, 4), ...grew(`${ENDED}"rejected"}`, 4), ...grew(`${ENDED}"expired"}`, 4) },
+      // The process began anew within the hour.
+      { [`${ENDED}"failed"}`]: '100+0x110 0+0x8 12+0x60' },
+    ],
+    isQuiet: [
+      grew(`${ENDED}"failed"}`, 8),
+      grew(`${ENDED}"finalized"}`, 1_000),
+      grew(`${ENDED}"cancelled"}`, 1_000),
+      is(`${ENDED}"failed"}`, 1_000),
+      { [`${ENDED}"failed"}`]: '100+0x110 0+0x70' },
+    ],
+  },
+  DawatchFinalityNoticedLate: {
+    fires: [above('dawatch_detection_lag_seconds', '60', UPSTREAM)],
+    isQuiet: [below('dawatch_detection_lag_seconds', '60', UPSTREAM)],
+  },
+  DawatchBudgetTooSmall: { fires: [is(HELD, 1)], isQuiet: [is(HELD, 0), { [HELD]: '0 1 '.repeat(90).trim() }] },
+  DawatchDeliveriesWait: {
+    fires: [is('dawatch_deliveries_oldest_waiting_age_seconds', 3_700)],
+    isQuiet: [is('dawatch_deliveries_oldest_waiting_age_seconds', 3_500)],
+  },
+  DawatchDeadLetters: {
+    fires: [
+      grew(DEAD, 1),
+      // As many were replayed or discarded meanwhile, or the process began anew.
+      { ...grew(DEAD, 3), ...is('dawatch_deliveries_dead', 0) },
+      { [DEAD]: '5+0x110 0+0x8 1+0x60' },
+    ],
+    isQuiet: [is(DEAD, 0), is(DEAD, 7), { [DEAD]: '5+0x110 0+0x70' }],
+  },
+  DawatchRedisAway: { fires: [is('dawatch_redis_up', 0)], isQuiet: [is('dawatch_redis_up', 1), {}] },
+  DawatchLedgerRowsUnreadable: {
+    fires: [is('dawatch_ledger_unreadable_rows_total{instance="a",kind="event"}', 1)],
+    isQuiet: [is('dawatch_ledger_unreadable_rows_total{instance="a",kind="event"}', 0)],
+  },
+  DawatchWorkersRefused: {
+    fires: [is('dawatch_workers_refused', 1)],
+    isQuiet: [is('dawatch_workers_refused', 0)],
+  },
+  DawatchResultsRejected: {
+    fires: [grew(REJECTED, 1)],
+    isQuiet: [is(REJECTED, 7)],
+  },
+  DawatchNoWorkers: {
+    fires: [{ ...is('dawatch_workers', 0), ...is('dawatch_redis_up', 1) }],
+    isQuiet: [
+      { ...is('dawatch_workers', 1), ...is('dawatch_redis_up', 1) },
+      { ...is('dawatch_workers', 0), ...is('dawatch_redis_up', 0) },
+    ],
+  },
+  DawatchCommitsSlow: {
+    fires: [above('dawatch_ledger_commit_seconds', '0.25', 'instance="a",')],
+    isQuiet: [below('dawatch_ledger_commit_seconds', '0.25', 'instance="a",')],
+  },
+  DawatchWriteAheadLogGrows: {
+    fires: [is('dawatch_ledger_wal_size_bytes', 600 * 1_048_576)],
+    isQuiet: [is('dawatch_ledger_wal_size_bytes', 500 * 1_048_576)],
+  },
+  DawatchHttpErrors: {
+    fires: [{ [`${HTTP}route="/v1/submissions",status="503"}`]: '0+10x180' }],
+    isQuiet: [
+      { [`${HTTP}route="/v1/submissions",status="503"}`]: '0+5x180' },
+      { [`${HTTP}route="/v1/submissions",status="404"}`]: '0+600x180' },
+      { [`${HTTP}route="/v1/get_submission_info",status="502"}`]: '0+600x180' },
+    ],
+  },
+  DawatchEventLoopBlocked: {
+    fires: [is('nodejs_eventloop_lag_p99_seconds', 0.6)],
+    isQuiet: [is('nodejs_eventloop_lag_p99_seconds', 0.4)],
+  },
+};
+
+it('every alert rule has cases in which it fires and does not', () => {
+  expect(Object.keys(CASES).toSorted()).toEqual(names.toSorted());
+  for (const [name, { fires, isQuiet }] of Object.entries(CASES))
+    expect([fires.length > 0, isQuiet.length > 0], name).toEqual([true, true]);
+});
+
+/** How promtool sees it two hours and ten minutes in; the longest an alert has to last is 30 minutes. */
+function run(tests: { alert: string; series: Series; fires: boolean }[]) {
+  const file = join(tempFolder(), 'test.yml');
+  const document = {
+    rule_files: [resolve(RULES)],
+    evaluation_interval: '1m',
+    tests: tests.map(({ alert, series, fires }) => ({
+      interval: '1m',
+      input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+      promql_expr_test: [
+        {
+          expr: `count(ALERTS{alertname="${alert}",alertstate="firing"})`,
+          eval_time: '130m',
+          exp_samples: fires ? [{ labels: '{}', value: 1 }] : [],
+        },
+      ],
+    })),
+  };
+  writeFileSync(file, stringify(document));
+  return promtool(['test', 'rules', file]);
+}
+
+describe.skipIf(isPromtoolMissing())('the rule', () => {
+  it.each(Object.entries(CASES))('%s fires when it should, and not when it should not', (alert, { fires, isQuiet }) => {
+    const tests = [
+      ...fires.map((series) => ({ alert, series, fires: true })),
+      ...isQuiet.map((series) => ({ alert, series, fires: false })),
+    ];
+    const { status, said } = run(tests);
+    expect(status, said).toBe(0);
+  });
+});

@@ -1,0 +1,11 @@
+import { test } from 'vitest';
+import { killDeliveries } from '../faults/support/delivery-kills.ts';
+
+// Many more: test/faults/kill-deliveries.fault.ts.
+test(
+  'kill -9 during delivery, eight times: every event arrives, none is skipped, repeats carry the same id and body',
+  {
+    timeout: 150_000,
+  },
+  () => killDeliveries({ kills: 8 }),
+);

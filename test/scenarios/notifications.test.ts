@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { DawatchClient } from '../../src/client/client.ts';
+import { type DawatchEvent, verifyWebhook } from '../../src/client/index.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { openReceiver } from '../support/receiver.ts';
+import { API_KEY, openApp } from '../support/running-app.ts';
+
+const ADMIN = 'an-admin-token-for-tests';
+const HERE = { allow: ['127.0.0.0/8'], allow_http: true };
+type Setting = Omit<Parameters<typeof openApp>[0], 'database'>;
+
+/** The app with a sandbox upstream, both gone when the test ends. */
+async function openWorld(setting: Setting = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const sandbox = await startSandbox({ options: { speed: 200 } });
+  onTestFinished(() => sandbox.close());
+  const database = join(folder, 'ledger.db');
+  const open = () => openApp({ database, upstreamUrl: sandbox.url, adminToken: ADMIN, webhooks: HERE, ...setting });
+  const app = await open();
+  onTestFinished(() => app.close());
+  const admin = async (method: string, path: string, body?: unknown) => {
+    const headers = { authorization: `Bearer ${ADMIN}`, 'content-type': 'application/json' };
+    const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    return (await (await fetch(`${app.url}${path}`, init)).json()) as Record<string, unknown> & { secret: string };
+  };
+  const client = new DawatchClient({ url: app.url, apiKey: API_KEY });
+  return { app, admin, client, sandbox, submit: () => sandbox.model.submit('data', Date.now()) };
+}
+
+it('a submission that becomes final is told to a webhook and to its callback, each signed with its own secret', async () => {
+  const { admin, client, submit } = await openWorld();
+  const [receiver, caller] = [await openReceiver(), await openReceiver()];
+  const metadata = { team: 'billing' };
+  const { secret } = await admin('POST', '/v1/webhooks', {
+    url: receiver.url,
+    types: ['submission.finalized'],
+    metadata,
+  });
+  const { secret: callbackSecret } = await admin('POST', '/v1/webhooks/callbacks/rotate', {});
+  const id = submit();
+  await client.track([id], { metadata, callback_url: `${caller.url}/done?order=7` });
+  await client.track([submit()], { metadata: { team: 'other' } });
+  await vi.waitUntil(() => receiver.requests.length + caller.requests.length >= 2, { timeout: 10_000 });
+  const verified = (request: (typeof receiver.requests)[number] | undefined, key: string): DawatchEvent =>
+    verifyWebhook({ payload: request?.body ?? '', headers: request?.headers ?? {}, secret: key });
+  const told = verified(receiver.requests[0], secret);
+  expect(told).toMatchObject({
+    type: 'submission.finalized',
+    data: { submission: { submission_id: id, status: 'finalized', metadata }, cut: false },
+  });
+  expect(caller.requests[0]?.path).toBe('/done?order=7');
+  expect(verified(caller.requests.at(-1), callbackSecret)).toEqual(told);
+  expect(() => verified(receiver.requests[0], callbackSecret)).toThrow();
+  expect(receiver.requests).toHaveLength(1);
+});
+
+it('a callback_url that nothing may be sent to is a 400 that says why, and nothing is tracked', async () => {
+  const { client } = await openWorld({ webhooks: {} });
+  for (const [url, reason] of [
+    ['http://hooks.example/x', /https/],
+    ['https://169.254.169.254/latest', /not public/],
+    ['https://user:pw@hooks.example', /password/],
+    ['nowhere', /address|URL/i],
+  ] as const) {
+    await expect(client.track(['s1'], { callback_url: url })).rejects.toThrow(reason);
+  }
+  await expect(client.get('s1')).rejects.toThrow(/never tracked/);
+});
+
+it('ops hear of an outage once, in their chat, and of its end', async () => {
+  const chat = await openReceiver();
+  const { client, sandbox, submit } = await openWorld({
+    channels: { ops: { type: 'slack', url: `${chat.url}/services/SECRET`, gather_s: 0 } },
+    routes: [{ types: ['alert.*'], channels: ['ops'] }],
+  });
+  await answerWith('database');
+  await client.track(Array.from({ length: 50 }, submit));
+  const raised = () => chat.requests.filter(({ body }) => body.includes('does not answer'));
+  await vi.waitUntil(() => raised().length > 0, { timeout: 10_000 });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await answerWith('none');
+  await vi.waitUntil(() => chat.requests.length >= 2, { timeout: 10_000 });
+  expect(chat.requests).toHaveLength(2);
+  expect(chat.requests[0]?.body).toContain('The upstream default does not answer; 50 submissions wait for it');
+  expect(chat.requests[1]?.body).toMatch(/resolved|over/i);
+
+  async function answerWith(kind: string): Promise<void> {
+    const headers = { 'content-type': 'application/json' };
+    const order = { method: 'POST', headers, body: JSON.stringify({ kind }) };
+    expect((await fetch(`${sandbox.url}/_sandbox/faults`, order)).status).toBe(204);
+  }
+});
+
+it('no secret of a webhook, a callback or a channel is in the log, whatever fails', async () => {
+  const receiver = await openReceiver({ status: 500, body: 'no' });
+  const lines: string[] = [];
+  const { admin, client, submit } = await openWorld({
+    logLevel: 'debug',
+    onLog: (line) => lines.push(line),
+    channels: { ops: { type: 'slack', url: `${receiver.url}/services/CHANNEL-SECRET`, gather_s: 0 } },
+    routes: [{ types: ['*'], channels: ['ops'] }],
+  });
+  const { secret } = await admin('POST', '/v1/webhooks', { url: `${receiver.url}/?token=URL-SECRET`, types: ['*'] });
+  await client.track([submit()], { callback_url: `${receiver.url}/?token=CALLBACK-SECRET` });
+  await vi.waitUntil(() => receiver.requests.length >= 3, { timeout: 10_000 });
+  await vi.waitUntil(() => lines.filter((line) => line.includes('delivery.failed')).length >= 3, { timeout: 5_000 });
+  expect(lines.join('')).not.toMatch(/URL-SECRET|CALLBACK-SECRET|CHANNEL-SECRET|whsec_/);
+  expect(lines.join('')).not.toContain(secret);
+});

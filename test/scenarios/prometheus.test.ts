@@ -1,0 +1,124 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { call, pathOf, post } from '../support/http-calls.ts';
+import { type Family, familiesOf, scrape } from '../support/metrics.ts';
+import { isPromtoolMissing, promtool } from '../support/promtool.ts';
+import { useAppWithSandbox } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const RULES = 'config/prometheus/alerts.yml';
+const CONFIG = 'config/prometheus/prometheus.yml';
+const DASHBOARD = 'config/grafana/dawatch.json';
+
+type Rule = { alert: string; expr: string; annotations: { summary: string; description: string } };
+type Panel = { id: number; title: string; type: string; targets?: { expr: string }[] };
+const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
+);
+const { panels } = JSON.parse(readFileSync(DASHBOARD, 'utf8')) as { panels: Panel[] };
+const shown = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
+
+const app = useAppWithSandbox();
+let text = '';
+let families: Map<string, Family>;
+beforeAll(async () => {
+  const id = app.submit();
+  await post(app.url, { submission_id: id });
+  await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);
+  text = (await scrape(app.url)).text;
+  families = familiesOf(text);
+});
+
+/** The families an expression asks for, and the labels it chooses and groups by. */
+function namesIn(expr: string): string[] {
+  return [...expr.matchAll(/\b(?:dawatch|process|nodejs)_\w+/g)].map(([name]) => name);
+}
+
+function familyOf(name: string): Family | undefined {
+  const family = families.get(name.replace(/_(bucket|sum|count)$/, ''));
+  return family?.type === 'histogram' ? family : families.get(name);
+}
+
+it('every metric of the dashboard and of the alert rules is one that is measured', () => {
+  for (const { expr } of [...shown, ...rules]) {
+    const names = namesIn(expr);
+    expect(names.length > 0 || expr.startsWith('up{'), expr).toBe(true);
+    for (const name of names) expect(familyOf(name), `${name} in ${expr}`).toBeDefined();
+  }
+});
+
+it('histograms are asked for by their buckets, sums and counts, and rates and increases are of what only grows', () => {
+  for (const { expr } of [...shown, ...rules]) {
+    for (const name of namesIn(expr))
+      expect(name.endsWith('_bucket') || /_(sum|count)$/.test(name)).toBe(familyOf(name)?.type === 'histogram');
+    for (const [, name = ''] of expr.matchAll(/\b(?:rate|increase)\((\w+)/g))
+      expect(['counter', 'histogram'], expr).toContain(familyOf(name)?.type);
+  }
+});
+
+it('everything of our own that is measured is on the dashboard', () => {
+  const onIt = new Set(shown.flatMap(({ expr }) => namesIn(expr).map((name) => familyOf(name)?.name)));
+  const missing = [...families.keys()].filter((name) => name.startsWith('dawatch_') && !onIt.has(name));
+  expect(missing).toEqual([]);
+});
+
+it('panels have numbers of their own, and all but rows ask for something', () => {
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  for (const { type, title, targets } of panels) if (type !== 'row') expect(targets?.length, title).toBeGreaterThan(0);
+});
+
+it('every alert says what happened and what to do', () => {
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+  for (const { annotations } of rules) {
+    expect(annotations.summary.length).toBeGreaterThan(15);
+    expect(annotations.description.length).toBeGreaterThan(50);
+  }
+});
+
+it('docs/metrics.md has a row of every family, with its type and meaning: else run npm run docs:metrics', () => {
+  const document = readFileSync('docs/metrics.md', 'utf8');
+  for (const { name, type, help } of families.values()) {
+    const row = document.split('\n').find((line) => line.startsWith(`| \`${name}\` |`));
+    expect(row, name).toMatch(new RegExp(`\\| ${type} \\| [\\w, ]*\\| `));
+    expect(row, name).toContain(`| ${help} |`);
+  }
+  const described = [...document.matchAll(/^\| `(dawatch_\w+)` \|/gm)].map(([, name = '']) => name);
+  expect(described.toSorted()).toEqual([...families.keys()].filter((name) => name.startsWith('dawatch_')).toSorted());
+});
+
+it('docs/metrics.md names the labels that samples have', () => {
+  const document = readFileSync('docs/metrics.md', 'utf8');
+  for (const { name, samples } of families.values()) {
+    const [, labels = ''] = new RegExp(`^\\| \`${name}\` \\| \\w+ \\| ([\\w, ]*)\\|`, 'm').exec(document) ?? [];
+    const named = labels.split(',').map((label) => label.trim());
+    for (const sample of samples)
+      for (const label of Object.keys(sample.labels)) if (label !== 'le') expect(named, name).toContain(label);
+  }
+});
+
+describe.skipIf(isPromtoolMissing())('promtool has no complaint about', () => {
+  it('what is measured', () => {
+    expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, said: '' });
+    // It would have.
+    expect(promtool(['check', 'metrics'], 'bad_total{} 1\n# TYPE bad_total gauge\n').status).not.toBe(0);
+  });
+
+  it('the alert rules and the example of a configuration', () => {
+    expect(promtool(['check', 'rules', RULES])).toMatchObject({ status: 0 });
+    const checked = promtool(['check', 'config', CONFIG]);
+    expect(checked).toMatchObject({ status: 0 });
+    expect(checked.said).toContain('alerts.yml');
+  });
+
+  it('the expressions of the dashboard', () => {
+    const file = join(tempFolder(), 'dashboard.yml');
+    const expressions = shown.map(({ expr }, index) => ({
+      record: `panel:${index}`,
+      expr: expr.replaceAll('$__rate_interval', '5m').replaceAll('$instance', '.*'),
+    }));
+    writeFileSync(file, stringify({ groups: [{ name: 'dashboard', rules: expressions }] }));
+    expect(promtool(['check', 'rules', file])).toMatchObject({ status: 0 });
+  });
+});

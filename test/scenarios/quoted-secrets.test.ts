@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Queue } from 'bullmq';
+import fc from 'fast-check';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { DawatchClient } from '../../src/client/client.ts';
+import { EVENTS_QUEUE } from '../../src/notify/dispatch/notification-queue.ts';
+import { escapedIn, reveals, secretText } from '../support/escapes.ts';
+import { allRows } from '../support/ledger-rows.ts';
+import { openReceiver } from '../support/receiver.ts';
+import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
+import { API_KEY, openApp } from '../support/running-app.ts';
+import { serve } from '../support/upstream-server.ts';
+
+const ADMIN = 'an-admin-token-for-tests';
+const COUNT = 40;
+
+/** Answers of an upstream that quotes the secret wherever it can, each character escaped or not. */
+function bodiesWith(secret: string, seed: number): { status: number; body: string }[] {
+  const text = fc.string({ maxLength: 20 }).map((each) => JSON.stringify(each).slice(1, -1));
+  const field = fc.constantFrom('state', 'error', 'extra');
+  const answer = fc.record({
+    status: fc.constantFrom(200, 200, 200, 200, 404, 406, 400),
+    body: fc.tuple(escapedIn(secret), text, text, field).map(([quoted, before, after, name]) => {
+      const fields = { state: '"Error"', error: '"refused"', extra: '1', [name]: `"${before} ${quoted} ${after}"` };
+      const members = Object.entries(fields).map(([key, value]) => `"${key}":${value}`);
+      return `{${members.join()},"data":{"user_id":"${quoted}","${quoted}":"${quoted}"}}`;
+    }),
+  });
+  return fc.sample(answer, { numRuns: COUNT, seed });
+}
+
+it.skipIf(isRedisMissing())(
+  'a key that the upstream quotes, however it is escaped, is in no log line, answer, event, row or job',
+  async () => {
+    const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+    const [secret = ''] = fc.sample(secretText, { numRuns: 1, seed });
+    const answers = bodiesWith(secret, seed);
+    expect(
+      answers.every(({ body }) => reveals(body, secret)),
+      `TEST_SEED=${seed}`,
+    ).toBe(true);
+    const upstream = await serve((request, response) => {
+      const id = Number(new URL(request.url ?? '', 'http://x').searchParams.get('submission_id')?.slice(1));
+      const { status = 500, body = '' } = answers[id] ?? {};
+      response.writeHead(status).end(body);
+    });
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const database = join(folder, 'ledger.db');
+    const redis = await redisForTest({});
+    const queue = new Queue(EVENTS_QUEUE, { connection: { url: redis.url } });
+    onTestFinished(() => queue.close());
+    const hooks = await openReceiver();
+    const lines: string[] = [];
+    const app = await openApp({
+      database,
+      adminToken: ADMIN,
+      upstreamUrl: upstream.url,
+      upstream: { api_key: secret },
+      redisUrl: redis.url,
+      webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+      logLevel: 'debug',
+      onLog: (line) => lines.push(line),
+    });
+    onTestFinished(() => app.close());
+    const client = new DawatchClient({ url: app.url, apiKey: API_KEY, token: ADMIN });
+    await client.webhooks.create({ url: hooks.url, types: ['*'] });
+    const ids = answers.map((_, index) => `s${index}`);
+    await client.track(ids);
+    await vi.waitUntil(() => upstream.requests.length > 3 * COUNT, { timeout: 15_000 });
+    await Promise.all(ids.map((id) => client.cancel(id)));
+    await vi.waitUntil(async () => (await queue.getWaitingCount()) >= COUNT, { timeout: 10_000 });
+    await vi.waitUntil(() => hooks.requests.length >= COUNT, { timeout: 10_000 });
+
+    const headers = { 'x-api-key': API_KEY };
+    const pages = ids.flatMap((id) => [`/v1/submissions/${id}`, `/v1/get_submission_info?submission_id=${id}`]);
+    const shown = await Promise.all(
+      [...pages, '/v1/submissions?limit=1000', '/v1/pacing', '/v1/overview', '/readyz', '/metrics'].map(async (path) =>
+        (await fetch(`${app.url}${path}`, { headers })).text(),
+      ),
+    );
+    const jobs = (await queue.getJobs()).map((job) => JSON.stringify(job.data));
+    const rows = Object.values(allRows(database))
+      .flat()
+      .map((row) => Object.values(row as object).join('\n'));
+    const told = hooks.requests.map(({ body }) => body);
+    for (const [place, texts] of Object.entries({ lines, shown, jobs, rows, told })) {
+      expect(texts.length, place).toBeGreaterThan(0);
+      for (const text of texts) expect(reveals(text, secret), `${place}, TEST_SEED=${seed}: ${text}`).toBe(false);
+    }
+    expect(rows.join('')).toContain('[redacted]');
+  },
+);
+
+it.each([
+  ['where it would be cut', (quoted: string) => `${'x'.repeat(4_080)}${quoted} ${quoted}`],
+  ['again and again', (quoted: string) => quoted.repeat(1_000)],
+])('a secret of a webhook that its receiver quotes %s is not kept with the attempt', async (_name, pageOf) => {
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const secret = `whsec_${Buffer.alloc(32, 0xfb).toString('base64')}`;
+  const quoted = JSON.stringify(secret).replaceAll('/', '\\/').replaceAll('+', '\\u002B');
+  const receiver = await openReceiver({ status: 500, body: pageOf(quoted) });
+  const database = join(folder, 'ledger.db');
+  const app = await openApp({ database, adminToken: ADMIN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
+  onTestFinished(() => app.close());
+  const client = new DawatchClient({ url: app.url, token: ADMIN });
+  const { id } = await client.webhooks.create({ url: receiver.url, secret });
+  const delivery = await client.webhooks.test(id);
+  const attempt = await vi.waitFor(async () => {
+    const [first] = (await client.deliveries.get(delivery.id)).attempts;
+    if (!first) throw new Error('not yet');
+    return first;
+  });
+  expect(attempt.response).toMatch(/^x*"\[redacted\]"/);
+  expect(reveals(attempt.response ?? '', secret.slice(6, 14))).toBe(false);
+});

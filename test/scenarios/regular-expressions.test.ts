@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseSync } from '@swc/core';
+import { analyse } from 'scslre';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { patternOf } from '../../src/domain/redaction.ts';
+
+type Expression = { pattern: string; flags: string };
+
+const SRC = join(import.meta.dirname, '../../src');
+
+/** What meets only text of ours or of whoever runs dawatch: its own command line, settings, files and packages. */
+const OWN_TEXT = [/^sandbox\//, /^cli\//, /^doctor\//, /^dashboard\/assets\.ts$/, /^config\/load\.ts$/];
+
+/** Growing faster than their text, and why that does no harm. */
+const ACCEPTED: Record<string, string> = {
+  'client/client.ts \\/+$': 'the address of the server, from the settings of whoever uses the client',
+  'upstream/pool.ts \\/+$': 'the address of the upstream, from the settings',
+};
+
+/** Every regular expression of a file, and how many are put together as it runs, which nobody can judge here. */
+function expressionsOf(file: string): { literals: Expression[]; made: number } {
+  const literals: Expression[] = [];
+  let made = 0;
+  const walk = (node: unknown): void => {
+    if (typeof node !== 'object' || node === null) return;
+    const { type, pattern, flags, callee } = node as Record<string, unknown>;
+    if (type === 'RegExpLiteral') literals.push({ pattern: String(pattern), flags: String(flags) });
+    if (type === 'NewExpression' && (callee as { value?: string }).value === 'RegExp') made += 1;
+    for (const child of Object.values(node)) walk(child);
+  };
+  walk(
+    parseSync(readFileSync(join(SRC, file), 'utf8'), { syntax: file.endsWith('.ts') ? 'typescript' : 'ecmascript' }),
+  );
+  return { literals, made };
+}
+
+/** Where it tries the same text in more than one way, or from more than one beginning; by analysis, not by time. */
+function riskOf({ pattern, flags }: Expression): string[] {
+  return analyse(new RegExp(pattern, flags)).reports.map(({ type }) => type);
+}
+
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((file) => /\.(ts|js)$/.test(file))
+  .filter((file) => !OWN_TEXT.some((own) => own.test(file)));
+
+const found = files.flatMap((file) => expressionsOf(file).literals.map((literal) => ({ file, ...literal })));
+
+describe('no text from outside can make a regular expression work for more than the length of that text:', () => {
+  it.each(found)('$file /$pattern/$flags', (expression) => {
+    const { file, pattern } = expression;
+    if (`${file} ${pattern}` in ACCEPTED) return;
+    expect(riskOf(expression)).toEqual([]);
+  });
+
+  it.each<[string, RegExp]>([
+    ['an e-mail address', z.regexes.html5Email],
+    ['a time', z.regexes.datetime({ offset: true })],
+  ])('those of zod for %s', (_, { source, flags }) => {
+    expect(riskOf({ pattern: source, flags })).toEqual([]);
+  });
+
+  it('all of them are found', () => {
+    expect(found.length).toBeGreaterThan(60);
+    const made = files.filter((file) => expressionsOf(file).made > 0);
+    // A name of ours, and what Redis says of itself; secrets, see below.
+    expect(made.toSorted()).toEqual(['domain/redaction.ts', 'engines/bullmq/redis-info.ts']);
+  });
+
+  it.each([
+    'a-key-of-mine',
+    '\\\\\\',
+    '\\a\\\\b',
+    'aaaaaaaaaaaaaaaa',
+    '%25%25%25',
+    '&amp;&#92;\\',
+    '\ud83d\udca5\u00e4',
+  ])('the one that finds the secret %s', (secret) => {
+    const { source, flags } = patternOf(secret);
+    expect(riskOf({ pattern: source, flags })).toEqual([]);
+  });
+});
+
+/** What the analysis does not see: from each of many beginnings, all that follows is looked through. */
+it('none that may begin anywhere looks through all that follows for its end', () => {
+  const isWide = ({ pattern }: Expression) =>
+    !pattern.startsWith('^') && /(?<!\\)\.[*+]./.test(pattern.replace(/\[[^\]]*\]/g, ''));
+  const wide = found.filter(isWide);
+  expect(wide.map(({ file, pattern }) => `${file} /${pattern}/`)).toEqual([]);
+});
+
+it.each(['^(a+)+$', '\\s+$', '^\\d+\\d+$', '^(.*),(.*),x$'])('/%s/ would be found out', (pattern) => {
+  expect(riskOf({ pattern, flags: '' })).not.toEqual([]);
+});

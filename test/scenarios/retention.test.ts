@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { context, observation } from '../support/domain.ts';
+import { HeldClock } from '../support/held-clock.ts';
+import { call, pathOf, post, trackedOf } from '../support/http-calls.ts';
+import { openLedger, trackRequest, trackRequests } from '../support/ledger-file.ts';
+import { API_KEY, openApp } from '../support/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const LOOK_MS = 60_000;
+const FAR = 1e14;
+
+/** A ledger with 50 submissions that became final in 1970, and an open one. */
+function oldLedger(): string {
+  const file = join(tempFolder(), 'ledger.db');
+  const ledger = openLedger({ file });
+  ledger.track(trackRequests(50), 0);
+  ledger.record(
+    trackRequests(50).map(({ submissionId }) => observation('finalized', 5, submissionId)),
+    context(),
+  );
+  ledger.track([trackRequest('open', { deadlineAt: FAR, graceEndsAt: FAR, stuckAt: FAR })], 0);
+  ledger.close();
+  return file;
+}
+
+it('a server deletes what is kept no longer while it serves, and says so wherever it shows', async () => {
+  const clock = new HeldClock(LOOK_MS);
+  let log = '';
+  const onLog = (line: string) => {
+    log += line;
+  };
+  const alerts = { check_s: 3_600 };
+  const app = await openApp({ database: oldLedger(), clock, onLog, alerts, retention: { submissions_days: 30 } });
+  onTestFinished(() => app.close());
+  expect((await call(app.url, pathOf('s7'))).status).toBe(200);
+  clock.fire(LOOK_MS);
+  await vi.waitFor(() => expect(log).toContain('ledger.pruned'), { timeout: 15_000 });
+  expect(log).toContain('"submissions":50');
+  expect((await call(app.url, pathOf('s7'))).status).toBe(404);
+  expect((await call(app.url, pathOf('open'))).status).toBe(200);
+  const feed = await fetch(`${app.url}/v1/events?after=0`, { headers: { 'x-api-key': API_KEY } });
+  let told = '';
+  for await (const chunk of feed.body ?? []) {
+    told += Buffer.from(chunk).toString();
+    if (/feed\.gap\n.*\n\n/.test(told)) break;
+  }
+  expect(told).toMatch(/^: dawatch\nid: 0\n\nid: 0\nevent: feed\.gap\ndata: .*"data":\{"after":0,"through":50\}\}\n\n/);
+  expect(trackedOf(await post(app.url, { submission_id: 's7' }))).toMatchObject({ accepted: 1, already_tracked: 0 });
+});

@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { SUBMISSIONS_QUEUE } from '../../src/engines/bullmq/intake.ts';
+import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
+import { EVENTS_QUEUE } from '../../src/notify/dispatch/notification-queue.ts';
+import { systemClock } from '../../src/platform/system-clock.ts';
+import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { startWorker } from '../../src/worker.ts';
+import { lookInto, openQueue } from '../support/bullmq-rig.ts';
+import { recordEvents } from '../support/event-recorder.ts';
+import { call, post } from '../support/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/lookups.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis-server.ts';
+import { openApp } from '../support/running-app.ts';
+
+const PASSWORD = 'redis-S3cret';
+const KEY = 'sandbox-key';
+
+type Setting = { sandbox?: SandboxOptionsInput; budget?: { requests: number; per_s: number; concurrency: number } };
+
+/** A server with Redis and the sandbox, all gone when the test ends. */
+async function openWorld({ sandbox: options = { speed: 200 }, budget }: Setting = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-scaling-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const redis = await redisForTest({ password: PASSWORD });
+  const sandbox = await startSandbox({ options });
+  onTestFinished(() => sandbox.close());
+  const logged: string[] = [];
+  const open = async () => {
+    const app = await openApp({
+      database: join(folder, 'ledger.db'),
+      upstreamUrl: sandbox.url,
+      redisUrl: redis.url,
+      adminToken: ADMIN_TOKEN,
+      upstream: { timeout_s: 1, ...(budget && { budget }) },
+      onLog: (line) => logged.push(line),
+    });
+    onTestFinished(() => app.close());
+    return app;
+  };
+  const submit = (count: number) => Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
+  return { redis, sandbox, open, submit, logged };
+}
+
+/** `dawatch worker` within this process. */
+function openWorker(redis: RedisServer, upstreamUrl: string, name: string) {
+  const env = { DAWATCH_REDIS_URL: redis.url, DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: KEY };
+  const { config } = loadConfig({ env, file: null });
+  config.upstreams.default.timeout_s = 1;
+  const log = pino({ level: 'silent' });
+  const worker = startWorker({ config, log, clock: systemClock, version: '0.0.0-test', name });
+  onTestFinished(() => worker.close());
+  return worker;
+}
+
+type Readiness = { status: string; redis: { state: string; reason: string | null; workers: { name: string }[] } };
+const readiness = async (url: string): Promise<Readiness> =>
+  JSON.parse((await call(url, '/readyz', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).text);
+const ready = (url: string, expected: object) =>
+  vi.waitFor(async () => expect(await readiness(url)).toMatchObject(expected), 15_000);
+const statusOf = async (url: string, id: string): Promise<string> =>
+  JSON.parse((await call(url, `/v1/submissions/${id}`)).text).status;
+const final = (url: string, ids: string[]) =>
+  vi.waitFor(async () => {
+    for (const id of ids) expect(await statusOf(url, id)).toBe('finalized');
+  }, 15_000);
+
+describe.skipIf(isRedisMissing())('a server with Redis', () => {
+  it('keeps the budget with three workers, as the upstream counts; they do the asking, with keys of their own', async () => {
+    const limit = 40;
+    const { redis, sandbox, open, submit } = await openWorld({
+      sandbox: { speed: 40, rateLimit: limit, rateLimitPerS: 8 },
+      budget: { requests: limit, per_s: 0.2, concurrency: 64 },
+    });
+    const app = await open();
+    const workers = ['one', 'two', 'three'];
+    for (const name of workers) openWorker(redis, sandbox.url, name);
+    await ready(app.url, { redis: { workers: workers.toSorted().map((name) => ({ name })) } });
+    // Whoever has no admin's token learns no names of hosts.
+    expect(JSON.parse((await call(app.url, '/readyz')).text).redis).toEqual({ state: 'up' });
+    const ids = submit(200);
+    await post(app.url, { submission_ids: ids });
+    await final(app.url, ids);
+    expect(sandbox.stats()).toMatchObject({ throttled: 0 });
+    expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(limit);
+    const jobs = await openQueue(redis, POLLS_QUEUE).getJobs(['completed']);
+    const workedFor = new Set(jobs.map(({ processedBy }) => processedBy));
+    expect([...workedFor].sort()).toEqual(workers.toSorted());
+    // Nothing in Redis could be used to ask the upstream.
+    const look = lookInto(redis);
+    for (const key of await look.keys('*'))
+      if ((await look.type(key)) === 'hash') expect(JSON.stringify(await look.hgetall(key))).not.toContain(KEY);
+  });
+
+  it('a 429 that one worker gets slows all of them', async () => {
+    const { redis, sandbox, open, submit } = await openWorld();
+    const app = await open();
+    for (const name of ['one', 'two']) openWorker(redis, sandbox.url, name);
+    await ready(app.url, { redis: { workers: [{ name: 'one' }, { name: 'two' }] } });
+    sandbox.answerNext({ kind: 'throttle', retryAfterS: 2, count: 1 });
+    const ids = submit(1);
+    await post(app.url, { submission_ids: ids });
+    await vi.waitUntil(() => sandbox.stats().throttled === 1, 5_000);
+    // From here on the server knows, and nothing more is sent until the two seconds are over.
+    await vi.waitFor(async () => expect((await openQueue(redis).getJobCounts()).completed).toBeGreaterThan(0));
+    const before = sandbox.stats().requests;
+    await post(app.url, { submission_ids: submit(50) });
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(sandbox.stats().requests).toBe(before);
+    await final(app.url, ids);
+  });
+
+  it('takes submissions from its queue, UUIDs in any case, and tells of them in the other', async () => {
+    const { redis, open, submit } = await openWorld();
+    await open();
+    const events = recordEvents(redis);
+    const queue = openQueue(redis, SUBMISSIONS_QUEUE);
+    const [id = ''] = submit(1);
+    const job = await queue.add('track', { submission_id: id.toUpperCase(), metadata: { order: 4711 } });
+    await vi.waitFor(async () => {
+      const found = await queue.getJob(job.id ?? '');
+      expect(found?.returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    }, 10_000);
+    await vi.waitUntil(() => events.size > 0, 10_000);
+    const [[body = '']] = [...events.values()].map((bodies) => [...bodies]) as [string[]];
+    expect(JSON.parse(body)).toMatchObject({
+      type: 'submission.finalized',
+      data: { submission: { submission_id: id, status: 'finalized', metadata: { order: 4711 } } },
+    });
+    expect((await queue.add('track', { submission_id: 'a', upstream: 'nowhere' })).id).toBeDefined();
+    await vi.waitFor(async () => expect((await queue.getFailed())[0]?.failedReason).toMatch(/nowhere/), 10_000);
+  });
+
+  it('is degraded while Redis is away, tracks all the same, and is well again after it', async () => {
+    const { redis, open, submit, logged } = await openWorld();
+    await redis.kill();
+    const app = await open();
+    await ready(app.url, { status: 'degraded', redis: { state: 'away', reason: 'unreachable', workers: [] } });
+    const ids = submit(3);
+    expect((await post(app.url, { submission_ids: ids })).status).toBe(202);
+    await final(app.url, ids);
+    await redis.restart();
+    await ready(app.url, { status: 'ok', redis: { state: 'up', reason: null } });
+    await vi.waitFor(async () => expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(3), 15_000);
+    expect(logged.join()).toContain('redis.away');
+    expect(logged.join()).toContain('redis.up');
+    expect(logged.join()).not.toContain(PASSWORD);
+  });
+
+  it('goes on where it stopped, with Redis and without', async () => {
+    const { redis, open, submit } = await openWorld({ sandbox: { speed: 20 } });
+    const first = await open();
+    const ids = submit(20);
+    await post(first.url, { submission_ids: ids });
+    await first.close();
+    const second = await open();
+    await final(second.url, ids.slice(0, 10));
+    await second.close();
+    await redis.kill();
+    const third = await open();
+    // It was stopped in good order, so that nobody can still be asking once the leases of then are over.
+    await final(third.url, ids);
+  });
+
+  it('closes while Redis stands still', async () => {
+    const { redis, open } = await openWorld();
+    const app = await open();
+    await ready(app.url, { redis: { state: 'up' } });
+    redis.pause();
+    await app.close();
+  });
+});

@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest';
+import { RollingHour } from '../../src/stats/rolling-hour.ts';
+
+const MINUTE_MS = 60_000;
+const NOON = 1_760_000_400_000;
+const about = (ms: number) => expect.toSatisfy((told: number) => Math.abs(told / ms - 1) < 0.05, `about ${ms}`);
+const found = (at: number, fields: { timeToFinalityMs?: number; lagMs?: number | null; polls?: number } = {}) => ({
+  at,
+  timeToFinalityMs: 50_000,
+  lagMs: 500,
+  polls: 2,
+  ...fields,
+});
+
+it('keeps each minute apart, and all of them together', () => {
+  const hour = new RollingHour(NOON);
+  hour.found(found(NOON, { timeToFinalityMs: 40_000, polls: 1 }));
+  hour.found(found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, lagMs: 1_000, polls: 3 }));
+  hour.found(found(NOON + MINUTE_MS, { timeToFinalityMs: 12_000 }));
+  const minutes = hour.minutes(NOON + MINUTE_MS);
+  expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(58).fill(0), 2, 1]);
+  expect(minutes[58]).toMatchObject({
+    at: NOON,
+    timeToFinality: { meanMs: 50_000, p50Ms: about(40_000), p99Ms: about(60_000) },
+    detectionLag: { meanMs: 750, p50Ms: about(500), p99Ms: about(1_000) },
+  });
+  // In steps of five seconds: 8, 12 and 3.
+  expect(hour.hour(NOON + MINUTE_MS)).toMatchObject({ finalized: 3, pollsEach: 2, fixedPollsEach: 23 / 3 });
+});
+
+it('forgets what is older than sixty minutes, also when nothing came since', () => {
+  const hour = new RollingHour(NOON);
+  hour.found(found(NOON));
+  hour.polled(NOON);
+  const last = NOON + 59 * MINUTE_MS;
+  expect(hour.minutes(last)[0]).toMatchObject({ at: NOON, finalized: 1, polls: 1 });
+  expect(hour.hour(last).finalized).toBe(1);
+  expect(hour.minutes(last + MINUTE_MS).some(({ finalized, polls }) => finalized > 0 || polls !== 0)).toBe(false);
+  expect(hour.hour(last + MINUTE_MS)).toEqual({
+    ...{ finalized: 0, timeToFinality: null, detectionLag: null },
+    ...{ pollsEach: null, fixedPollsEach: null },
+  });
+  hour.found(found(last + MINUTE_MS));
+  expect(hour.minutes(last + MINUTE_MS).map(({ finalized }) => finalized)).toEqual([...Array(59).fill(0), 1]);
+});
+
+it('takes what it is told of the past, as a start does, newest first, but nothing that is over', () => {
+  const hour = new RollingHour(NOON);
+  hour.found(found(NOON, { lagMs: null }));
+  hour.found(found(NOON - 3 * MINUTE_MS, { lagMs: null }));
+  hour.found(found(NOON - 60 * MINUTE_MS, { lagMs: null }));
+  const minutes = hour.minutes(NOON);
+  expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(56).fill(0), 1, 0, 0, 1]);
+  expect(minutes[59]).toMatchObject({ timeToFinality: { p50Ms: about(50_000) }, detectionLag: null });
+});
+
+it('says that polls are not known of the time before it began, and 0 of a minute without any', () => {
+  const hour = new RollingHour(NOON + 30_000);
+  hour.polled(NOON + 40_000);
+  expect(hour.minutes(NOON + 2 * MINUTE_MS).map(({ polls }) => polls)).toEqual([...Array(57).fill(null), 1, 0, 0]);
+});
+
+it('a clock that goes back loses nothing of the hour', () => {
+  const hour = new RollingHour(NOON);
+  hour.found(found(NOON + 5 * MINUTE_MS));
+  hour.found(found(NOON));
+  expect(hour.hour(NOON + 5 * MINUTE_MS).finalized).toBe(2);
+  // What lies ahead is not counted until it is reached.
+  expect(hour.hour(NOON).finalized).toBe(1);
+});

@@ -1,0 +1,248 @@
+import { expect, test } from 'vitest';
+import type { Answer } from '../../src/domain/classify.ts';
+import {
+  databaseDown,
+  finalized,
+  MINUTE_MS,
+  notFound,
+  openMonitor,
+  pending,
+  response,
+  unauthorized,
+} from '../support/virtual-monitor.ts';
+
+const kinds = (asked: { kind: string; observation?: { kind: string } }[]) =>
+  asked.map(({ kind, observation }) => observation?.kind ?? kind);
+
+test('two hundred who ask about the same submission at once share one request', async () => {
+  const world = openMonitor({ answer: () => pending });
+  const asked = Promise.all(Array.from({ length: 200 }, () => world.monitor.ask('default', 'untracked')));
+  await world.clock.advance(100);
+  expect(new Set(kinds(await asked))).toEqual(new Set(['pending']));
+  expect(world.asked.length).toBe(1);
+  expect(world.ledger.get('untracked')).toBeUndefined();
+  expect(world.monitor.health().upstreams[0]).toMatchObject({ tracked: 0, inFlight: 0 });
+});
+
+test('a question about a submission that is being asked about anyway costs nothing', async () => {
+  const hanging = Promise.withResolvers<Answer>();
+  const world = openMonitor({ answer: () => hanging.promise });
+  world.track(['a']);
+  const asked = world.monitor.ask('default', 'a');
+  await world.clock.advance(10);
+  hanging.resolve(finalized);
+  await world.clock.advance(10);
+  expect(kinds([await asked])).toEqual(['finalized']);
+  expect(world.asked.length).toBe(1);
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('what a question learns of a tracked submission is committed before it is answered', async () => {
+  let answer = pending;
+  const world = openMonitor({ answer: () => answer });
+  world.track(['a']);
+  await world.clock.advance(10 * MINUTE_MS);
+  answer = finalized;
+  let status: string | undefined;
+  const asked = world.monitor.ask('default', 'a').then(() => {
+    status = world.get('a').status;
+  });
+  await world.clock.advance(10);
+  await asked;
+  expect(status).toBe('finalized');
+});
+
+test('a submission that is tracked while a question about it is on its way is watched from then on', async () => {
+  const hanging = Promise.withResolvers<Answer>();
+  let answer: Answer | Promise<Answer> = hanging.promise;
+  const world = openMonitor({ answer: () => answer });
+  const asked = world.monitor.ask('default', 'a');
+  await world.clock.advance(10);
+  world.track(['a']);
+  answer = finalized;
+  hanging.resolve(pending);
+  await world.clock.advance(10);
+  expect(kinds([await asked])).toEqual(['pending']);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
+});
+
+test('questions keep to the budget, and neither they nor the submissions that are due starve', async () => {
+  const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
+  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
+  await world.clock.advance(1_000);
+  const asked = Promise.all(
+    Array.from({ length: 100 }, (_, index) => world.monitor.ask('default', `question-${index}`)),
+  );
+  await world.clock.advance(60_000);
+  const times = world.asked.map(({ at }) => at);
+  const mostInAWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  expect(mostInAWindow).toBe(10);
+  const answered = kinds(await asked).filter((kind) => kind === 'pending').length;
+  expect(answered).toBeGreaterThan(3);
+  const due = world.asked.filter(
+    ({ submissionId, at }) => submissionId.startsWith('due') && at > (times[10] ?? 0),
+  ).length;
+  expect(due).toBeGreaterThan(3);
+});
+
+test('a question without a place in the budget is given up, and says when to come back', async () => {
+  const world = openMonitor({
+    answer: () => pending,
+    pacer: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
+  });
+  const first = world.monitor.ask('default', 'a');
+  await world.clock.advance(10);
+  expect(kinds([await first])).toEqual(['pending']);
+  expect(await world.monitor.ask('default', 'b')).toMatchObject({ reason: 'budget', retryAfterMs: MINUTE_MS - 10 });
+  expect(world.asked.length).toBe(1);
+});
+
+test.each([
+  ['is out', databaseDown],
+  ['refuses us', unauthorized],
+])('while the upstream %s, a question is answered at once, without a request', async (_how, answer) => {
+  const world = openMonitor({
+    answer: () => answer,
+    pacer: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
+  });
+  world.track(['a', 'b']);
+  await world.clock.advance(100);
+  const before = world.asked.length;
+  expect(await world.monitor.ask('default', 'c')).toMatchObject({ reason: 'out' });
+  expect(world.asked.length).toBe(before);
+});
+
+test('a 429 holds questions back too', async () => {
+  const world = openMonitor({ answer: () => response(429, '', { retryAfter: '30' }) });
+  const first = world.monitor.ask('default', 'a');
+  await world.clock.advance(10);
+  expect(kinds([await first])).toEqual(['throttled']);
+  const { kind, retryAfterMs } = { retryAfterMs: 0, ...(await world.monitor.ask('default', 'b')) };
+  expect(kind).toBe('unanswered');
+  expect(retryAfterMs).toBeGreaterThan(29_000);
+});
+
+test('a question counts as a probe when one is due, and its answer ends the outage', async () => {
+  let answer: Answer = databaseDown;
+  const world = openMonitor({ answer: () => answer });
+  for (let round = 0; round < 5; round++) {
+    const asked = world.monitor.ask('default', `q-${round}`);
+    await world.clock.advance(10);
+    await asked;
+  }
+  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
+  answer = notFound;
+  await world.clock.advance(2_000);
+  const asked = world.monitor.ask('default', 'later');
+  await world.clock.advance(2_000);
+  expect(kinds([await asked])).toEqual(['not_found']);
+  expect(world.monitor.health().upstreams[0]?.state).toBe('closed');
+});
+
+test('when the monitor stops, nobody waits for an answer that will not come', async () => {
+  const world = openMonitor({
+    answer: () => pending,
+    pacer: { budget: { requests: 1, perMs: 5_000, concurrency: 1 } },
+  });
+  world.track(['a']);
+  await world.clock.advance(10);
+  const asked = world.monitor.ask('default', 'b');
+  await world.monitor.stop(1_000);
+  expect(kinds([await asked])).toEqual(['unanswered']);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.asked.length).toBe(1);
+});
+
+test('a question to an upstream that is not configured is refused', async () => {
+  const world = openMonitor({ answer: () => pending });
+  expect(kinds([await world.monitor.ask('nowhere', 'a')])).toEqual(['unanswered']);
+});
+
+test.each([
+  ['1 per second', { requests: 1, perMs: 1_000, concurrency: 1 }],
+  ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
+  ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
+])('with a budget of %s used up by both, questions and what is due share it', async (_name, budget) => {
+  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
+  let isOver = false;
+  const askFor = async (name: string) => {
+    for (let count = 0; !isOver; count++) {
+      await world.monitor.ask('default', `question-${name}-${count}`);
+      await new Promise<void>((resolve) => world.clock.after(50, resolve));
+    }
+  };
+  const clients = Promise.all(Array.from({ length: 8 }, (_, index) => askFor(String(index))));
+  await world.clock.advance(5 * MINUTE_MS);
+  isOver = true;
+  const questions = world.asked.filter(({ submissionId }) => submissionId.startsWith('question')).length;
+  const due = world.asked.length - questions;
+  expect(Math.abs(questions - due) / world.asked.length).toBeLessThan(0.2);
+  await world.clock.advance(MINUTE_MS);
+  await clients;
+});
+
+test('an answer that never comes is told as such, after the lease', async () => {
+  const world = openMonitor({ answer: () => new Promise(() => undefined) });
+  const asked = world.monitor.ask('default', 'a');
+  await world.clock.advance(MINUTE_MS);
+  expect(await asked).toMatchObject({ kind: 'unanswered', reason: 'lost' });
+});
+
+/** What is asked for by one client that asks for very much, and by others. */
+async function openBusy() {
+  const budget = { requests: 10, perMs: 1_000, concurrency: 4 };
+  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  const answered: string[] = [];
+  const ask = (id: string, client: string) =>
+    world.monitor.ask('default', id, client).then((asked) => {
+      answered.push(asked.kind === 'answered' ? id : `${id} ${asked.reason}`);
+    });
+  for (let index = 0; index < 500; index++) void ask(`busy-${index}`, 'busy');
+  await world.clock.advance(1);
+  return { world, answered, ask };
+}
+
+test('clients take turns for the budget, however many ids one of them asks for', async () => {
+  const { world, answered, ask } = await openBusy();
+  for (const id of ['other-0', 'other-1', 'other-2']) void ask(id, 'other');
+  void ask('third-0', 'third');
+  await world.clock.advance(2_000);
+  const places = ['other-0', 'third-0', 'other-1', 'other-2'].map((id) => answered.indexOf(id));
+  expect(places.every((place) => place >= 0 && place < 25)).toBe(true);
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  await world.clock.advance(20_000);
+  // The budget of some seconds, and no more waiting than was promised.
+  expect(answered.filter((text) => text.endsWith(' budget')).length).toBeGreaterThan(300);
+  expect(answered).toHaveLength(504);
+});
+
+test('a client that asks for an id far back in the line of another has it in its own turn', async () => {
+  const { world, answered, ask } = await openBusy();
+  void ask('busy-499', 'other');
+  await world.clock.advance(2_000);
+  expect(answered).toContain('busy-499');
+  expect(world.asked.filter(({ submissionId }) => submissionId === 'busy-499')).toHaveLength(1);
+});
+
+test('a client may wait although another has filled the line, and is refused beyond its share', async () => {
+  const world = openMonitor({
+    answer: () => pending,
+    pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
+  });
+  const outcomes: Record<string, number> = {};
+  const ask = (id: string, client: string) =>
+    world.monitor.ask('default', id, client).then((asked) => {
+      const outcome = `${client} ${asked.kind === 'answered' ? 'answered' : asked.reason}`;
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    });
+  for (let index = 0; index < 10_100; index++) void ask(`busy-${index}`, 'busy');
+  for (let index = 0; index < 5_100; index++) void ask(`other-${index}`, 'other');
+  await world.clock.advance(1);
+  const refused = { busy: outcomes['busy budget'] ?? 0, other: outcomes['other budget'] ?? 0 };
+  expect(refused.busy).toBeGreaterThan(90);
+  expect(refused.busy).toBeLessThanOrEqual(100);
+  expect(refused.other).toBe(100);
+});

@@ -1,0 +1,143 @@
+import { expect, test, vi } from 'vitest';
+import type { Answer } from '../../src/domain/classify.ts';
+import { LedgerError } from '../../src/ledger/file/errors.ts';
+import { rawConnection, trackRequest } from '../support/ledger-file.ts';
+import { finalized, MINUTE_MS, openMonitor, pending, response } from '../support/virtual-monitor.ts';
+
+/** More than are taken up in one piece. */
+const MANY = 6_000;
+const PIECE = 5_000;
+const ids = Array.from({ length: MANY }, (_, index) => `id-${index}`);
+
+/** A ledger with so many open submissions that nobody has asked about yet, and a monitor that has just started on it. */
+function openLarge(options: Partial<Parameters<typeof openMonitor>[0]> = {}) {
+  const world = openMonitor({ answer: () => finalized, ...options });
+  const at = world.clock.now() + 600 * MINUTE_MS;
+  const requests = ids.map((id) => trackRequest(id, { deadlineAt: at, graceEndsAt: at, stuckAt: at }));
+  world.ledger.track(requests, world.clock.now());
+  world.restart();
+  return Object.assign(world, {
+    tracked: () => world.monitor.pacing()[0]?.tracked,
+    countOf: (id: string) => world.asked.filter(({ submissionId }) => submissionId === id).length,
+    /** Which of them are not final. */
+    open: () => ids.filter((id) => world.get(id).status !== 'finalized'),
+  });
+}
+
+test('after a restart the pacer takes up piece by piece what is open, and asks once it knows all', async () => {
+  const world = openLarge({ answer: () => pending });
+  expect([world.tracked(), world.asked.length]).toEqual([PIECE, 0]);
+  await world.clock.advance(0);
+  expect([world.tracked(), world.asked.length]).toEqual([MANY, 50]);
+});
+
+test('what is tracked meanwhile is found behind the others', async () => {
+  const world = openLarge();
+  world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
+  world.monitor.track([trackRequest('id-5999')]);
+  expect(world.tracked()).toBe(PIECE);
+  await world.clock.advance(0);
+  expect(world.monitor.pacing()[0]?.tracked).toBe(MANY + 1 - world.asked.length);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect([world.open(), world.monitor.pacing()[0]?.tracked]).toEqual([[], 0]);
+  expect([world.countOf('new'), world.countOf('id-5999')]).toEqual([1, 1]);
+});
+
+test('what is cancelled before it was taken up is never asked about', async () => {
+  const world = openLarge();
+  world.monitor.cancel(['id-5998']);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect([world.countOf('id-5998'), world.open()]).toEqual([0, ['id-5998']]);
+});
+
+test('a question out of turn waits until all are taken up, and is asked once', async () => {
+  const world = openLarge({ answer: () => pending, pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } } });
+  const asked = world.monitor.ask('default', 'id-5999');
+  expect(world.asked).toEqual([]);
+  await world.clock.advance(2_000);
+  expect((await asked).kind).toBe('answered');
+  expect([world.countOf('id-5999'), world.get('id-5999').polls]).toEqual([1, 1]);
+});
+
+test('a piece that can not be read is read again; until then health says so, and nothing is forgotten', async () => {
+  const failures: unknown[] = [];
+  const world = openLarge({ listener: { writeFailed: (error) => failures.push(error) } });
+  const read = vi.spyOn(world.ledger, 'watched').mockImplementation(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(5_000);
+  world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
+  await world.clock.advance(5_000);
+  expect(failures.length).toBeGreaterThan(5);
+  expect([world.monitor.health().ledgerWritable, world.asked.length]).toEqual([false, 0]);
+  read.mockRestore();
+  await world.clock.advance(10 * MINUTE_MS);
+  expect([world.open(), world.get('new').status]).toEqual([[], 'finalized']);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+});
+
+test.each([
+  ['a budget that counts as spent', () => undefined],
+  ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
+])('health is well again once the piece was read, also with %s', async (_name, meanwhile) => {
+  const world = openLarge({ pacer: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
+  world.ledger.recordAsking('default', world.clock.now(), null);
+  world.restart();
+  vi.spyOn(world.ledger, 'watched').mockImplementationOnce(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(10);
+  expect(world.monitor.health().ledgerWritable).toBe(false);
+  meanwhile(world);
+  await world.clock.advance(5_000);
+  expect([world.monitor.health().ledgerWritable, world.asked.length]).toEqual([true, 0]);
+});
+
+test('a stop while a piece is read again ends that too', async () => {
+  const world = openLarge();
+  const read = vi.spyOn(world.ledger, 'watched').mockImplementation(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(1_500);
+  const stopped = world.monitor.stop(1_000);
+  read.mockClear();
+  await world.clock.advance(10 * MINUTE_MS);
+  await stopped;
+  expect([read.mock.calls.length, world.clock.pending]).toEqual([0, 0]);
+});
+
+test('a stop meanwhile ends it: nothing is read or asked any more', async () => {
+  const world = openLarge();
+  const read = vi.spyOn(world.ledger, 'watched');
+  const stopped = world.monitor.stop(1_000);
+  await world.clock.advance(10 * MINUTE_MS);
+  await stopped;
+  expect([read.mock.calls.length, world.asked.length, world.clock.pending]).toEqual([0, 0, 0]);
+});
+
+test('an outage that only those can tell that were shown before goes on over a restart', async () => {
+  const lost: Answer = response(500, { state: 'ERROR', error: 'Record not found' });
+  // So many pieces that an answer could come between two of them.
+  const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
+  const world = openMonitor({ answer: () => lost });
+  const at = world.clock.now();
+  const far = at + 600 * MINUTE_MS;
+  const limits = { deadlineAt: far, graceEndsAt: at + 15 * MINUTE_MS, stuckAt: far };
+  world.ledger.track(
+    [...unseen, 'seen'].map((id) => trackRequest(id, limits)),
+    at,
+  );
+  rawConnection(world.file)
+    .prepare(
+      "-- it was shown once\nUPDATE submissions SET status = 'pending', polled_at = tracked_at WHERE submission_id = 'seen'",
+    )
+    .run();
+  await world.clock.advance(10 * MINUTE_MS);
+  const record = { state: 'down', outSince: world.clock.now(), outageMs: 0 } as const;
+  world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.down', record });
+  await world.clock.advance(10 * MINUTE_MS);
+  world.restart();
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(world.turns).toEqual([]);
+  expect(unseen.filter((id) => world.get(id).status !== 'tracking')).toEqual([]);
+});

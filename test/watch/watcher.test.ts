@@ -1,0 +1,452 @@
+import { expect, test } from 'vitest';
+import type { Answer } from '../../src/domain/classify.ts';
+import { LedgerError } from '../../src/ledger/file/errors.ts';
+import { byAge } from '../support/pacing.ts';
+import {
+  data,
+  databaseDown,
+  failing,
+  finalized,
+  MINUTE_MS,
+  notFound,
+  openMonitor,
+  pending,
+  response,
+  START_MS,
+  unauthorized,
+} from '../support/virtual-monitor.ts';
+
+test('a submission is asked about until it is finalized, and then left alone', async () => {
+  let answer: Answer = notFound;
+  const world = openMonitor({ answer: () => answer });
+  world.track(['a']);
+  await world.clock.advance(3_000);
+  answer = pending;
+  await world.clock.advance(30_000);
+  answer = finalized;
+  await world.clock.advance(30_000);
+
+  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
+  const { polls, finalizedAt, answer: kept } = world.get('a');
+  expect(polls).toBe(world.asked.length);
+  expect(finalizedAt).toBeGreaterThan(START_MS + 33_000);
+  expect(kept).toContain('1'.repeat(39));
+  const asked = world.asked.length;
+  await world.clock.advance(60 * MINUTE_MS);
+  expect(world.asked.length).toBe(asked);
+  expect(world.clock.pending).toBe(0);
+});
+
+test('the first request goes out at once, the next ones at growing distance', async () => {
+  const world = openMonitor({ answer: () => pending });
+  world.track(['a']);
+  await world.clock.advance(10 * MINUTE_MS);
+  const times = world.asked.map(({ at }) => at - START_MS);
+  const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+  expect(times[0]).toBe(0);
+  expect(gaps[0]).toBe(2_000);
+  expect(gaps).toEqual(gaps.toSorted((a, b) => a - b));
+  expect(gaps.at(-1)).toBe(MINUTE_MS / 2);
+});
+
+test('after a restart everything open goes on from the ledger', async () => {
+  let answer: Answer = pending;
+  const world = openMonitor({ answer: () => answer });
+  const ids = Array.from({ length: 300 }, (_, index) => `id-${index}`);
+  world.track(ids);
+  await world.clock.advance(20_000);
+  world.restart();
+  answer = finalized;
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
+});
+
+test('a new process goes on with what the policy of the one before had learned', async () => {
+  const recalled: string[] = [];
+  let polls = 0;
+  const world = openMonitor({
+    answer: () => pending,
+    policy: (deps) => ({
+      ...byAge(deps),
+      confirm(_item, now) {
+        polls++;
+        return now;
+      },
+      learned: () => `${polls} polls`,
+      recall: (learned) => recalled.push(learned),
+    }),
+  });
+  world.track(['a']);
+  await world.clock.advance(3 * MINUTE_MS);
+  world.restart();
+  expect(recalled).toEqual([expect.stringMatching(/^[1-9]\d* polls$/)]);
+});
+
+test('a restart does not spend the budget of the process before it again', async () => {
+  const world = openMonitor({
+    answer: () => pending,
+    pacer: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
+  });
+  world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
+  for (let round = 0; round < 6; round++) {
+    await world.clock.advance(3_000);
+    world.restart();
+  }
+  await world.clock.advance(30_000);
+  const times = world.asked.map(({ at }) => at);
+  const mostInAWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  expect(mostInAWindow).toBeLessThanOrEqual(5);
+});
+
+test('nor do twenty kills before any answer came', async () => {
+  const world = openMonitor({
+    answer: () => new Promise(() => undefined),
+    pacer: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
+  });
+  world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
+  for (let round = 0; round < 20; round++) {
+    await world.clock.advance(1_000);
+    world.restart();
+  }
+  expect(world.asked.length).toBe(5);
+});
+
+test('an id that is never found ends as unknown after its grace, and not before', async () => {
+  const world = openMonitor({ answer: () => notFound });
+  world.track(['a']);
+  await world.clock.advance(14.9 * MINUTE_MS);
+  expect(world.get('a').status).toBe('tracking');
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'unknown']);
+});
+
+test('Error is provisional: it recovers, and only at the deadline it is failed', async () => {
+  let answer: Answer = failing;
+  const world = openMonitor({ answer: () => answer });
+  world.track(['recovers', 'never'], { deadlineAt: START_MS + 30 * MINUTE_MS });
+  await world.clock.advance(MINUTE_MS);
+  answer = pending;
+  await world.clock.advance(MINUTE_MS);
+  answer = failing;
+  await world.clock.advance(40 * MINUTE_MS);
+  expect(world.statuses('never')).toEqual(['tracking', 'failing', 'pending', 'failing', 'failed']);
+  expect(world.get('never').error).toBe('TIMEOUT');
+});
+
+test('an outage opens the breaker, is told once, and moves every deadline by its length', async () => {
+  let answer: Answer = pending;
+  const world = openMonitor({ answer: () => answer });
+  const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`);
+  world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(5 * MINUTE_MS);
+  answer = databaseDown;
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
+  expect(ids.every((id) => world.get(id).status === 'pending')).toBe(true);
+
+  answer = pending;
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
+  const outageMs = world.turns[1]?.record.outageMs ?? 0;
+  expect(outageMs).toBeGreaterThan(28 * MINUTE_MS);
+  expect(world.monitor.deadlineAt(world.get('id-0'))).toBe(START_MS + 10 * MINUTE_MS + outageMs);
+  expect(world.get('id-0').status).toBe('pending');
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('id-0').status).toBe('expired');
+});
+
+test('while an upstream is out it is only probed', async () => {
+  const world = openMonitor({ answer: () => databaseDown });
+  world.track(Array.from({ length: 1_000 }, (_, index) => `id-${index}`));
+  await world.clock.advance(60 * MINUTE_MS);
+  // Every 30 s at most, and what was under way when it opened.
+  expect(world.asked.length).toBeLessThan(32 + 160);
+  expect(world.get('id-0').status).toBe('tracking');
+});
+
+test('an outage goes on over a restart', async () => {
+  let answer: Answer = databaseDown;
+  const world = openMonitor({ answer: () => answer });
+  world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(5 * MINUTE_MS);
+  world.restart();
+  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
+  await world.clock.advance(20 * MINUTE_MS);
+  answer = pending;
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('a').status).toBe('pending');
+  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
+});
+
+test('refused credentials alert once, are probed slowly, and drop nothing', async () => {
+  let answer: Answer = unauthorized;
+  const world = openMonitor({ answer: () => answer });
+  const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
+  world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(60 * MINUTE_MS);
+  expect(world.asked.length).toBeLessThan(32 + 160);
+  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.unauthorized']);
+  answer = finalized;
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
+});
+
+test('a few ids that the upstream can not bear do not stop the asking about the others', async () => {
+  const answers: Record<string, Answer> = { good: pending };
+  const world = openMonitor({ answer: (id) => answers[id] ?? response(400, 'Bad Request') });
+  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
+  await world.clock.advance(MINUTE_MS);
+  world.track(['good']);
+  await world.clock.advance(5_000);
+  expect(world.get('good').status).toBe('pending');
+  expect(world.turns).toEqual([]);
+});
+
+test('an outage is probed with submissions that the upstream has shown, not with odd ones', async () => {
+  let good: Answer = pending;
+  const world = openMonitor({ answer: (id) => (id === 'good' ? good : response(403, '<html>')) });
+  world.track(['good']);
+  await world.clock.advance(100);
+  good = databaseDown;
+  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
+  await world.clock.advance(MINUTE_MS);
+  expect(world.monitor.health().upstreams[0]?.state).not.toBe('closed');
+  good = finalized;
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('good').status).toBe('finalized');
+});
+
+test('a 429 stops everything until its Retry-After is over', async () => {
+  let answer: Answer = response(429, '', { retryAfter: '90' });
+  const world = openMonitor({
+    answer: () => answer,
+    pacer: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
+  });
+  world.track(Array.from({ length: 20 }, (_, index) => `id-${index}`));
+  await world.clock.advance(1);
+  expect(world.asked.length).toBe(4);
+  answer = finalized;
+  await world.clock.advance(89_000);
+  expect(world.asked.length).toBe(4);
+  await world.clock.advance(30_000);
+  expect(world.get('id-19').status).toBe('finalized');
+});
+
+test('the budget holds for any number of submissions', async () => {
+  const world = openMonitor({
+    answer: () => pending,
+    pacer: { budget: { requests: 15, perMs: MINUTE_MS, concurrency: 8 } },
+  });
+  world.track(Array.from({ length: 500 }, (_, index) => `id-${index}`));
+  await world.clock.advance(20 * MINUTE_MS);
+  const times = world.asked.map(({ at }) => at);
+  const mostInAWindow = Math.max(
+    ...times.map((from) => times.filter((at) => at >= from && at < from + MINUTE_MS).length),
+  );
+  expect(mostInAWindow).toBe(15);
+});
+
+test('a finalized submission whose data changes is corrected, never silently', async () => {
+  let answer: Answer = finalized;
+  const world = openMonitor({ answer: () => answer, recheck: true });
+  world.track(['a', 'b']);
+  await world.clock.advance(1_000);
+  answer = response(200, { state: 'Finalized', error: null, data: { ...data, block_hash: '0xother' } });
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'finalized', 'finalized']);
+  expect(world.get('a').answer).toContain('0xother');
+  expect(world.get('a').polls).toBe(2);
+});
+
+test('a recheck that is due survives a restart', async () => {
+  const world = openMonitor({ answer: () => finalized, recheck: true });
+  world.track(['a']);
+  await world.clock.advance(1_000);
+  world.restart();
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ polls: 2, watched: false });
+  expect(world.statuses('a')).toEqual(['tracking', 'finalized']);
+});
+
+test('cancelling stops the asking, also of a request under way', async () => {
+  const hanging = Promise.withResolvers<Answer>();
+  const world = openMonitor({ answer: () => hanging.promise });
+  world.track(['a']);
+  await world.clock.advance(100);
+  expect(world.monitor.cancel(['a'])[0]?.status).toBe('cancelled');
+  hanging.resolve(finalized);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'cancelled']);
+  expect(world.asked.length).toBe(1);
+});
+
+test('tracking again what is tracked changes nothing and asks nothing', async () => {
+  const world = openMonitor({ answer: () => finalized });
+  world.track(['a']);
+  await world.clock.advance(1_000);
+  const again = world.track(['a'], { metadata: { other: true } });
+  await world.clock.advance(MINUTE_MS);
+  expect(again).toMatchObject({ kind: 'tracked', submissions: [{ isNew: false }] });
+  expect(world.asked.length).toBe(1);
+  expect(world.get('a').metadata).toBeNull();
+});
+
+test('a ledger that is full loses answers, not submissions, and is written again once it can be', async () => {
+  let failures = 0;
+  const world = openMonitor({ answer: () => finalized, listener: { writeFailed: () => failures++ } });
+  world.track(['a']);
+  const { ledger } = world;
+  const record = ledger.record.bind(ledger);
+  ledger.record = () => {
+    throw new LedgerError('full', 'the disk is full');
+  };
+  await world.clock.advance(10_000);
+  expect(failures).toBeGreaterThan(1);
+  expect(world.monitor.health().ledgerWritable).toBe(false);
+  ledger.record = record;
+  await world.clock.advance(5_000);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('while the ledger can not be written nothing is asked: the budget is not spent on answers that are lost', async () => {
+  const world = openMonitor({ answer: () => pending });
+  world.track(['a', 'b']);
+  await world.clock.advance(1_000);
+  const { ledger } = world;
+  const { record, recordAsking } = ledger;
+  const full = () => {
+    throw new LedgerError('full', 'the disk is full');
+  };
+  Object.assign(ledger, { record: full, recordAsking: full });
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.asked.length).toBeLessThanOrEqual(4);
+  Object.assign(ledger, { record, recordAsking });
+  await world.clock.advance(MINUTE_MS);
+  expect(world.asked.length).toBeGreaterThan(5);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+});
+
+test('one answer that can not be kept does not take the others with it', async () => {
+  const world = openMonitor({ answer: () => finalized });
+  const { ledger } = world;
+  const record = ledger.record.bind(ledger);
+  ledger.record = (observations, context) => {
+    if (observations.some(({ submissionId }) => submissionId === 'poison')) throw new Error('this one can not be kept');
+    return record(observations, context);
+  };
+  world.track(['a', 'poison', 'b']);
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ status: 'finalized', polls: 1 });
+  expect(world.get('b')).toMatchObject({ status: 'finalized', polls: 1 });
+  expect(world.get('poison').status).toBe('tracking');
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+  expect(world.asked.length).toBeLessThan(10);
+});
+
+test('waiting ends with finality, with the time, or with the monitor', async () => {
+  let answer: Answer = pending;
+  const world = openMonitor({ answer: () => answer });
+  world.track(['a', 'b']);
+  await world.clock.advance(100);
+  const ended: string[] = [];
+  const wait = (name: string, id: string, timeoutMs: number) =>
+    world.monitor.waitUntilFinal(() => world.ledger.get(id), timeoutMs).then(() => ended.push(name));
+  wait('short', 'a', 1_000);
+  wait('long', 'a', 10 * MINUTE_MS);
+  await world.clock.advance(2_000);
+  expect(ended).toEqual(['short']);
+  answer = finalized;
+  await world.clock.advance(10_000);
+  expect(ended).toEqual(['short', 'long']);
+  world.track(['c']);
+  answer = pending;
+  world.track(['d']);
+  wait('stopped', 'd', 10 * MINUTE_MS);
+  await world.clock.advance(0);
+  await world.monitor.stop(1_000);
+  await world.clock.advance(0);
+  expect(ended).toContain('stopped');
+});
+
+test('stopping does not wait for ever, and drops what comes after it', async () => {
+  const hanging = Promise.withResolvers<Answer>();
+  let failures = 0;
+  const world = openMonitor({ answer: () => hanging.promise, listener: { writeFailed: () => failures++ } });
+  world.track(['a']);
+  await world.clock.advance(100);
+  const stopped = world.monitor.stop(1_000);
+  await world.clock.advance(1_000);
+  await stopped;
+  hanging.resolve(finalized);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('a').status).toBe('tracking');
+  expect([failures, world.turns, world.clock.pending]).toEqual([0, [], 0]);
+});
+
+test('stopping waits for answers under way and commits them', async () => {
+  const hanging = Promise.withResolvers<Answer>();
+  const world = openMonitor({ answer: () => hanging.promise });
+  world.track(['a']);
+  await world.clock.advance(100);
+  const stopped = world.monitor.stop(1_000);
+  hanging.resolve(finalized);
+  await stopped;
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('a settled one that a question out of turn finds changed is rechecked until it is settled again', async () => {
+  let answer = finalized;
+  const world = openMonitor({ answer: () => answer, recheck: true });
+  world.track(['a']);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a').watched).toBe(false);
+  const from = world.clock.now();
+  const before = world.asked.length;
+  answer = pending;
+  const asked = world.monitor.ask('default', 'a');
+  await world.clock.advance(1.5 * MINUTE_MS);
+  expect(await asked).toMatchObject({ kind: 'answered' });
+  expect(world.get('a')).toMatchObject({ watched: true, upstreamState: 'Pending' });
+  answer = finalized;
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ watched: false, upstreamState: 'Finalized' });
+  expect(world.asked.slice(before).map(({ at }) => at - from)).toEqual([0, MINUTE_MS, 2 * MINUTE_MS]);
+  expect(world.monitor.pacing()[0]?.tracked).toBe(0);
+});
+
+test('a late answer about a settled one brings no second question while one is under way', async () => {
+  const held: ((answer: Answer) => void)[] = [];
+  let isHeld = false;
+  const world = openMonitor({
+    answer: () => (isHeld ? new Promise<Answer>((resolve) => held.push(resolve)) : finalized),
+    recheck: true,
+  });
+  world.track(['a', 'b']);
+  await world.clock.advance(10 * MINUTE_MS);
+  isHeld = true;
+  void world.monitor.ask('default', 'a');
+  // Its answer counts as lost by then.
+  await world.clock.advance(100_000);
+  void world.monitor.ask('default', 'a');
+  await world.clock.advance(10);
+  const before = held.length;
+  held[0]?.(pending);
+  await world.clock.advance(10);
+  expect([before, held.length]).toEqual([2, 2]);
+});
+
+test.each([
+  ['', 10_000, 120],
+  [', also past its deadline', 40_000, 0.5],
+])('cancelling a finalized one that waits for its recheck leaves it that%s', async (_name, waitMs, deadlineMinutes) => {
+  const world = openMonitor({ answer: () => finalized, recheck: true });
+  const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
+  world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
+  world.restart();
+  world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
+  await world.clock.advance(waitMs);
+  expect(world.monitor.cancel(['a'])).toMatchObject([{ status: 'finalized', watched: true }]);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });
+});
