@@ -9,7 +9,8 @@ import { credentialsOf, ensureCredential, hasTokenForm, isOwnToken } from './htt
 import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
 import { Ledger } from './ledger/ledger.ts';
-import { type Log, logMonitor } from './logging/logger.ts';
+import { logMonitor } from './logging/listeners.ts';
+import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
 import type { PacerSettings } from './pacing/scheduler.ts';

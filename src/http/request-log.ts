@@ -46,7 +46,7 @@ function logAnswer(log: Log, request: FastifyRequest, reply: FastifyReply): void
       duration_ms: Math.round(reply.elapsedTime),
       ...(submissionId !== undefined && { submission_id: submissionId }),
     },
-    'http.answered',
+    'http.responded',
   );
 }
 

@@ -2,62 +2,62 @@ import type { Clock } from '../domain/clock.ts';
 import type { LogEventName } from './event-catalog.ts';
 
 const MINUTE_MS = 60_000;
-/** Beyond them lines are told apart by their name alone. */
+/** With more subjects than this in a minute, lines are counted by event alone. */
 const MAX_SUBJECTS = 1_000;
-const SUBJECTS = ['upstream', 'destination', 'rule', 'subject'] as const;
+const SUBJECT_FIELDS = ['upstream', 'destination', 'rule', 'subject'] as const;
 
-/** Lines of one name about one thing that were held back. */
+/** The suppressed lines of one event about one subject. */
 export type Suppressed = {
   level: 'warn' | 'error';
-  of: LogEventName;
-  about: { [Field in (typeof SUBJECTS)[number]]?: unknown };
+  event: LogEventName;
+  subject: { [Field in (typeof SUBJECT_FIELDS)[number]]?: unknown };
   suppressed: number;
 };
 
 /**
- * Lets only so many lines of one name about one thing through in a minute, and says how many it held back when the minute
- * is over. Minutes begin with a line, for all names at once.
+ * Limits the lines of one event about one subject per minute and reports the number of suppressed lines when the minute
+ * ends. A minute starts with the first line after the previous one ended and is shared by all events.
  */
-export class LogRepeats {
+export class LogDeduplication {
   readonly #deps: { perMinute: number; clock: Clock; onSuppressed: (suppressed: Suppressed) => void };
-  readonly #seen = new Map<string, Suppressed & { written: number }>();
+  readonly #counts = new Map<string, Suppressed & { written: number }>();
   #cancel: (() => void) | undefined;
 
-  /** `perMinute` 0: all of them. */
+  /** `perMinute` 0 disables the limit. */
   constructor(deps: { perMinute: number; clock: Clock; onSuppressed: (suppressed: Suppressed) => void }) {
     this.#deps = deps;
   }
 
-  /** Whether that line is written. */
-  allows(level: 'warn' | 'error', of: LogEventName, fields: Readonly<Record<string, unknown>>): boolean {
+  /** Counts a line and returns whether to write it. */
+  allows(level: 'warn' | 'error', event: LogEventName, fields: Readonly<Record<string, unknown>>): boolean {
     const { perMinute, clock } = this.#deps;
     if (perMinute === 0) return true;
     this.#cancel ??= clock.after(MINUTE_MS, () => this.flush());
-    const seen = this.#seenOf(level, of, fields);
-    if (seen.written < perMinute) {
-      seen.written += 1;
+    const count = this.#countOf(level, event, fields);
+    if (count.written < perMinute) {
+      count.written += 1;
       return true;
     }
-    seen.suppressed += 1;
+    count.suppressed += 1;
     return false;
   }
 
-  /** Ends the minute now. */
+  /** Ends the current minute and reports its suppressed lines. */
   flush(): void {
     this.#cancel?.();
     this.#cancel = undefined;
-    const all = [...this.#seen.values()];
-    this.#seen.clear();
-    for (const { written: _, ...seen } of all) if (seen.suppressed > 0) this.#deps.onSuppressed(seen);
+    const counts = [...this.#counts.values()];
+    this.#counts.clear();
+    for (const { written: _, ...count } of counts) if (count.suppressed > 0) this.#deps.onSuppressed(count);
   }
 
-  #seenOf(level: 'warn' | 'error', of: LogEventName, fields: Readonly<Record<string, unknown>>) {
-    const isCrowded = this.#seen.size >= MAX_SUBJECTS;
-    const names = isCrowded ? [] : SUBJECTS.filter((name) => fields[name] !== undefined);
-    const about = Object.fromEntries(names.map((name) => [name, fields[name]]));
-    const key = JSON.stringify([level, of, about]);
-    const seen = this.#seen.get(key) ?? { level, of, about, suppressed: 0, written: 0 };
-    this.#seen.set(key, seen);
-    return seen;
+  #countOf(level: 'warn' | 'error', event: LogEventName, fields: Readonly<Record<string, unknown>>) {
+    const isFull = this.#counts.size >= MAX_SUBJECTS;
+    const names = isFull ? [] : SUBJECT_FIELDS.filter((name) => fields[name] !== undefined);
+    const subject = Object.fromEntries(names.map((name) => [name, fields[name]]));
+    const key = JSON.stringify([level, event, subject]);
+    const count = this.#counts.get(key) ?? { level, event, subject, suppressed: 0, written: 0 };
+    this.#counts.set(key, count);
+    return count;
   }
 }

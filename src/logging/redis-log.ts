@@ -8,69 +8,71 @@ import type { RefusedWorker } from '../engines/bullmq/worker-register.ts';
 import type { Log } from './logger.ts';
 
 const ADVICE = {
-  away: 'submissions are tracked and asked about as ever, from this server alone; see that Redis runs and redis.url is right',
-  eviction_policy: 'a full Redis may drop jobs that nobody has done: set maxmemory-policy to noeviction',
-  too_old: 'take a newer Redis',
-  epoch_lost: 'if another server uses this Redis, give each a redis.prefix of its own',
-  rejected:
-    'see that all workers have the version and the redis.secret of this server, and who else can write to Redis',
+  away: 'this server polls all submissions by itself meanwhile; verify that Redis runs and that redis.url is right',
+  eviction_policy: 'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
+  too_old: 'upgrade Redis',
+  epoch_lost: 'if several servers use this Redis, set a different redis.prefix for each',
+  rejected: 'run all workers with the version and the redis.secret of this server; find other writers to Redis',
 } as const;
 
-/** Why a worker that announces itself gets no jobs, and what to do about it. */
+/** Why an announced worker gets no jobs, and how to resolve it. */
 const REFUSED_WORKER = {
   other_format: {
-    reason: 'it speaks another format: it is of another version, or no worker at all',
-    advice: 'give the worker the version of this server; until then this server polls for it',
+    reason: 'its announcement has another format: it runs another version, or is not a worker',
+    advice: 'run the worker with the version of this server; until then this server polls instead',
   },
   unsigned: {
-    reason: 'its announcement is not signed, and this server has a redis.secret',
-    advice: 'set the same redis.secret at the worker; until then this server polls for it',
+    reason: 'its announcement is unsigned, and this server has a redis.secret',
+    advice: 'set the same redis.secret on the worker; until then this server polls instead',
   },
   no_secret: {
     reason: 'its announcement is signed, and this server has no redis.secret',
-    advice: 'set the same redis.secret here, or none at the worker; until then this server polls for it',
+    advice: 'set the same redis.secret on this server, or none on the worker; until then this server polls instead',
   },
   other_secret: {
     reason: 'its announcement is signed with another redis.secret',
-    advice: 'set the same redis.secret at the worker; until then this server polls for it',
+    advice: 'set the same redis.secret on the worker; until then this server polls instead',
   },
 } as const satisfies Record<RefusedWorker['reason'], { reason: string; advice: string }>;
 
-/** Why nothing of a result was believed. */
+/** Why a result was rejected. */
 const REJECTED = {
-  malformed: 'it is not what a worker sends',
-  signature: 'it is not signed with redis.secret, or for another job',
-  foreign_id: 'it names a submission that its job did not',
-  implausible_time: 'its requests took longer than its job was out',
+  malformed: 'the result has an invalid format',
+  signature: 'the result is not signed with redis.secret, or is signed for another job',
+  foreign_id: 'the result contains a submission that is not part of its job',
+  implausible_time: 'the reported request durations exceed the duration of the job',
 } as const satisfies Record<Rejection, string>;
 
 /** Why a worker takes no jobs of its server. */
-const SECRET_DIFFERS = {
+const SECRET_MISMATCH = {
   unsigned: 'the server has no redis.secret, and this worker has one',
   no_secret: 'the server has a redis.secret, and this worker has none',
-  other_secret: 'the redis.secret of the server is another one',
+  other_secret: 'the server has another redis.secret',
 } as const satisfies Record<SignatureProblem, string>;
 
-/** What the server notices of Redis and of its workers. */
+/** Returns a listener that logs the state of Redis and of workers, as seen by the server. */
 export function logRedis(log: Log): (event: LinkEvent) => void {
   return (event) => {
     switch (event.kind) {
       case 'up':
-        return log.info({ workers: event.workers }, 'redis.up');
+        return log.info({ workers: event.workers }, 'redis.connected');
       case 'away': {
-        const said = event.detail === null ? undefined : printable(event.detail);
-        return log.error({ reason: event.reason, said, advice: ADVICE.away }, 'redis.away');
+        const message = event.detail === null ? undefined : printable(event.detail);
+        return log.error({ reason: event.reason, message, advice: ADVICE.away }, 'redis.disconnected');
       }
       case 'eviction_policy':
         return log.warn({ policy: event.policy, advice: ADVICE.eviction_policy }, 'redis.eviction_policy');
       case 'too_old':
-        return log.warn({ version: event.version, needed: event.needed, advice: ADVICE.too_old }, 'redis.too_old');
+        return log.warn(
+          { version: event.version, required_version: event.needed, advice: ADVICE.too_old },
+          'redis.too_old',
+        );
       case 'epoch_lost':
-        return log.warn({ advice: ADVICE.epoch_lost }, 'redis.epoch_lost');
+        return log.warn({ advice: ADVICE.epoch_lost }, 'redis.fencing_token_lost');
       case 'worker_seen':
       case 'worker_gone': {
         const { name, version } = event.worker;
-        return log.info({ worker: name, version }, event.kind === 'worker_seen' ? 'worker.seen' : 'worker.gone');
+        return log.info({ worker: name, version }, event.kind === 'worker_seen' ? 'worker.joined' : 'worker.left');
       }
       case 'worker_refused':
         return log.error({ worker: event.worker.name, ...REFUSED_WORKER[event.worker.reason] }, 'worker.refused');
@@ -80,7 +82,7 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
   };
 }
 
-/** What does not go as it should with jobs that are out. */
+/** Returns a listener that logs jobs without a usable result. */
 export function logPolls(log: Log): (event: EngineEvent) => void {
   return (event) => {
     const { upstream } = event;
@@ -88,7 +90,7 @@ export function logPolls(log: Log): (event: EngineEvent) => void {
       case 'returned':
         return log.warn({ upstream, reason: event.reason, submissions: event.submissions }, 'polls.returned');
       case 'lost':
-        return log.warn({ upstream, reason: printable(event.reason) }, 'polls.lost');
+        return log.warn({ upstream, reason: printable(event.reason) }, 'polls.job_failed');
       case 'rejected': {
         const fields = { upstream, job_id: event.jobId, reason: REJECTED[event.reason], advice: ADVICE.rejected };
         return log.error(fields, 'polls.rejected');
@@ -99,6 +101,7 @@ export function logPolls(log: Log): (event: EngineEvent) => void {
   };
 }
 
+/** Returns the listeners that log refused and postponed jobs of the intake queue. */
 export function logIntake(log: Log): Pick<ConstructorParameters<typeof Intake>[0], 'onRefused' | 'onPostponed'> {
   return {
     onRefused: ({ jobId, reason }) => log.warn({ job_id: jobId, reason: printable(reason) }, 'intake.refused'),
@@ -107,34 +110,38 @@ export function logIntake(log: Log): Pick<ConstructorParameters<typeof Intake>[0
   };
 }
 
-/** Why a worker did not ask, and what to do about it. */
+/** Why a worker returned a job without polling, and how to resolve it. */
 const RETURNED = {
-  drained: 'it is being stopped',
-  upstream: 'this worker has no upstream of that name: set it in its upstreams',
-  timeout: 'timeout_s of that upstream is longer here than at the server: set the same',
-  late: 'the job came too late to be asked in time: start more workers, or look at Redis',
-  redis: 'Redis did not answer',
-  emptied: 'Redis was emptied',
+  drained: 'the worker is stopping',
+  upstream: 'this worker has no upstream of that name: add it to its upstreams',
+  timeout: 'timeout_s of this upstream is longer on the worker than on the server: set the same value',
+  late: 'the job arrived too late to be polled in time: start more workers, or check Redis',
+  redis: 'Redis did not respond',
+  emptied: 'the data in Redis was deleted',
 } as const;
 
-/** Of `dawatch worker`. */
+/** Returns a listener that logs the state of Redis and the jobs of `dawatch worker`. */
 export function logWorker(log: Log): (event: PollWorkerEvent) => void {
   return (event) => {
     switch (event.kind) {
       case 'up':
-        return log.info('redis.up');
+        return log.info('redis.connected');
       case 'away':
-        return log.error({ said: printable(event.detail), advice: 'it is tried again for ever' }, 'redis.away');
+        return log.error(
+          { message: printable(event.detail), advice: 'the worker reconnects indefinitely' },
+          'redis.disconnected',
+        );
       case 'returned':
         return log.warn({ upstream: event.upstream, reason: RETURNED[event.reason] }, 'polls.returned');
       case 'refused':
         return log.warn({ reason: event.reason }, 'polls.refused');
       case 'secret_differs': {
-        const advice = 'set the same redis.secret here and at the server; until then this worker takes no jobs';
-        return log.error({ reason: SECRET_DIFFERS[event.problem], advice }, 'worker.secret_differs');
+        const advice =
+          'set the same redis.secret on this worker and on the server; until then this worker takes no jobs';
+        return log.error({ reason: SECRET_MISMATCH[event.problem], advice }, 'worker.secret_mismatch');
       }
       case 'secret_agrees':
-        return log.info('worker.secret_agrees');
+        return log.info('worker.secret_matched');
       default:
         return event satisfies never;
     }

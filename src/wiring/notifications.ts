@@ -8,7 +8,8 @@ import type { Deliveries, Webhooks } from '../http/ports.ts';
 import type { WebhookSecret } from '../ledger/deliveries/webhooks.ts';
 import type { ChannelRoute } from '../ledger/events/fan-out.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { type Log, logAlert, logAttempt } from '../logging/logger.ts';
+import { logAlert, logAttempt } from '../logging/listeners.ts';
+import type { Log } from '../logging/logger.ts';
 import { AlertWatch } from '../notify/alerts/alert-watch.ts';
 import type { Channel } from '../notify/channels/channel.ts';
 import { checkSecret, makeSecret, publicKeyOf } from '../notify/channels/signing.ts';
@@ -44,7 +45,7 @@ export async function startNotifications(deps: {
   const { config, ledger, clock, random, log, version, happened, onUnreadable } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
-  const onFailed = (error: unknown) => log.error({ err: error }, 'notify.failed');
+  const onFailed = (error: unknown) => log.error({ err: error }, 'dispatcher.failed');
 
   webhooks.ensureCallbacks(() => newSecret('v1'), now());
   const guard = createAddressGuard({ allow: config.webhooks.allow });

@@ -69,7 +69,7 @@ export function startScaling(deps: {
     return askedUntil === null ? 0 : Math.min(askedUntil, now) + leaseMsOf(upstream) - now;
   });
   const longestMs = Math.max(0, ...leasesLastMs);
-  if (longestMs > 0) log.info({ at_most_ms: longestMs }, 'polls.held');
+  if (longestMs > 0) log.info({ max_delay_ms: longestMs }, 'polls.startup_delayed');
   const closing = new AbortController();
   const open = (name: string) => {
     const queue = new Queue(name, {

@@ -21,7 +21,7 @@ export function startUpkeep(deps: { config: Config; ledger: Ledger; clock: Clock
       eventsMs: daysOrNever(events_days),
     },
     onPruned: (counts) => log.info(counts, 'ledger.pruned'),
-    onFailed: (error) => log.error({ err: error }, 'ledger.upkeep_failed'),
+    onFailed: (error) => log.error({ err: error }, 'ledger.maintenance_failed'),
   });
   upkeep.start();
   return upkeep;

@@ -214,7 +214,7 @@ it.each([true, false])(
     // Signatures can't be made from a hash.
     for (const name of ['', '-wal']) places.set(`the ledger${name}`, readable(`${server.file}${name}`));
     expect(places.get('the log')).toContain('delivery.failed');
-    expect(places.get('the log')).toContain('poll.answered');
+    expect(places.get('the log')).toContain('poll.observed');
     // Upstream and receivers did quote secrets, and what they said was kept.
     for (const place of [/^GET .v1.submissions.s\d+-error /, /^GET .v1.deliveries.\d+ /])
       expect([...places].filter(([name, text]) => place.test(name) && text.includes('[redacted]'))).not.toEqual([]);

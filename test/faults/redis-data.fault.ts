@@ -9,7 +9,7 @@ describe.skipIf(isRedisMissing())('Redis loses what it holds', () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('FLUSHALL', { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     const look = lookInto(redis);
     await world.through(async () => {
       for (let flush = 0; flush < 10; flush++) {
@@ -27,7 +27,7 @@ describe.skipIf(isRedisMissing())('Redis loses what it holds', () => {
     const redis = await redisForTest({ keeps });
     const world = await prepareRedisWorld(`Redis killed, ${name}`, { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     await world.through(async () => {
       for (let kill = 0; kill < 3; kill++) {
         await redis.kill();
@@ -37,6 +37,6 @@ describe.skipIf(isRedisMissing())('Redis loses what it holds', () => {
       }
     });
     await world.survives();
-    expect(world.server.logged('redis.away').length).toBeGreaterThan(0);
+    expect(world.server.logged('redis.disconnected').length).toBeGreaterThan(0);
   });
 });

@@ -22,7 +22,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('forged', { redisUrl: redis.url, redisSecret: SECRET });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     const look = lookInto(redis);
     const polls = openQueue(redis);
     // One that takes jobs too, and answers without the secret.
@@ -57,8 +57,8 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await world.start();
     await untilLogged(world, 'worker.refused', 2);
     await world.through(() => sleep(2_000));
-    for (const worker of world.workers) expect(worker.lines.join('\n')).toContain('worker.secret_differs');
-    expect(world.server.logged('polls.lost')).toEqual([]);
+    for (const worker of world.workers) expect(worker.lines.join('\n')).toContain('worker.secret_mismatch');
+    expect(world.server.logged('polls.job_failed')).toEqual([]);
     await world.survives();
   });
 });
@@ -79,7 +79,7 @@ describe.skipIf(isRedisMissing())('without a secret', () => {
       for (const { response } of result.polled) response.body = bodies[count++ % bodies.length] ?? '';
       return result;
     });
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     await world.through(() => sleep(5_000));
     expect(count).toBeGreaterThan(0);
     await world.survives();

@@ -15,7 +15,7 @@ describe.skipIf(isRedisMissing())('hands and jobs', () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('lost locks', { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     await world.through(async () => {
       for (const hand of [world.workers[0], world.server]) {
         hand?.pause();
@@ -31,7 +31,7 @@ describe.skipIf(isRedisMissing())('hands and jobs', () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('duplicate jobs', { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     const [submissions, polls] = [openQueue(redis, SUBMISSIONS), openQueue(redis, POLLS)];
     await world.through(async () => {
       const ids = world.submit(20);
@@ -50,7 +50,7 @@ describe.skipIf(isRedisMissing())('hands and jobs', () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('hostile jobs', { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     const look = lookInto(redis);
     await world.through(async () => {
       for (const name of [SUBMISSIONS, POLLS, EVENTS]) {
@@ -80,7 +80,7 @@ describe.skipIf(isRedisMissing())('hands and jobs', () => {
       await job.updateProgress(ODD[kind] as object);
       return ODD[kind];
     });
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     await world.through(() => sleep(5_000));
     expect(count).toBeGreaterThan(0);
     await world.survives();

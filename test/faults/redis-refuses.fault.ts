@@ -10,16 +10,16 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('Redis is full', { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     const look = lookInto(redis);
     await world.through(async () => {
       await look.config('SET', 'maxmemory', '100kb');
-      await untilLogged(world, 'redis.away');
-      expect(world.server.logged('redis.away').at(-1)).toMatchObject({ reason: 'refused' });
+      await untilLogged(world, 'redis.disconnected');
+      expect(world.server.logged('redis.disconnected').at(-1)).toMatchObject({ reason: 'refused' });
       expect(await readiness(world.server.url)).toMatchObject({ status: 200, body: { status: 'degraded' } });
       await sleep(2_000);
       await look.config('SET', 'maxmemory', '0');
-      await untilLogged(world, 'redis.up', 2);
+      await untilLogged(world, 'redis.connected', 2);
     });
     await world.survives();
   });
@@ -45,14 +45,14 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     const [redis, master] = [await redisForTest(), await redisForTest()];
     const world = await prepareRedisWorld('replica', { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     const look = lookInto(redis);
     await world.through(async () => {
       await look.call('REPLICAOF', '127.0.0.1', String(master.port));
-      await untilLogged(world, 'redis.away');
+      await untilLogged(world, 'redis.disconnected');
       await sleep(2_000);
       await look.call('REPLICAOF', 'NO', 'ONE');
-      await untilLogged(world, 'redis.up', 2);
+      await untilLogged(world, 'redis.connected', 2);
     });
     await world.survives();
   });
@@ -62,11 +62,11 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     const wrong = redis.url.replace('right', 'wrong');
     const world = await prepareRedisWorld('wrong password', { redisUrl: wrong });
     await world.start();
-    await untilLogged(world, 'redis.away');
-    expect(world.server.logged('redis.away').at(-1)).toMatchObject({ reason: 'refused' });
+    await untilLogged(world, 'redis.disconnected');
+    expect(world.server.logged('redis.disconnected').at(-1)).toMatchObject({ reason: 'refused' });
     await world.track(100);
     await lookInto(redis).config('SET', 'requirepass', 'wrong');
-    await untilLogged(world, 'redis.up');
+    await untilLogged(world, 'redis.connected');
     await world.through(() => sleep(1_000));
     await world.survives();
     expect(world.server.lines.join()).not.toContain('wrong@');

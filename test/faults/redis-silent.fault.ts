@@ -9,14 +9,14 @@ describe.skipIf(isRedisMissing())('Redis does not answer', () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('Redis stands still', { redisUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     await world.through(async () => {
       redis.pause();
-      await untilLogged(world, 'redis.away');
+      await untilLogged(world, 'redis.disconnected');
       // What is tracked meanwhile becomes final: the server asks by itself.
       await sleep(13_000);
       redis.resume();
-      await untilLogged(world, 'redis.up', 2);
+      await untilLogged(world, 'redis.connected', 2);
     });
     await world.survives();
   });
@@ -27,7 +27,7 @@ describe.skipIf(isRedisMissing())('Redis does not answer', () => {
     const redisUrl = proxy.url.replace('http', 'redis');
     const world = await prepareRedisWorld('connections', { redisUrl, producerUrl: redis.url });
     await world.start();
-    await untilLogged(world, 'worker.seen', 2);
+    await untilLogged(world, 'worker.joined', 2);
     await world.through(async () => {
       for (let count = 0; count < 10; count++) {
         proxy.cut();

@@ -13,7 +13,7 @@ const named = (id: string, path: string) => call(app.url, path, { headers: { 'x-
 const linesOf = (id: unknown) =>
   vi.waitFor(() => {
     const found = lines.filter(({ request_id }) => request_id === id);
-    expect(found.at(-1)).toHaveProperty('event', 'http.answered');
+    expect(found.at(-1)).toHaveProperty('event', 'http.responded');
     return found;
   });
 
@@ -85,13 +85,13 @@ describe('at the level debug', () => {
     await named('looking', '/v1/get_submission_info?submission_id=log%2F1');
     expect(await linesOf('tracking')).toMatchObject([
       { event: 'submissions.tracked', accepted: 1, already_tracked: 0, submission_id: 'log/1' },
-      { event: 'http.answered', route: '/v1/submissions', http_status: 202 },
+      { event: 'http.responded', route: '/v1/submissions', http_status: 202 },
     ]);
     expect(await linesOf('cancelling')).toMatchObject([
       { level: 'info', event: 'submission.cancelled', submission_id: 'log/1', status: 'cancelled' },
-      { event: 'http.answered', route: '/v1/submissions/:id', submission_id: 'log/1' },
+      { event: 'http.responded', route: '/v1/submissions/:id', submission_id: 'log/1' },
     ]);
-    expect(await linesOf('looking')).toMatchObject([{ event: 'http.answered', submission_id: 'log/1' }]);
+    expect(await linesOf('looking')).toMatchObject([{ event: 'http.responded', submission_id: 'log/1' }]);
   });
 
   it('many at once are counted, not listed', async () => {

@@ -1,44 +1,48 @@
 import { describe, expect, it } from 'vitest';
-import { LogRepeats, type Suppressed } from '../../src/logging/deduplication.ts';
+import { LogDeduplication, type Suppressed } from '../../src/logging/deduplication.ts';
 import { HeldClock } from '../support/held-clock.ts';
 
 const MINUTE_MS = 60_000;
 
 function open(perMinute = 3) {
   const clock = new HeldClock(MINUTE_MS);
-  const told: Suppressed[] = [];
-  const repeats = new LogRepeats({ perMinute, clock, onSuppressed: (suppressed) => told.push(suppressed) });
+  const reported: Suppressed[] = [];
+  const deduplication = new LogDeduplication({
+    perMinute,
+    clock,
+    onSuppressed: (suppressed) => reported.push(suppressed),
+  });
   /** How many of so many lines are written. */
   const written = (count: number, fields = {}, level: 'warn' | 'error' = 'warn') =>
-    Array.from({ length: count }, () => repeats.allows(level, 'delivery.failed', fields)).filter(Boolean).length;
-  return { clock, repeats, told, written, passMinute: () => clock.fire(MINUTE_MS) };
+    Array.from({ length: count }, () => deduplication.allows(level, 'delivery.failed', fields)).filter(Boolean).length;
+  return { clock, deduplication, reported, written, passMinute: () => clock.fire(MINUTE_MS) };
 }
 
 describe('of a name', () => {
   it('so many lines are written in a minute, and the rest is counted when it is over', () => {
-    const { written, told, passMinute } = open();
+    const { written, reported, passMinute } = open();
     expect(written(10)).toBe(3);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     passMinute();
-    expect(told).toEqual([{ level: 'warn', of: 'delivery.failed', about: {}, suppressed: 7 }]);
+    expect(reported).toEqual([{ level: 'warn', event: 'delivery.failed', subject: {}, suppressed: 7 }]);
     expect(written(10)).toBe(3);
   });
 
-  it('nothing is told of a minute in which nothing was held back, and no timer is left', () => {
-    const { clock, written, told, passMinute } = open();
+  it('nothing is reported of a minute in which nothing was held back, and no timer is left', () => {
+    const { clock, written, reported, passMinute } = open();
     expect(written(3)).toBe(3);
     passMinute();
-    expect([told, clock.held(MINUTE_MS)]).toEqual([[], 0]);
+    expect([reported, clock.held(MINUTE_MS)]).toEqual([[], 0]);
   });
 
   it('each upstream, destination, alert and level has lines of its own', () => {
-    const { written, told, passMinute } = open();
+    const { written, reported, passMinute } = open();
     const things = [{}, { upstream: 'a' }, { upstream: 'b' }, { destination: 'a' }, { rule: 'stuck', subject: 'a' }];
     for (const about of things) expect(written(5, about)).toBe(3);
     expect(written(5, { upstream: 'a' }, 'error')).toBe(3);
     expect(written(1, { upstream: 'a', submission_id: 'another' })).toBe(0);
     passMinute();
-    expect(told.map(({ about, suppressed }) => [about, suppressed])).toEqual([
+    expect(reported.map(({ subject, suppressed }) => [subject, suppressed])).toEqual([
       [{}, 2],
       [{ upstream: 'a' }, 3],
       ...things.slice(2).map((about) => [about, 2]),
@@ -47,13 +51,13 @@ describe('of a name', () => {
   });
 
   it('lines about very many things share what is written', () => {
-    const { repeats, told, passMinute } = open();
+    const { deduplication, reported, passMinute } = open();
     const lines = Array.from({ length: 5_000 }, (_, at) =>
-      repeats.allows('warn', 'delivery.failed', { destination: at }),
+      deduplication.allows('warn', 'delivery.failed', { destination: at }),
     );
     expect(lines.filter(Boolean).length).toBe(1_003);
     passMinute();
-    expect(told).toEqual([{ level: 'warn', of: 'delivery.failed', about: {}, suppressed: 3_997 }]);
+    expect(reported).toEqual([{ level: 'warn', event: 'delivery.failed', subject: {}, suppressed: 3_997 }]);
   });
 
   it('all are written where there is no limit', () => {
@@ -62,10 +66,10 @@ describe('of a name', () => {
   });
 });
 
-it('what was held back is told at the end, too, and only once', () => {
-  const { clock, repeats, written, told } = open();
+it('what was held back is reported at the end, too, and only once', () => {
+  const { clock, deduplication, written, reported } = open();
   written(5);
-  repeats.flush();
-  repeats.flush();
-  expect([told.length, clock.held(MINUTE_MS)]).toEqual([1, 0]);
+  deduplication.flush();
+  deduplication.flush();
+  expect([reported.length, clock.held(MINUTE_MS)]).toEqual([1, 0]);
 });

@@ -1,29 +1,29 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_LINE_BYTES, toShownLine, toWrittenLine } from '../../src/logging/log-line.ts';
+import { MAX_LINE_BYTES, toJsonLine, toPrettyLine } from '../../src/logging/log-line.ts';
 
 const HEAD = { level: 'warn', time: '2026-01-02T03:04:05.678Z' };
 const lineOf = (fields: object) => `${JSON.stringify({ ...HEAD, ...fields, event: 'http.failed' })}\n`;
 
 describe('a line that is too long', () => {
   it.each<[string, object]>([
-    ['a long text', { said: 'x'.repeat(100_000) }],
-    ['a long text of many bytes', { said: '€'.repeat(100_000) }],
-    ['a text that grows when it is escaped', { said: '\u009b'.repeat(5_000) }],
+    ['a long text', { message: 'x'.repeat(100_000) }],
+    ['a long text of many bytes', { message: '€'.repeat(100_000) }],
+    ['a text that grows when it is escaped', { message: '\u009b'.repeat(5_000) }],
     ['many texts', Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`f${at}`, 'x'.repeat(50)]))],
     ['a long list', { upstreams: Array.from({ length: 5_000 }, () => 'default') }],
     ['texts far within', { err: { causes: Array.from({ length: 100 }, () => ({ message: 'x'.repeat(5_000) })) } }],
     ['long names', { ['n'.repeat(20_000)]: 1 }],
   ])('is cut, says so, and keeps its name (%s)', (_, fields) => {
-    const written = toWrittenLine(lineOf(fields));
+    const written = toJsonLine(lineOf(fields));
     expect(Buffer.byteLength(written)).toBeLessThanOrEqual(MAX_LINE_BYTES);
     expect(JSON.parse(written)).toMatchObject({ ...HEAD, event: 'http.failed', cut: true });
     expect(written.endsWith('}\n')).toBe(true);
   });
 
   it('keeps the beginning of what was cut, and what is short', () => {
-    const written = JSON.parse(toWrittenLine(lineOf({ said: 'x'.repeat(100_000), upstream: 'default' })));
-    expect(written).toMatchObject({ said: expect.stringMatching(/^x{500,}…$/), upstream: 'default' });
+    const written = JSON.parse(toJsonLine(lineOf({ message: 'x'.repeat(100_000), upstream: 'default' })));
+    expect(written).toMatchObject({ message: expect.stringMatching(/^x{500,}…$/), upstream: 'default' });
   });
 
   it('keeps nothing but its name where nothing else fits', () => {
@@ -31,32 +31,32 @@ describe('a line that is too long', () => {
       Object.fromEntries(
         Array.from({ length: 10 }, (_, at) => [`${at}`, depth === 0 ? 'x'.repeat(100) : deep(depth - 1)]),
       );
-    expect(JSON.parse(toWrittenLine(lineOf(deep(3))))).toEqual({ ...HEAD, event: 'http.failed', cut: true });
+    expect(JSON.parse(toJsonLine(lineOf(deep(3))))).toEqual({ ...HEAD, event: 'http.failed', cut: true });
   });
 });
 
 it('a line that fits stays as it is', () => {
-  const line = lineOf({ said: 'x'.repeat(MAX_LINE_BYTES - lineOf({ said: '' }).length) });
+  const line = lineOf({ message: 'x'.repeat(MAX_LINE_BYTES - lineOf({ message: '' }).length) });
   expect(Buffer.byteLength(line)).toBe(MAX_LINE_BYTES);
-  expect(toWrittenLine(line)).toBe(line);
-  expect(toWrittenLine(lineOf({ said: 'äöü 日本 🎉' }))).toBe(lineOf({ said: 'äöü 日本 🎉' }));
+  expect(toJsonLine(line)).toBe(line);
+  expect(toJsonLine(lineOf({ message: 'äöü 日本 🎉' }))).toBe(lineOf({ message: 'äöü 日本 🎉' }));
 });
 
 it('whatever stands in it, a line is one line of JSON that steers no terminal, and says what it said', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 2_000 }), (said) => {
-      const written = toWrittenLine(lineOf({ said }));
+    fc.property(fc.string({ unit: 'binary', maxLength: 2_000 }), (message) => {
+      const written = toJsonLine(lineOf({ message }));
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
       expect(written.slice(0, -1)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]|\p{Cf}/u);
-      expect(JSON.parse(written).said).toBe(JSON.parse(lineOf({ said })).said);
+      expect(JSON.parse(written).message).toBe(JSON.parse(lineOf({ message })).message);
     }),
   );
 });
 
 it('what people are shown has nothing left to decode, but the lines of a stack', () => {
   const evil = 'a\u001b[2J\nb\u009b\u202e';
-  const shown = JSON.parse(toShownLine(lineOf({ said: evil, err: { message: evil, stack: `x\n    ${evil}` } })));
+  const shown = JSON.parse(toPrettyLine(lineOf({ message: evil, err: { message: evil, stack: `x\n    ${evil}` } })));
   const harmless = 'a\\u001b[2J\\u000ab\\u009b\\u202e';
-  expect(shown.said).toBe(harmless);
+  expect(shown.message).toBe(harmless);
   expect(shown.err).toEqual({ message: harmless, stack: 'x\n    a\\u001b[2J\nb\\u009b\\u202e' });
 });

@@ -5,7 +5,8 @@ import { secretsOf } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/domain/clock.ts';
 import { transition } from '../../src/domain/transition.ts';
-import { createLog, logMonitor } from '../../src/logging/logger.ts';
+import { logMonitor } from '../../src/logging/listeners.ts';
+import { createLog } from '../../src/logging/logger.ts';
 import type { Recorded } from '../../src/watch/ports.ts';
 import {
   applied,
@@ -74,8 +75,8 @@ describe('a line', () => {
   it('below the level is not written', () => {
     const { log, lines } = openLog({ level: 'warn' });
     log.info('server.stopped');
-    log.error({}, 'redis.away');
-    expect(lines()).toMatchObject([{ event: 'redis.away' }]);
+    log.error({}, 'redis.disconnected');
+    expect(lines()).toMatchObject([{ event: 'redis.disconnected' }]);
     const silent = openLog({ level: 'silent' });
     silent.loose.fatal('x');
     expect(silent.raw()).toEqual([]);
@@ -103,8 +104,8 @@ describe('a line', () => {
     for (const format of ['json', 'pretty'] as const) {
       const { log, text } = openLog({ format }, undefined, secretsOf(SETTINGS as never));
       const words = `WRONGPASS p/ss"word-1 and ${JSON.stringify('p/ss"word-1')} and p%2Fss%22word-1`;
-      log.error({ said: words }, 'redis.away');
-      log.error({ err: new Error(`redis://:p%2Fss%22word-1@redis:6379 refused`) }, 'notify.failed');
+      log.error({ message: words }, 'redis.disconnected');
+      log.error({ err: new Error(`redis://:p%2Fss%22word-1@redis:6379 refused`) }, 'dispatcher.failed');
       expect(text()).not.toMatch(/word-1/);
       expect(text()).toContain('[redacted]');
     }
@@ -145,8 +146,14 @@ describe('repeats', () => {
     const count = (name: string) => names.filter((event) => event === name).length;
     expect([count('upstream.down'), count('delivery.failed'), count('upstream.up')]).toEqual([2, 2, 5]);
     expect(lines().slice(-2)).toMatchObject([
-      { level: 'error', event: 'log.repeated', of: 'upstream.down', upstream: 'a', suppressed: 3 },
-      { level: 'warn', event: 'log.repeated', of: 'delivery.failed', destination: 'webhook:1', suppressed: 3 },
+      { level: 'error', event: 'log.suppressed', suppressed_event: 'upstream.down', upstream: 'a', suppressed: 3 },
+      {
+        level: 'warn',
+        event: 'log.suppressed',
+        suppressed_event: 'delivery.failed',
+        destination: 'webhook:1',
+        suppressed: 3,
+      },
     ]);
   });
 
@@ -154,13 +161,16 @@ describe('repeats', () => {
     const { log, loose, lines } = openLog({ repeats_per_minute: 1 }, new HeldClock(60_000));
     for (const request_id of ['1', '2', '3']) loose.child({ request_id }).error({ err: new Error('x') }, 'http.failed');
     log.end();
-    expect(lines()).toMatchObject([{ request_id: '1' }, { event: 'log.repeated', of: 'http.failed', suppressed: 2 }]);
+    expect(lines()).toMatchObject([
+      { request_id: '1' },
+      { event: 'log.suppressed', suppressed_event: 'http.failed', suppressed: 2 },
+    ]);
   });
 
   it('that are below the level are no repeats', () => {
     const clock = new HeldClock(60_000);
     const { log, lines } = openLog({ level: 'error', repeats_per_minute: 1 }, clock);
-    for (let at = 0; at < 3; at++) log.warn({}, 'polls.lost');
+    for (let at = 0; at < 3; at++) log.warn({}, 'polls.job_failed');
     expect([lines(), clock.held(60_000)]).toEqual([[], 0]);
   });
 });
@@ -174,10 +184,14 @@ describe('what a library says by itself', () => {
     loose.error({ err: new Error('first'), res: reply }, 'Promise errored');
     loose.error(new Error('alone'));
     expect(lines()).toMatchObject([
-      { level: 'warn', event: 'http.noted', said: expect.stringMatching(/^Reply was already sent in the/) },
-      { level: 'info', event: 'http.noted', said: 'stream closed prematurely' },
-      { level: 'error', event: 'http.noted', said: 'Promise errored', err: { message: 'first' } },
-      { level: 'error', event: 'http.noted', err: { message: 'alone' } },
+      {
+        level: 'warn',
+        event: 'http.library_message',
+        message: expect.stringMatching(/^Reply was already sent in the/),
+      },
+      { level: 'info', event: 'http.library_message', message: 'stream closed prematurely' },
+      { level: 'error', event: 'http.library_message', message: 'Promise errored', err: { message: 'first' } },
+      { level: 'error', event: 'http.library_message', err: { message: 'alone' } },
     ]);
     expect(JSON.stringify(lines())).not.toContain('ada@');
   });
@@ -221,12 +235,12 @@ describe('the monitor', () => {
   });
 
   it.each<[VerdictName, number, string[]]>([
-    ['pending', 500, ['debug poll.answered']],
-    ['error', 500, ['debug poll.answered', 'info submission.failing']],
-    ['rejected', 500, ['debug poll.answered', 'warn submission.rejected']],
-    ['not_found', 1_500, ['debug poll.answered']],
-    ['pending', 2_500, ['debug poll.answered', 'warn submission.stuck']],
-    ['pending', 12_000, ['debug poll.answered', 'warn submission.expired']],
+    ['pending', 500, ['debug poll.observed']],
+    ['error', 500, ['debug poll.observed', 'info submission.failing']],
+    ['rejected', 500, ['debug poll.observed', 'warn submission.rejected']],
+    ['not_found', 1_500, ['debug poll.observed']],
+    ['pending', 2_500, ['debug poll.observed', 'warn submission.stuck']],
+    ['pending', 12_000, ['debug poll.observed', 'warn submission.expired']],
   ])('%s after %i ms is told as %j', (verdict, at, expected) => {
     const { log, lines } = openLog();
     logMonitor(log).recorded?.(recorded({}, verdict, at));

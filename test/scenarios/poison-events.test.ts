@@ -151,7 +151,7 @@ it.skipIf(isRedisMissing())(
     expect(await client.deliveries.list({ state: 'waiting' })).toMatchObject({ deliveries: [] });
     // It says nothing of the webhook.
     expect(await client.webhooks.get(webhookId)).toMatchObject({ enabled: true, failing_since: null });
-    expect(lines.join('')).not.toContain('notify.failed');
+    expect(lines.join('')).not.toContain('dispatcher.failed');
     // Whoever looks at the submissions sees them all, without what is nested too deeply.
     const { submissions } = await client.list();
     expect(submissions.map(({ submission_id, metadata, unreadable }) => [submission_id, metadata, unreadable])).toEqual(

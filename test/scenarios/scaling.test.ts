@@ -147,8 +147,8 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await redis.restart();
     await ready(app.url, { status: 'ok', redis: { state: 'up', reason: null } });
     await vi.waitFor(async () => expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(3), 15_000);
-    expect(logged.join()).toContain('redis.away');
-    expect(logged.join()).toContain('redis.up');
+    expect(logged.join()).toContain('redis.disconnected');
+    expect(logged.join()).toContain('redis.connected');
     expect(logged.join()).not.toContain(PASSWORD);
   });
 

@@ -142,6 +142,6 @@ export class EventFeed {
 
   #dropped(reader: FeedReader): void {
     this.#leave(reader);
-    this.#deps.log.warn({ seq: reader.position, waiting_bytes: reader.waitingBytes }, 'feed.reader_dropped');
+    this.#deps.log.warn({ seq: reader.position, waiting_bytes: reader.waitingBytes }, 'feed.slow_client_closed');
   }
 }

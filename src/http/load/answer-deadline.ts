@@ -21,7 +21,7 @@ export function answerByDeadline(app: FastifyInstance, deadlineMs: number): void
       unanswered.delete(reply);
       if (reply.sent || reply.raw.headersSent || reply.raw.destroyed) continue;
       const { method, routeOptions, log } = reply.request;
-      logOf({ log }).error({ method, route: routeOptions.url }, 'http.unanswered');
+      logOf({ log }).error({ method, route: routeOptions.url }, 'http.no_response');
       sendProblem(reply.header('connection', 'close'), { status: 503, detail: 'the request took too long to answer' });
     }
   };

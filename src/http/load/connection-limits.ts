@@ -65,7 +65,7 @@ export function limitUnread(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): 
   };
   const cutOff = (slowest: FastifyReply) => {
     const { socket } = slowest.request.raw;
-    logOf(slowest.request).warn({ waiting_bytes: total }, 'http.reader_dropped');
+    logOf(slowest.request).warn({ waiting_bytes: total }, 'http.slow_client_closed');
     socket.destroy();
     for (const reply of unread.keys()) if (reply.request.raw.socket === socket) forget(reply);
   };

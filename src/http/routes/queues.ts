@@ -49,7 +49,7 @@ export async function registerQueues(
       return sendProblem(reply, { status: 403, detail: 'the page of another site made the browser send this' });
     // Questions to a Redis that was never there would wait for it.
     if (health().redis?.state !== 'up' && request.url.startsWith(`${PREFIX}/api/`))
-      return sendProblem(reply, { status: 503, detail: 'Redis is away: see redis.away in the log' });
+      return sendProblem(reply, { status: 503, detail: 'Redis is away: see redis.disconnected in the log' });
     return undefined;
   });
   const serverAdapter = new FastifyAdapter();

@@ -152,10 +152,10 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     const fields = {
       ...entry,
       duration_ms,
-      ...(lookup.kind === 'unavailable' && { upstream_said: lookup.detail }),
+      ...(lookup.kind === 'unavailable' && { upstream_message: lookup.detail }),
     };
-    if (outcome === 'failed') logOf(request).warn(fields, 'users.answered');
-    else logOf(request).info(fields, 'users.answered');
+    if (outcome === 'failed') logOf(request).warn(fields, 'users.lookup');
+    else logOf(request).info(fields, 'users.lookup');
   }
 }
 

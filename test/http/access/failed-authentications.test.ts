@@ -85,8 +85,8 @@ it('the log of a request and of a lookup tells the address of the client', async
   const lookups = await openLookups({ trustedProxies: ['loopback'] });
   const headers = { authorization: `Bearer ${lookups.tokens.user}`, 'x-forwarded-for': '192.0.2.1' };
   await call(lookups.url, userPath(), { headers });
-  await vi.waitFor(() => expect(lookups.logs()).toContain('"http.answered"'));
-  for (const event of ['users.answered', 'http.answered']) {
+  await vi.waitFor(() => expect(lookups.logs()).toContain('"http.responded"'));
+  for (const event of ['users.lookup', 'http.responded']) {
     const lines = lookups.logs().split('\n');
     const line = lines.find((one) => one.includes(`"event":"${event}"`)) ?? '{}';
     expect(JSON.parse(line)).toMatchObject({ event, address: '192.0.2.1' });

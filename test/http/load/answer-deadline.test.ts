@@ -22,7 +22,7 @@ it('answers with 503 where the handler never does, closes the connection, and lo
   expect(problemOf(answer)).toMatchObject({ status: 503, detail: 'the request took too long to answer' });
   expect(answer.headers.connection).toBe('close');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { msg: 'http.unanswered', method: 'GET', route: '/never/:id' },
+    { msg: 'http.no_response', method: 'GET', route: '/never/:id' },
   ]);
 });
 
@@ -44,7 +44,7 @@ it('passes over an answer that comes after it', async () => {
   expect((await call(url, '/late')).status).toBe(503);
   await new Promise((resolve) => setTimeout(resolve, DEADLINE_MS * 5));
   expect((await call(url, '/late')).status).toBe(503);
-  expect(lines.every((line) => line.includes('http.unanswered'))).toBe(true);
+  expect(lines.every((line) => line.includes('http.no_response'))).toBe(true);
 });
 
 it('leaves alone what is held open on purpose, what has begun, and what was hung up on', async () => {

@@ -108,7 +108,7 @@ describe('answers that clients do not read', () => {
       await once(socket, 'readable');
       return socket;
     };
-    return { url, ask, dropped: () => lines.filter((line) => line.includes('http.reader_dropped')).length };
+    return { url, ask, dropped: () => lines.filter((line) => line.includes('http.slow_client_closed')).length };
   }
   /** The server's end shows only to a client that reads on. */
   const isCut = async (socket: Socket) => {

@@ -41,7 +41,7 @@ const seqs = (...readers: EventReader[]) => readers.flatMap(({ told }) => told.m
 
 /** Heartbeats go by until so many readers are dropped. Returns how many bytes were waiting for each. */
 async function dropped(app: { log(): string }, clock: HeldClock, count: number): Promise<number[]> {
-  const find = () => [...app.log().matchAll(/"waiting_bytes":(\d+).*"feed.reader_dropped"/g)];
+  const find = () => [...app.log().matchAll(/"waiting_bytes":(\d+).*"feed.slow_client_closed"/g)];
   await vi.waitFor(
     () => {
       clock.fire(HEARTBEAT_MS);

@@ -118,5 +118,5 @@ it('no log line holds a name, an address, a token or a word of the upstream; eac
   expect(own.logs()).not.toContain(SECOND.name);
   const lines = own.logs().split('\n').filter(Boolean);
   const failed = lines.map((line) => JSON.parse(line)).find(({ outcome }) => outcome === 'failed');
-  expect(failed).toMatchObject({ event: 'users.answered', level: 'warn', action: 'users.get', detail: 'malformed' });
+  expect(failed).toMatchObject({ event: 'users.lookup', level: 'warn', action: 'users.get', detail: 'malformed' });
 });

@@ -32,7 +32,7 @@ async function started(url: string, command = 'worker', env: Record<string, stri
 
 it('waits for a Redis that is away, and ends with 0 at SIGTERM all the same', async () => {
   const worker = await started('redis://:S3cret-password@127.0.0.1:1');
-  await vi.waitUntil(() => worker.told().includes('redis.away'), { timeout: 15_000 });
+  await vi.waitUntil(() => worker.told().includes('redis.disconnected'), { timeout: 15_000 });
   const { code, told } = await worker.stop('SIGTERM');
   expect(code).toBe(0);
   for (const line of told.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
@@ -70,7 +70,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const redis = await redisForTest();
     const database = join(tempFolder(), 'ledger.db');
     const running = await started(redis.url, command, { DAWATCH_DATABASE: database, DAWATCH_PORT: '0' });
-    await vi.waitUntil(() => running.told().includes('redis.up'), { timeout: 15_000 });
+    await vi.waitUntil(() => running.told().includes('redis.connected'), { timeout: 15_000 });
     redis.pause();
     expect((await running.stop('SIGTERM')).code).toBe(0);
   });

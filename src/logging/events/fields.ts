@@ -1,0 +1,82 @@
+/** Every field of a log line and its meaning. A field means the same in every event. */
+export const LOG_FIELDS = {
+  accepted: 'number of newly tracked submissions',
+  action: 'the requested operation',
+  address: 'client address, determined with `server.trusted_proxies`',
+  advice: 'how to resolve the problem',
+  already_tracked: 'number of submissions that were tracked before',
+  attempt: 'number of the attempt, starting at 1',
+  block_hash: 'block hash as returned by the upstream',
+  block_number: 'block number as returned by the upstream',
+  caller: 'name of the credential that made the request',
+  count: 'number of items the alert covers',
+  database: 'path of the ledger',
+  deliveries: 'number of deleted deliveries',
+  delivery_id: 'id of the first delivery, for `dawatch deliveries show`',
+  destination: '`webhook:<id>`, `callback:…` or `channel:<name>`',
+  detail: 'further information; never names or addresses of users',
+  duration_ms: 'duration in milliseconds',
+  err: 'the error: type, message, code, stack',
+  error: 'error text of the upstream or the receiver, truncated',
+  event_id: 'id of the delivered event',
+  events: 'number of events',
+  files: 'file paths',
+  http_status: 'HTTP status of the response',
+  job_id: 'id of the job in the queue',
+  kind: 'kind of the observation',
+  max_delay_ms: 'upper bound of the delay in milliseconds',
+  message: 'message of Redis, the network or the HTTP library, truncated',
+  method: 'HTTP method',
+  next_at: 'time of the next attempt',
+  outage_ms:
+    'milliseconds for which the upstream could not be polled so far: outages and pauses requested by Retry-After',
+  outcome: 'found, not_found, refused, busy, failed',
+  policy: 'maxmemory-policy of Redis',
+  polls: 'number of polls of the submission',
+  previous_status: 'status before the change',
+  reason: 'cause of the event',
+  request_id: 'request id: `x-request-id` of the response, `instance` of its problem document',
+  required_version: 'minimum version',
+  retry_after_ms: 'milliseconds until the next attempt',
+  route: 'documented path with parameter names instead of values',
+  row: 'kind of the row: submission, event, delivery, webhook',
+  row_id: 'id of the row',
+  rule: 'name of the alert rule',
+  seq: 'sequence number of the last event sent',
+  since: 'start time of the condition',
+  status: 'status of the submission',
+  subject: 'what the alert concerns, such as an upstream or a webhook',
+  submission_id: 'id of the submission',
+  submissions: 'number of submissions',
+  summary: 'the alert in one sentence',
+  suppressed: 'number of suppressed lines',
+  suppressed_event: 'name of the suppressed event',
+  time_to_finality_ms: "milliseconds from the upstream's created_at, or from tracking, to finality",
+  tracked_ms: 'milliseconds since tracking began',
+  type: 'type of the delivered event',
+  unreadable: 'names of the fields that cannot be read; for an event that is not sent, the defect',
+  upstream: 'name of the upstream in the settings',
+  upstream_message: 'message of the upstream, truncated',
+  upstream_state: '`state` as returned by the upstream',
+  upstreams: 'names of the upstreams in the settings',
+  url: 'address on which the server listens',
+  version: 'version of dawatch, of a worker or of Redis',
+  waiting_bytes: 'bytes buffered for the client',
+  waiting_ids: 'number of ids waiting for the ledger',
+  worker: 'name of the worker',
+  workers: 'number of connected workers',
+} as const;
+
+export type LogField = keyof typeof LOG_FIELDS;
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+export type LogEvent = {
+  levels: readonly LogLevel[];
+  /** Completes "written when …". */
+  when: string;
+  fields: readonly LogField[];
+  /** The action for an operator; NO_ACTION if there is none. */
+  advice: string;
+};
+
+export const NO_ACTION = '–';

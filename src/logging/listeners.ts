@@ -1,0 +1,111 @@
+import type { Alert } from '../domain/notifications/alert.ts';
+import { dataOf, upstreamTime } from '../domain/notifications/envelope.ts';
+import { AlertEventType, type SubmissionEventType, UpstreamEventType } from '../domain/notifications/events.ts';
+import { printable } from '../domain/text.ts';
+import type { Attempted } from '../notify/dispatch/result.ts';
+import type { MonitorListener } from '../watch/listeners.ts';
+import type { Recorded } from '../watch/ports.ts';
+import type { Log } from './event-catalog.ts';
+
+/** Returns a listener that writes one line per observation, change of a submission and change of an upstream. */
+export function logMonitor(log: Log): MonitorListener {
+  return {
+    recorded: (recorded) => {
+      logObservation(log, recorded);
+      if (recorded.outcome.becameStuck) log.warn(fieldsOf(recorded), 'submission.stuck');
+      if (recorded.outcome.change?.event) logChange(log, fieldsOf(recorded), recorded.outcome.change.event);
+    },
+    upstream: ({ upstream, event, record }) => {
+      const fields = { upstream, outage_ms: record.outageMs };
+      if (event === UpstreamEventType.up) log.info(fields, event);
+      else log.error(fields, event);
+    },
+    writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),
+    listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
+  };
+}
+
+function logChange(log: Log, fields: ReturnType<typeof fieldsOf>, event: SubmissionEventType): void {
+  switch (event) {
+    case 'submission.finalized':
+    case 'submission.corrected':
+    case 'submission.failing':
+    case 'submission.recovered':
+      log.info(fields, event);
+      return;
+    case 'submission.failed':
+    case 'submission.unknown':
+    case 'submission.rejected':
+    case 'submission.expired':
+    case 'submission.stuck':
+      log.warn(fields, event);
+      return;
+    case 'submission.cancelled':
+      // The route that cancels it writes this event with the request id.
+      return;
+    default:
+      event satisfies never;
+  }
+}
+
+function logObservation(log: Log, { observation, submission }: Recorded): void {
+  if (!log.isLevelEnabled('debug')) return;
+  const { kind, durationMs } = observation;
+  const error = 'error' in observation && observation.error ? printable(observation.error) : undefined;
+  log.debug({ submission_id: submission.submissionId, kind, duration_ms: durationMs, error }, 'poll.observed');
+}
+
+function fieldsOf({ submission, previousStatus }: Recorded) {
+  const data = dataOf(submission.answer);
+  const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
+  return {
+    submission_id: submission.submissionId,
+    upstream: submission.upstream,
+    status: submission.status,
+    previous_status: previousStatus,
+    upstream_state: submission.upstreamState && printable(submission.upstreamState),
+    error: submission.error === null ? undefined : printable(submission.error),
+    block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
+    block_hash: typeof data?.block_hash === 'string' ? printable(data.block_hash) : undefined,
+    tracked_ms: (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) - submission.trackedAt,
+    time_to_finality_ms:
+      submission.finalizedAt === null
+        ? undefined
+        : submission.finalizedAt - Math.min(createdAt ?? submission.trackedAt, submission.finalizedAt),
+    polls: submission.polls,
+  };
+}
+
+/** Returns a listener that writes one line per delivery attempt. */
+export function logAttempt(log: Log): (attempted: Attempted) => void {
+  return ({ destination, deliveryIds, eventIds, eventType, submissionId, attempt, durationMs, result, next }) => {
+    const fields = {
+      destination,
+      delivery_id: deliveryIds[0],
+      event_id: eventIds[0],
+      submission_id: submissionId,
+      type: eventType,
+      events: eventIds.length,
+      attempt,
+      duration_ms: durationMs,
+      http_status: result.httpStatus ?? undefined,
+    };
+    if (result.kind === 'delivered') log.info(fields, 'delivery.delivered');
+    else if (next.kind === 'retry')
+      log.warn(
+        { ...fields, error: printable(result.error), next_at: new Date(next.at).toISOString() },
+        'delivery.failed',
+      );
+    else log.error({ ...fields, error: printable(result.error), reason: next.kind }, 'delivery.dead');
+  };
+}
+
+/** Returns a listener that writes one line per alert event. */
+export function logAlert(log: Log): (event: { type: AlertEventType; alert: Alert }) => void {
+  return ({ type, alert }) => {
+    const { since, ...fields } = alert;
+    const line = { ...fields, since: new Date(since).toISOString() };
+    if (type === AlertEventType.resolved) log.info(line, type);
+    else log.warn(line, type);
+  };
+}
