@@ -147,7 +147,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       pacing: () => monitor.pacing(),
       overview: () => overviewOf({ ledger, monitor, tally, clock, scaling }),
       metrics,
-      ledgerBytes: () => ledger.figures.bytes(),
+      ledgerBytes: () => ledger.stats.bytes(),
       queues: scaling?.queues,
       dashboard: dashboardAssets(),
       credentials,

@@ -1,12 +1,12 @@
 import type { Config } from '../config/schema.ts';
-import type { Glimpse } from '../ledger/submissions/glimpse.ts';
+import type { LedgerInspection } from '../ledger/maintenance/inspect.ts';
 import { isLoopback } from '../platform/addresses.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 import { weaknessOf } from './weak-secret.ts';
 
 /** Who could call the server: it refuses to listen beyond this machine for nobody. */
-export function examineCredentials({ auth, server }: Config, seen: Glimpse): Finding[] {
+export function examineCredentials({ auth, server }: Config, seen: LedgerInspection): Finding[] {
   const isSet = auth.api_key !== undefined || auth.admin_token !== undefined;
   if (isSet) return [ok('credentials', 'set'), ...examineChosen(auth)];
   if (seen.kind === 'current' && seen.hasCredential) return [ok('credentials', 'in the ledger')];

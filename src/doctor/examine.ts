@@ -1,6 +1,6 @@
 import type { LoadedConfig } from '../config/load.ts';
 import { realPath } from '../ledger/file/open.ts';
-import { glimpse } from '../ledger/submissions/glimpse.ts';
+import { inspectLedger } from '../ledger/maintenance/inspect.ts';
 import { examineCredentials } from './credentials.ts';
 import { examineDisk } from './disk.ts';
 import type { Finding } from './finding.ts';
@@ -43,7 +43,7 @@ function checksOf({ loaded, env, now, full, limitMs }: Examination): Check[] {
   const { config } = loaded;
   const file = config.database;
   const path = realPath(file);
-  const seen = glimpse(file, now);
+  const seen = inspectLedger(file, now);
   const dead = seen.kind === 'current' ? seen.deadLetters : new Map<string, number>();
   const webhooks = seen.kind === 'current' ? seen.webhooks : [];
   const asking = (name: string, run: (signal: AbortSignal) => Promise<Finding[]>): Check => ({

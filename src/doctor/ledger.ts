@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { checkIntegrity } from '../ledger/file/integrity.ts';
-import type { Glimpse } from '../ledger/submissions/glimpse.ts';
+import type { LedgerInspection } from '../ledger/maintenance/inspect.ts';
 import { nearestFolder } from './disk.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
@@ -12,7 +12,7 @@ const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_EVERYONE = 0o002;
 
 /** What can be told of the ledger without reading all of it. */
-export function examineLedger(file: string, path: string, seen: Glimpse): Finding[] {
+export function examineLedger(file: string, path: string, seen: LedgerInspection): Finding[] {
   if (seen.kind === 'missing') {
     const folder = nearestFolder(path);
     return [
@@ -30,7 +30,7 @@ export function examineLedger(file: string, path: string, seen: Glimpse): Findin
   return [judge(file, seen), ...examineRights(file, path), ...examineWal(path)];
 }
 
-function judge(file: string, seen: Exclude<Glimpse, { kind: 'missing' }>): Finding {
+function judge(file: string, seen: Exclude<LedgerInspection, { kind: 'missing' }>): Finding {
   switch (seen.kind) {
     case 'refused':
       return problem(

@@ -19,8 +19,13 @@ import { Deliveries } from './deliveries/deliveries.ts';
 import { Webhooks } from './deliveries/webhooks.ts';
 import { type ChannelRoute, FanOut } from './events/fan-out.ts';
 import { Outbox } from './events/outbox.ts';
+import { LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
 import { takePage } from './file/page.ts';
+import { Pruning } from './maintenance/pruning.ts';
+import { Space } from './maintenance/space.ts';
+import { LedgerStats } from './stats/ledger-stats.ts';
+import { StatusCounts } from './submissions/status-counts.ts';
 import {
   type HistoryRow,
   OUTAGE_MS,
@@ -29,13 +34,8 @@ import {
   toHistoryEntry,
   toSubmission,
   UUID_GLOB,
-} from './file/rows.ts';
-import { Transactions } from './file/transactions.ts';
-import { Writer } from './file/writer.ts';
-import { Pruning } from './maintenance/pruning.ts';
-import { Space } from './maintenance/space.ts';
-import { Figures } from './stats/figures.ts';
-import { StatusCounts } from './submissions/status-counts.ts';
+} from './submissions/submission-rows.ts';
+import { SubmissionWriter } from './submissions/submission-writer.ts';
 
 export type ListQuery = {
   status?: Status | undefined;
@@ -65,14 +65,14 @@ export class Ledger implements MonitorLedger {
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly alerts: Alerts;
-  readonly figures: Figures;
+  readonly stats: LedgerStats;
   readonly pruning: Pruning;
   readonly space: Space;
   readonly #db: Database.Database;
   readonly #close: () => void;
-  readonly #transactions: Transactions;
+  readonly #transactions: LedgerDatabase;
   readonly #fanOut: FanOut;
-  readonly #writer: Writer;
+  readonly #writer: SubmissionWriter;
   readonly #sql: ReturnType<typeof prepareStatements>;
 
   constructor(options: OpenOptions) {
@@ -83,18 +83,18 @@ export class Ledger implements MonitorLedger {
     this.#close = close;
     this.credentials = new CredentialStore(db, options.file);
     this.audit = new AuditTrail(db, options.file);
-    const transactions = new Transactions(db, options.file);
+    const transactions = new LedgerDatabase(db, options.file);
     this.#transactions = transactions;
     this.#fanOut = new FanOut(transactions);
     this.outbox = new Outbox(transactions, this.#fanOut);
     this.webhooks = new Webhooks(transactions, this.#fanOut);
     this.deliveries = new Deliveries(transactions, this.#fanOut, this.webhooks);
     const counts = new StatusCounts(transactions);
-    this.figures = new Figures(transactions, counts);
-    this.#writer = new Writer(db, this.outbox, counts);
+    this.stats = new LedgerStats(transactions, counts);
+    this.#writer = new SubmissionWriter(db, this.outbox, counts);
     this.pruning = new Pruning(transactions, counts);
-    this.space = new Space(db, options.file, this.figures);
-    this.alerts = new Alerts(transactions, this.outbox, this.figures);
+    this.space = new Space(db, options.file, this.stats);
+    this.alerts = new Alerts(transactions, this.outbox, this.stats);
     this.#sql = prepareStatements(db);
   }
 
@@ -114,35 +114,35 @@ export class Ledger implements MonitorLedger {
 
   /** An event for one webhook only. Gives back the number of its delivery; undefined: there is no webhook with an address of its own by that id. */
   test(webhookId: string, now: number): number | undefined {
-    return this.#transactions.run(() => {
+    return this.#transactions.transaction(() => {
       if (!this.webhooks.get(webhookId, now)?.url) return undefined;
       return this.outbox.addTestEvent(webhookId, now);
     });
   }
 
   track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.#transactions.run(() => this.#track(requests, now, new Map()));
+    return this.#transactions.transaction(() => this.#track(requests, now, new Map()));
   }
 
   trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
     const outages = new Map<string, number>();
-    return this.#transactions.run(() => groups.map((requests) => this.#track(requests, now, outages)));
+    return this.#transactions.transaction(() => groups.map((requests) => this.#track(requests, now, outages)));
   }
 
   cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[] {
-    return this.#transactions.run(() =>
+    return this.#transactions.transaction(() =>
       submissionIds.map((submissionId) => {
         const row = this.#find(submissionId);
         if (!row) return undefined;
         const before = toSubmission(row);
         const outcome = transition(before, { kind: 'cancel', at: now }, contextAt(now));
-        return this.#writer.apply({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at });
+        return this.#writer.applyOutcome({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at });
       }),
     );
   }
 
   record(observations: readonly Observation[], context: TransitionContext): Recorded[] {
-    return this.#transactions.run(() => {
+    return this.#transactions.transaction(() => {
       const recorded: Recorded[] = [];
       for (const observation of observations) {
         const { at } = observation;
@@ -152,7 +152,7 @@ export class Ledger implements MonitorLedger {
         const stale = row.polled_at !== null && at < row.polled_at && row.polled_at <= context.now;
         const before = toSubmission(row);
         const outcome = stale ? nothing(before) : transition(before, observation, context);
-        const submission = this.#writer.apply({ row, before }, outcome, {
+        const submission = this.#writer.applyOutcome({ row, before }, outcome, {
           at,
           polls: 1,
           polledAt: stale ? row.polled_at : at,
@@ -176,7 +176,7 @@ export class Ledger implements MonitorLedger {
   }
 
   upstream(name: string): UpstreamRecord {
-    return this.#transactions.run(() => {
+    return this.#transactions.transaction(() => {
       this.#sql.addUpstream.run(name);
       const row = this.#sql.upstream.get(name) as UpstreamRow;
       return {
@@ -198,7 +198,7 @@ export class Ledger implements MonitorLedger {
   }
 
   recordUpstream(change: UpstreamChange): void {
-    this.#transactions.run(() => {
+    this.#transactions.transaction(() => {
       const { state, outSince, outageMs } = change.record;
       this.#sql.setUpstream.run({ name: change.upstream, state, outSince, outageMs });
       this.outbox.addUpstreamEvent(change.event, change.upstream, change.at);
@@ -206,7 +206,7 @@ export class Ledger implements MonitorLedger {
   }
 
   recordPause(upstream: string, pause: PauseRecord): void {
-    this.#transactions.run(() => this.#sql.setPause.run({ upstream, ...pause }));
+    this.#transactions.transaction(() => this.#sql.setPause.run({ upstream, ...pause }));
   }
 
   shownId(upstream: string): string | undefined {
@@ -214,11 +214,11 @@ export class Ledger implements MonitorLedger {
   }
 
   probe(now: number): void {
-    this.#transactions.run(() => probe(this.#db, now));
+    this.#transactions.transaction(() => probe(this.#db, now));
   }
 
   recordAsking(upstream: string, until: number, learned: string | null): void {
-    this.#transactions.run(() => {
+    this.#transactions.transaction(() => {
       this.#sql.asking.run({ upstream, until });
       if (learned !== null) this.#sql.setLearned.run({ key: `pacing:${upstream}`, learned });
     });
@@ -350,7 +350,7 @@ export class Ledger implements MonitorLedger {
       error: null,
       answer: null,
     };
-    this.#writer.begin(Number(lastInsertRowid), submission);
+    this.#writer.insertFirstHistory(Number(lastInsertRowid), submission);
     return submission;
   }
 }

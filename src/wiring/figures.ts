@@ -25,11 +25,11 @@ export function startTally(deps: { ledger: Ledger; clock: Clock; happened: Happe
   const { ledger, clock, happened } = deps;
   const now = clock.now();
   const hour = new RollingHour(now);
-  for (const { at, trackedAt, polls } of ledger.figures.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
+  for (const { at, trackedAt, polls } of ledger.stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
     hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
   // The first count is the one that reads them all.
-  ledger.figures.onEnded(happened.ended);
-  ledger.figures.onCommitted(happened.committed);
+  ledger.stats.onEnded(happened.ended);
+  ledger.stats.onCommitted(happened.committed);
   return {
     hour,
     listener: {
@@ -63,12 +63,12 @@ export function overviewOf(deps: {
   const { ledger, monitor, tally, clock, scaling } = deps;
   const now = clock.now();
   return {
-    submissions: ledger.figures.submissionsByStatus(),
+    submissions: ledger.stats.submissionsByStatus(),
     minutes: tally.hour.minutes(now),
     hour: tally.hour.hour(now),
     upstreams: monitor.pacing(),
-    oldestOpen: ledger.figures.oldestOpen(OLDEST_OPEN),
-    deliveries: ledger.figures.deliveries(),
+    oldestOpen: ledger.stats.oldestOpen(OLDEST_OPEN),
+    deliveries: ledger.stats.deliveries(),
     workers: scaling?.health().workers.length ?? null,
   };
 }

@@ -14,14 +14,14 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { examineDisk } from '../../src/doctor/disk.ts';
 import { examineIntegrity, examineLedger } from '../../src/doctor/ledger.ts';
-import { glimpse } from '../../src/ledger/submissions/glimpse.ts';
+import { inspectLedger } from '../../src/ledger/maintenance/inspect.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const PAGE_BYTES = 4_096;
 
 function named(file: string, name: string) {
-  return examineLedger(file, file, glimpse(file, 0)).filter((finding) => finding.name === name);
+  return examineLedger(file, file, inspectLedger(file, 0)).filter((finding) => finding.name === name);
 }
 
 async function integrity(file: string, full = false) {
@@ -49,7 +49,7 @@ describe('the ledger', () => {
   it('is fine beside its server, and is not touched', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);
-    expect(examineLedger(ledger.file, ledger.file, glimpse(ledger.file, 0)).map(({ status }) => status)).toEqual([
+    expect(examineLedger(ledger.file, ledger.file, inspectLedger(ledger.file, 0)).map(({ status }) => status)).toEqual([
       'ok',
       'ok',
       'ok',
@@ -82,7 +82,7 @@ describe('the ledger', () => {
       db.pragma(pragma);
       db.close();
       chmodSync(file, 0o644);
-      const findings = examineLedger(file, file, glimpse(file, 0));
+      const findings = examineLedger(file, file, inspectLedger(file, 0));
       expect(findings).toMatchObject([{ name: 'ledger', status: 'problem' }]);
       expect(findings[0]?.action).not.toMatch(/restore|chmod/);
     }

@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
-import { type Keeping, type PrunedCounts, Upkeep } from '../../src/ledger/maintenance/maintenance.ts';
+import { Maintenance, type PrunedCounts, type Retention } from '../../src/ledger/maintenance/maintenance.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
-const KEEP_ALL: Keeping = {
+const KEEP_ALL: Retention = {
   deliveriesMs: 366 * 24 * HOUR_MS,
   submissionsMs: null,
   submissions: null,
@@ -12,14 +12,14 @@ const KEEP_ALL: Keeping = {
 };
 
 /** The real upkeep of a ledger, in virtual time. */
-export function openUpkeep(ledger: Ledger, keeping: Partial<Keeping>, startMs = 0) {
+export function openUpkeep(ledger: Ledger, keeping: Partial<Retention>, startMs = 0) {
   const clock = createVirtualClock(startMs);
   const pruned: PrunedCounts[] = [];
   const errors: unknown[] = [];
-  const upkeep = new Upkeep({
+  const upkeep = new Maintenance({
     ledger,
     clock,
-    keeping: { ...KEEP_ALL, ...keeping },
+    retention: { ...KEEP_ALL, ...keeping },
     onPruned: (counts) => pruned.push(counts),
     onFailed: (error) => errors.push(error),
   });

@@ -1,6 +1,6 @@
 import { iso } from '../../domain/timestamps.ts';
 import { toHistoryBody, toSubmissionBody } from '../../http/shapes.ts';
-import type { Exported } from '../../ledger/submissions/export.ts';
+import type { ExportedSubmission } from '../../ledger/submissions/export.ts';
 import { toCsvLine } from './csv.ts';
 import { toJson } from './json.ts';
 
@@ -10,7 +10,7 @@ type LineOptions = {
   /** Called for each submission that can't be read whole. */
   onUnreadable: () => void;
 };
-export type ExportFormat = { head: string; line: (exported: Exported, options: LineOptions) => string };
+export type ExportFormat = { head: string; line: (exported: ExportedSubmission, options: LineOptions) => string };
 
 const COLUMNS = [
   'submission_id',
@@ -44,7 +44,10 @@ export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
   csv: { head: toCsvLine(COLUMNS), line: toRow },
 };
 
-function toRow({ submission, deadlineAt, changedAt }: Exported, { isTerminal, onUnreadable }: LineOptions): string {
+function toRow(
+  { submission, deadlineAt, changedAt }: ExportedSubmission,
+  { isTerminal, onUnreadable }: LineOptions,
+): string {
   const { data, metadata, unreadable, ...body } = toSubmissionBody(submission, deadlineAt);
   if (unreadable) onUnreadable();
   const cells: Record<(typeof COLUMNS)[number], string | number | null> = {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { LedgerError, translated } from '../../ledger/file/errors.ts';
-import { openStaging, publish, refuseTaken } from '../../ledger/submissions/staging.ts';
+import { LedgerError, toLedgerError } from '../../ledger/file/errors.ts';
+import { openStaging, publish, refuseTaken } from '../../ledger/file/staging.ts';
 import { CommandError, ExitCode } from '../exit.ts';
 
 /** Where an export goes. `end` once all of it was written, else `abandon`. */
@@ -34,7 +34,7 @@ export function toFile(file: string): ExportTarget {
     try {
       return work();
     } catch (error) {
-      const known = translated(file, error);
+      const known = toLedgerError(file, error);
       if (known instanceof LedgerError) throw new CommandError(known.message, ExitCode.usage);
       throw new CommandError(`can't write ${file}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
     }

@@ -9,17 +9,17 @@ import {
 } from '../../domain/notifications/alert.ts';
 import { AlertEventType } from '../../domain/notifications/events.ts';
 import type { Outbox } from '../events/outbox.ts';
-import type { Transactions } from '../file/transactions.ts';
-import type { Figures } from '../stats/figures.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { LedgerStats } from '../stats/ledger-stats.ts';
 
 /** Which conditions were told, so that each is told once when it begins and once when it is over. Throws LedgerError. */
 export class Alerts {
-  readonly #transactions: Transactions;
+  readonly #transactions: LedgerDatabase;
   readonly #outbox: Outbox;
-  readonly #figures: Figures;
+  readonly #figures: LedgerStats;
   readonly #sql: ReturnType<typeof prepareStatements>;
 
-  constructor(transactions: Transactions, outbox: Outbox, figures: Figures) {
+  constructor(transactions: LedgerDatabase, outbox: Outbox, figures: LedgerStats) {
     this.#transactions = transactions;
     this.#outbox = outbox;
     this.#figures = figures;
@@ -43,7 +43,7 @@ export class Alerts {
     times: { now: number; remindAfterMs: number },
   ): { type: AlertEventType; alert: Alert }[] {
     const { now, remindAfterMs } = times;
-    return this.#transactions.run(() => {
+    return this.#transactions.transaction(() => {
       const open = new Map(this.#open().map((row) => [nameOf(row), row]));
       const told: { type: AlertEventType; alert: Alert }[] = [];
       const tell = (type: AlertEventType, alert: Alert) => {

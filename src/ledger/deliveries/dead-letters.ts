@@ -1,15 +1,15 @@
 import type { DeadReason } from '../../domain/notifications/delivery.ts';
-import type { Transactions } from '../file/transactions.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 
 /** So many deliveries to one destination were given up; to any of the callbacks where it is `callback:` alone. */
 export type DeadLetters = { destination: string; reason: DeadReason; count: number };
 
 /** Tells what became dead letters, once that is committed. */
-export class DeadLetterNews {
+export class DeadLetterListeners {
   readonly #listeners: ((dead: DeadLetters) => void)[] = [];
   #news: DeadLetters[] = [];
 
-  constructor(transactions: Transactions) {
+  constructor(transactions: LedgerDatabase) {
     transactions.onEnd((committed) => {
       const news = this.#news;
       this.#news = [];

@@ -15,8 +15,8 @@ import { CALLBACKS_ID } from '../../domain/notifications/webhook.ts';
 import { canonicalId } from '../../domain/submission.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from '../events/event-rows.ts';
 import type { FanOut } from '../events/fan-out.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
-import type { Transactions } from '../file/transactions.ts';
 import type { DeadLetters } from './dead-letters.ts';
 import { DELIVERY_COLUMNS, type DeliveryRow, type DueRow, toAttempt, toDelivery, toWaiting } from './delivery-rows.ts';
 import type { Webhooks } from './webhooks.ts';
@@ -39,12 +39,12 @@ const MOVED_RETRY_MS = 5_000;
 
 /** Who is told what, and what came of it. What waits stays until it is delivered or given up. Throws LedgerError. */
 export class Deliveries {
-  readonly #transactions: Transactions;
+  readonly #transactions: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #webhooks: Webhooks;
   readonly #sql: ReturnType<typeof prepareStatements>;
 
-  constructor(transactions: Transactions, fanOut: FanOut, webhooks: Webhooks) {
+  constructor(transactions: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks) {
     this.#transactions = transactions;
     this.#fanOut = fanOut;
     this.#webhooks = webhooks;
@@ -98,14 +98,14 @@ export class Deliveries {
 
   /** Keeps what came of attempts, all in one transaction. `disableAfterMs`: of nothing but failures, a webhook is disabled. */
   settle(settlements: readonly Settlement[], disableAfterMs: number): void {
-    this.#transactions.run(() => {
+    this.#transactions.transaction(() => {
       for (const settlement of settlements) this.#settle(settlement, disableAfterMs);
     });
   }
 
   /** What has waited there since before that time becomes a dead letter. */
   giveUp(destination: string, createdBefore: number, now: number): void {
-    this.#transactions.run(() => {
+    this.#transactions.transaction(() => {
       const { changes } = this.#sql.giveUp.run({ destination, createdBefore, now });
       this.#fanOut.deadLetters.add(destination, 'not_configured', changes);
     });
@@ -113,7 +113,7 @@ export class Deliveries {
 
   /** Brings times back that a clock which was ahead has written. */
   correctTimes(now: number, { first, retry }: { first: number; retry: number }): void {
-    this.#transactions.run(() => this.#sql.correctTimes.run({ now, first: now + first, retry: now + retry }));
+    this.#transactions.transaction(() => this.#sql.correctTimes.run({ now, first: now + first, retry: now + retry }));
   }
 
   get(id: number): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: Attempt[] } | undefined {
@@ -145,13 +145,13 @@ export class Deliveries {
 
   /** Sends it again from its first attempt on, whatever became of it; what was tried stays. */
   replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
-    return this.#transactions.run(() => {
+    return this.#transactions.transaction(() => {
       const row = this.#sql.get.get(id) as DeliveryRow | undefined;
       if (!row) return 'unknown';
       if (row.state === DeliveryState.discarded) return 'discarded';
       if (!this.#fanOut.isEnabled(row.destination)) return 'disabled';
       this.#sql.replay.run({ id, now });
-      this.#fanOut.touch(row.destination);
+      this.#fanOut.notifyWaiting(row.destination);
       return 'waiting';
     });
   }
@@ -161,18 +161,18 @@ export class Deliveries {
    * while it was disabled. Undefined: nothing is sent there.
    */
   replayDead(destination: string, since: number, now: number): number | undefined {
-    return this.#transactions.run(() => {
+    return this.#transactions.transaction(() => {
       if (!this.#fanOut.isEnabled(destination)) return undefined;
       const statement = destination === CALLBACKS ? this.#sql.replayDeadCallbacks : this.#sql.replayDead;
       const replayed = statement.all({ destination, since, now }) as { destination: string }[];
-      for (const row of replayed) this.#fanOut.touch(row.destination);
+      for (const row of replayed) this.#fanOut.notifyWaiting(row.destination);
       return replayed.length + this.#fanOut.addMissed(destination, since, now);
     });
   }
 
   /** Deletes up to `limit` that ended before that time, with their attempts. Gives back how many there were. */
   prune(endedBefore: number, limit: number): number {
-    return this.#transactions.runUnsynced(() => this.#sql.prune.run({ endedBefore, limit }).changes);
+    return this.#transactions.unsyncedTransaction(() => this.#sql.prune.run({ endedBefore, limit }).changes);
   }
 
   #settle({ deliveryId, destination, attempts, revision, attempt, next }: Settlement, disableAfterMs: number): void {

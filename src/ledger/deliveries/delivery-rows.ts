@@ -9,7 +9,7 @@ import {
 } from '../../domain/notifications/delivery.ts';
 import { isTime, nearestTime } from '../../domain/stored.ts';
 import { type EventRow, toEventRecord } from '../events/event-rows.ts';
-import { unreadableTimes } from '../file/rows.ts';
+import { unreadableTimes } from '../submissions/submission-rows.ts';
 
 export type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callback_url: string | null };
 

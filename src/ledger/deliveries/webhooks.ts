@@ -13,9 +13,9 @@ import {
 } from '../../domain/notifications/webhook.ts';
 import { nearestTime } from '../../domain/stored.ts';
 import { type FanOut, subscriptionOf } from '../events/fan-out.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
-import { unreadableTimes } from '../file/rows.ts';
-import type { Transactions } from '../file/transactions.ts';
+import { unreadableTimes } from '../submissions/submission-rows.ts';
 
 /** Above the longest time between two attempts at one delivery. */
 const MAX_GAP_MS = 30 * 3_600_000;
@@ -27,11 +27,11 @@ export type WebhookSecret = { secret: string; publicKey: string | null };
 
 /** Whom events are sent to over HTTP, and the secrets they are signed with. Throws LedgerError. */
 export class Webhooks {
-  readonly #transactions: Transactions;
+  readonly #transactions: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #sql: ReturnType<typeof prepareStatements>;
 
-  constructor(transactions: Transactions, fanOut: FanOut) {
+  constructor(transactions: LedgerDatabase, fanOut: FanOut) {
     this.#transactions = transactions;
     this.#fanOut = fanOut;
     this.#sql = prepareStatements(transactions.db);
@@ -150,7 +150,7 @@ export class Webhooks {
   /** Inside a transaction. */
   disable(id: string, reason: DisabledReason, now: number): void {
     if (this.#sql.disable.run({ id, reason, now }).changes === 0) return;
-    this.#fanOut.forgetWebhooks();
+    this.#fanOut.invalidateWebhooks();
     this.#pause(id, now);
   }
 
@@ -174,9 +174,9 @@ export class Webhooks {
   }
 
   #changing<T>(work: () => T): T {
-    this.#fanOut.forgetWebhooks();
-    const result = this.#transactions.run(work);
-    this.#fanOut.forgetWebhooks();
+    this.#fanOut.invalidateWebhooks();
+    const result = this.#transactions.transaction(work);
+    this.#fanOut.invalidateWebhooks();
     return result;
   }
 

@@ -8,7 +8,7 @@ import {
 } from '../../domain/notifications/events.ts';
 import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
 import { Status } from '../../domain/submission.ts';
-import { isStatus, type SubmissionRow, unreadableFields } from '../file/rows.ts';
+import { isStatus, type SubmissionRow, unreadableFields } from '../submissions/submission-rows.ts';
 
 type Head = { seq: number; event_id: string; at: number; detail: string | null };
 

@@ -9,9 +9,9 @@ import {
 import { createMatcher, type Subscription } from '../../domain/notifications/subscription.ts';
 import { CALLBACKS_ID } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, readStored, readStoredObject } from '../../domain/stored.ts';
-import { DeadLetterNews } from '../deliveries/dead-letters.ts';
-import type { Transactions } from '../file/transactions.ts';
-import { type MissedEvent, Pauses } from '../submissions/pauses.ts';
+import { DeadLetterListeners } from '../deliveries/dead-letters.ts';
+import { type MissedEvent, WebhookPauses } from '../deliveries/webhook-pauses.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 
 /** What goes to one channel of the settings: an event that one of these subscriptions wants, once. */
 export type ChannelRoute = {
@@ -35,8 +35,8 @@ type CallbackAddress = { submissionId: string | null; callbackUrl: string | null
 
 /** Writes an event's deliveries, in the transaction that wrote the event. */
 export class FanOut {
-  readonly deadLetters: DeadLetterNews;
-  readonly pauses: Pauses;
+  readonly deadLetters: DeadLetterListeners;
+  readonly pauses: WebhookPauses;
   /** Told of what is read here and can't be. */
   onUnreadable: ReportUnreadable = () => undefined;
   readonly #sql: ReturnType<typeof prepareStatements>;
@@ -46,10 +46,10 @@ export class FanOut {
   #webhooks: Route[] | undefined;
   #touched = new Set<string>();
 
-  constructor(transactions: Transactions) {
+  constructor(transactions: LedgerDatabase) {
     this.#sql = prepareStatements(transactions.db);
-    this.deadLetters = new DeadLetterNews(transactions);
-    this.pauses = new Pauses(transactions.db);
+    this.deadLetters = new DeadLetterListeners(transactions);
+    this.pauses = new WebhookPauses(transactions.db);
     transactions.onEnd((committed) => this.#announce(committed));
   }
 
@@ -69,7 +69,7 @@ export class FanOut {
   }
 
   /** The webhooks are other ones than before, or may be. */
-  forgetWebhooks(): void {
+  invalidateWebhooks(): void {
     this.#webhooks = undefined;
   }
 
@@ -119,14 +119,14 @@ export class FanOut {
       if (to === undefined || (parsed.kind === 'callback' && to !== destination)) return;
       const { changes } = this.#sql.insertMissed.run({ event: event.seq, destination: to, at: event.at, now });
       count += changes;
-      if (changes > 0) this.touch(to);
+      if (changes > 0) this.notifyWaiting(to);
     };
     this.pauses.replay(webhookId, since, visit, { forget: parsed.kind === 'webhook' });
     return count;
   }
 
   /** Inside a transaction: something waits there that did not. */
-  touch(destination: string): void {
+  notifyWaiting(destination: string): void {
     this.#touched.add(destination);
   }
 
@@ -152,7 +152,7 @@ export class FanOut {
     const { lastInsertRowid } = enabled
       ? this.#sql.insert.run(seq, destination, DeliveryState.waiting, null, nextAt, at, null)
       : this.#sql.insert.run(seq, destination, DeliveryState.dead, 'endpoint_disabled', null, at, at);
-    if (enabled) this.touch(destination);
+    if (enabled) this.notifyWaiting(destination);
     else this.deadLetters.add(destination, 'endpoint_disabled', 1);
     return Number(lastInsertRowid);
   }

@@ -1,5 +1,5 @@
 /** Whoever resumes from before the event `@through` is told that something may be missing. */
-export const EVENTS_ARE_MISSING = `
+export const RECORD_MISSING_EVENTS = `
   -- It only grows.
   INSERT INTO meta (key, value) VALUES ('events_missing_through', CAST(@through AS INTEGER))
   ON CONFLICT DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`;

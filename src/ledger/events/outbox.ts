@@ -8,8 +8,8 @@ import {
   TEST_EVENT_TYPE,
   type UpstreamEventType,
 } from '../../domain/notifications/events.ts';
-import type { SubmissionRow } from '../file/rows.ts';
-import type { Transactions } from '../file/transactions.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { SubmissionRow } from '../submissions/submission-rows.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
 import type { FanOut } from './fan-out.ts';
 import { MISSING_THROUGH } from './missing-events.ts';
@@ -33,13 +33,13 @@ const MAX_PAGE_CHARS = 256 * 1024;
  * the submission itself only what was fixed when tracking began is taken. Throws LedgerError.
  */
 export class Outbox {
-  readonly #transactions: Transactions;
+  readonly #transactions: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #listeners = new Set<() => void>();
   #hasNews = false;
 
-  constructor(transactions: Transactions, fanOut: FanOut) {
+  constructor(transactions: LedgerDatabase, fanOut: FanOut) {
     this.#transactions = transactions;
     this.#fanOut = fanOut;
     this.#sql = prepareStatements(transactions.db);

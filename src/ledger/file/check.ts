@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { guarded, LedgerError } from './errors.ts';
-import { isOurs, refuseForeign } from './migrations.ts';
+import { assertOwnSchema, isDawatchDatabase } from './migrations.ts';
 
 /**
  * Reads all of a ledger that nobody uses and says how large it is. Throws LedgerError, about the file as `name`, if it is
@@ -10,8 +10,8 @@ export function checkLedger(file: string, name: string): { bytes: number; submis
   return guarded(name, () => {
     const db = new Database(file, { fileMustExist: true });
     try {
-      refuseForeign(db, name);
-      if (!isOurs(db)) throw new LedgerError('foreign', `${name} is empty: it is no ledger`);
+      assertOwnSchema(db, name);
+      if (!isDawatchDatabase(db)) throw new LedgerError('foreign', `${name} is empty: it is no ledger`);
       const verdict = db.pragma('integrity_check(1)', { simple: true });
       if (verdict !== 'ok') throw new LedgerError('corrupt', `${name} is damaged (${verdict})`);
       const dangling = db.pragma('foreign_key_check') as unknown[];

@@ -46,12 +46,12 @@ export function guarded<T>(file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw translated(file, error);
+    throw toLedgerError(file, error);
   }
 }
 
 /** What SQLite or the file system threw, as a LedgerError; anything else as it is. */
-export function translated(file: string, error: unknown): unknown {
+export function toLedgerError(file: string, error: unknown): unknown {
   const problem = problemOf(error);
   return problem ? new LedgerError(problem, MESSAGES[problem](file), error) : error;
 }

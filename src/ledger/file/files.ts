@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
 /** Copies into a new file that only its owner may read, and has it on the disk when it returns. */
-export function copyPrivately(source: string, target: string): void {
+export function copyToPrivateFile(source: string, target: string): void {
   const from = openSync(source, 'r');
   try {
     const to = openSync(target, 'wx', 0o600);
@@ -22,7 +22,7 @@ export function copyPrivately(source: string, target: string): void {
 }
 
 /** Whether the file begins as those of SQLite do. */
-export function isDatabase(file: string): boolean {
+export function isSqliteFile(file: string): boolean {
   const descriptor = openSync(file, 'r');
   try {
     const magic = Buffer.alloc(MAGIC.length);

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
+import { UUID_GLOB } from '../submissions/submission-rows.ts';
 import { LedgerError } from './errors.ts';
-import { UUID_GLOB } from './rows.ts';
 
 const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
@@ -260,15 +260,15 @@ const MIGRATIONS: readonly string[] = [
 export const APPLICATION_ID = 0x64617761;
 
 /** Whether it was made by any version of dawatch. Only reads. */
-export function isOurs(db: Database.Database): boolean {
+export function isDawatchDatabase(db: Database.Database): boolean {
   return Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
 }
 
 /** Refuses a database of another program or a newer dawatch. Only reads. */
-export function refuseForeign(db: Database.Database, file: string): void {
+export function assertOwnSchema(db: Database.Database, file: string): void {
   const version = versionOf(db);
   const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
-  if (!isOurs(db) && (tables > 0 || version !== 0))
+  if (!isDawatchDatabase(db) && (tables > 0 || version !== 0))
     throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
   if (version > MIGRATIONS.length)
     throw new LedgerError(

@@ -2,8 +2,8 @@ import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } 
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, LedgerError } from './errors.ts';
-import { isCurrent, migrate, refuseForeign } from './migrations.ts';
-import { makePrivate, refuseLinksBeside, refusePlanted, tighten } from './rights.ts';
+import { assertOwnSchema, isCurrent, migrate } from './migrations.ts';
+import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
 
 export type OpenOptions = {
   /** Path of the SQLite file; its folder is made if it doesn't exist. */
@@ -28,14 +28,14 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
   return guarded(file, () => {
     const path = realPath(file);
-    makeFolder(path);
-    refuseLinksBeside(path);
-    refusePlanted(path);
-    const tightened = tighten(path);
-    const lock = lockOf(path);
+    createFolder(path);
+    refuseLinkedSideFiles(path);
+    refuseForeignOwner(path);
+    const tightened = tightenPermissions(path);
+    const lock = lockFile(path);
     try {
       // It holds the secrets that webhooks are signed with. What SQLite puts beside it is made alike.
-      makePrivate(path);
+      createPrivateFile(path);
       const db = new Database(path);
       try {
         prepare(db, options);
@@ -65,7 +65,7 @@ const BUSY_MS = 5_000;
  * Where the ledger is that a command works on, links resolved. Throws LedgerError if there is none: only a server and a restore
  * make one, since a command in another folder would work on an empty one without a word.
  */
-export function existingLedger(file: string): string {
+export function existingLedgerPath(file: string): string {
   const path = realPath(file);
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
   const advice =
@@ -80,7 +80,7 @@ export function existingLedger(file: string): string {
 export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { db: Database.Database; close: () => void } {
   const { file } = options;
   return guarded(file, () => {
-    const path = existingLedger(file);
+    const path = existingLedgerPath(file);
     if (!isReady(path, file)) makeReady(options);
     const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
     db.pragma('synchronous = FULL');
@@ -92,7 +92,7 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { db: Databa
 function isReady(path: string, file: string): boolean {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {
-    refuseForeign(db, file);
+    assertOwnSchema(db, file);
     return isCurrent(db);
   } finally {
     db.close();
@@ -110,7 +110,7 @@ function makeReady(options: OpenOptions): void {
 }
 
 /** The folder of a ledger, with those above it. One that is there may be used by others, too, and stays as it is. */
-export function makeFolder(path: string): void {
+export function createFolder(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
 }
 
@@ -121,9 +121,9 @@ export function realPath(file: string): string {
 }
 
 /** An exclusive transaction on a file beside the ledger: the system ends it with the process, however that dies. */
-export function lockOf(path: string): Database.Database {
+export function lockFile(path: string): Database.Database {
   const file = `${path}.lock`;
-  makePrivate(file);
+  createPrivateFile(file);
   const lock = new Database(file, { timeout: 0 });
   try {
     // On a file that it may only read, SQLite would begin without a lock and without a word.
@@ -140,7 +140,7 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   // These two come first: nothing may be written to a file that is not sound, or not ours.
   const verdict = db.pragma('quick_check(1)', { simple: true });
   if (verdict !== 'ok') throw damaged(file, String(verdict));
-  refuseForeign(db, file);
+  assertOwnSchema(db, file);
   // So that free pages can be given back later; it is fixed with the first table.
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');

@@ -1,9 +1,9 @@
 import Database from 'better-sqlite3';
 import { checkLedger } from '../file/check.ts';
-import { guarded, LedgerError, translated } from '../file/errors.ts';
-import { existingLedger } from '../file/open.ts';
-import { makePrivate } from '../file/rights.ts';
-import { openStaging, publish, refuseTaken, type Staging } from '../submissions/staging.ts';
+import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
+import { existingLedgerPath } from '../file/open.ts';
+import { createPrivateFile } from '../file/permissions.ts';
+import { openStaging, publish, refuseTaken, type Staging } from '../file/staging.ts';
 
 const PAGES_AT_ONCE = 1_000;
 
@@ -17,14 +17,14 @@ export async function backupLedger(
   onProgress: (pages: { done: number; total: number }) => void = () => undefined,
 ): Promise<{ bytes: number }> {
   if (target === '') throw new LedgerError('read_only', 'the backup needs a name');
-  const source = guarded(file, () => new Database(existingLedger(file), { readonly: true, fileMustExist: true }));
+  const source = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
   let staging: Staging | undefined;
   try {
     refuseTaken(target);
     staging = openStaging(target);
     // Holds one moment of the ledger: without it, every write of the server would start the copy over.
     guarded(file, () => source.exec('BEGIN; SELECT count(*) FROM sqlite_schema'));
-    makePrivate(staging.file);
+    createPrivateFile(staging.file);
     await source.backup(staging.file, {
       progress: ({ totalPages, remainingPages }) => {
         onProgress({ done: totalPages - remainingPages, total: totalPages });
@@ -35,7 +35,7 @@ export async function backupLedger(
     publish(staging.file, target);
     return { bytes };
   } catch (error) {
-    throw translated(target, error);
+    throw toLedgerError(target, error);
   } finally {
     source.close();
     staging?.close();

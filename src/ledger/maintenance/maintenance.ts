@@ -15,7 +15,7 @@ const PAGES_AT_ONCE = 100;
 const FRESH_MS = 3_600_000;
 
 /** For how long things are kept after they are over, in milliseconds, and how many; null: for ever, all. */
-export type Keeping = {
+export type Retention = {
   deliveriesMs: number;
   submissionsMs: number | null;
   submissions: number | null;
@@ -24,10 +24,10 @@ export type Keeping = {
 
 export type PrunedCounts = { submissions: number; events: number; deliveries: number };
 
-type UpkeepDeps = {
+type MaintenanceDeps = {
   ledger: Ledger;
   clock: Clock;
-  keeping: Keeping;
+  retention: Retention;
   /** What one look deleted, if it was anything. */
   onPruned: (counts: PrunedCounts) => void;
   onFailed: (error: unknown) => void;
@@ -37,12 +37,12 @@ type UpkeepDeps = {
  * Once a minute: deletes what is kept no longer, gives free space back, empties a large log. In pieces of a few
  * milliseconds, each a transaction of its own; one that is cut off is taken up with the next look.
  */
-export class Upkeep {
-  readonly #deps: UpkeepDeps;
+export class Maintenance {
+  readonly #deps: MaintenanceDeps;
   #cancel: (() => void) | undefined;
   #pruned: PrunedCounts = none();
 
-  constructor(deps: UpkeepDeps) {
+  constructor(deps: MaintenanceDeps) {
     this.#deps = deps;
   }
 
@@ -80,25 +80,25 @@ export class Upkeep {
   }
 
   *#deliveries(): Generator<void> {
-    const { ledger, clock, keeping } = this.#deps;
+    const { ledger, clock, retention } = this.#deps;
     for (let deleted = DELIVERIES_AT_ONCE; deleted === DELIVERIES_AT_ONCE; ) {
       yield;
-      deleted = ledger.deliveries.prune(clock.now() - keeping.deliveriesMs, DELIVERIES_AT_ONCE);
+      deleted = ledger.deliveries.prune(clock.now() - retention.deliveriesMs, DELIVERIES_AT_ONCE);
       this.#pruned.deliveries += deleted;
     }
   }
 
   *#oldSubmissions(): Generator<void> {
-    const { clock, keeping } = this.#deps;
-    if (keeping.submissionsMs !== null) yield* this.#ended({ endedAt: clock.now() - keeping.submissionsMs, id: 0 });
+    const { clock, retention } = this.#deps;
+    if (retention.submissionsMs !== null) yield* this.#ended({ endedAt: clock.now() - retention.submissionsMs, id: 0 });
   }
 
   /** Counts from the newest back to the oldest that is kept, then deletes what ended before that. */
   *#tooMany(): Generator<void> {
-    const { ledger, keeping } = this.#deps;
-    if (keeping.submissions === null) return;
+    const { ledger, retention } = this.#deps;
+    if (retention.submissions === null) return;
     let oldest: EndPosition | undefined = { endedAt: Number.MAX_SAFE_INTEGER, id: 0 };
-    for (let left = keeping.submissions; left > 0 && oldest; left -= COUNTED_AT_ONCE) {
+    for (let left = retention.submissions; left > 0 && oldest; left -= COUNTED_AT_ONCE) {
       yield;
       oldest = ledger.pruning.endedBefore(oldest, Math.min(left, COUNTED_AT_ONCE));
     }
@@ -118,10 +118,10 @@ export class Upkeep {
   }
 
   *#events(): Generator<void> {
-    const { ledger, clock, keeping } = this.#deps;
-    if (keeping.eventsMs === null) return;
+    const { ledger, clock, retention } = this.#deps;
+    if (retention.eventsMs === null) return;
     const now = clock.now();
-    const before = now - Math.max(keeping.eventsMs, FRESH_MS);
+    const before = now - Math.max(retention.eventsMs, FRESH_MS);
     for (let after: number | null = 0; after !== null; ) {
       yield;
       const { deleted, next } = ledger.pruning.events({ after, before, now, limit: EVENTS_AT_ONCE });

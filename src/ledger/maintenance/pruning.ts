@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import type { Status } from '../../domain/submission.ts';
-import { EVENTS_ARE_MISSING } from '../events/missing-events.ts';
-import type { Transactions } from '../file/transactions.ts';
+import { RECORD_MISSING_EVENTS } from '../events/missing-events.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from '../submissions/status-counts.ts';
 
 /** A place in the order in which submissions ended. */
@@ -12,11 +12,11 @@ export type EndPosition = { endedAt: number; id: number };
  * while it is open or asked about, and while one of its deliveries waits or is a dead letter. Throws LedgerError.
  */
 export class Pruning {
-  readonly #transactions: Transactions;
+  readonly #transactions: LedgerDatabase;
   readonly #counts: StatusCounts;
   readonly #sql: ReturnType<typeof prepareStatements>;
 
-  constructor(transactions: Transactions, counts: StatusCounts) {
+  constructor(transactions: LedgerDatabase, counts: StatusCounts) {
     this.#transactions = transactions;
     this.#counts = counts;
     this.#sql = prepareStatements(transactions.db);
@@ -25,7 +25,7 @@ export class Pruning {
   /** Looks at up to `limit` submissions that ended between two positions. `next`: where to go on; null: that was all. */
   submissions(query: { after: EndPosition; before: EndPosition; limit: number }): Pruned<EndPosition> {
     const { after, before, limit } = query;
-    return this.#transactions.runUnsynced(() => {
+    return this.#transactions.unsyncedTransaction(() => {
       const rows = this.#sql.ended.all({
         afterEndedAt: after.endedAt,
         afterId: after.id,
@@ -58,7 +58,7 @@ export class Pruning {
    */
   events(query: { after: number; before: number; now: number; limit: number }): Pruned<number> {
     const { limit } = query;
-    return this.#transactions.runUnsynced(() => {
+    return this.#transactions.unsyncedTransaction(() => {
       const rows = this.#sql.oldEvents.all(query) as { seq: number; isOld: number; isFree: number }[];
       const firstNew = rows.findIndex(({ isOld }) => isOld === 0);
       const old = firstNew < 0 ? rows : rows.slice(0, firstNew);
@@ -113,6 +113,6 @@ function prepareStatements(db: Database.Database) {
     deleteEvent: db.prepare('DELETE FROM outbox WHERE seq = ?'),
     deleteHistory: db.prepare('DELETE FROM history WHERE submission = ?'),
     deleteSubmission: db.prepare('DELETE FROM submissions WHERE id = ?'),
-    missing: db.prepare(EVENTS_ARE_MISSING),
+    missing: db.prepare(RECORD_MISSING_EVENTS),
   };
 }

@@ -1,24 +1,24 @@
 import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { EVENTS_ARE_MISSING } from '../events/missing-events.ts';
+import { RECORD_MISSING_EVENTS } from '../events/missing-events.ts';
 import { checkLedger } from '../file/check.ts';
-import { guarded, LedgerError, translated } from '../file/errors.ts';
-import { copyPrivately, isDatabase, syncWithFolder } from '../file/files.ts';
-import { isOurs } from '../file/migrations.ts';
-import { lockOf, makeFolder, realPath } from '../file/open.ts';
-import { refuseLinksBeside } from '../file/rights.ts';
-import { openStaging, type Staging } from '../submissions/staging.ts';
+import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
+import { copyToPrivateFile, isSqliteFile, syncWithFolder } from '../file/files.ts';
+import { isDawatchDatabase } from '../file/migrations.ts';
+import { createFolder, lockFile, realPath } from '../file/open.ts';
+import { refuseLinkedSideFiles } from '../file/permissions.ts';
+import { openStaging, type Staging } from '../file/staging.ts';
 
 /** More events than there can have been since the backup. */
 const SKIPPED_EVENTS = 1_000_000;
 
 export type RestoreStep = 'copying' | 'checking' | 'replacing';
 
-export type Restored = {
+export type RestoredLedger = {
   bytes: number;
   submissions: number;
   /** Where the ledger that was replaced is now; null: there was none. */
-  kept: string | null;
+  replacedFile: string | null;
 };
 
 /**
@@ -31,25 +31,25 @@ export function restoreLedger(options: {
   backup: string;
   now: number;
   onStep?: (step: RestoreStep) => void;
-}): Restored {
+}): RestoredLedger {
   const { file, backup, now, onStep } = options;
   const path = guarded(file, () => realPath(file));
-  refuseLinksBeside(path);
+  refuseLinkedSideFiles(path);
   refuseUnusable(backup, path);
-  guarded(file, () => makeFolder(path));
-  const lock = guarded(file, () => lockOf(path));
+  guarded(file, () => createFolder(path));
+  const lock = guarded(file, () => lockFile(path));
   let staging: Staging | undefined;
   try {
     onStep?.('copying');
     staging = guarded(file, () => openStaging(path));
     const copy = staging.file;
-    guarded(file, () => copyPrivately(backup, copy));
+    guarded(file, () => copyToPrivateFile(backup, copy));
     onStep?.('checking');
     const checked = checkLedger(copy, backup);
     const replaced = guarded(file, () => closeReplaced(path, { file, now }));
     guarded(file, () => prepare(copy, { newestEvent: replaced.newestEvent, now }));
     onStep?.('replacing');
-    return { ...checked, kept: guarded(file, () => replace(path, copy, now)) };
+    return { ...checked, replacedFile: guarded(file, () => replace(path, copy, now)) };
   } finally {
     staging?.close();
     lock.close();
@@ -81,11 +81,12 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
   const unreadable = { newestEvent: now };
   if (!existsSync(path)) return unreadable;
   // SQLite would delete the log of a file that it can't read, and nobody knows what can still be made of the two.
-  if (!isDatabase(path)) return unreadable;
+  if (!isSqliteFile(path)) return unreadable;
   let db: Database.Database | undefined;
   try {
     db = new Database(path, { timeout: 0 });
-    if (!isOurs(db)) throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
+    if (!isDawatchDatabase(db))
+      throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
     if (checkpoint?.busy)
       throw new LedgerError(
@@ -94,7 +95,7 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
       );
     return { newestEvent: Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0) };
   } catch (error) {
-    const known = translated(file, error);
+    const known = toLedgerError(file, error);
     if (known instanceof LedgerError && known.problem === 'corrupt') return unreadable;
     throw known;
   } finally {
@@ -116,7 +117,7 @@ function prepare(copy: string, { newestEvent, now }: { newestEvent: number; now:
       const newest = Math.max(newestEvent, own + SKIPPED_EVENTS);
       db.prepare("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run();
       db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)").run(newest);
-      db.prepare(EVENTS_ARE_MISSING).run({ through: newest });
+      db.prepare(RECORD_MISSING_EVENTS).run({ through: newest });
       db.prepare('UPDATE upstreams SET asked_until = ? WHERE asked_until IS NOT NULL').run(now);
     })();
   } finally {
@@ -145,6 +146,6 @@ function keep(path: string, kept: string): void {
     linkSync(path, kept);
   } catch {
     // Not every file system has links.
-    copyPrivately(path, kept);
+    copyToPrivateFile(path, kept);
   }
 }

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { guarded } from '../file/errors.ts';
-import type { Figures } from '../stats/figures.ts';
+import type { LedgerStats } from '../stats/ledger-stats.ts';
 
 /** SQLite empties the log by itself from 4 MiB on; with four times as much, something has kept it from that. */
 const LARGE_WAL_BYTES = 16 * 1024 * 1024;
@@ -13,9 +13,9 @@ const FEW_FREE_PAGES = 256;
 export class Space {
   readonly #db: Database.Database;
   readonly #file: string;
-  readonly #figures: Figures;
+  readonly #figures: LedgerStats;
 
-  constructor(db: Database.Database, file: string, figures: Figures) {
+  constructor(db: Database.Database, file: string, figures: LedgerStats) {
     this.#db = db;
     this.#file = file;
     this.#figures = figures;

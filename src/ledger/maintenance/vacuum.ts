@@ -1,13 +1,13 @@
 import { statSync } from 'node:fs';
 import { guarded } from '../file/errors.ts';
-import { existingLedger, openDatabase } from '../file/open.ts';
+import { existingLedgerPath, openDatabase } from '../file/open.ts';
 
 /**
  * Writes the file anew without its free pages, in the form from which they can be given back later without this. Bytes
  * before and after. Throws LedgerError: there is none, a server has it, the disk is full; then it is as it was.
  */
 export function vacuumLedger(file: string, now: number): { before: number; after: number } {
-  guarded(file, () => existingLedger(file));
+  guarded(file, () => existingLedgerPath(file));
   const { db, close } = openDatabase({ file, now });
   try {
     const before = statSync(db.name).size;

@@ -1,10 +1,10 @@
 import Database from 'better-sqlite3';
 import { nearestTime } from '../../domain/stored.ts';
 import { type HistoryEntry, isFinal, type Status, type Submission } from '../../domain/submission.ts';
-import { guarded, LedgerError, translated } from '../file/errors.ts';
-import { isOurs, refuseForeign } from '../file/migrations.ts';
-import { existingLedger } from '../file/open.ts';
-import { type HistoryRow, OUTAGE_MS, type SubmissionRow, toHistoryEntry, toSubmission } from '../file/rows.ts';
+import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
+import { assertOwnSchema, isDawatchDatabase } from '../file/migrations.ts';
+import { existingLedgerPath } from '../file/open.ts';
+import { type HistoryRow, OUTAGE_MS, type SubmissionRow, toHistoryEntry, toSubmission } from './submission-rows.ts';
 
 export type ExportQuery = {
   /** Those that changed last at that time or later, and before that one; epoch milliseconds. */
@@ -15,7 +15,7 @@ export type ExportQuery = {
   now: number;
 };
 
-export type Exported = {
+export type ExportedSubmission = {
   submission: Submission;
   /** Moved by the outages of its upstream while it is open. */
   deadlineAt: number;
@@ -33,11 +33,11 @@ export class LedgerExport {
 
   constructor(file: string) {
     this.#file = file;
-    this.#db = guarded(file, () => new Database(existingLedger(file), { readonly: true, fileMustExist: true }));
+    this.#db = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
     try {
       guarded(file, () => {
-        refuseForeign(this.#db, file);
-        if (!isOurs(this.#db)) throw new LedgerError('foreign', `${file} is empty: it is no ledger`);
+        assertOwnSchema(this.#db, file);
+        if (!isDawatchDatabase(this.#db)) throw new LedgerError('foreign', `${file} is empty: it is no ledger`);
         this.#db.exec('BEGIN');
       });
     } catch (error) {
@@ -56,7 +56,7 @@ export class LedgerExport {
   }
 
   /** `position`: how many were looked at by then. */
-  *read({ since, until, statuses, now }: ExportQuery): Generator<Exported & { position: number }> {
+  *read({ since, until, statuses, now }: ExportQuery): Generator<ExportedSubmission & { position: number }> {
     const wanted = statuses && new Set(statuses);
     const outages = this.#outages(now);
     const ofHistory = this.#db.prepare(HISTORY);
@@ -78,7 +78,7 @@ export class LedgerExport {
         };
       }
     } catch (error) {
-      throw translated(this.#file, error);
+      throw toLedgerError(this.#file, error);
     }
   }
 

@@ -1,15 +1,15 @@
 import { isFinal, STATUSES, type Status } from '../../domain/submission.ts';
-import type { Transactions } from '../file/transactions.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 
 /** How many submissions have which status: counted once, then kept by what is committed, because there may be millions. */
 export class StatusCounts {
-  readonly #transactions: Transactions;
+  readonly #transactions: LedgerDatabase;
   /** Undefined: nobody asked yet. */
   #counts: Record<Status, number> | undefined;
   readonly #onEnded: ((status: Status) => void)[] = [];
   #moves: { from: Status | null; to: Status | null }[] = [];
 
-  constructor(transactions: Transactions) {
+  constructor(transactions: LedgerDatabase) {
     this.#transactions = transactions;
     transactions.onEnd((committed) => this.#end(committed));
   }

@@ -73,14 +73,14 @@ describe('by age', () => {
     ledger.record([observation('error', 1, 'open0')], context());
     finalize(ledger, 2, 10 * HOUR_MS, 'later');
     settle(ledger, () => 'delivered');
-    expect(ledger.figures.submissionsByStatus()).toMatchObject({ finalized: 52 });
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 52 });
     const { clock, pruned, errors } = openUpkeep(ledger, { submissionsMs: 8 * HOUR_MS }, 7 * HOUR_MS);
     await clock.advance(HOUR_MS - MINUTE_MS);
     expect(pruned).toEqual([]);
     await clock.advance(6 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['later0', 'later1', 'open0', 'open1', 'open2']);
     expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
-    expect(ledger.figures.submissionsByStatus()).toMatchObject({ finalized: 2, tracking: 2, failing: 1 });
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 2, tracking: 2, failing: 1 });
     expect(ledger.history('s7')).toEqual([]);
     expect(ledger.outbox.after(0, 1_000).map(({ type }) => type)).toEqual([
       'submission.failing',

@@ -125,8 +125,8 @@ describe.each([0o000, 0o022, 0o077])('with the umask %o', (umask) => {
     await target.write('whole');
     target.end();
     ledger.close();
-    const { kept } = restoreLedger({ file, backup: join(folder, 'copy.db'), now: 0 });
-    for (const path of [join(folder, 'copy.db'), join(folder, 'export.csv'), file, String(kept)])
+    const { replacedFile } = restoreLedger({ file, backup: join(folder, 'copy.db'), now: 0 });
+    for (const path of [join(folder, 'copy.db'), join(folder, 'export.csv'), file, String(replacedFile)])
       expect(modeOf(path), path).toBe(0o600);
   });
 });

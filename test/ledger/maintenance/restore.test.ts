@@ -50,7 +50,7 @@ describe('a restored backup', () => {
     const steps: RestoreStep[] = [];
     const restored = restoreLedger({ file, backup, now: NOW, onStep: (step) => steps.push(step) });
     const kept = join(dirname(file), KEPT);
-    expect(restored).toEqual({ kept, bytes: statSync(file).size, submissions: 5 });
+    expect(restored).toEqual({ replacedFile: kept, bytes: statSync(file).size, submissions: 5 });
     expect(steps).toEqual(['copying', 'checking', 'replacing']);
     expect(readdirSync(dirname(file)).toSorted()).toEqual(['dawatch.db', 'dawatch.db.lock', KEPT]);
     for (const name of [file, kept]) expect(statSync(name).mode & 0o777).toBe(0o600);
@@ -66,7 +66,7 @@ describe('a restored backup', () => {
   it('can be put where no ledger is', async () => {
     const { backup } = await openWorld();
     const file = join(tempFolder(), 'new', 'dawatch.db');
-    expect(restoreLedger({ file, backup, now: NOW }).kept).toBeNull();
+    expect(restoreLedger({ file, backup, now: NOW }).replacedFile).toBeNull();
     expect(openLedger({ file }).get('old4')).toBeDefined();
   });
 
@@ -90,9 +90,9 @@ describe('a restored backup', () => {
     const writing = openLedger({ file });
     writing.track([trackRequest('late')], 0);
     for (const suffix of ['', '-wal']) copyFileSync(`${file}${suffix}`, `${crashed}${suffix}`);
-    const { kept } = restoreLedger({ file: crashed, backup, now: NOW });
+    const { replacedFile } = restoreLedger({ file: crashed, backup, now: NOW });
     expect(openLedger({ file: crashed }).get('old0')?.status).toBe('tracking');
-    expect(openLedger({ file: String(kept) }).get('late')).toBeDefined();
+    expect(openLedger({ file: String(replacedFile) }).get('late')).toBeDefined();
   });
 
   it.each(['', '-wal'])(
@@ -102,9 +102,9 @@ describe('a restored backup', () => {
       const file = join(tempFolder(), 'dawatch.db');
       writeFileSync(file, 'garbage '.repeat(1_000));
       if (suffix) writeFileSync(`${file}${suffix}`, 'log '.repeat(1_000));
-      const { kept } = restoreLedger({ file, backup, now: NOW });
-      expect(readFileSync(String(kept), 'utf8')).toContain('garbage');
-      if (suffix) expect(readFileSync(`${kept}${suffix}`, 'utf8')).toContain('log');
+      const { replacedFile } = restoreLedger({ file, backup, now: NOW });
+      expect(readFileSync(String(replacedFile), 'utf8')).toContain('garbage');
+      if (suffix) expect(readFileSync(`${replacedFile}${suffix}`, 'utf8')).toContain('log');
       expect(openLedger({ file }).list({ limit: 10 }).submissions).toHaveLength(5);
     },
   );
@@ -119,7 +119,7 @@ describe('a restored backup', () => {
     expect(ledger.outbox.after(3, 10).map(({ seq }) => seq)).toEqual([1_000_001]);
     ledger.close();
     const again = restoreLedger({ file, backup, now: NOW + 1 });
-    expect(again.kept).not.toBeNull();
+    expect(again.replacedFile).not.toBeNull();
     expect(openLedger({ file }).outbox.newestSeq()).toBe(1_000_001);
   });
 
@@ -195,7 +195,7 @@ describe('nothing is replaced', () => {
     writer.close();
     expect(refusal(file, backup).message).toMatch(/is being read/);
     reader.exec('COMMIT');
-    expect(restoreLedger({ file, backup, now: NOW }).kept).not.toBeNull();
+    expect(restoreLedger({ file, backup, now: NOW }).replacedFile).not.toBeNull();
   });
 
   it('where the database of another program stands', async () => {

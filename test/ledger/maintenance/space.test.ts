@@ -28,7 +28,7 @@ describe('the file', () => {
     const ledger = openLedger();
     fill(ledger, 400);
     finalizeAll(ledger, 400);
-    expect(statSync(ledger.file).size + ledger.figures.bytes().wal).toBeGreaterThan(6 * MIB);
+    expect(statSync(ledger.file).size + ledger.stats.bytes().wal).toBeGreaterThan(6 * MIB);
     const { clock, errors } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(4 * 60_000);
     rawConnection(ledger.file).pragma('wal_checkpoint(TRUNCATE)');
@@ -52,13 +52,13 @@ describe('the write-ahead log', () => {
     const reader = rawConnection(ledger.file);
     reader.exec('BEGIN; SELECT count(*) FROM submissions');
     for (let turn = 0; turn < 5; turn++) fill(ledger, 300, `t${turn}-`);
-    const grown = ledger.figures.bytes().wal;
+    const grown = ledger.stats.bytes().wal;
     expect(grown).toBeGreaterThan(16 * MIB);
     await clock.advance(61_000);
-    expect(ledger.figures.bytes().wal).toBe(grown);
+    expect(ledger.stats.bytes().wal).toBe(grown);
     reader.exec('COMMIT');
     await clock.advance(60_000);
-    expect(ledger.figures.bytes().wal).toBeLessThan(MIB);
+    expect(ledger.stats.bytes().wal).toBeLessThan(MIB);
     expect(errors).toEqual([]);
   });
 
@@ -69,7 +69,7 @@ describe('the write-ahead log', () => {
     const reader = rawConnection(ledger.file);
     reader.exec('BEGIN; SELECT count(*) FROM submissions');
     for (let turn = 0; turn < 14; turn++) fill(ledger, 300, `t${turn}-`);
-    expect(ledger.figures.bytes().wal).toBeGreaterThan(64 * MIB);
+    expect(ledger.stats.bytes().wal).toBeGreaterThan(64 * MIB);
     const { clock, pruned, errors } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * 60_000);
     expect(pruned).toEqual([]);
@@ -82,7 +82,7 @@ describe('the write-ahead log', () => {
   it('is an alert for as long as it is large', () => {
     const ledger = openLedger();
     const query = { upstreams: ['default'], failuresSince: 0, deadSince: 0, waitingBefore: 0 };
-    expect(ledger.alerts.facts(query).walBytes).toBe(ledger.figures.bytes().wal);
-    expect(ledger.figures.bytes().wal).toBeGreaterThan(0);
+    expect(ledger.alerts.facts(query).walBytes).toBe(ledger.stats.bytes().wal);
+    expect(ledger.stats.bytes().wal).toBeGreaterThan(0);
   });
 });

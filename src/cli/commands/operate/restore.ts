@@ -17,8 +17,8 @@ export function addRestore(program: Command): void {
       const ledger = ledgerOf(options);
       const onStep = (step: string) => process.stderr.isTTY && process.stderr.write(`${step} …\n`);
       const restored = restoreLedger({ file: ledger, backup: file, now: Date.now(), onStep });
-      const { bytes, submissions, kept } = restored;
-      const before = kept === null ? '' : `\nthe ledger before it: ${kept}`;
+      const { bytes, submissions, replacedFile } = restored;
+      const before = replacedFile === null ? '' : `\nthe ledger before it: ${replacedFile}`;
       const text = `${file} → ${ledger}, ${bytes} bytes, ${count(submissions)}, checked${before}`;
       process.stdout.write(`${options.json ? toJson({ file, ...restored }) : text}\n`);
     });

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { STATUSES, type Status } from '../../../domain/submission.ts';
-import { type Exported, LedgerExport } from '../../../ledger/submissions/export.ts';
+import { type ExportedSubmission, LedgerExport } from '../../../ledger/submissions/export.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { parseSince } from '../../input/since.ts';
@@ -60,7 +60,7 @@ Examples:
           },
         };
         const { head, line } = EXPORT_FORMATS[options.format];
-        const format = { head, line: (exported: Exported) => line(exported, lineOptions) };
+        const format = { head, line: (exported: ExportedSubmission) => line(exported, lineOptions) };
         const count = await copy(source.read(query), format, target, onPosition).finally(() => progress.stop());
         if (unreadable > 0)
           process.stderr.write(`dawatch: ${submissions(unreadable)} can not be read whole: see their \`unreadable\`\n`);
@@ -92,7 +92,7 @@ function collectStatuses(text: string, before: Status[] = []): Status[] {
 /** How many there were. What was written is complete, or a target that can be taken back is. */
 async function copy(
   source: ReturnType<LedgerExport['read']>,
-  format: { head: string; line: (exported: Exported) => string },
+  format: { head: string; line: (exported: ExportedSubmission) => string },
   target: ExportTarget,
   onPosition: (position: number) => void,
 ): Promise<number> {

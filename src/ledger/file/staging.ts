@@ -1,8 +1,8 @@
 import { existsSync, linkSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { codeOf, LedgerError } from '../file/errors.ts';
-import { syncWithFolder } from '../file/files.ts';
-import { lockOf } from '../file/open.ts';
+import { codeOf, LedgerError } from './errors.ts';
+import { syncWithFolder } from './files.ts';
+import { lockFile } from './open.ts';
 
 const OPEN_TO_OTHERS = 0o022;
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
@@ -29,7 +29,7 @@ export function openStaging(target: string): Staging {
     throw new LedgerError('read_only', message);
   }
   const file = join(folder, 'file');
-  const lock = lockOf(file);
+  const lock = lockFile(file);
   return {
     file,
     close() {
@@ -78,7 +78,7 @@ function removeLeftover(folder: string, target: string): void {
   const file = join(folder, 'file');
   if (!existsSync(`${file}.lock`)) return;
   try {
-    lockOf(file).close();
+    lockFile(file).close();
   } catch (error) {
     if (!codeOf(error).startsWith('SQLITE_BUSY')) throw error;
     throw new LedgerError('locked', `another process writes ${target}: wait for it, or take another name`, error);

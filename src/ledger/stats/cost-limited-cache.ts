@@ -2,7 +2,7 @@
 const SHARE = 0.01;
 
 /** Gives the newest value again as long as making it anew would cost too much of the time: what is cheap is always fresh. */
-export function sparing<T>(make: () => T, stopwatchMs: () => number = () => performance.now()): () => T {
+export function costLimitedCache<T>(make: () => T, stopwatchMs: () => number = () => performance.now()): () => T {
   let kept: { value: T; until: number } | undefined;
   return () => {
     const startedAt = stopwatchMs();

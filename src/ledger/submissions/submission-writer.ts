@@ -3,11 +3,11 @@ import { SubmissionEventType as Event } from '../../domain/notifications/events.
 import { isFinal, Status, type Submission } from '../../domain/submission.ts';
 import type { Outcome } from '../../domain/transition.ts';
 import type { Outbox } from '../events/outbox.ts';
-import type { StatusCounts } from '../submissions/status-counts.ts';
-import type { SubmissionRow } from './rows.ts';
+import type { StatusCounts } from './status-counts.ts';
+import type { SubmissionRow } from './submission-rows.ts';
 
 /** Writes what a transition decided: the row, its history, its events. Always inside a transaction of its caller. */
-export class Writer {
+export class SubmissionWriter {
   readonly #countPoll: Database.Statement;
   readonly #move: Database.Statement;
   readonly #update: Database.Statement;
@@ -42,7 +42,7 @@ export class Writer {
    * Applies an outcome to a submission as it was read in this transaction: its row, and what that says. `polls`: requests it
    * cost; `polledAt`: the newest one's answer.
    */
-  apply(
+  applyOutcome(
     { row, before }: { row: SubmissionRow; before: Submission },
     outcome: Outcome,
     input: { at: number; polls: number; polledAt: number | null },
@@ -79,7 +79,7 @@ export class Writer {
   }
 
   /** The first row of a submission's history. */
-  begin(id: number, submission: Submission): void {
+  insertFirstHistory(id: number, submission: Submission): void {
     this.#counts.moved(null, submission.status);
     this.#history(id, submission, null, submission.trackedAt);
   }

@@ -19,7 +19,7 @@ const PAGE = 1_000;
  * While a webhook is disabled its events have no deliveries: one row remembers between which events that was, however many
  * there are. Every method runs inside of a transaction.
  */
-export class Pauses {
+export class WebhookPauses {
   readonly #sql: ReturnType<typeof prepareStatements>;
 
   constructor(db: Database.Database) {

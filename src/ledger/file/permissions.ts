@@ -22,7 +22,7 @@ const APPLICATION_ID_AT = 68;
 const BESIDE = ['-wal', '-shm', '-journal', '.lock'];
 
 /** Makes an empty file that only its owner may read and write, if there is none. Throws LedgerError where a symbolic link stands. */
-export function makePrivate(path: string): void {
+export function createPrivateFile(path: string): void {
   refuseLink(path);
   try {
     closeSync(openSync(path, 'wx', OF_OWNER));
@@ -32,7 +32,7 @@ export function makePrivate(path: string): void {
 }
 
 /** Throws LedgerError where a symbolic link stands beside the ledger: whoever may write its folder could aim writes elsewhere. */
-export function refuseLinksBeside(path: string): void {
+export function refuseLinkedSideFiles(path: string): void {
   for (const suffix of BESIDE) refuseLink(`${path}${suffix}`);
 }
 
@@ -40,7 +40,7 @@ export function refuseLinksBeside(path: string): void {
  * Throws LedgerError where the ledger belongs to another user in a folder in which everyone may make files: its owner could read
  * whatever is written to it.
  */
-export function refusePlanted(path: string): void {
+export function refuseForeignOwner(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found || found.uid === process.geteuid?.() || (statSync(dirname(path)).mode & BY_EVERYONE) === 0) return;
   const message = `${path} belongs to another user, and everyone may make files in its folder: give the ledger a folder of its own`;
@@ -57,7 +57,7 @@ function refuseLink(path: string): void {
  * file or folder stays as it is. Returns those that were changed: none of another owner, and no right is added. Before SQLite
  * opens them: to close a file ends its locks.
  */
-export function tighten(path: string): string[] {
+export function tightenPermissions(path: string): string[] {
   const files = ['', ...BESIDE].map((suffix) => `${path}${suffix}`).filter(isOpenToOthers);
   const folders = [dirname(path)].filter((folder) => isOpenFolder(folder) && holdsOnly(folder, basename(path)));
   if (files.length + folders.length === 0 || !withDescriptor(path, isLedger)) return [];

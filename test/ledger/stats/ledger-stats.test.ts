@@ -5,12 +5,12 @@ import { context, observation } from '../../support/domain.ts';
 import { openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger-file.ts';
 
 const counts = (ledger: Ledger) =>
-  Object.fromEntries(Object.entries(ledger.figures.submissionsByStatus()).filter(([, count]) => count > 0));
+  Object.fromEntries(Object.entries(ledger.stats.submissionsByStatus()).filter(([, count]) => count > 0));
 
 describe('how many submissions have which status', () => {
   it('follows every commit, as a count of all of them would say', () => {
     const ledger = openLedger();
-    expect(Object.keys(ledger.figures.submissionsByStatus()).toSorted()).toEqual([...STATUSES].toSorted());
+    expect(Object.keys(ledger.stats.submissionsByStatus()).toSorted()).toEqual([...STATUSES].toSorted());
     expect(counts(ledger)).toEqual({});
     ledger.track(trackRequests(5), 0);
     ledger.track(trackRequests(5), 0);
@@ -48,7 +48,7 @@ describe('how submissions end', () => {
   it('is told once for each, when it is committed, and not again by a correction', () => {
     const ledger = openLedger();
     const ended: string[] = [];
-    ledger.figures.onEnded((status) => ended.push(status));
+    ledger.stats.onEnded((status) => ended.push(status));
     ledger.track(trackRequests(4), 0);
     ledger.record([observation('finalized', 1, 's0'), observation('rejected', 1, 's1')], context({ recheck: true }));
     ledger.record([observation('pending', 2, 's0'), observation('error', 2, 's2')], context({ recheck: true }));
@@ -64,7 +64,7 @@ describe('how submissions end', () => {
     ledger.close();
     const full = openLedger({ file: ledger.file });
     const ended: string[] = [];
-    full.figures.onEnded((status) => ended.push(status));
+    full.stats.onEnded((status) => ended.push(status));
     full.track([trackRequest('s1')], 2);
     rawConnection(full.file).exec("CREATE TRIGGER stop BEFORE INSERT ON history BEGIN SELECT raise(ABORT, 'no'); END");
     expect(() => full.cancel(['s1'], 3)).toThrow('no');
@@ -78,7 +78,7 @@ describe('those that have been open for longest', () => {
     for (let index = 0; index < 6; index++) ledger.track([trackRequest(`s${index}`)], index);
     ledger.record([observation('pending', 9, 's1'), observation('error', 9, 's0')], context());
     ledger.record([observation('finalized', 9, 's2')], context());
-    expect(ledger.figures.oldestOpen(4)).toEqual([
+    expect(ledger.stats.oldestOpen(4)).toEqual([
       { submissionId: 's0', upstream: 'default', status: 'failing', trackedAt: 0 },
       { submissionId: 's1', upstream: 'default', status: 'pending', trackedAt: 1 },
       { submissionId: 's3', upstream: 'default', status: 'tracking', trackedAt: 3 },
@@ -97,7 +97,7 @@ describe('those that have been open for longest', () => {
 });
 
 describe('what became final since a moment', () => {
-  const since = (ledger: Ledger, at: number, limit = 1_000) => [...ledger.figures.finalizedSince(at, limit)];
+  const since = (ledger: Ledger, at: number, limit = 1_000) => [...ledger.stats.finalizedSince(at, limit)];
 
   function ledgerWith(times: readonly number[]): Ledger {
     const ledger = openLedger();
@@ -139,15 +139,15 @@ describe('what became final since a moment', () => {
 
 it('counts deliveries that wait and dead letters, and tells since when the oldest of them waits', () => {
   const ledger = openLedger();
-  expect(ledger.figures.deliveries()).toEqual({ waiting: 0, dead: 0, oldestWaitingAt: null });
+  expect(ledger.stats.deliveries()).toEqual({ waiting: 0, dead: 0, oldestWaitingAt: null });
   const everything = [{ types: ['*'], metadata: null }];
   ledger.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
   ledger.track(trackRequests(3), 0);
   for (const [index, id] of ['s0', 's1', 's2'].entries()) ledger.cancel([id], 10 + index);
   ledger.deliveries.giveUp('channel:ops', 11, 20);
   ledger.close();
-  const { figures } = openLedger({ file: ledger.file });
-  expect(figures.deliveries()).toEqual({ waiting: 2, dead: 1, oldestWaitingAt: 11 });
+  const { stats } = openLedger({ file: ledger.file });
+  expect(stats.deliveries()).toEqual({ waiting: 2, dead: 1, oldestWaitingAt: 11 });
 });
 
 it('what is sent again waits since it was asked for, not since its event', () => {
@@ -157,15 +157,15 @@ it('what is sent again waits since it was asked for, not since its event', () =>
   for (const id of ['s0', 's1']) ledger.cancel([id], 10);
   ledger.deliveries.giveUp('channel:ops', 11, 20);
   ledger.deliveries.replay(1, 5_000);
-  expect(ledger.figures.deliveries().oldestWaitingAt).toBe(5_000);
+  expect(ledger.stats.deliveries().oldestWaitingAt).toBe(5_000);
   ledger.deliveries.replayDead('channel:ops', 0, 4_000);
-  expect(ledger.figures.deliveries().oldestWaitingAt).toBe(4_000);
+  expect(ledger.stats.deliveries().oldestWaitingAt).toBe(4_000);
 });
 
 it('tells the sizes of its files', () => {
   const ledger = openLedger();
   ledger.track(trackRequests(100), 0);
-  const { database, wal } = ledger.figures.bytes();
+  const { database, wal } = ledger.stats.bytes();
   expect(database).toBeGreaterThanOrEqual(4_096);
   expect(wal).toBeGreaterThan(4_096);
 });
@@ -173,7 +173,7 @@ it('tells the sizes of its files', () => {
 it('tells how long each commit took, and nothing of what was rolled back', () => {
   const ledger = openLedger();
   const told: number[] = [];
-  ledger.figures.onCommitted((durationMs) => told.push(durationMs));
+  ledger.stats.onCommitted((durationMs) => told.push(durationMs));
   ledger.track(trackRequests(2), 0);
   expect(() => ledger.track([trackRequest('x', { upstream: 'nowhere' })], 0)).toThrow();
   expect(told).toHaveLength(1);

@@ -2,27 +2,29 @@ import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { isTime, nearestTime } from '../../domain/stored.ts';
 import type { Status, Submission } from '../../domain/submission.ts';
-import type { Transactions } from '../file/transactions.ts';
-import { sparing } from '../submissions/sparing.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from '../submissions/status-counts.ts';
+import { costLimitedCache } from './cost-limited-cache.ts';
 
 export type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
 
 /** Deliveries that wait, and dead letters. */
-export type DeliveryFigures = { waiting: number; dead: number; oldestWaitingAt: number | null };
+export type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number | null };
 
 /** Figures about everything in the ledger. None of them takes long, however much that is. Throws LedgerError. */
-export class Figures {
-  readonly #transactions: Transactions;
+export class LedgerStats {
+  readonly #transactions: LedgerDatabase;
   readonly #counts: StatusCounts;
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #countDeliveries: () => { waiting: number; dead: number };
 
-  constructor(transactions: Transactions, counts: StatusCounts) {
+  constructor(transactions: LedgerDatabase, counts: StatusCounts) {
     this.#transactions = transactions;
     this.#counts = counts;
     this.#sql = prepareStatements(transactions.db);
-    this.#countDeliveries = sparing(() => this.#sql.countDeliveries.get() as { waiting: number; dead: number });
+    this.#countDeliveries = costLimitedCache(
+      () => this.#sql.countDeliveries.get() as { waiting: number; dead: number },
+    );
   }
 
   /** Calls `listener` after every commit with how long the transaction took, from its beginning until it was on the disk. */
@@ -56,7 +58,7 @@ export class Figures {
     return rows.map((row) => (isTime(row.trackedAt) ? row : { ...row, trackedAt: nearestTime(row.trackedAt) }));
   }
 
-  deliveries(): DeliveryFigures {
+  deliveries(): DeliveryCounts {
     return this.#transactions.read(() => {
       const at = this.#sql.oldestWaiting.get() as number | null;
       return { ...this.#countDeliveries(), oldestWaitingAt: at === null ? null : nearestTime(at) };

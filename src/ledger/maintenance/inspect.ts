@@ -5,12 +5,12 @@ import { CredentialStore } from '../access/credentials.ts';
 import { Webhooks } from '../deliveries/webhooks.ts';
 import { FanOut } from '../events/fan-out.ts';
 import { guarded, LedgerError, type LedgerProblem } from '../file/errors.ts';
-import { refuseForeign, schemaOf } from '../file/migrations.ts';
+import { LedgerDatabase } from '../file/ledger-database.ts';
+import { assertOwnSchema, schemaOf } from '../file/migrations.ts';
 import { realPath } from '../file/open.ts';
-import { Transactions } from '../file/transactions.ts';
 
 /** What a ledger says of itself to somebody who is not its server. */
-export type Glimpse =
+export type LedgerInspection =
   | { kind: 'missing' }
   | { kind: 'refused'; problem: LedgerProblem | undefined; message: string }
   /** Of an older version, or empty: then `found` is 0. */
@@ -32,14 +32,14 @@ const MAX_WEBHOOKS = 1_000;
  * Never throws. Reads, and neither makes, migrates nor changes anything. Where no server has the ledger, SQLite leaves its two empty
  * side files there, which the next server takes.
  */
-export function glimpse(file: string, now: number): Glimpse {
+export function inspectLedger(file: string, now: number): LedgerInspection {
   const path = realPath(file);
   if (!existsSync(path)) return { kind: 'missing' };
   try {
     return guarded(file, () => {
       const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_MS });
       try {
-        refuseForeign(db, file);
+        assertOwnSchema(db, file);
         const { found, needed } = schemaOf(db);
         return found === needed ? look(db, { file, schema: found, now }) : { kind: 'older', found, needed };
       } finally {
@@ -52,8 +52,11 @@ export function glimpse(file: string, now: number): Glimpse {
   }
 }
 
-function look(db: Database.Database, { file, schema, now }: { file: string; schema: number; now: number }): Glimpse {
-  const transactions = new Transactions(db, file);
+function look(
+  db: Database.Database,
+  { file, schema, now }: { file: string; schema: number; now: number },
+): LedgerInspection {
+  const transactions = new LedgerDatabase(db, file);
   const dead = db
     .prepare(
       `-- Dead letters, by where they should have gone.

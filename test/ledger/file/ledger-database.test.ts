@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it, onTestFinished } from 'vitest';
+import { LedgerDatabase } from '../../../src/ledger/file/ledger-database.ts';
 import { openDatabase } from '../../../src/ledger/file/open.ts';
-import { Transactions } from '../../../src/ledger/file/transactions.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const FULL = 2;
@@ -12,21 +12,21 @@ function openTransactions() {
   const file = join(tempFolder(), 'dawatch.db');
   const { db, close } = openDatabase({ file, now: 0 });
   onTestFinished(close);
-  return { file, db, transactions: new Transactions(db, file) };
+  return { file, db, transactions: new LedgerDatabase(db, file) };
 }
 
 it('only what would be done again does not wait for the disk, and what comes after it does, even if it failed', () => {
   const { db, transactions } = openTransactions();
   const synchronous = () => db.pragma('synchronous', { simple: true });
-  expect(transactions.runUnsynced(synchronous)).toBe(NORMAL);
-  expect(transactions.run(synchronous)).toBe(FULL);
+  expect(transactions.unsyncedTransaction(synchronous)).toBe(NORMAL);
+  expect(transactions.transaction(synchronous)).toBe(FULL);
   const failing = () =>
-    transactions.runUnsynced(() => {
+    transactions.unsyncedTransaction(() => {
       throw new Error('no');
     });
   expect(failing).toThrow('no');
-  expect(transactions.run(synchronous)).toBe(FULL);
-  expect(transactions.run(() => transactions.runUnsynced(synchronous))).toBe(FULL);
+  expect(transactions.transaction(synchronous)).toBe(FULL);
+  expect(transactions.transaction(() => transactions.unsyncedTransaction(synchronous))).toBe(FULL);
 });
 
 it('a snapshot is of one moment, whatever others write meanwhile, and what is read after it is newer', () => {
@@ -50,7 +50,7 @@ it('a snapshot is of one moment, whatever others write meanwhile, and what is re
 it('a snapshot within a transaction sees what that has written, and one that fails leaves none open', () => {
   const { db, transactions } = openTransactions();
   const count = db.prepare('SELECT count(*) FROM upstreams').pluck();
-  const inside = transactions.run(() => {
+  const inside = transactions.transaction(() => {
     db.exec("INSERT INTO upstreams (name) VALUES ('default')");
     return transactions.snapshot(() => count.get());
   });
@@ -60,10 +60,10 @@ it('a snapshot within a transaction sees what that has written, and one that fai
       throw new Error('no');
     });
   expect(failing).toThrow('no');
-  expect(() => transactions.snapshot(() => transactions.run(() => db.exec('DELETE FROM upstreams')))).toThrow(
+  expect(() => transactions.snapshot(() => transactions.transaction(() => db.exec('DELETE FROM upstreams')))).toThrow(
     'nothing',
   );
-  expect(() => transactions.snapshot(() => transactions.runUnsynced(() => undefined))).toThrow('nothing');
+  expect(() => transactions.snapshot(() => transactions.unsyncedTransaction(() => undefined))).toThrow('nothing');
   expect(db.inTransaction).toBe(false);
-  expect(transactions.run(() => count.get())).toBe(1);
+  expect(transactions.transaction(() => count.get())).toBe(1);
 });

@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import { guarded } from './errors.ts';
 
 /** Everything that is written goes through here: on the disk when `run` returns, not at all when it throws. */
-export class Transactions {
+export class LedgerDatabase {
   readonly db: Database.Database;
   readonly file: string;
   readonly #transaction: Database.Transaction<(work: () => unknown) => unknown>;
@@ -21,7 +21,7 @@ export class Transactions {
   }
 
   /** Throws LedgerError. Inside of another one it is part of that. */
-  run<T>(work: () => T): T {
+  transaction<T>(work: () => T): T {
     if (this.#isReading) throw new Error('nothing is written within a snapshot: it would be committed unheard');
     if (this.db.inTransaction) return work();
     const startedAt = performance.now();
@@ -37,11 +37,11 @@ export class Transactions {
   }
 
   /** The same without waiting for the disk: a power cut may undo it, a kill can't. For what would only be done again. */
-  runUnsynced<T>(work: () => T): T {
-    if (this.db.inTransaction) return this.run(work);
+  unsyncedTransaction<T>(work: () => T): T {
+    if (this.db.inTransaction) return this.transaction(work);
     this.db.pragma('synchronous = NORMAL');
     try {
-      return this.run(work);
+      return this.transaction(work);
     } finally {
       this.db.pragma('synchronous = FULL');
     }

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { sparing } from '../../../src/ledger/submissions/sparing.ts';
+import { costLimitedCache } from '../../../src/ledger/stats/cost-limited-cache.ts';
 
 it('makes a value anew only when a hundred times as long has passed as it takes', () => {
   let now = 0;
   let made = 0;
   const costing = (ms: number) =>
-    sparing(
+    costLimitedCache(
       () => {
         now += ms;
         return ++made;
@@ -22,7 +22,7 @@ it('makes a value anew only when a hundred times as long has passed as it takes'
 
 it('is always fresh where that costs nothing', () => {
   let made = 0;
-  const cheap = sparing(
+  const cheap = costLimitedCache(
     () => ++made,
     () => 0,
   );
@@ -31,7 +31,7 @@ it('is always fresh where that costs nothing', () => {
 
 it('keeps nothing of what failed', () => {
   const outcomes = [new Error('no'), 'fine'];
-  const value = sparing(() => {
+  const value = costLimitedCache(() => {
     const next = outcomes.shift();
     if (next instanceof Error) throw next;
     return next;
