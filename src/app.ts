@@ -20,7 +20,7 @@ import { ON_DEMAND_WAIT_MS } from './watch/poll-loop.ts';
 import type { Recorded } from './watch/ports.ts';
 import { Monitor } from './watch/watcher.ts';
 import { overviewOf, startTally } from './wiring/figures.ts';
-import { auditOf, meaningOf, submissionsOf, usersOf } from './wiring/http.ts';
+import { auditOf, errorToProblem, submissionsOf, usersOf } from './wiring/http.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import { reportUnreadable } from './wiring/unreadable.ts';
@@ -72,8 +72,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const credentials = credentialsOf(auth, ledger.credentials, () => clock.now());
 
     const metrics = createMetrics({ version: pkg.version });
-    const { happened } = metrics;
-    const onUnreadable = reportUnreadable({ log, happened });
+    const { counters } = metrics;
+    const onUnreadable = reportUnreadable({ log, counters });
     ledger.onUnreadable(onUnreadable);
     const notifications = await startNotifications({
       config,
@@ -83,7 +83,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       random,
       log,
       version: pkg.version,
-      happened,
+      counters,
       onUnreadable,
     });
     opened.push(() => notifications.stop(leftMs()));
@@ -98,10 +98,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
       clock,
       ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
     });
-    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, happened });
+    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
     opened.push(() => scaling?.close());
 
-    const tally = startTally({ ledger, clock, happened });
+    const tally = startTally({ ledger, clock, counters });
     const lookup: SubmissionLookup = new SubmissionLookup({
       get: (id) => ledger.get(id),
       ask: (upstream, id, client) => monitor.ask(upstream, id, client),
@@ -151,7 +151,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       queues: scaling?.queues,
       dashboard: dashboardAssets(),
       credentials,
-      meaningOf,
+      errorToProblem,
       onUnreadable,
       log: log as unknown as FastifyBaseLogger,
       version: pkg.version,
@@ -163,7 +163,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         receiveBytesPerS: config.limits.receive_bytes_per_s,
       },
       timeoutMs: config.server.timeout_s * 1_000,
-      answerDeadlineMs: answerDeadlineMs(config, upstreams),
+      responseDeadlineMs: responseDeadlineMs(config, upstreams),
       corsOrigins: config.server.cors_origins,
       trustedProxies: config.server.trusted_proxies,
     });
@@ -224,7 +224,7 @@ function monitorSettings(config: Config, upstreams: [string, Usable][], policy: 
 }
 
 /** Longer than what any request may wait for: its own body, the ledger, a place in the request budget, and the upstream. */
-function answerDeadlineMs({ server, limits }: Config, upstreams: [string, Usable][]): number {
+function responseDeadlineMs({ server, limits }: Config, upstreams: [string, Usable][]): number {
   const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
   return (server.timeout_s + limits.tracking_wait_s) * 1_000 + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { sentPath } from './load/stored-answer.ts';
 import { sendProblem } from './problems.ts';
+import { sentPath } from './stored-response.ts';
 
 const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
@@ -8,7 +8,7 @@ const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
  * Answers requests for which there is no route by what there is at their path: OPTIONS with 204, another method that is not
  * allowed with 405, both with Allow. Registered before the first route, and after whatever limits requests. The body is not read.
  */
-export function answerMethods(app: FastifyInstance): void {
+export function handleUnroutedMethods(app: FastifyInstance): void {
   const routes = new Map<string, { segments: string[]; methods: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {
     const route = routes.get(url) ?? { segments: url.split('/'), methods: new Set() };

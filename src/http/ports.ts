@@ -8,13 +8,13 @@ import type { LookupAnswer } from '../watch/cached-lookup.ts';
 import type { TrackResult } from '../watch/ports.ts';
 import type { UpstreamHealth, UpstreamPacing } from '../watch/watcher.ts';
 
-export type TrackOutcome = TrackResult | { kind: 'invalid'; field: string; reason: string };
+export type TrackRequestResult = TrackResult | { kind: 'invalid'; field: string; reason: string };
 
 /** What the routes do with submissions. */
 export type Submissions = {
-  track(body: TrackBody): TrackOutcome;
+  track(body: TrackBody): TrackRequestResult;
   /** The same of each of them, in one commit. */
-  trackTogether(bodies: readonly TrackBody[]): TrackOutcome[];
+  trackBatch(bodies: readonly TrackBody[]): TrackRequestResult[];
   get(submissionId: string): Submission | undefined;
   /** Each with its history, oldest first, all as of one moment; undefined: it was never tracked. */
   getWithHistory(submissionIds: readonly string[]): ({ submission: Submission; history: HistoryEntry[] } | undefined)[];
@@ -141,7 +141,7 @@ export type Overview = {
 export type Asset = { path: string; contentType: string; body: Buffer; policy?: string | undefined };
 
 /** What an error of the house means to a client; undefined: nothing it should know. */
-export type ErrorMeaning = (error: unknown) => { status: 503 | 507; detail: string; retryAfterS: number } | undefined;
+export type ErrorToProblem = (error: unknown) => { status: 503 | 507; detail: string; retryAfterS: number } | undefined;
 
 /** A user as the upstream keeps them, every field as it came. */
 type UserRecord = Record<string, unknown>;
@@ -172,7 +172,7 @@ export type Users = {
 
 export const AUDIT_ACTIONS = ['users.get', 'users.list'] as const;
 /** refused: the caller may not, says dawatch or the upstream. failed: no usable answer of the upstream. busy: it was not asked. */
-export const AUDIT_OUTCOMES = ['found', 'not_found', 'refused', 'failed', 'busy'] as const;
+export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy'] as const;
 
 export type AuditEntry = {
   /** The name of the credential; "forwarded": somebody with a token of the upstream's own. */
@@ -181,7 +181,7 @@ export type AuditEntry = {
   /** Of the client. */
   address: string;
   action: (typeof AUDIT_ACTIONS)[number];
-  outcome: (typeof AUDIT_OUTCOMES)[number];
+  outcome: (typeof AUDIT_RESULTS)[number];
   /** Without personal data. */
   detail: string | null;
 };

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { z } from 'zod';
 import { shownOf } from '../domain/explain-issue.ts';
 import { SECURITY_HEADERS } from './access/security-headers.ts';
-import type { ErrorMeaning } from './ports.ts';
+import type { ErrorToProblem } from './ports.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { InvalidRequestError } from './validation.ts';
 
@@ -20,7 +20,7 @@ export const problemSchema = z
   .describe('A problem document (RFC 9457)');
 
 /** How a route documents that it may answer with a problem. */
-export const problemAnswer = {
+export const problemResponse = {
   description: 'A problem document (RFC 9457)',
   content: { 'application/problem+json': { schema: problemSchema } },
 };
@@ -65,7 +65,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 }
 
 /** In whole seconds, at least one; null: nobody knows when. */
-export function tellRetryAfter(reply: FastifyReply, ms: number | null): void {
+export function setRetryAfter(reply: FastifyReply, ms: number | null): void {
   if (ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(ms / 1_000)));
 }
 
@@ -81,7 +81,7 @@ function withErrorMember(reply: FastifyReply, body: z.output<typeof problemSchem
 }
 
 /** Every error leaves as a problem document; the text of a 5xx stays in the log. */
-export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning): void {
+export function registerProblems(app: FastifyInstance, meaningOf: ErrorToProblem): void {
   app.setNotFoundHandler((request, reply) =>
     sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}` }),
   );
@@ -102,7 +102,7 @@ export function registerProblems(app: FastifyInstance, meaningOf: ErrorMeaning):
 }
 
 /** What the router refuses: there is no route to answer it. Hooks, and so limits, do not see it: its connection ends with it. */
-export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+export function sendUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID_HEADER]: request.id, connection: 'close' });
   const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
   sendProblem(reply, {

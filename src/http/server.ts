@@ -5,7 +5,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
 import type { TrackBody } from '../domain/track-request.ts';
 import type { UpstreamPacing } from '../watch/watcher.ts';
-import { letBearerDecide, requireRole } from './access/access.ts';
+import { preferBearer, requireRole } from './access/access.ts';
 import { clientAddressReader } from './access/client-address.ts';
 import { addCors } from './access/cors.ts';
 import { CredentialLock } from './access/credential-lock.ts';
@@ -16,12 +16,12 @@ import { EventFeed } from './feed/event-feed.ts';
 import { registerEvents } from './feed/events.ts';
 import { lazyChild } from './lazy-log.ts';
 import { Admission, type AdmissionDeps } from './load/admission.ts';
-import { answerByDeadline } from './load/answer-deadline.ts';
-import { limitUnanswered, limitUnread } from './load/connection-limits.ts';
-import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './load/slow-callers.ts';
-import { answerTogether, serveTogether } from './load/together.ts';
-import { serveInTurns } from './load/turns.ts';
-import { answerMethods } from './methods.ts';
+import { coalesceRequests, coalesceResponses } from './load/coalescing.ts';
+import { limitPipelining, limitUnreadResponses } from './load/connection-limits.ts';
+import { serializeExpensiveRoutes } from './load/expensive-routes.ts';
+import { enforceResponseDeadline } from './load/response-deadline.ts';
+import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './load/slow-clients.ts';
+import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests } from './metrics/requests.ts';
 import { registerMetrics } from './metrics/route.ts';
@@ -32,17 +32,17 @@ import type {
   Audit,
   Credentials,
   Deliveries,
-  ErrorMeaning,
+  ErrorToProblem,
   EventLog,
   Health,
   Overview,
   SubmissionInfo,
   Submissions,
-  TrackOutcome,
+  TrackRequestResult,
   Users,
   Webhooks,
 } from './ports.ts';
-import { answerUnroutable, problemBody, registerProblems, sendProblem } from './problems.ts';
+import { problemBody, registerProblems, sendProblem, sendUnroutable } from './problems.ts';
 import { addRequestLog, logOf, REQUEST_ID_FIELD, REQUEST_ID_HEADER, requestIdOf } from './request-log.ts';
 import { registerAudit } from './routes/audit.ts';
 import { registerDashboard } from './routes/dashboard.ts';
@@ -79,16 +79,16 @@ export type HttpDeps = {
   queues?: Queues | undefined;
   dashboard: readonly Asset[];
   credentials: Credentials;
-  meaningOf: ErrorMeaning;
+  errorToProblem: ErrorToProblem;
   onUnreadable: ReportUnreadable;
   log: FastifyBaseLogger;
   version: string;
   limits: LimitSettings &
-    Pick<AdmissionDeps<TrackBody, TrackOutcome>, 'maxWaitMs' | 'maxHeldOpen'> & { receiveBytesPerS: number };
+    Pick<AdmissionDeps<TrackBody, TrackRequestResult>, 'maxWaitMs' | 'maxHeldOpen'> & { receiveBytesPerS: number };
   /** For a request to come whole, and for its answer to stand still. */
   timeoutMs: number;
   /** Longer than any handler takes by itself. */
-  answerDeadlineMs: number;
+  responseDeadlineMs: number;
   /** Pages of these may read the answers. */
   corsOrigins: readonly string[];
   /** Whose headers tell the address of a client. */
@@ -130,8 +130,8 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_CHARS, querystringParser: parseQuery },
     http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false, ...requestTimeouts(deps.timeoutMs) },
-    clientErrorHandler: answerUnreadable,
-    frameworkErrors: answerUnroutable,
+    clientErrorHandler: sendUnreadable,
+    frameworkErrors: sendUnroutable,
     schemaController: COMPILERS,
   });
   const clientAddressOf = clientAddressReader(deps.trustedProxies);
@@ -140,32 +140,32 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     request.clientAddress = clientAddressOf(request.raw);
     done();
   });
-  countRequests(app, deps.metrics.happened);
+  countRequests(app, deps.metrics.counters);
   addSecurityHeaders(app);
   addRequestLog(app);
-  limitUnanswered(app);
-  serveTogether(app);
-  answerByDeadline(app, deps.answerDeadlineMs);
-  answerWhatNodeWould(app);
+  limitPipelining(app);
+  coalesceRequests(app);
+  enforceResponseDeadline(app, deps.responseDeadlineMs);
+  handleNodeRefusals(app);
   dropStalledReaders(app);
   endConnectionsOnClose(app);
-  refuseCodedBodies(app);
+  rejectEncodedBodies(app);
   requireReceiveRate(app, { bytesPerS: deps.limits.receiveBytesPerS, timeoutMs: deps.timeoutMs });
   app.removeContentTypeParser('text/plain');
-  registerProblems(app, deps.meaningOf);
+  registerProblems(app, deps.errorToProblem);
   addCors(app, deps.corsOrigins);
   const authenticator = new CredentialLock({ ...deps, maxFailures: deps.limits.failedAuthenticationsPerMinute });
   await addLimits(app, { limits: deps.limits, lock: authenticator });
-  reportFailedAuthentications(app, (reason) => deps.metrics.happened.authenticationFailed(reason));
-  answerMethods(app);
-  serveInTurns(app);
-  limitUnread(app);
-  answerTogether(app);
+  reportFailedAuthentications(app, (reason) => deps.metrics.counters.authenticationFailed(reason));
+  handleUnroutedMethods(app);
+  serializeExpensiveRoutes(app);
+  limitUnreadResponses(app);
+  coalesceResponses(app);
 
   const admission = new Admission({
     ...deps.limits,
-    take: (bodies: readonly TrackBody[]) => deps.submissions.trackTogether(bodies),
-    onShed: (what) => deps.metrics.happened.shed(what),
+    processBatch: (bodies: readonly TrackBody[]) => deps.submissions.trackBatch(bodies),
+    onShed: (what) => deps.metrics.counters.shed(what),
   });
   const feed = new EventFeed({ ...deps, log: logOf(app) });
   const readers = () => feed.readers;
@@ -187,7 +187,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
-    letBearerDecide(guarded);
+    preferBearer(guarded);
     guarded.addHook('onRequest', requireRole(authenticator, ['admin']));
     registerAudit(guarded, deps);
     registerWebhooks(guarded, deps);
@@ -203,7 +203,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
 }
 
 /** Node refuses these two with a bare status: no Host in HTTP/1.1, and an expectation it doesn't know, which may be ignored. */
-function answerWhatNodeWould(app: FastifyInstance): void {
+function handleNodeRefusals(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
   app.addHook('onRequest', (request, reply, done) => {
     const hosts = request.raw.headersDistinct.host?.length ?? 0;
@@ -217,7 +217,7 @@ function answerWhatNodeWould(app: FastifyInstance): void {
 }
 
 /** Nothing here unpacks a body: one that says it is packed would be read otherwise by whoever stands in front of us. */
-function refuseCodedBodies(app: FastifyInstance): void {
+function rejectEncodedBodies(app: FastifyInstance): void {
   app.addHook('preParsing', ({ headers }, reply, _body, done) => {
     const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
     if (encoding.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked') {
@@ -262,7 +262,7 @@ function parseQuery(text: string): Record<string, string | string[]> {
 }
 
 /** What can't be read as HTTP has no request to answer: the problem document goes straight onto the socket. */
-function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
+function sendUnreadable(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
-import type { Happened } from '../http/metrics/happened.ts';
+import type { Counters } from '../http/metrics/counters.ts';
 import type { Overview } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { RollingHour } from '../stats/rolling-hour.ts';
@@ -21,21 +21,21 @@ export type Tally = {
 };
 
 /** Goes on with the last hour of the ledger; how late each finality was noticed then is not kept there. */
-export function startTally(deps: { ledger: Ledger; clock: Clock; happened: Happened }): Tally {
-  const { ledger, clock, happened } = deps;
+export function startTally(deps: { ledger: Ledger; clock: Clock; counters: Counters }): Tally {
+  const { ledger, clock, counters } = deps;
   const now = clock.now();
   const hour = new RollingHour(now);
   for (const { at, trackedAt, polls } of ledger.stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
     hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
   // The first count is the one that reads them all.
-  ledger.stats.onEnded(happened.ended);
-  ledger.stats.onCommitted(happened.committed);
+  ledger.stats.onEnded(counters.submissionEnded);
+  ledger.stats.onCommitted(counters.transactionCommitted);
   return {
     hour,
     listener: {
       finalized(finality) {
         const { at, trackedAt, after, polls } = finality;
-        happened.finalized(finality);
+        counters.finalized(finality);
         hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
       },
     },
@@ -43,7 +43,7 @@ export function startTally(deps: { ledger: Ledger; clock: Clock; happened: Happe
       poll: (batch, report) =>
         engine.poll(batch, (observation) => {
           hour.polled(observation.at);
-          happened.polled(batch.upstream, observation);
+          counters.polled(batch.upstream, observation);
           report(observation);
         }),
     }),

@@ -3,7 +3,7 @@ import { StartError } from '../config/start-error.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
 import { isOwnToken } from '../http/access/credentials.ts';
-import type { Audit, ErrorMeaning, Submissions, TrackOutcome, Users } from '../http/ports.ts';
+import type { Audit, ErrorToProblem, Submissions, TrackRequestResult, Users } from '../http/ports.ts';
 import { LedgerError } from '../ledger/file/errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
@@ -31,12 +31,12 @@ export function submissionsOf(deps: {
       const parsed = requestsOf(body);
       return parsed.kind === 'invalid' ? parsed : monitor.track(parsed.requests);
     },
-    trackTogether(bodies) {
+    trackBatch(bodies) {
       const parsed = bodies.map(requestsOf);
       const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
       // What is invalid is told so even where the ledger can't be written.
       const results = (valid.length > 0 ? monitor.trackTogether(valid) : []).values();
-      return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackOutcome)));
+      return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackRequestResult)));
     },
     get: (id) => ledger.get(id),
     getWithHistory: (ids) => ledger.getWithHistory(ids),
@@ -84,7 +84,7 @@ export function auditOf({ audit }: Ledger, clock: Clock): Audit {
   };
 }
 
-export const meaningOf: ErrorMeaning = (error) => {
+export const errorToProblem: ErrorToProblem = (error) => {
   if (!(error instanceof LedgerError)) return undefined;
   if (error.problem === 'full')
     return { status: 507, detail: 'no room left to keep this: nothing of the request was taken', retryAfterS: 30 };

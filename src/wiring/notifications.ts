@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import { DEAD_REASONS, parseDestination } from '../domain/notifications/delivery.ts';
 import { CALLBACKS_ID, type Signature } from '../domain/notifications/webhook.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
-import type { Happened } from '../http/metrics/happened.ts';
+import type { Counters } from '../http/metrics/counters.ts';
 import type { Deliveries, Webhooks } from '../http/ports.ts';
 import type { WebhookSecret } from '../ledger/deliveries/webhooks.ts';
 import type { ChannelRoute } from '../ledger/events/fan-out.ts';
@@ -39,10 +39,10 @@ export async function startNotifications(deps: {
   random: () => number;
   log: Log;
   version: string;
-  happened: Happened;
+  counters: Counters;
   onUnreadable: ReportUnreadable;
 }): Promise<Notifications> {
-  const { config, ledger, clock, random, log, version, happened, onUnreadable } = deps;
+  const { config, ledger, clock, random, log, version, counters, onUnreadable } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
   const onFailed = (error: unknown) => log.error({ err: error }, 'dispatcher.failed');
@@ -64,9 +64,9 @@ export async function startNotifications(deps: {
   };
 
   for (const kind of kindsOf(config.channels))
-    for (const reason of DEAD_REASONS) happened.gaveUp({ kind, reason, count: 0 });
+    for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
   deliveries.onDead(({ destination, ...dead }) =>
-    happened.gaveUp({ kind: kindOf(destination, config.channels), ...dead }),
+    counters.deadLettered({ kind: kindOf(destination, config.channels), ...dead }),
   );
   const logAttempted = logAttempt(log);
   const pump = new Pump({
@@ -79,8 +79,8 @@ export async function startNotifications(deps: {
     onAttempted(attempted) {
       logAttempted(attempted);
       const { destination, result, next, durationMs } = attempted;
-      const outcome = result.kind === 'delivered' ? result.kind : next.kind;
-      happened.attempted({ kind: kindOf(destination, config.channels), outcome, durationMs });
+      const kind = kindOf(destination, config.channels);
+      counters.deliveryAttempted({ kind, result: result.kind === 'delivered' ? result.kind : next.kind, durationMs });
     },
     onFailed,
     onUnreadable,

@@ -6,7 +6,7 @@ import { BullmqEngine, REJECTIONS } from '../engines/bullmq/engine.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../engines/bullmq/intake.ts';
 import { type RedisHealth, RedisLink } from '../engines/bullmq/redis-link.ts';
 import { createSigner } from '../engines/bullmq/signer.ts';
-import type { Happened } from '../http/metrics/happened.ts';
+import type { Counters } from '../http/metrics/counters.ts';
 import type { Submissions } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Log } from '../logging/logger.ts';
@@ -37,9 +37,9 @@ export function startScaling(deps: {
   local: PollEngine;
   clock: Clock;
   log: Log;
-  happened: Happened;
+  counters: Counters;
 }): Scaling {
-  const { redis, upstreams, ledger, local, clock, log, happened } = deps;
+  const { redis, upstreams, ledger, local, clock, log, counters } = deps;
   const signer = createSigner(redis);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams);
@@ -49,7 +49,7 @@ export function startScaling(deps: {
     return measure(upstream);
   };
   const logged = logPolls(log);
-  for (const reason of REJECTIONS) happened.rejected(reason, 0);
+  for (const reason of REJECTIONS) counters.resultsRejected(reason, 0);
   const engine = new BullmqEngine({
     redis,
     link,
@@ -59,7 +59,7 @@ export function startScaling(deps: {
     leaseMsOf: (name) => of(name, leaseMsOf),
     timeoutMsOf: (name) => of(name, timeoutMsOf),
     onEvent: (event) => {
-      if (event.kind === 'rejected') happened.rejected(event.reason);
+      if (event.kind === 'rejected') counters.resultsRejected(event.reason);
       logged(event);
     },
   });

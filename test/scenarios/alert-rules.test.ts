@@ -29,7 +29,7 @@ const above = (name: string, bound: string, labels: string): Series => ({
 const STATE = 'dawatch_upstream_state{upstream="default",state=';
 const ENDED = 'dawatch_submissions_ended_total{instance="a",status=';
 const DEAD = 'dawatch_dead_letters_total{instance="a",kind="webhook",reason="attempts_used_up"}';
-const HELD = 'dawatch_pacing_next_request_held{upstream="default"}';
+const HELD = 'dawatch_pacing_next_request_delayed{upstream="default"}';
 const REJECTED = 'dawatch_poll_results_rejected_total{instance="a",reason="signature"}';
 const HTTP = 'dawatch_http_requests_total{instance="a",method="GET",';
 const UPSTREAM = 'upstream="default",';
@@ -49,8 +49,8 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     isQuiet: [is(`${STATE}"down"}`, 0), is(`${STATE}"unauthorized"}`, 1)],
   },
   DawatchSubmissionsOpenTooLong: {
-    fires: [is('dawatch_oldest_open_age_seconds', 3_700)],
-    isQuiet: [is('dawatch_oldest_open_age_seconds', 3_500)],
+    fires: [is('dawatch_oldest_open_submission_age_seconds', 3_700)],
+    isQuiet: [is('dawatch_oldest_open_submission_age_seconds', 3_500)],
   },
   DawatchSubmissionsFail: {
     fires: [
@@ -106,8 +106,8 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     ],
   },
   DawatchCommitsSlow: {
-    fires: [above('dawatch_ledger_commit_seconds', '0.25', 'instance="a",')],
-    isQuiet: [below('dawatch_ledger_commit_seconds', '0.25', 'instance="a",')],
+    fires: [above('dawatch_ledger_commit_duration_seconds', '0.25', 'instance="a",')],
+    isQuiet: [below('dawatch_ledger_commit_duration_seconds', '0.25', 'instance="a",')],
   },
   DawatchWriteAheadLogGrows: {
     fires: [is('dawatch_ledger_wal_size_bytes', 600 * 1_048_576)],

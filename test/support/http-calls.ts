@@ -9,7 +9,7 @@ import {
   submissionSchema,
   submissionWithHistorySchema,
   trackedSchema,
-} from '../../src/http/shapes.ts';
+} from '../../src/http/routes/submission-body.ts';
 import { API_KEY } from './running-app.ts';
 
 export type Answer = { status: number; headers: IncomingHttpHeaders; text: string };

@@ -1,5 +1,5 @@
 import { iso } from '../../domain/timestamps.ts';
-import { toHistoryBody, toSubmissionBody } from '../../http/shapes.ts';
+import { toHistoryBody, toSubmissionBody } from '../../http/routes/submission-body.ts';
 import type { ExportedSubmission } from '../../ledger/submissions/export.ts';
 import { toCsvLine } from './csv.ts';
 import { toJson } from './json.ts';

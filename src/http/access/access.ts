@@ -12,7 +12,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** A route of users or for admins: if a request carries both, the bearer decides. Elsewhere the x-api-key decides. */
-    bearerDecides?: boolean;
+    prefersBearer?: boolean;
     /** A route whose credential is the bearer, for the upstream to judge. */
     forwardsBearer?: boolean;
     /** A route that browsers open: the secret may also come as the password of HTTP Basic. */
@@ -36,14 +36,14 @@ export type Authenticator = {
 };
 
 /** Malformed: not one credential, so that nobody could look it up. */
-export type ShownCredential = { kind: 'secret'; secret: string } | { kind: 'malformed' };
+export type PresentedCredential = { kind: 'secret'; secret: string } | { kind: 'malformed' };
 
 const MALFORMED = { kind: 'malformed' } as const;
 
 /** Lets the bearer decide on every route of this instance that is registered later. */
-export function letBearerDecide(app: FastifyInstance): void {
+export function preferBearer(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
-    route.config = { ...route.config, bearerDecides: true };
+    route.config = { ...route.config, prefersBearer: true };
   });
 }
 
@@ -51,19 +51,19 @@ export function letBearerDecide(app: FastifyInstance): void {
  * The one credential that decides about a request; a second one is ignored, so that a request is one attempt. Undefined: the
  * request carries none. An empty header counts as absent, an Authorization of another scheme too.
  */
-export function credentialOf(request: FastifyRequest): ShownCredential | undefined {
-  const { bearerDecides, forwardsBearer } = request.routeOptions.config ?? {};
+export function credentialOf(request: FastifyRequest): PresentedCredential | undefined {
+  const { prefersBearer, forwardsBearer } = request.routeOptions.config ?? {};
   if (forwardsBearer) return bearerOf(request);
-  return bearerDecides ? (bearerOf(request) ?? apiKeyOf(request)) : (apiKeyOf(request) ?? bearerOf(request));
+  return prefersBearer ? (bearerOf(request) ?? apiKeyOf(request)) : (apiKeyOf(request) ?? bearerOf(request));
 }
 
-function apiKeyOf(request: FastifyRequest): ShownCredential | undefined {
+function apiKeyOf(request: FastifyRequest): PresentedCredential | undefined {
   const [key = '', ...others] = request.raw.headersDistinct['x-api-key'] ?? [];
   if (others.length > 0) return MALFORMED;
   return key === '' ? undefined : { kind: 'secret', secret: key };
 }
 
-function bearerOf(request: FastifyRequest): ShownCredential | undefined {
+function bearerOf(request: FastifyRequest): PresentedCredential | undefined {
   // Node keeps the first of several, a proxy may have checked the last.
   const [authorization = '', ...others] = request.raw.headersDistinct.authorization ?? [];
   if (others.length > 0) return MALFORMED;
@@ -74,7 +74,7 @@ function bearerOf(request: FastifyRequest): ShownCredential | undefined {
   return /^[\x21-\x7e]+$/.test(secret) ? { kind: 'secret', secret } : MALFORMED;
 }
 
-function passwordOf(request: FastifyRequest, authorization: string): ShownCredential | undefined {
+function passwordOf(request: FastifyRequest, authorization: string): PresentedCredential | undefined {
   if (request.routeOptions.config?.acceptsBasic !== true) return undefined;
   const encoded = /^Basic +(\S+)$/i.exec(authorization)?.[1];
   if (encoded === undefined) return undefined;

@@ -10,7 +10,9 @@ const WINDOW_MS = 60_000;
 const MAX_FAILED = 10_000;
 const MAX_USED = 10_000;
 
-type Attempt = { kind: 'entered'; leave: (failed: boolean) => void } | { kind: 'locked'; retryAfterMs: number };
+type AuthenticationAttempt =
+  | { kind: 'entered'; leave: (failed: boolean) => void }
+  | { kind: 'locked'; retryAfterMs: number };
 
 /**
  * Looks credentials up, and bounds how many wrong ones an address may try: after `maxFailures` different ones within a minute
@@ -46,13 +48,13 @@ export class CredentialLock implements Authenticator {
   }
 
   /** Ends the attempt of a forwarded bearer, once the upstream has judged it or was not asked. */
-  judged(request: FastifyRequest, verdict: 'accepted' | 'refused' | 'failed' | 'none'): void {
+  recordVerdict(request: FastifyRequest, verdict: 'accepted' | 'refused' | 'failed' | 'none'): void {
     const { identity } = request;
     if (identity?.kind !== 'forwarded') return;
     const address = networkOf(request.clientAddress);
     if (verdict === 'accepted') this.#accepted.add(address, identity.hash);
     if (verdict === 'refused') this.#accepted.remove(address, identity.hash);
-    request.leaveAttempt?.(verdict === 'refused' || verdict === 'failed');
+    request.endAttempt?.(verdict === 'refused' || verdict === 'failed');
   }
 
   #identityOf(request: FastifyRequest): Identity {
@@ -65,7 +67,7 @@ export class CredentialLock implements Authenticator {
     const wasAccepted = this.#accepted.has(address, hash);
     const attempt = this.#attempt(address, hash, { isExempt: wasAccepted });
     if (attempt.kind === 'locked') return attempt;
-    request.leaveAttempt = attempt.leave;
+    request.endAttempt = attempt.leave;
     return { kind: 'forwarded', secret, hash, wasAccepted };
   }
 
@@ -87,7 +89,7 @@ export class CredentialLock implements Authenticator {
   }
 
   /** An exempt attempt counts only once it has failed: it takes no room from others while it is under way. */
-  #attempt(address: string, hash: Buffer, { isExempt }: { isExempt: boolean }): Attempt {
+  #attempt(address: string, hash: Buffer, { isExempt }: { isExempt: boolean }): AuthenticationAttempt {
     const pair = `${address} ${hash.toString('base64')}`;
     if (isExempt) return { kind: 'entered', leave: (failed) => failed && this.#enter(address, pair)(true) };
     const retryAfterMs = this.#addresses.retryAfterMs(address) ?? this.#repeated.retryAfterMs(pair);
@@ -96,8 +98,8 @@ export class CredentialLock implements Authenticator {
   }
 
   #enter(address: string, pair: string): (failed: boolean) => void {
-    const leaveAddress = this.#repeated.isClean(pair) ? this.#addresses.enter(address) : undefined;
-    const leavePair = this.#repeated.enter(pair);
+    const leaveAddress = this.#repeated.isClean(pair) ? this.#addresses.begin(address) : undefined;
+    const leavePair = this.#repeated.begin(pair);
     return (failed) => {
       leaveAddress?.(failed);
       leavePair(failed);
@@ -108,6 +110,6 @@ export class CredentialLock implements Authenticator {
 declare module 'fastify' {
   interface FastifyRequest {
     /** Ends what a forwarded bearer counts among the failures of its address while it is under way. */
-    leaveAttempt?: (failed: boolean) => void;
+    endAttempt?: (failed: boolean) => void;
   }
 }

@@ -6,7 +6,7 @@ type Options = {
   maxKeys: number;
 };
 
-type Leave = (failed: boolean) => void;
+type EndAttempt = (failed: boolean) => void;
 
 /**
  * Counts attempts before they are made, and gives back those that did not fail: many at once get no further than one after
@@ -37,7 +37,7 @@ export class FailureBucket {
   }
 
   /** Counts an attempt as under way until the returned function is called; a second call does nothing. */
-  enter(key: string): Leave {
+  begin(key: string): EndAttempt {
     this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1);
     let isUnderWay = true;
     return (hasFailed) => {

@@ -48,9 +48,9 @@ export async function addLimits(
 
   // Before the answer leaves: whoever has it must be counted already.
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
-    if (statusCode === 200) lock.judged(request, 'accepted');
-    else if (statusCode === 401 || statusCode === 403) lock.judged(request, 'refused');
-    else lock.judged(request, NO_FAILURES.includes(statusCode) ? 'none' : 'failed');
+    if (statusCode === 200) lock.recordVerdict(request, 'accepted');
+    else if (statusCode === 401 || statusCode === 403) lock.recordVerdict(request, 'refused');
+    else lock.recordVerdict(request, NO_FAILURES.includes(statusCode) ? 'none' : 'failed');
     done();
   });
 

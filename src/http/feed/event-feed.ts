@@ -117,7 +117,7 @@ export class EventFeed {
       this.#toldToAll = page.position;
     }
     for (const reader of this.#round.splice(0, TOLD_AT_ONCE))
-      if (this.#live.has(reader) && !reader.tell(page)) this.#leave(reader);
+      if (this.#live.has(reader) && !reader.send(page)) this.#leave(reader);
     if (this.#round.length > 0) {
       this.#schedule();
       return;
@@ -130,7 +130,7 @@ export class EventFeed {
   #beat(): void {
     const readers = [...this.#readers];
     const slice = (from: number) => {
-      for (const reader of readers.slice(from, from + BEATS_AT_ONCE)) if (!reader.beat()) this.#dropped(reader);
+      for (const reader of readers.slice(from, from + BEATS_AT_ONCE)) if (!reader.heartbeat()) this.#dropped(reader);
       const next = from + BEATS_AT_ONCE;
       const isThrough = next >= readers.length;
       if (isThrough && this.#readers.size === 0) this.#cancelHeartbeat = undefined;

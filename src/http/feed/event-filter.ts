@@ -11,7 +11,7 @@ export const typesSchema = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [value].flat().flatMap((text) => text.split(',')))
   .superRefine((types, context) => {
-    for (const type of types) tell(context, eventTypeSchema.safeParse(type, { error: explainIssue }));
+    for (const type of types) addIssues(context, eventTypeSchema.safeParse(type, { error: explainIssue }));
   })
   .describe('Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated');
 
@@ -20,13 +20,13 @@ export const metadataQuerySchema = z
   .string()
   .transform((text, context) => {
     const filter = metadataFilterSchema.safeParse(parseFilter(text), { error: explainIssue });
-    tell(context, filter);
+    addIssues(context, filter);
     return filter.data ?? z.NEVER;
   })
   .describe('Only events about submissions with such metadata, as JSON: {"team":"billing"}');
 
 /** Nothing was asked for in particular. It is known by itself, because most readers have it. */
-export const everything: EventFilter = () => true;
+export const matchAll: EventFilter = () => true;
 
 /** Events of one of the types, if any are given, about the submission and with the metadata, if those are given. */
 export function filterOf(query: {
@@ -34,7 +34,7 @@ export function filterOf(query: {
   submissionId: string | undefined;
   metadata: Record<string, unknown> | undefined;
 }): EventFilter {
-  if (Object.values(query).every((asked) => asked === undefined)) return everything;
+  if (Object.values(query).every((asked) => asked === undefined)) return matchAll;
   const { types = ['*'], submissionId, metadata = null } = query;
   const matches = createMatcher({ types, metadata });
   const ids = submissionId === undefined ? undefined : [submissionId, canonicalId(submissionId)];
@@ -46,7 +46,7 @@ export function filterOf(query: {
 }
 
 /** What is wrong, said of the parameter as a whole: nobody finds a place within it. */
-function tell(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResult<unknown>): void {
+function addIssues(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResult<unknown>): void {
   for (const { path, message } of error?.issues ?? [])
     context.addIssue({ code: 'custom', message: [...path, message].join(': ') });
 }

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Credentials, EventLog } from '../ports.ts';
-import { problemAnswer, sendProblem } from '../problems.ts';
+import { problemResponse, sendProblem } from '../problems.ts';
 import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
 
@@ -63,7 +63,13 @@ export function registerEvents(
           submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
           metadata: metadataQuerySchema.optional(),
         }),
-        response: { 200: streamAnswer, 400: problemAnswer, 401: problemAnswer, 403: problemAnswer, 503: problemAnswer },
+        response: {
+          200: streamAnswer,
+          400: problemResponse,
+          401: problemResponse,
+          403: problemResponse,
+          503: problemResponse,
+        },
       },
     },
     (request, reply) => {

@@ -5,7 +5,7 @@ import {
   unreadableRow,
 } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
-import { type EventFilter, everything } from './event-filter.ts';
+import { type EventFilter, matchAll } from './event-filter.ts';
 
 /** Not an event of the log: it stands where events are missing. */
 const GAP_TYPE = 'feed.gap';
@@ -16,14 +16,14 @@ export function gapFrame({ after, through }: { after: number; through: number },
   return `id: ${position}\nevent: ${GAP_TYPE}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-type Told = EventRecord | UnreadableEvent;
+type PageEvent = EventRecord | UnreadableEvent;
 
 /** Events behind a position, in their order, each made into bytes once for all who read them. */
 export class FeedPage {
-  #events: readonly Told[] = [];
+  #events: readonly PageEvent[] = [];
   #position: number;
   readonly #report: ReportUnreadable;
-  readonly #frames = new Map<Told, Buffer>();
+  readonly #frames = new Map<PageEvent, Buffer>();
   /** What everybody behind the same position gets who wants everything. */
   #whole: { behind: number; bytes: Buffer } | undefined;
 
@@ -47,7 +47,7 @@ export class FeedPage {
   }
 
   /** The next ones. */
-  add(events: readonly Told[]): void {
+  add(events: readonly PageEvent[]): void {
     this.#events = [...this.#events, ...events];
     this.#position = events.at(-1)?.seq ?? this.#position;
     if (events.length > 0) this.#whole = undefined;
@@ -61,27 +61,27 @@ export class FeedPage {
 
   /** What of them is behind `position` and passes the filter, as the stream has it. Undefined: nothing. */
   bytesFor(position: number, filter: EventFilter): Buffer | undefined {
-    if (filter === everything && this.#whole?.behind === position) return this.#whole.bytes;
+    if (filter === matchAll && this.#whole?.behind === position) return this.#whole.bytes;
     const wanted = this.#events.filter((event) => event.seq > position && ('unreadable' in event || filter(event)));
     if (wanted.length === 0) return undefined;
     const bytes = Buffer.concat(wanted.map((event) => this.#frameOf(event)));
-    if (filter === everything) this.#whole = { behind: position, bytes };
+    if (filter === matchAll) this.#whole = { behind: position, bytes };
     return bytes;
   }
 
-  #frameOf(event: Told): Buffer {
+  #frameOf(event: PageEvent): Buffer {
     const made = this.#frames.get(event) ?? toFrame(event, this.#report);
     this.#frames.set(event, made);
     return made;
   }
 }
 
-function answersOf(event: Told): number {
+function answersOf(event: PageEvent): number {
   return 'submission' in event ? (event.submission.answer?.length ?? 0) + (event.previous.answer?.length ?? 0) : 0;
 }
 
 /** One that can not be read is a gap of one event: readers go on behind it. */
-function toFrame(event: Told, report: ReportUnreadable): Buffer {
+function toFrame(event: PageEvent, report: ReportUnreadable): Buffer {
   const { seq } = event;
   if ('unreadable' in event) {
     report(unreadableRow(event));

@@ -62,7 +62,7 @@ export class FeedReader extends Readable {
   }
 
   /** What is new. False: its client reads too slowly for it to be live; it is behind again, and catches up by itself. */
-  tell(page: FeedPage): boolean {
+  send(page: FeedPage): boolean {
     if (this.#isOver || page.position <= this.#position) return true;
     const bytes = page.bytesFor(this.#position, this.#options.filter);
     if (bytes) this.push(bytes);
@@ -75,7 +75,7 @@ export class FeedReader extends Readable {
    * Shows the client, and everything in between, that the connection lives. False: it took nothing since the last beat
    * although something waits for it, and was hung up on; it can resume where it was.
    */
-  beat(): boolean {
+  heartbeat(): boolean {
     if (this.#isOver) return true;
     if (!this.#mayRead()) this.end();
     else if (this.waitingBytes === 0) this.push(positionFrame('heartbeat', this.#position));

@@ -4,7 +4,7 @@ import { FairQueue, mayTake } from '../../watch/fair-queue.ts';
 import { clientOf } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
-import { type Batch, type Member, runBatch } from './batcher.ts';
+import { type BatchFunction, type BatchItem, runBatch } from './request-batcher.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -16,25 +16,25 @@ declare module 'fastify' {
 }
 
 /** What there is too much of. */
-export type Shed = 'tracking' | 'held_open';
+export type ShedReason = 'tracking' | 'held_open';
 
 export type AdmissionDeps<Body, Outcome> = {
-  take: Batch<Body, Outcome>;
+  processBatch: BatchFunction<Body, Outcome>;
   /** So long may ids wait for the ledger, as it is estimated. */
   maxWaitMs: number;
   /** Requests that may be held open. */
   maxHeldOpen: number;
-  onShed: (what: Shed) => void;
+  onShed: (what: ShedReason) => void;
   /** Calls `run` once everything else had its turn, and had so long for it. */
   defer?: (run: () => void, restMs: number) => void;
   /** Monotonic milliseconds. */
   now?: () => number;
 };
 
-type Waiting<Body, Outcome> = Member<Body, Outcome> & { ids: number; client: string };
+type QueuedRequest<Body, Outcome> = BatchItem<Body, Outcome> & { ids: number; client: string };
 
 /** What one client has in hand: bytes of bodies, and what waits for the ledger. */
-type Held = { bytes: number; bodies: number; ids: number; requests: number };
+type ClientUsage = { bytes: number; bodies: number; ids: number; requests: number };
 
 /** What a request weighs besides its body. */
 const LEAST_BYTES = 1_024;
@@ -66,10 +66,10 @@ export class Admission<Body, Outcome> {
   readonly #deps: AdmissionDeps<Body, Outcome>;
   readonly #defer: (run: () => void, restMs: number) => void;
   readonly #now: () => number;
-  readonly #line = new FairQueue<Waiting<Body, Outcome>>();
+  readonly #line = new FairQueue<QueuedRequest<Body, Outcome>>();
   /** By client, as long as it has any. */
-  readonly #held = new Map<string, Held>();
-  readonly #all: Held = { bytes: 0, bodies: 0, ids: 0, requests: 0 };
+  readonly #held = new Map<string, ClientUsage>();
+  readonly #all: ClientUsage = { bytes: 0, bodies: 0, ids: 0, requests: 0 };
   readonly #heldOpen = new Map<string, number>();
   #allHeldOpen = 0;
   #isTaken = false;
@@ -161,7 +161,7 @@ export class Admission<Body, Outcome> {
     });
   }
 
-  shed(what: Shed, request: { log: FastifyBaseLogger }, reply: FastifyReply): FastifyReply {
+  shed(what: ShedReason, request: { log: FastifyBaseLogger }, reply: FastifyReply): FastifyReply {
     const retryAfterS = RETRY_AFTER_S[what];
     this.#deps.onShed(what);
     logOf(request).warn({ reason: what, waiting_ids: this.#all.ids }, 'http.shed');
@@ -173,9 +173,9 @@ export class Admission<Body, Outcome> {
     return sendProblem(reply, { status: 503, detail: `${reason}; try again in ${retryAfterS} s` });
   }
 
-  #hold(client: string, more: Partial<Held>): void {
+  #hold(client: string, more: Partial<ClientUsage>): void {
     const own = this.#held.get(client) ?? { bytes: 0, bodies: 0, ids: 0, requests: 0 };
-    for (const [name, count] of Object.entries(more) as [keyof Held, number][]) {
+    for (const [name, count] of Object.entries(more) as [keyof ClientUsage, number][]) {
       own[name] += count;
       this.#all[name] += count;
     }
@@ -205,7 +205,7 @@ export class Admission<Body, Outcome> {
     return this.#waitMs(this.#all) >= this.#deps.maxWaitMs && !this.#mayWait(client, TURN_IDS);
   }
 
-  #waitMs({ ids, requests }: Held): number {
+  #waitMs({ ids, requests }: ClientUsage): number {
     return this.#msOf(ids + TURN_IDS * requests);
   }
 
@@ -219,7 +219,7 @@ export class Admission<Body, Outcome> {
     if (turn.length === 0) return;
     this.#isTaken = true;
     const from = this.#now();
-    runBatch(turn, this.#deps.take);
+    runBatch(turn, this.#deps.processBatch);
     const restMs = (this.#now() - from) * REST;
     this.#defer(() => {
       if (restMs < LEAST_REST_MS || this.#line.clients === 0) this.#end(turn, from);
@@ -227,8 +227,8 @@ export class Admission<Body, Outcome> {
     }, 0);
   }
 
-  #nextInLine(): Waiting<Body, Outcome>[] {
-    const turn: Waiting<Body, Outcome>[] = [];
+  #nextInLine(): QueuedRequest<Body, Outcome>[] {
+    const turn: QueuedRequest<Body, Outcome>[] = [];
     let ids = 0;
     for (let next = this.#line.peek(); next; next = this.#line.peek()) {
       ids += next.ids;
@@ -240,7 +240,7 @@ export class Admission<Body, Outcome> {
     return turn;
   }
 
-  #end(turn: readonly Waiting<Body, Outcome>[], from: number): void {
+  #end(turn: readonly QueuedRequest<Body, Outcome>[], from: number): void {
     this.#isTaken = false;
     if (this.#line.clients > 0) {
       // With the turn of everything else: that is what those in line wait for.

@@ -25,7 +25,7 @@ const STOP_PARSING = 2;
  * time even if nothing is done for them. Counted before routing: hooks do not see what the router refuses. Comes before hooks
  * that wait.
  */
-export function limitUnanswered(app: FastifyInstance): void {
+export function limitPipelining(app: FastifyInstance): void {
   const unanswered = new WeakMap<Socket, number>();
   const of = (socket: Socket) => unanswered.get(socket) ?? 0;
   const add = ({ socket }: IncomingMessage, response: ServerResponse) => {
@@ -55,7 +55,7 @@ export function limitUnanswered(app: FastifyInstance): void {
  * waited longest, so that clients that read keep theirs. Stored answers are shared, and take no memory of their own. Comes
  * after every other hook of answers.
  */
-export function limitUnread(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {
+export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {
   /** In the order in which they were answered. */
   const unread = new Map<FastifyReply, number>();
   let total = 0;

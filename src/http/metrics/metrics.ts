@@ -1,15 +1,15 @@
 import { Registry } from 'prom-client';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
-import { countHappened, type Happened } from './happened.ts';
-import { createPacingGauges } from './pacing.ts';
-import { collectProcess } from './process.ts';
-import { createStandingGauges, type Standing } from './standing.ts';
+import { type Counters, createCounters } from './counters.ts';
+import { createGauges, type GaugeValues } from './gauges.ts';
+import { createPacingGauges } from './pacing-gauges.ts';
+import { collectProcessMetrics } from './process.ts';
 
 /** What is shown to Prometheus. */
 export type Metrics = {
-  happened: Happened;
+  counters: Counters;
   /** The text format, with the gauges as they are now. */
-  scrape(now: Standing & { pacing: readonly UpstreamPacing[] }): Promise<{ contentType: string; text: string }>;
+  scrape(now: GaugeValues & { pacing: readonly UpstreamPacing[] }): Promise<{ contentType: string; text: string }>;
   /** Every family. */
   describe(): { name: string; help: string; type: string; labels: readonly string[] }[];
 };
@@ -17,21 +17,21 @@ export type Metrics = {
 /** One per server: there may be several in a process. */
 export function createMetrics({ version }: { version: string }): Metrics {
   const registry = new Registry();
-  const happened = countHappened(registry);
-  const standing = createStandingGauges(registry, version);
+  const counters = createCounters(registry);
+  const setGauges = createGauges(registry, version);
   const pacing = createPacingGauges(registry);
   let isWatchingProcess = false;
   // Only where somebody looks: it costs timers and observers.
   const watchProcess = () => {
-    if (!isWatchingProcess) collectProcess(registry);
+    if (!isWatchingProcess) collectProcessMetrics(registry);
     isWatchingProcess = true;
   };
   return {
-    happened,
+    counters,
     async scrape({ pacing: upstreams, ...now }) {
       watchProcess();
       // Nothing waits between here and the last one, so two scrapes at once do not mix.
-      standing(now);
+      setGauges(now);
       pacing(upstreams);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Happened } from './happened.ts';
+import type { Counters } from './counters.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -9,10 +9,10 @@ declare module 'fastify' {
 }
 
 /** Counts every answer by the pattern of its route: what a client writes into a path is in no label. */
-export function countRequests(app: FastifyInstance, happened: Happened): void {
+export function countRequests(app: FastifyInstance, counters: Counters): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { url: route, config } = request.routeOptions;
-    happened.answered({
+    counters.responded({
       // Without a route it may be any of dozens.
       method: route === undefined ? 'any' : request.method,
       route: route ?? 'none',

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
 import type { Health, Overview } from '../ports.ts';
+import type { GaugeValues } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
-import type { Standing } from './standing.ts';
 
 /** For so long every request gets the same text. */
 const MAX_AGE_MS = 1_000;
@@ -26,7 +26,7 @@ export function registerMetrics(
     overview: () => Overview;
     pacing: () => UpstreamPacing[];
     health: () => Health;
-    ledgerBytes: () => Standing['ledgerBytes'];
+    ledgerBytes: () => GaugeValues['ledgerBytes'];
     readers: () => number;
     waitingIds: () => number;
     clock: Clock;

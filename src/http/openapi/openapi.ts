@@ -1,8 +1,8 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
-import { ANSWER_HEADERS, completeOperation, PROBLEM_COMPONENTS } from './openapi-answers.ts';
-import { EVENT_WEBHOOKS, eventSchemas } from './openapi-webhooks.ts';
+import { EVENT_WEBHOOKS, eventSchemas } from './event-webhooks.ts';
+import { completeOperation, PROBLEM_COMPONENTS, RESPONSE_HEADERS } from './responses.ts';
 
 const DESCRIPTION = `Watches data-availability submissions until they are final.
 
@@ -72,7 +72,7 @@ function complete<D extends { tags?: { name: string }[]; components?: { schemas?
       ...document.components,
       ...PROBLEM_COMPONENTS,
       schemas: { ...eventSchemas(document.components?.schemas), ...PROBLEM_COMPONENTS.schemas },
-      headers: ANSWER_HEADERS,
+      headers: RESPONSE_HEADERS,
     },
   };
 }

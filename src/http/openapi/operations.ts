@@ -3,9 +3,9 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Authenticator } from '../access/access.ts';
 import { eventJsonSchema } from '../feed/event-schema.ts';
-import { type StoredAnswer, sendStored, storedAnswer } from '../load/stored-answer.ts';
 import type { Health } from '../ports.ts';
 import { logOf } from '../request-log.ts';
+import { type StoredResponse, sendStoredResponse, storedResponse } from '../stored-response.ts';
 
 const readinessSchema = z
   .object({
@@ -65,7 +65,7 @@ const schemaSchema = z
 
 export function registerOperations(
   instance: FastifyInstance,
-  deps: { authenticator: Authenticator; health: () => Health; document: () => Promise<StoredAnswer> },
+  deps: { authenticator: Authenticator; health: () => Health; document: () => Promise<StoredResponse> },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
@@ -91,7 +91,7 @@ export function registerOperations(
   app.get(
     '/readyz',
     {
-      config: { bearerDecides: true },
+      config: { prefersBearer: true },
       schema: {
         operationId: 'getReadiness',
         summary: 'Whether submissions can be taken',
@@ -131,10 +131,10 @@ export function registerOperations(
         response: { 200: openapiSchema },
       },
     },
-    async (request, reply) => sendStored(request, reply, await deps.document()) as never,
+    async (request, reply) => sendStoredResponse(request, reply, await deps.document()) as never,
   );
 
-  let eventSchema: StoredAnswer | undefined;
+  let eventSchema: StoredResponse | undefined;
   app.get(
     '/events.schema.json',
     {
@@ -148,10 +148,10 @@ export function registerOperations(
     },
     async (request, reply) => {
       // Built at the first request: it takes longer than registering all routes.
-      eventSchema ??= storedAnswer(JSON.stringify(eventJsonSchema()), {
+      eventSchema ??= storedResponse(JSON.stringify(eventJsonSchema()), {
         'content-type': 'application/json; charset=utf-8',
       });
-      return sendStored(request, reply, eventSchema) as never;
+      return sendStoredResponse(request, reply, eventSchema) as never;
     },
   );
 }

@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
-import { AUDIT_ACTIONS, AUDIT_OUTCOMES, type Audit, type AuditRecord } from '../ports.ts';
-import { problemAnswer } from '../problems.ts';
+import { AUDIT_ACTIONS, AUDIT_RESULTS, type Audit, type AuditRecord } from '../ports.ts';
+import { problemResponse } from '../problems.ts';
 import { wholeNumber } from '../whole-number.ts';
 
 const entrySchema = z.object({
@@ -26,7 +26,7 @@ const entrySchema = z.object({
   outcome: z
     .string()
     .describe(
-      `${AUDIT_OUTCOMES.join(', ')}. refused: the caller may not, says dawatch or the upstream; failed: the upstream gave no usable answer; busy: it was not asked, too many lookups were under way`,
+      `${AUDIT_RESULTS.join(', ')}. refused: the caller may not, says dawatch or the upstream; failed: the upstream gave no usable answer; busy: it was not asked, too many lookups were under way`,
     ),
   detail: z.string().nullable().describe('The limit, or why it was refused or failed'),
   email_hash: z
@@ -63,7 +63,7 @@ export function registerAudit(instance: FastifyInstance, { audit }: { audit: Aud
   app.get(
     '/v1/audit',
     {
-      config: { takesTurns: true },
+      config: { isExpensive: true },
       schema: {
         operationId: 'listAudit',
         summary: 'Who looked up which users, newest first',
@@ -74,7 +74,13 @@ export function registerAudit(instance: FastifyInstance, { audit }: { audit: Aud
           limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
           cursor: cursorSchema.optional(),
         }),
-        response: { 200: auditSchema, 400: problemAnswer, 401: problemAnswer, 403: problemAnswer, 503: problemAnswer },
+        response: {
+          200: auditSchema,
+          400: problemResponse,
+          401: problemResponse,
+          403: problemResponse,
+          503: problemResponse,
+        },
       },
     },
     async ({ query }) => {

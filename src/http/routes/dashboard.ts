@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { sendStored, sentPath, storedAnswer } from '../load/stored-answer.ts';
 import type { Asset } from '../ports.ts';
+import { sendStoredResponse, sentPath, storedResponse } from '../stored-response.ts';
 
 /** Serves the files of the dashboard from memory. A path is looked up among theirs, so it cannot lead to another file. */
 export function registerDashboard(app: FastifyInstance, assets: readonly Asset[]): void {
@@ -10,13 +10,13 @@ export function registerDashboard(app: FastifyInstance, assets: readonly Asset[]
         'content-type': contentType,
         ...(policy !== undefined && { 'content-security-policy': policy }),
       };
-      return [path, storedAnswer(body, headers)];
+      return [path, storedResponse(body, headers)];
     }),
   );
 
   const send = async (request: FastifyRequest, reply: FastifyReply) => {
     const file = files.get(sentPath(request));
-    return file ? sendStored(request, reply, file) : reply.callNotFound();
+    return file ? sendStoredResponse(request, reply, file) : reply.callNotFound();
   };
   for (const path of ['/', '/assets/*']) app.get(path, { schema: { hide: true } }, send);
 }

@@ -11,7 +11,7 @@ import { type ReportUnreadable, reporting } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
 import type { Deliveries, Webhooks } from '../ports.ts';
-import { problemAnswer, sendProblem } from '../problems.ts';
+import { problemResponse, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../whole-number.ts';
 import {
   deliveryDetailsSchema,
@@ -29,8 +29,8 @@ import { webhookIdSchema } from './webhook-body.ts';
 
 const tags = ['notifications'];
 const params = z.strictObject({ id: deliveryIdSchema });
-const problems = { 400: problemAnswer, 401: problemAnswer, 403: problemAnswer, 503: problemAnswer };
-const replayProblems = { ...problems, 404: problemAnswer, 409: problemAnswer, 507: problemAnswer };
+const problems = { 400: problemResponse, 401: problemResponse, 403: problemResponse, 503: problemResponse };
+const replayProblems = { ...problems, 404: problemResponse, 409: problemResponse, 507: problemResponse };
 
 const querySchema = z
   .strictObject({
@@ -66,7 +66,7 @@ export function registerDeliveries(
   app.get(
     '/v1/deliveries',
     {
-      config: { takesTurns: true },
+      config: { isExpensive: true },
       schema: {
         operationId: 'listDeliveries',
         summary: 'List deliveries, newest first',
@@ -101,7 +101,7 @@ export function registerDeliveries(
         summary: 'One delivery with its event and every attempt',
         tags,
         params,
-        response: { 200: deliveryDetailsSchema, ...problems, 404: problemAnswer },
+        response: { 200: deliveryDetailsSchema, ...problems, 404: problemResponse },
       },
     },
     async ({ params: { id } }, reply) => {

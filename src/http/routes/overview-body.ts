@@ -136,7 +136,7 @@ export const overviewSchema = z
     ],
   });
 
-export function overviewBodyOf(
+export function toOverviewBody(
   { submissions, minutes, hour, upstreams, oldestOpen, deliveries, workers }: Overview,
   { now, readers }: { now: number; readers: number },
 ): z.output<typeof overviewSchema> {

@@ -3,8 +3,8 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { Overview } from '../ports.ts';
-import { problemAnswer } from '../problems.ts';
-import { overviewBodyOf, overviewSchema } from './overview-body.ts';
+import { problemResponse } from '../problems.ts';
+import { overviewSchema, toOverviewBody } from './overview-body.ts';
 
 export function registerOverview(
   instance: FastifyInstance,
@@ -21,13 +21,13 @@ export function registerOverview(
         querystring: z.strictObject({}),
         response: {
           200: overviewSchema,
-          400: problemAnswer,
-          401: problemAnswer,
-          403: problemAnswer,
-          503: problemAnswer,
+          400: problemResponse,
+          401: problemResponse,
+          403: problemResponse,
+          503: problemResponse,
         },
       },
     },
-    async () => overviewBodyOf(overview(), { now: clock.now(), readers: readers() }),
+    async () => toOverviewBody(overview(), { now: clock.now(), readers: readers() }),
   );
 }

@@ -6,7 +6,7 @@ import { time } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { PollingCost } from '../../pacing/policy.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
-import { problemAnswer } from '../problems.ts';
+import { problemResponse } from '../problems.ts';
 
 const cost = z.object({
   requests: z.number().describe('Per submission'),
@@ -139,14 +139,14 @@ export function registerPacing(
         summary: 'The learned distribution of finality time of each upstream, its polls, and what they cost',
         tags: ['operations'],
         querystring: z.strictObject({}),
-        response: { 200: pacingSchema, 400: problemAnswer, 401: problemAnswer, 403: problemAnswer },
+        response: { 200: pacingSchema, 400: problemResponse, 401: problemResponse, 403: problemResponse },
       },
     },
-    async () => ({ at: iso(clock.now()), upstreams: pacing().map(pacingBodyOf) }),
+    async () => ({ at: iso(clock.now()), upstreams: pacing().map(toPacingBody) }),
   );
 }
 
-export function pacingBodyOf({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
+export function toPacingBody({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
   const { mode, slot, senders, observed, lagPrice, curve, pollsMs } = description;
   return {
     upstream: health.upstream,

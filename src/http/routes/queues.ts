@@ -38,7 +38,7 @@ export async function registerQueues(
 ): Promise<void> {
   const { queues, authenticator, health } = deps;
   app.addHook('onRoute', (route) => {
-    route.config = { ...route.config, bearerDecides: true, acceptsBasic: true };
+    route.config = { ...route.config, prefersBearer: true, acceptsBasic: true };
   });
   app.addHook('onRequest', requireRole(authenticator, ['admin'], 'Basic realm="dawatch", charset="UTF-8"'));
   app.addHook('onRequest', async (request, reply) => {

@@ -5,7 +5,7 @@ import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submis
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { LookupAnswer } from '../../watch/cached-lookup.ts';
 import { clientOf, type SubmissionInfo, type Submissions } from '../ports.ts';
-import { problemAnswer, sendProblem, tellRetryAfter } from '../problems.ts';
+import { problemResponse, sendProblem, setRetryAfter } from '../problems.ts';
 
 const envelopeSchema = z
   .looseObject({
@@ -70,15 +70,15 @@ export function registerSubmissionInfo(
           }),
         response: {
           200: envelopeSchema,
-          400: problemAnswer,
-          401: problemAnswer,
-          403: problemAnswer,
-          404: problemAnswer,
-          409: problemAnswer,
-          502: problemAnswer,
-          503: problemAnswer,
-          504: problemAnswer,
-          507: problemAnswer,
+          400: problemResponse,
+          401: problemResponse,
+          403: problemResponse,
+          404: problemResponse,
+          409: problemResponse,
+          502: problemResponse,
+          503: problemResponse,
+          504: problemResponse,
+          507: problemResponse,
         },
       },
     },
@@ -115,7 +115,7 @@ function send(reply: FastifyReply, answer: LookupAnswer): FastifyReply {
     case 'rejected':
       return sendProblem(reply, { status: 400, detail: answer.error });
     case 'failed': {
-      tellRetryAfter(reply, answer.retryAfterMs);
+      setRetryAfter(reply, answer.retryAfterMs);
       const status = { upstream: 502, timeout: 504, busy: 503 } as const;
       return sendProblem(reply, { status: status[answer.reason], detail: answer.error });
     }

@@ -6,10 +6,11 @@ import { canonicalId, STATUSES, Status, type Submission } from '../../domain/sub
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import { fromCursor, fromIdCursor, toCursor, toIdCursor } from '../cursor.ts';
 import type { Admission } from '../load/admission.ts';
-import { Batcher } from '../load/batcher.ts';
-import { clientOf, type Submissions, type TrackOutcome } from '../ports.ts';
-import { problemAnswer, sendProblem } from '../problems.ts';
+import { RequestBatcher } from '../load/request-batcher.ts';
+import { clientOf, type Submissions, type TrackRequestResult } from '../ports.ts';
+import { problemResponse, sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
+import { wholeNumber } from '../whole-number.ts';
 import {
   submissionListSchema,
   submissionSchema,
@@ -17,8 +18,7 @@ import {
   toHistoryBody,
   toSubmissionBody,
   trackedSchema,
-} from '../shapes.ts';
-import { wholeNumber } from '../whole-number.ts';
+} from './submission-body.ts';
 
 /** Ten thousand ids of 128 characters, and metadata. */
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
@@ -59,13 +59,13 @@ const listQuerySchema = z
     },
   );
 
-const problems = { 400: problemAnswer, 401: problemAnswer, 503: problemAnswer };
+const problems = { 400: problemResponse, 401: problemResponse, 503: problemResponse };
 
 export function registerSubmissions(
   instance: FastifyInstance,
   deps: {
     submissions: Submissions;
-    admission: Admission<TrackBody, TrackOutcome>;
+    admission: Admission<TrackBody, TrackRequestResult>;
     onUnreadable: ReportUnreadable;
   },
 ): void {
@@ -75,11 +75,11 @@ export function registerSubmissions(
   const body = (submission: Submission) =>
     reported(submission.submissionId, toSubmissionBody(submission, submissions.deadlineAt(submission)));
   // Where the file is damaged, one may be unreadable and the others not.
-  const reading = new Batcher(
+  const reading = new RequestBatcher(
     (ids: readonly string[]) => submissions.getWithHistory(ids),
     () => false,
   );
-  const cancelling = new Batcher((ids: readonly string[]) => {
+  const cancelling = new RequestBatcher((ids: readonly string[]) => {
     readFirst();
     return submissions.cancel(ids);
   });
@@ -105,10 +105,10 @@ export function registerSubmissions(
         response: {
           202: trackedSchema,
           ...problems,
-          409: problemAnswer,
-          413: problemAnswer,
-          415: problemAnswer,
-          507: problemAnswer,
+          409: problemResponse,
+          413: problemResponse,
+          415: problemResponse,
+          507: problemResponse,
         },
       },
     },
@@ -155,7 +155,7 @@ export function registerSubmissions(
   app.get(
     '/v1/submissions',
     {
-      config: { takesTurns: true },
+      config: { isExpensive: true },
       schema: {
         operationId: 'listSubmissions',
         summary: 'List submissions, newest first',
@@ -186,11 +186,11 @@ export function registerSubmissions(
         summary: 'One submission with its history',
         tags: ['submissions'],
         params,
-        response: { 200: submissionWithHistorySchema, ...problems, 404: problemAnswer },
+        response: { 200: submissionWithHistorySchema, ...problems, 404: problemResponse },
       },
     },
     async ({ params: { id } }, reply) => {
-      const found = await reading.take(id);
+      const found = await reading.add(id);
       if (!found) return notTracked(reply, id);
       return {
         ...body(found.submission),
@@ -210,7 +210,7 @@ export function registerSubmissions(
         tags: ['submissions'],
         params,
         querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
-        response: { 200: submissionSchema, ...problems, 404: problemAnswer },
+        response: { 200: submissionSchema, ...problems, 404: problemResponse },
       },
     },
     async (request, reply) => {
@@ -231,12 +231,12 @@ export function registerSubmissions(
         description: 'It ends as cancelled; one that is final already stays as it is.',
         tags: ['submissions'],
         params,
-        response: { 200: submissionSchema, ...problems, 404: problemAnswer, 507: problemAnswer },
+        response: { 200: submissionSchema, ...problems, 404: problemResponse, 507: problemResponse },
       },
     },
     async (request, reply) => {
       const { id } = request.params;
-      const submission = await cancelling.take(id);
+      const submission = await cancelling.add(id);
       if (submission?.status === Status.cancelled)
         logOf(request).info(
           { submission_id: submission.submissionId, status: submission.status },

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { sendUnauthenticated } from '../access/access.ts';
 import type { UserLookup } from '../ports.ts';
-import { sendProblem, tellRetryAfter } from '../problems.ts';
+import { sendProblem, setRetryAfter } from '../problems.ts';
 
 /** What a caller is told. Never the upstream's own words: they may hold anything. */
 const FAILURES = {
@@ -30,10 +30,10 @@ export function sendLookup(reply: FastifyReply, lookup: UserLookup<object>, forw
         return sendUnauthenticated(reply, 'the upstream does not accept this token for this');
       return sendProblem(reply, { status: 403, detail: 'the upstream does not allow this with this token' });
     case 'busy':
-      tellRetryAfter(reply, BUSY_MS);
+      setRetryAfter(reply, BUSY_MS);
       return sendProblem(reply, { status: 503, detail: 'too many lookups of users are under way' });
     case 'unavailable':
-      tellRetryAfter(reply, lookup.retryAfterMs);
+      setRetryAfter(reply, lookup.retryAfterMs);
       return sendProblem(reply, { status: lookup.reason === 'timeout' ? 504 : 502, detail: FAILURES[lookup.reason] });
     default:
       return lookup satisfies never;

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { AuditEntry, UserLookup } from '../ports.ts';
-import { problemAnswer } from '../problems.ts';
+import { problemResponse } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 import { wholeNumber } from '../whole-number.ts';
 import { emailSchema, type LookupAccess, lookupAccess, lookupCaller } from './user-access.ts';
@@ -39,13 +39,13 @@ const getQuerySchema = z.strictObject({
 });
 
 const problems = {
-  400: problemAnswer,
-  401: problemAnswer,
-  403: problemAnswer,
-  502: problemAnswer,
-  503: problemAnswer,
-  504: problemAnswer,
-  507: problemAnswer,
+  400: problemResponse,
+  401: problemResponse,
+  403: problemResponse,
+  502: problemResponse,
+  503: problemResponse,
+  504: problemResponse,
+  507: problemResponse,
 };
 
 /** The upstream's lookups of users, with one answer for all of its dialects. Each one is in the audit before it is answered. */
@@ -53,7 +53,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
   const { users } = deps;
   const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
   // Clients of the upstream look for its `error` in a failure.
-  const config = { hasErrorMember: true, bearerDecides: true, forwardsBearer: users.forwards };
+  const config = { hasErrorMember: true, prefersBearer: true, forwardsBearer: users.forwards };
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const credential = users.forwards
     ? "Wants the upstream's own token, which is forwarded. "
@@ -73,7 +73,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
           tags: ['users'],
           security,
           querystring: getQuerySchema,
-          response: { 200: userSchema, ...problems, 404: problemAnswer },
+          response: { 200: userSchema, ...problems, 404: problemResponse },
         },
       },
       async (request, reply) => {

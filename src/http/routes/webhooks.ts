@@ -5,7 +5,7 @@ import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.t
 import { type ReportUnreadable, reporting } from '../../domain/stored.ts';
 import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
 import type { Deliveries, Webhooks } from '../ports.ts';
-import { problemAnswer, sendProblem } from '../problems.ts';
+import { problemResponse, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../whole-number.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
 import {
@@ -22,8 +22,8 @@ import {
 
 const tags = ['notifications'];
 const params = z.strictObject({ id: webhookIdSchema });
-const problems = { 400: problemAnswer, 401: problemAnswer, 403: problemAnswer, 503: problemAnswer };
-const writeProblems = { ...problems, 507: problemAnswer };
+const problems = { 400: problemResponse, 401: problemResponse, 403: problemResponse, 503: problemResponse };
+const writeProblems = { ...problems, 507: problemResponse };
 
 /** Whom events are sent to over HTTP. */
 export function registerWebhooks(
@@ -58,7 +58,7 @@ export function registerWebhooks(
   app.get(
     '/v1/webhooks',
     {
-      config: { takesTurns: true },
+      config: { isExpensive: true },
       schema: {
         operationId: 'listWebhooks',
         summary: 'List webhooks, newest first',
@@ -88,7 +88,7 @@ export function registerWebhooks(
         summary: 'One webhook',
         tags,
         params,
-        response: { 200: webhookSchema, ...problems, 404: problemAnswer },
+        response: { 200: webhookSchema, ...problems, 404: problemResponse },
       },
     },
     async ({ params: { id } }, reply) => {
@@ -108,7 +108,7 @@ export function registerWebhooks(
         tags,
         params,
         body: webhookPatchSchema,
-        response: { 200: webhookSchema, ...writeProblems, 404: problemAnswer },
+        response: { 200: webhookSchema, ...writeProblems, 404: problemResponse },
       },
     },
     async ({ params: { id }, body }, reply) => {
@@ -130,7 +130,12 @@ export function registerWebhooks(
         description: 'What waits for it, and its dead letters, are discarded.',
         tags,
         params,
-        response: { 204: z.null().describe('It is gone'), ...writeProblems, 404: problemAnswer, 409: problemAnswer },
+        response: {
+          204: z.null().describe('It is gone'),
+          ...writeProblems,
+          404: problemResponse,
+          409: problemResponse,
+        },
       },
     },
     async ({ params: { id } }, reply) => {
@@ -149,7 +154,7 @@ export function registerWebhooks(
         tags,
         params,
         body: rotationSchema,
-        response: { 200: webhookWithSecretSchema, ...writeProblems, 404: problemAnswer },
+        response: { 200: webhookWithSecretSchema, ...writeProblems, 404: problemResponse },
       },
     },
     async ({ params: { id }, body: { keep_old_s, secret } }, reply) => {
@@ -171,7 +176,7 @@ export function registerWebhooks(
         description: 'Whatever types and metadata it wants. What came of it: `/v1/deliveries/{id}`.',
         tags,
         params,
-        response: { 202: deliverySchema, ...writeProblems, 404: problemAnswer, 409: problemAnswer },
+        response: { 202: deliverySchema, ...writeProblems, 404: problemResponse, 409: problemResponse },
       },
     },
     async ({ params: { id } }, reply) => {

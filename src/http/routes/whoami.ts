@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { type Authenticator, requireRole } from '../access/access.ts';
 import { ROLES, type Users } from '../ports.ts';
-import { problemAnswer } from '../problems.ts';
+import { problemResponse } from '../problems.ts';
 
 const whoamiSchema = z
   .object({
@@ -30,7 +30,7 @@ export function registerWhoami(
         summary: 'The role and the name of the credential that is shown',
         tags: ['operations'],
         querystring: z.strictObject({}),
-        response: { 200: whoamiSchema, 400: problemAnswer, 401: problemAnswer },
+        response: { 200: whoamiSchema, 400: problemResponse, 401: problemResponse },
       },
     },
     async ({ caller }, reply) => {

@@ -36,16 +36,16 @@ describe('failures', () => {
 
   it('take bounded memory: the address that failed longest ago goes first', () => {
     const failures = new FailureBucket({ max: 1, windowMs: 60_000, maxKeys: 3 });
-    for (const address of ['a', 'b', 'c', 'd']) failures.enter(address)(true);
+    for (const address of ['a', 'b', 'c', 'd']) failures.begin(address)(true);
     expect(['a', 'b', 'c', 'd'].map((address) => failures.isClean(address))).toEqual([true, false, false, false]);
   });
 
   it('count an attempt once, however often it ends', () => {
     const failures = new FailureBucket({ max: 2, windowMs: 60_000, maxKeys: 3 });
-    const leave = failures.enter('a');
+    const leave = failures.begin('a');
     for (let times = 0; times < 3; times++) leave(true);
     expect(failures.retryAfterMs('a')).toBeUndefined();
-    failures.enter('a')(true);
+    failures.begin('a')(true);
     vi.setSystemTime(Date.now() + 20_000);
     expect(failures.retryAfterMs('a')).toBe(40_000);
   });

@@ -5,7 +5,7 @@ import { expect, it, vi } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import type { EventRecord } from '../../../src/domain/notifications/event-body.ts';
 import { EventFeed } from '../../../src/http/feed/event-feed.ts';
-import { type EventFilter, everything } from '../../../src/http/feed/event-filter.ts';
+import { type EventFilter, matchAll } from '../../../src/http/feed/event-filter.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import { HeldClock } from '../../support/held-clock.ts';
 import { seeded } from '../../support/seed.ts';
@@ -43,7 +43,7 @@ const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock
 const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
 
 /** Reads in the background. */
-function read(feed: EventFeed, position: number, filter: EventFilter = everything, mayRead = () => true) {
+function read(feed: EventFeed, position: number, filter: EventFilter = matchAll, mayRead = () => true) {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   let text = '';
   let chunks = 0;
@@ -167,7 +167,7 @@ it('tells every reader what it wants, once and in order, whenever what happens a
   const [readers, left]: [Reading[], Reading[]] = [[], []];
   for (let step = 0; step < 400; step++) {
     const [act, from] = [between(0, 5), between(0, log.newestSeq())];
-    const filter = between(0, 3) === 0 ? odd : everything;
+    const filter = between(0, 3) === 0 ? odd : matchAll;
     if (act === 0 && readers.length < 350) readers.push({ reader: read(feed, from, filter), from, filter });
     else if (act === 1 && readers.length > 0) {
       left.push(...readers.splice(between(0, readers.length - 1), 1));
@@ -176,7 +176,7 @@ it('tells every reader what it wants, once and in order, whenever what happens a
     else if (act === 3) await new Promise(setImmediate);
     else clock.fire(between(0, 1) * 10);
     if (step === 0)
-      for (let count = 0; count < 240; count++) readers.push({ reader: read(feed, 0), from: 0, filter: everything });
+      for (let count = 0; count < 240; count++) readers.push({ reader: read(feed, 0), from: 0, filter: matchAll });
   }
   const fireAll = async () => {
     clock.fire(0);
@@ -290,7 +290,7 @@ it('ends only the reader whose credential cannot be looked up at a heartbeat', a
   const clock = new HeldClock(15_000);
   const feed = openFeed(openLog(), clock);
   let isBroken = false;
-  const failing = read(feed, 0, everything, () => {
+  const failing = read(feed, 0, matchAll, () => {
     if (isBroken) throw new Error('the ledger cannot be read');
     return true;
   });

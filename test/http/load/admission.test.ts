@@ -54,7 +54,7 @@ it('refuses with 503 and Retry-After what would make too many ids wait, tells of
   expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 503, 503]);
   expect(app.shedLines()).toHaveLength(3);
   const metrics = (await scrape(app.url)).text;
-  expect(reading(metrics, shedMetric, { what: 'tracking' })).toBe(3);
+  expect(reading(metrics, shedMetric, { reason: 'tracking' })).toBe(3);
   expect(reading(metrics, 'dawatch_tracking_waiting_ids')).toBe(0);
   const accepted: number[] = [];
   for (const body of bodies) accepted.push(trackedOf(await post(app.url, body)).accepted);
@@ -173,7 +173,7 @@ it('bounds the requests that are held open: 503 with Retry-After beyond, until o
     const refused = await call(app.url, path);
     expect([problemOf(refused).status, refused.headers['retry-after']]).toEqual([503, '30']);
   }
-  expect(reading((await scrape(app.url)).text, shedMetric, { what: 'held_open' })).toBe(2);
+  expect(reading((await scrape(app.url)).text, shedMetric, { reason: 'held_open' })).toBe(2);
   expect((await call(app.url, '/v1/submissions')).status).toBe(200);
   reader.cut();
   await vi.waitFor(async () => {
@@ -187,7 +187,7 @@ describe('the line of tracking requests', () => {
     const told = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
     const settled = () => new Promise((resolve) => setImmediate(resolve));
     const admission = new Admission({
-      take: (names: readonly string[]) => {
+      processBatch: (names: readonly string[]) => {
         told.commits.push(names.join('+'));
         told.now += told.commitMs;
         if (names.includes('bad')) throw new Error('this one can not be kept');

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { limitUnread } from '../../../src/http/load/connection-limits.ts';
+import { limitUnreadResponses } from '../../../src/http/load/connection-limits.ts';
 import { call, post } from '../../support/http-calls.ts';
 import { API_KEY, useApp } from '../../support/running-app.ts';
 
@@ -97,7 +97,7 @@ describe('answers that clients do not read', () => {
     const lines: string[] = [];
     const server = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(line) } } });
     onTestFinished(() => server.close());
-    limitUnread(server, maxChars);
+    limitUnreadResponses(server, maxChars);
     server.get('/large', async () => ANSWER);
     const url = await server.listen({ port: 0, host: '127.0.0.1' });
     const ask = async (count = 1): Promise<Socket> => {

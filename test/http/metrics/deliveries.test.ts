@@ -30,7 +30,7 @@ it('attempts are counted by the kind of receiver and by what came of them, with 
 
   await vi.waitFor(async () => {
     const samples = familiesOf((await scrape(app.url)).text).get('dawatch_delivery_attempts_total')?.samples ?? [];
-    const counted = samples.map(({ labels, value }) => `${labels.kind} ${labels.outcome} ${value}`);
+    const counted = samples.map(({ labels, value }) => `${labels.kind} ${labels.result} ${value}`);
     expect(counted.toSorted()).toEqual([
       'apprise delivered 1',
       'callback retry 1',

@@ -45,11 +45,11 @@ it('measures a submission from its tracking to its finality', async () => {
   const [took, lag] = [grown('time_to_finality_seconds_sum'), grown('detection_lag_seconds_sum')];
   expect(took).toBeGreaterThan(0);
   expect(lag).toBeLessThanOrEqual(took);
-  expect(grown('polls_total', { upstream, outcome: 'finalized' })).toBe(1);
+  expect(grown('polls_total', { upstream, result: 'finalized' })).toBe(1);
   expect(grown('poll_duration_seconds_count')).toBeGreaterThanOrEqual(grown('requests_per_submission_sum'));
   expect(grown('submissions', { status: 'finalized' })).toBe(1);
   expect(grown('submissions_ended_total', { status: 'finalized' })).toBe(1);
-  expect(grown('ledger_commit_seconds_count', {})).toBeGreaterThanOrEqual(2);
+  expect(grown('ledger_commit_duration_seconds_count', {})).toBeGreaterThanOrEqual(2);
 });
 
 it('ends and dead letters are counted from 0 on, so that the first of them is an increase', async () => {
@@ -89,7 +89,7 @@ it('says the same of submissions, deliveries and readers as /v1/overview', async
   expect(reading(now, 'dawatch_deliveries_waiting')).toBe(overview.deliveries.waiting);
   expect(reading(now, 'dawatch_deliveries_dead')).toBe(overview.deliveries.dead);
   expect(reading(now, 'dawatch_feed_readers')).toBe(overview.readers);
-  expect(reading(now, 'dawatch_oldest_open_age_seconds')).toBe(0);
+  expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBe(0);
 });
 
 it('shows which state each upstream is in', async () => {
@@ -102,8 +102,8 @@ it('shows which state each upstream is in', async () => {
       .map(({ labels }) => labels.state);
   await vi.waitFor(async () => expect(await state('other')).toEqual(['down']), 15_000);
   expect(await state('default')).toEqual(['closed']);
-  expect(reading(await text(), 'dawatch_polls_total', { upstream: 'other', outcome: 'network' })).toBeGreaterThan(2);
-  expect(reading(await text(), 'dawatch_oldest_open_age_seconds')).toBeGreaterThan(0);
+  expect(reading(await text(), 'dawatch_polls_total', { upstream: 'other', result: 'network' })).toBeGreaterThan(2);
+  expect(reading(await text(), 'dawatch_oldest_open_submission_age_seconds')).toBeGreaterThan(0);
   await call(app.url, pathOf(hanging), { method: 'DELETE' });
 });
 

@@ -1,7 +1,7 @@
 import { fastify } from 'fastify';
 import { afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
-import { storedAnswer } from '../../../src/http/load/stored-answer.ts';
 import { registerOperations } from '../../../src/http/openapi/operations.ts';
+import { storedResponse } from '../../../src/http/stored-response.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { call, post } from '../../support/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/lookups.ts';
@@ -86,7 +86,7 @@ it('tells the states also where the ledger cannot be read to know who asks', asy
       },
     },
     health: () => ({ ledgerWritable: false, upstreams: [] }),
-    document: async () => storedAnswer('{}', {}),
+    document: async () => storedResponse('{}', {}),
   });
   const answer = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
   expect(answer.status).toBe(503);

@@ -11,7 +11,7 @@ const MAX_CHECK_MS = 60_000;
  * that never responds would hold its connection forever. Routes that hold requests open on purpose end them themselves, and
  * a response that has begun is bounded by how its client reads it.
  */
-export function answerByDeadline(app: FastifyInstance, deadlineMs: number): void {
+export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number): void {
   /** In the order in which they came. */
   const unanswered = new Map<FastifyReply, number>();
   const check = () => {

@@ -5,7 +5,7 @@ import { clientOf } from '../ports.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route whose answer takes milliseconds to build. */
-    takesTurns?: boolean;
+    isExpensive?: boolean;
   }
 }
 
@@ -14,7 +14,7 @@ declare module 'fastify' {
  * else is delayed by one of them. Credentials take turns, and requests whose client has hung up meanwhile are left out.
  * Comes after every other hook of requests.
  */
-export function serveInTurns(app: FastifyInstance): void {
+export function serializeExpensiveRoutes(app: FastifyInstance): void {
   const waiting = new FairQueue<() => void>();
   let isTaken = false;
   const next = () => {
@@ -26,7 +26,7 @@ export function serveInTurns(app: FastifyInstance): void {
     serve();
   };
   app.addHook('preHandler', (request, reply, done) => {
-    if (!request.routeOptions.config?.takesTurns) {
+    if (!request.routeOptions.config?.isExpensive) {
       done();
       return;
     }

@@ -32,7 +32,7 @@ const IDLE = {
   budget_used_requests: 0,
   concurrent_requests_limit: 64,
   in_flight_requests: 0,
-  next_request_held: 0,
+  next_request_delayed: 0,
 };
 
 it('says what /v1/pacing says, in seconds, ratios and counts', async () => {

@@ -60,7 +60,7 @@ const PROBLEMS: Partial<Record<ProblemStatus, { name: string; description: strin
 
 const number = (description: string, example: number) => ({ description, schema: { type: 'integer' }, example });
 
-export const ANSWER_HEADERS = {
+export const RESPONSE_HEADERS = {
   'x-request-id': {
     description: "This request's id, as it stands in the logs; the caller's own where it sent one that may be",
     schema: { type: 'string' },
@@ -76,7 +76,7 @@ export const ANSWER_HEADERS = {
     example: 'Bearer realm="dawatch"',
   },
 };
-type HeaderName = keyof typeof ANSWER_HEADERS;
+type HeaderName = keyof typeof RESPONSE_HEADERS;
 
 const { $schema: _, ...problemJsonSchema } = z.toJSONSchema(problemSchema, { io: 'output' });
 const INSTANCE = '0b9ff3b2-6f0a-4f2c-8a50-8d0a4f6f1a55';

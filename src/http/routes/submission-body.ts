@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { nearestTime, readStoredData } from '../domain/stored.ts';
-import { type HistoryEntry, STATUSES, type Submission } from '../domain/submission.ts';
+import { nearestTime, readStoredData } from '../../domain/stored.ts';
+import { type HistoryEntry, STATUSES, type Submission } from '../../domain/submission.ts';
 import {
   submissionFields,
   time,
@@ -8,8 +8,8 @@ import {
   unreadable,
   upstreamData,
   withData,
-} from '../domain/submission-body.ts';
-import { iso } from '../domain/timestamps.ts';
+} from '../../domain/submission-body.ts';
+import { iso } from '../../domain/timestamps.ts';
 
 const EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',

@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
-import { type PacingBody, pacingBodyOf } from '../routes/pacing.ts';
+import { type PacingBody, toPacingBody } from '../routes/pacing.ts';
 
 type Measure = {
   name: string;
@@ -117,7 +117,7 @@ const PACING: readonly Measure[] = [
     of: ({ next }) => (next === null || next.at === null ? null : timestamp(next.at)),
   },
   {
-    name: 'next_request_held',
+    name: 'next_request_delayed',
     help: '1: the next request is later than it should be, because of the budget or a pause of the upstream; 0: it is not',
     of: ({ next }) => Number(next !== null && next.held_by !== null),
   },
@@ -130,7 +130,7 @@ export function createPacingGauges(registry: Registry): (upstreams: readonly Ups
     gauge: new Gauge({ name: `dawatch_pacing_${name}`, help, labelNames: ['upstream'], registers: [registry] }),
   }));
   return (upstreams) => {
-    const bodies = upstreams.map(pacingBodyOf);
+    const bodies = upstreams.map(toPacingBody);
     for (const { gauge, of } of gauges) {
       gauge.reset();
       for (const body of bodies) {

@@ -1,6 +1,6 @@
 import { fastify } from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
-import { serveInTurns } from '../../../src/http/load/turns.ts';
+import { serializeExpensiveRoutes } from '../../../src/http/load/expensive-routes.ts';
 
 /** Which request was served in which turn of the event loop. */
 async function openServer() {
@@ -23,8 +23,8 @@ async function openServer() {
     if (client) request.caller = { id: null, role: 'service', name: client };
     done();
   });
-  serveInTurns(app);
-  for (const [path, config] of Object.entries({ '/long/:name': { takesTurns: true }, '/short/:name': {} }))
+  serializeExpensiveRoutes(app);
+  for (const [path, config] of Object.entries({ '/long/:name': { isExpensive: true }, '/short/:name': {} }))
     app.get(path, { config }, async (request) => {
       const { name } = request.params as { name: string };
       served.push({ name, turn });

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import swaggerUi from '@fastify/swagger-ui';
 import { type FastifyInstance, fastify, type RouteOptions } from 'fastify';
-import { type StoredAnswer, storedAnswer } from '../load/stored-answer.ts';
+import { type StoredResponse, storedResponse } from '../stored-response.ts';
 import { addOpenapi } from './openapi.ts';
 
 const PAGE = '/docs';
@@ -21,21 +21,21 @@ const DOCS_CSP = [
 ].join('; ');
 
 /** The OpenAPI document, and every file of the page at /docs by its path. */
-export type Docs = { document: StoredAnswer; files: ReadonlyMap<string, StoredAnswer> };
+export type Docs = { document: StoredResponse; files: ReadonlyMap<string, StoredResponse> };
 
 /** Renders the document of these routes and the page once, so that a request for them costs no more than sending bytes. */
 export async function buildDocs(routes: readonly RouteOptions[], version: string): Promise<Docs> {
   const server = await describedServer(routes, version);
   try {
-    const files = new Map<string, StoredAnswer>();
+    const files = new Map<string, StoredResponse>();
     for (const path of await pathsOfPage()) {
       const { statusCode, rawPayload, headers } = await server.inject(path);
       if (statusCode !== 200) throw new Error(`${path} of the page at /docs is ${statusCode}`);
       const contentType = String(headers['content-type']);
-      files.set(path, storedAnswer(rawPayload, { 'content-type': contentType, 'content-security-policy': DOCS_CSP }));
+      files.set(path, storedResponse(rawPayload, { 'content-type': contentType, 'content-security-policy': DOCS_CSP }));
     }
     const json = JSON.stringify(server.swagger());
-    return { document: storedAnswer(json, { 'content-type': 'application/json; charset=utf-8' }), files };
+    return { document: storedResponse(json, { 'content-type': 'application/json; charset=utf-8' }), files };
   } finally {
     await server.close();
   }

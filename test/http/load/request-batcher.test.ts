@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { Batcher } from '../../../src/http/load/batcher.ts';
+import { RequestBatcher } from '../../../src/http/load/request-batcher.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
 import { call, pathOf, post } from '../../support/http-calls.ts';
@@ -11,7 +11,7 @@ import { API_KEY, useApp } from '../../support/running-app.ts';
 describe('what is asked for in one turn of the event loop', () => {
   function openGroup(...isOfAll: [((error: unknown) => boolean)?]) {
     const commits: string[] = [];
-    const group = new Batcher(
+    const group = new RequestBatcher(
       (names: readonly string[]) => {
         commits.push(names.join('+'));
         if (names.includes('full')) throw new LedgerUnavailableError('no room');
@@ -21,7 +21,7 @@ describe('what is asked for in one turn of the event loop', () => {
       ...isOfAll,
     );
     const take = (...names: string[]) =>
-      Promise.all(names.map((name) => group.take(name).catch((error: Error) => error.message)));
+      Promise.all(names.map((name) => group.add(name).catch((error: Error) => error.message)));
     return { commits, take };
   }
 
@@ -62,7 +62,9 @@ describe('submissions', () => {
   const commits = async () => {
     // Else the text of the scrape before is sent again.
     clock.aheadMs += 1_000;
-    return reading((await call(app.url, '/metrics')).text, 'dawatch_ledger_commit_seconds_count') ?? Number.NaN;
+    return (
+      reading((await call(app.url, '/metrics')).text, 'dawatch_ledger_commit_duration_seconds_count') ?? Number.NaN
+    );
   };
 
   it('that are cancelled at once share a commit, and each is answered for itself', async () => {

@@ -3,7 +3,7 @@ import { STATUSES } from '../../domain/submission.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
 import type { Health, Overview } from '../ports.ts';
 
-export type Standing = {
+export type GaugeValues = {
   now: number;
   /** Undefined: the ledger could not be read. */
   overview: Overview | undefined;
@@ -14,14 +14,14 @@ export type Standing = {
 };
 
 /** How things stand, as /v1/overview says it. Gives back what brings the gauges up to date; what is not known has no sample. */
-export function createStandingGauges(registry: Registry, version: string): (standing: Standing) => void {
+export function createGauges(registry: Registry, version: string): (standing: GaugeValues) => void {
   const gauge = <T extends string = never>(name: string, help: string, ...labelNames: T[]) =>
     new Gauge({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
 
   gauge('build_info', 'Always 1; the version is its label', 'version').set({ version }, 1);
   const submissions = gauge('submissions', 'Submissions in the ledger, by status', 'status');
   const oldest = gauge(
-    'oldest_open_age_seconds',
+    'oldest_open_submission_age_seconds',
     'For how long the oldest open submission has been tracked; 0: none is',
   );
   const state = gauge(

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Admission } from '../../../src/http/load/admission.ts';
-import { answerTogether, serveTogether } from '../../../src/http/load/together.ts';
+import { coalesceRequests, coalesceResponses } from '../../../src/http/load/coalescing.ts';
 
 describe('requests on several connections', () => {
   let app: FastifyInstance;
@@ -12,8 +12,8 @@ describe('requests on several connections', () => {
 
   beforeEach(async () => {
     app = fastify();
-    serveTogether(app);
-    answerTogether(app);
+    coalesceRequests(app);
+    coalesceResponses(app);
     app.server.on('request', () => happened.push('arrived'));
     app.addHook('onRequest', async () => undefined);
     app.get('/', async (_request, reply) => {
@@ -56,7 +56,7 @@ describe('requests on several connections', () => {
     const [connection] = connections as [Socket];
     let answer: Promise<string> | undefined;
     const admission = new Admission({
-      take: (names: readonly string[]) => {
+      processBatch: (names: readonly string[]) => {
         happened.push(...names);
         answer ??= ask(connection);
         return [...names];

@@ -6,8 +6,8 @@ import { logOf } from '../request-log.ts';
  * after the other. A client or a proxy with many connections is woken once for all of them instead of once for each: being
  * woken in between costs both sides more than most answers do. Comes before every hook that does more than set headers.
  */
-export function serveTogether(app: FastifyInstance): void {
-  const serve = together(setImmediate);
+export function coalesceRequests(app: FastifyInstance): void {
+  const serve = coalescer(setImmediate);
   app.addHook('onRequest', (_request, _reply, done) => serve(done));
 }
 
@@ -15,8 +15,8 @@ export function serveTogether(app: FastifyInstance): void {
  * The second half of it, after every other hook of answers. Of requests that wait for nothing, all answers are made by the
  * next tick. One that can't be sent after all must not cost its neighbours theirs.
  */
-export function answerTogether(app: FastifyInstance): void {
-  const send = together(process.nextTick);
+export function coalesceResponses(app: FastifyInstance): void {
+  const send = coalescer(process.nextTick);
   app.addHook('onSend', (request, reply, _payload, done) =>
     send(() => {
       try {
@@ -30,7 +30,7 @@ export function answerTogether(app: FastifyInstance): void {
 }
 
 /** Keeps what is to be done until `later`, and then does all of it. */
-function together(later: (run: () => void) => void): (next: () => void) => void {
+function coalescer(later: (run: () => void) => void): (next: () => void) => void {
   let waiting: (() => void)[] = [];
   const run = () => {
     const all = waiting;

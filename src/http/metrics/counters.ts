@@ -5,7 +5,7 @@ import { ROW_KINDS, type Unreadable } from '../../domain/stored.ts';
 import { FINAL_STATUSES, type Status } from '../../domain/submission.ts';
 import type { Finality } from '../../watch/finality.ts';
 import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../access/failed-authentications.ts';
-import type { Shed } from '../load/admission.ts';
+import type { ShedReason } from '../load/admission.ts';
 
 const BUCKETS = {
   timeToFinality: [5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 120, 180, 300, 600, 1_800, 7_200, 86_400],
@@ -21,12 +21,12 @@ const BUCKETS = {
 type DeliveryAttempt = {
   /** webhook, callback, queue, or the type of a channel of the settings. */
   kind: string;
-  outcome: 'delivered' | 'retry' | 'dead' | 'gone';
+  result: 'delivered' | 'retry' | 'dead' | 'gone';
   durationMs: number;
 };
 
 /** One request that was answered; `route` is its pattern, so that there are few. */
-type Answered = {
+type ServedRequest = {
   method: string;
   route: string;
   status: number;
@@ -35,25 +35,25 @@ type Answered = {
 };
 
 /** What happens, counted as it does. */
-export type Happened = {
+export type Counters = {
   polled(upstream: string, observation: Observation): void;
   finalized(finality: Finality): void;
-  committed(durationMs: number): void;
+  transactionCommitted(durationMs: number): void;
   /** A submission ended so. */
-  ended(status: Status): void;
-  attempted(attempt: DeliveryAttempt): void;
+  submissionEnded(status: Status): void;
+  deliveryAttempted(attempt: DeliveryAttempt): void;
   /** So many deliveries became dead letters; 0 shows that there were none yet. */
-  gaveUp(dead: { kind: string; reason: DeadReason; count: number }): void;
-  answered(answered: Answered): void;
-  shed(what: Shed): void;
+  deadLettered(dead: { kind: string; reason: DeadReason; count: number }): void;
+  responded(answered: ServedRequest): void;
+  shed(reason: ShedReason): void;
   authenticationFailed(reason: AuthenticationFailure): void;
   /** A row of the ledger could not be read; once for each. */
-  unreadable(kind: Unreadable['kind']): void;
+  rowUnreadable(kind: Unreadable['kind']): void;
   /** So many results of workers were not believed; 0 shows that there were none yet. */
-  rejected(reason: string, count?: number): void;
+  resultsRejected(reason: string, count?: number): void;
 };
 
-export function countHappened(registry: Registry): Happened {
+export function createCounters(registry: Registry): Counters {
   const counter = <T extends string>(name: string, help: string, labelNames: T[]) =>
     new Counter({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
   const histogram = <T extends string>(name: string, help: string, labelNames: T[], buckets: number[]) =>
@@ -61,7 +61,7 @@ export function countHappened(registry: Registry): Happened {
 
   const polls = counter('polls_total', 'Requests about submissions that ended, by what came of them', [
     'upstream',
-    'outcome',
+    'result',
   ]);
   const pollSeconds = histogram(
     'poll_duration_seconds',
@@ -91,12 +91,12 @@ export function countHappened(registry: Registry): Happened {
   // An increase is seen of what was there before it.
   for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
   const commits = histogram(
-    'ledger_commit_seconds',
+    'ledger_commit_duration_seconds',
     'A transaction of the ledger, from its beginning until it was on the disk',
     [],
     BUCKETS.commit,
   );
-  const attempts = counter('delivery_attempts_total', 'Attempts to deliver, by what came of them', ['kind', 'outcome']);
+  const attempts = counter('delivery_attempts_total', 'Attempts to deliver, by what came of them', ['kind', 'result']);
   const attemptSeconds = histogram(
     'delivery_attempt_duration_seconds',
     'How long an attempt to deliver took',
@@ -108,7 +108,7 @@ export function countHappened(registry: Registry): Happened {
   const sheds = counter(
     'http_requests_shed_total',
     'Requests that were refused with 503 because there was too much to do: tracking, or held_open',
-    ['what'],
+    ['reason'],
   );
   const authenticationFailures = counter(
     'authentication_failures_total',
@@ -136,7 +136,7 @@ export function countHappened(registry: Registry): Happened {
 
   return {
     polled(upstream, observation) {
-      polls.inc({ upstream, outcome: outcomeOf(observation) });
+      polls.inc({ upstream, result: resultOf(observation) });
       pollSeconds.observe({ upstream }, observation.durationMs / 1_000);
     },
     finalized({ upstream, at, trackedAt, after, polls }) {
@@ -144,25 +144,25 @@ export function countHappened(registry: Registry): Happened {
       lag.observe({ upstream }, Math.max(0, at - after) / 1_000);
       requests.observe({ upstream }, polls);
     },
-    ended: (status) => ended.inc({ status }),
-    gaveUp: ({ count, ...labels }) => dead.inc(labels, count),
-    committed: (durationMs) => commits.observe(durationMs / 1_000),
-    attempted({ kind, outcome, durationMs }) {
-      attempts.inc({ kind, outcome });
+    submissionEnded: (status) => ended.inc({ status }),
+    deadLettered: ({ count, ...labels }) => dead.inc(labels, count),
+    transactionCommitted: (durationMs) => commits.observe(durationMs / 1_000),
+    deliveryAttempted({ kind, result, durationMs }) {
+      attempts.inc({ kind, result });
       attemptSeconds.observe({ kind }, durationMs / 1_000);
     },
-    answered({ method, route, status, durationMs }) {
+    responded({ method, route, status, durationMs }) {
       answers.inc({ method, route, status });
       if (durationMs !== null) answerSeconds.observe({ method, route }, durationMs / 1_000);
     },
-    shed: (what) => sheds.inc({ what }),
+    shed: (reason) => sheds.inc({ reason }),
     authenticationFailed: (reason) => authenticationFailures.inc({ reason }),
-    unreadable: (kind) => unreadableRows.inc({ kind }),
-    rejected: (reason, count = 1) => rejected.inc({ reason }, count),
+    rowUnreadable: (kind) => unreadableRows.inc({ kind }),
+    resultsRejected: (reason, count = 1) => rejected.inc({ reason }, count),
   };
 }
 
 /** A dozen words; what the upstream said is not among them. */
-function outcomeOf(observation: Observation): string {
+function resultOf(observation: Observation): string {
   return observation.kind === 'unavailable' ? observation.reason : observation.kind;
 }

@@ -1,32 +1,32 @@
 import { LedgerUnavailableError } from '../../watch/ports.ts';
 
 /** One that waits for the batch that it is in. */
-export type Member<Item, Outcome> = {
+export type BatchItem<Item, Outcome> = {
   item: Item;
   resolve: (outcome: Outcome) => void;
   reject: (error: unknown) => void;
 };
 
 /** Does all of them in one transaction, each for itself; when it throws, it did none of them. */
-export type Batch<Item, Outcome> = (items: readonly Item[]) => Outcome[];
+export type BatchFunction<Item, Outcome> = (items: readonly Item[]) => Outcome[];
 
 /**
  * What is asked for before the next tick, as by requests that are served together, shares a transaction of the ledger: that costs
  * as much as what is in it, be it a commit or a read.
  */
-export class Batcher<Item, Outcome> {
-  readonly #batch: Batch<Item, Outcome>;
+export class RequestBatcher<Item, Outcome> {
+  readonly #batch: BatchFunction<Item, Outcome>;
   readonly #isOfAll: (error: unknown) => boolean;
-  #group: Member<Item, Outcome>[] = [];
+  #group: BatchItem<Item, Outcome>[] = [];
 
   /** `isOfAll`: whether what was thrown would be thrown for each of them alone too. */
-  constructor(batch: Batch<Item, Outcome>, isOfAll: (error: unknown) => boolean = isUnavailable) {
+  constructor(batch: BatchFunction<Item, Outcome>, isOfAll: (error: unknown) => boolean = isUnavailable) {
     this.#batch = batch;
     this.#isOfAll = isOfAll;
   }
 
   /** Resolves once it is done: what it wrote is on the disk. */
-  take(item: Item): Promise<Outcome> {
+  add(item: Item): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.#group.push({ item, resolve, reject });
       if (this.#group.length === 1) process.nextTick(() => this.flush());
@@ -41,8 +41,8 @@ export class Batcher<Item, Outcome> {
 }
 
 export function runBatch<Item, Outcome>(
-  group: readonly Member<Item, Outcome>[],
-  batch: Batch<Item, Outcome>,
+  group: readonly BatchItem<Item, Outcome>[],
+  batch: BatchFunction<Item, Outcome>,
   isOfAll: (error: unknown) => boolean = isUnavailable,
 ): void {
   let outcomes: Outcome[];
