@@ -19,13 +19,20 @@ import type { MonitorListener } from './watch/listeners.ts';
 import { ON_DEMAND_WAIT_MS } from './watch/poll-loop.ts';
 import type { Recorded } from './watch/ports.ts';
 import { Monitor } from './watch/watcher.ts';
-import { overviewOf, startTally } from './wiring/figures.ts';
 import { auditOf, errorToProblem, submissionsOf, usersOf } from './wiring/http.ts';
+import { overviewOf, startLiveStats } from './wiring/live-stats.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import { reportUnreadable } from './wiring/unreadable.ts';
 import { startUpkeep } from './wiring/upkeep.ts';
-import { clientOf, createClient, createUserPool, leaseMsOf, type Usable, usableUpstreams } from './wiring/upstreams.ts';
+import {
+  clientOf,
+  createClient,
+  createUserPool,
+  leaseMsOf,
+  type UsableUpstream,
+  usableUpstreams,
+} from './wiring/upstreams.ts';
 
 export type App = {
   /** Where it listens. */
@@ -101,7 +108,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
     opened.push(() => scaling?.close());
 
-    const tally = startTally({ ledger, clock, counters });
+    const tally = startLiveStats({ ledger, clock, counters });
     const lookup: SubmissionLookup = new SubmissionLookup({
       get: (id) => ledger.get(id),
       ask: (upstream, id, client) => monitor.ask(upstream, id, client),
@@ -113,7 +120,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const monitor = new Monitor({
       settings: monitorSettings(config, upstreams, deps.policy ?? learnedPacing),
       ledger,
-      engine: tally.counted(scaling?.engine ?? local),
+      engine: tally.counting(scaling?.engine ?? local),
       clock,
       random,
       listeners,
@@ -178,7 +185,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       listenTextResolver: () => 'http.listening',
     });
     // Whoever can't listen has asked nobody.
-    if (scaling) void scaling.alone.then(() => isStopping || monitor.start());
+    if (scaling) void scaling.previousPollsEnded.then(() => isStopping || monitor.start());
     else monitor.start();
     log.info(
       { url, database: config.database, upstreams: [...clients.keys()], version: pkg.version },
@@ -199,10 +206,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-function monitorSettings(config: Config, upstreams: [string, Usable][], policy: NonNullable<AppDeps['policy']>) {
+function monitorSettings(
+  config: Config,
+  upstreams: [string, UsableUpstream][],
+  policy: NonNullable<AppDeps['policy']>,
+) {
   const { pacing, breaker, submissions } = config;
   const lagPrices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]));
-  const pacerOf = (upstream: Usable): PacerSettings => ({
+  const pacerOf = (upstream: UsableUpstream): PacerSettings => ({
     budget: {
       requests: upstream.budget.requests,
       perMs: upstream.budget.per_s * 1_000,
@@ -224,7 +235,7 @@ function monitorSettings(config: Config, upstreams: [string, Usable][], policy: 
 }
 
 /** Longer than what any request may wait for: its own body, the ledger, a place in the request budget, and the upstream. */
-function responseDeadlineMs({ server, limits }: Config, upstreams: [string, Usable][]): number {
+function responseDeadlineMs({ server, limits }: Config, upstreams: [string, UsableUpstream][]): number {
   const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
   return (server.timeout_s + limits.tracking_wait_s) * 1_000 + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }

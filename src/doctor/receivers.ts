@@ -2,9 +2,9 @@ import { lookup } from 'node:dns';
 import type { ChannelConfig, Config } from '../config/schema.ts';
 import { channelDestination, webhookDestination } from '../domain/notifications/delivery.ts';
 import { CALLBACKS_ID, type Webhook } from '../domain/notifications/webhook.ts';
-import { reach } from '../notify/channels/reach.ts';
 import { checkWebhookUrl } from '../notify/channels/webhook-url.ts';
 import { createAddressGuard } from '../notify/transport/address-guard.ts';
+import { reach } from '../notify/transport/reach.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 type Limits = { limitMs: number; signal: AbortSignal };

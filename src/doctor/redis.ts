@@ -1,6 +1,6 @@
 import { printable } from '../domain/text.ts';
 import { NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from '../engines/bullmq/redis-info.ts';
-import { lookAtRedis } from '../engines/bullmq/redis-look.ts';
+import { inspectRedis } from '../engines/bullmq/redis-look.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
@@ -10,7 +10,7 @@ export async function examineRedis(
   { url, secret }: { url: string; secret?: string | undefined },
   limitMs: number,
 ): Promise<Finding[]> {
-  const look = await lookAtRedis(url, limitMs);
+  const look = await inspectRedis(url, limitMs);
   if (look.kind === 'seen') return [...judge(look.info), ...judgeSecret(url, secret)];
   const [message, action] =
     look.reason === 'refused'

@@ -3,10 +3,10 @@ import type { Clock } from '../domain/clock.ts';
 import type { Batch, PollEngine } from '../watch/ports.ts';
 
 /** One request to the upstream of that name. Never rejects. */
-export type AskUpstream = (upstream: string, submissionId: string) => Promise<Answer>;
+export type SendPoll = (upstream: string, submissionId: string) => Promise<Answer>;
 
 /** The hands of this process: asks about every submission of a batch at once. The pacer's batches respect the budget. */
-export function createLocalEngine(deps: { ask: AskUpstream; clock: Pick<Clock, 'now'> }): PollEngine {
+export function createLocalEngine(deps: { ask: SendPoll; clock: Pick<Clock, 'now'> }): PollEngine {
   const { ask, clock } = deps;
   return {
     async poll(batch: Batch, report) {

@@ -1,4 +1,4 @@
-import type { Attempt, Delivery, DeliveryState } from '../domain/notifications/delivery.ts';
+import type { Delivery, DeliveryAttempt, DeliveryState } from '../domain/notifications/delivery.ts';
 import type { EventRecord, UnreadableEvent } from '../domain/notifications/event-body.ts';
 import type { NewWebhook, Webhook, WebhookPatch } from '../domain/notifications/webhook.ts';
 import type { HistoryEntry, Status, Submission } from '../domain/submission.ts';
@@ -76,7 +76,9 @@ export type Webhooks = {
 
 /** Which event was sent where, and what came of it. */
 export type Deliveries = {
-  get(id: number): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: Attempt[] } | undefined;
+  get(
+    id: number,
+  ): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: DeliveryAttempt[] } | undefined;
   /** Newest first. */
   list(query: {
     destination?: string | undefined;

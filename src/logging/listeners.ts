@@ -2,7 +2,7 @@ import type { Alert } from '../domain/notifications/alert.ts';
 import { dataOf, upstreamTime } from '../domain/notifications/envelope.ts';
 import { AlertEventType, type SubmissionEventType, UpstreamEventType } from '../domain/notifications/events.ts';
 import { printable } from '../domain/text.ts';
-import type { Attempted } from '../notify/dispatch/result.ts';
+import type { AttemptReport } from '../notify/dispatch/result.ts';
 import type { MonitorListener } from '../watch/listeners.ts';
 import type { Recorded } from '../watch/ports.ts';
 import type { Log } from './event-catalog.ts';
@@ -77,7 +77,7 @@ function fieldsOf({ submission, previousStatus }: Recorded) {
 }
 
 /** Returns a listener that writes one line per delivery attempt. */
-export function logAttempt(log: Log): (attempted: Attempted) => void {
+export function logAttempt(log: Log): (attempted: AttemptReport) => void {
   return ({ destination, deliveryIds, eventIds, eventType, submissionId, attempt, durationMs, result, next }) => {
     const fields = {
       destination,

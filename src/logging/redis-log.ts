@@ -4,7 +4,7 @@ import type { Intake } from '../engines/bullmq/intake.ts';
 import type { PollWorkerEvent } from '../engines/bullmq/poll-worker.ts';
 import type { LinkEvent } from '../engines/bullmq/redis-link.ts';
 import type { SignatureProblem } from '../engines/bullmq/signer.ts';
-import type { RefusedWorker } from '../engines/bullmq/worker-register.ts';
+import type { RefusedWorker } from '../engines/bullmq/worker-registry.ts';
 import type { Log } from './logger.ts';
 
 const ADVICE = {

@@ -1,5 +1,5 @@
 import type { Alert, AlertFacts, AlertQuery, Condition } from '../domain/notifications/alert.ts';
-import type { Settlement, Undeliverable, Waiting } from '../domain/notifications/delivery.ts';
+import type { DeliveryResult, DueDelivery, UnreadableDelivery } from '../domain/notifications/delivery.ts';
 import type { AlertEventType } from '../domain/notifications/events.ts';
 
 /** What must still be delivered, on the disk. Every method is one transaction; throws LedgerUnavailableError. */
@@ -10,11 +10,11 @@ export type DeliveryStore = {
   due(
     destination: string,
     query: { now: number; limit: number; except: ReadonlySet<number> },
-  ): (Waiting | Undeliverable)[];
+  ): (DueDelivery | UnreadableDelivery)[];
   /** When the first one that is not in `except` is due there; null: nothing else waits. */
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   /** `disableAfterMs`: of nothing but failures, a webhook is disabled. */
-  settle(settlements: readonly Settlement[], disableAfterMs: number): void;
+  settle(settlements: readonly DeliveryResult[], disableAfterMs: number): void;
   /** What has waited there since before that time becomes a dead letter: nobody is left who could send it. */
   giveUp(destination: string, createdBefore: number, now: number): void;
   /** Brings times back that a clock which was ahead has written: nothing waits for longer than `maxWaitMs`. */

@@ -29,7 +29,7 @@ export async function createChannels(deps: { config: Config; version: string; no
     channels.set(name, await createChannel(channel, http.post));
   const { url, prefix } = config.redis;
   if (url !== undefined) {
-    const { createQueueChannel } = await import('../notify/dispatch/notification-queue.ts');
+    const { createQueueChannel } = await import('../notify/channels/queue.ts');
     channels.set(QUEUE_CHANNEL, createQueueChannel({ redisUrl: url, prefix }));
   }
   const close = async () => {

@@ -15,7 +15,7 @@ import type { Channel } from '../notify/channels/channel.ts';
 import { checkSecret, makeSecret, publicKeyOf } from '../notify/channels/signing.ts';
 import { createWebhookChannel } from '../notify/channels/webhook.ts';
 import { checkWebhookUrl } from '../notify/channels/webhook-url.ts';
-import { Pump } from '../notify/dispatch/dispatcher.ts';
+import { Dispatcher } from '../notify/dispatch/dispatcher.ts';
 import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import { createHttpPost } from '../notify/transport/http-post.ts';
 import { createChannels, kindOf, kindsOf } from './channels.ts';
@@ -69,7 +69,7 @@ export async function startNotifications(deps: {
     counters.deadLettered({ kind: kindOf(destination, config.channels), ...dead }),
   );
   const logAttempted = logAttempt(log);
-  const pump = new Pump({
+  const pump = new Dispatcher({
     store: deliveries,
     channelOf,
     clock,
@@ -93,7 +93,7 @@ export async function startNotifications(deps: {
     thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog, walBytes: wal_mib * 1_048_576 },
     checkMs: check_s * 1_000,
     remindAfterMs: remind_after_s * 1_000,
-    onTold: logAlert(log),
+    onReported: logAlert(log),
     onFailed,
   });
   pump.start();

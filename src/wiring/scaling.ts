@@ -1,19 +1,19 @@
 import { Queue } from 'bullmq';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
-import { untilAlone } from '../engines/alone.ts';
 import { BullmqEngine, REJECTIONS } from '../engines/bullmq/engine.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../engines/bullmq/intake.ts';
 import { type RedisHealth, RedisLink } from '../engines/bullmq/redis-link.ts';
 import { createSigner } from '../engines/bullmq/signer.ts';
+import { untilPreviousPollsEnded } from '../engines/bullmq/startup-delay.ts';
 import type { Counters } from '../http/metrics/counters.ts';
 import type { Submissions } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Log } from '../logging/logger.ts';
 import { logIntake, logPolls, logRedis } from '../logging/redis-log.ts';
-import { EVENTS_QUEUE } from '../notify/dispatch/notification-queue.ts';
+import { EVENTS_QUEUE } from '../notify/channels/queue.ts';
 import type { PollEngine } from '../watch/ports.ts';
-import { leaseMsOf, timeoutMsOf, type Usable } from './upstreams.ts';
+import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 
 /** What a server with a Redis has besides. */
 export type Scaling = {
@@ -22,7 +22,7 @@ export type Scaling = {
    * Until then the engine must not be asked: workers may still do what an earlier life of this server handed out. Resolves
    * when this is closed, too.
    */
-  alone: Promise<void>;
+  previousPollsEnded: Promise<void>;
   health(): RedisHealth;
   /** For whoever looks into them. */
   queues: { polls: Queue; others: Queue[] };
@@ -32,7 +32,7 @@ export type Scaling = {
 
 export function startScaling(deps: {
   redis: Config['redis'] & { url: string };
-  upstreams: readonly [string, Usable][];
+  upstreams: readonly [string, UsableUpstream][];
   ledger: Ledger;
   local: PollEngine;
   clock: Clock;
@@ -43,7 +43,7 @@ export function startScaling(deps: {
   const signer = createSigner(redis);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams);
-  const of = (name: string, measure: (upstream: Usable) => number) => {
+  const of = (name: string, measure: (upstream: UsableUpstream) => number) => {
     const upstream = usable.get(name);
     if (!upstream) throw new Error(`no upstream is named ${name}`);
     return measure(upstream);
@@ -83,7 +83,7 @@ export function startScaling(deps: {
   const others = [open(SUBMISSIONS_QUEUE), open(EVENTS_QUEUE)];
   return {
     engine,
-    alone: untilAlone({
+    previousPollsEnded: untilPreviousPollsEnded({
       queue: engine.queue,
       link,
       clock,

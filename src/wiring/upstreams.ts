@@ -4,11 +4,11 @@ import type { Clock } from '../domain/clock.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamPool } from '../upstream/pool.ts';
 
-export type Usable = UpstreamConfig & { url: string };
+export type UsableUpstream = UpstreamConfig & { url: string };
 
-export function usableUpstreams(config: Config): [string, Usable][] {
+export function usableUpstreams(config: Config): [string, UsableUpstream][] {
   const usable = Object.entries(config.upstreams).filter(
-    (entry): entry is [string, Usable] => entry[1].url !== undefined,
+    (entry): entry is [string, UsableUpstream] => entry[1].url !== undefined,
   );
   const unusable = Object.entries(config.upstreams).find(([name, { url }]) => name !== 'default' && url === undefined);
   if (unusable) throw new StartError(`upstreams.${unusable[0]} has no url`);
@@ -20,16 +20,16 @@ export function usableUpstreams(config: Config): [string, Usable][] {
   return usable;
 }
 
-export function timeoutMsOf({ timeout_s }: Usable): number {
+export function timeoutMsOf({ timeout_s }: UsableUpstream): number {
   return timeout_s * 1_000;
 }
 
 /** How long an answer is waited for, wherever it comes from: a request, what it waits before, and its way back. */
-export function leaseMsOf(upstream: Usable): number {
+export function leaseMsOf(upstream: UsableUpstream): number {
   return timeoutMsOf(upstream) * 2 + 10_000;
 }
 
-export function createClient(upstream: Usable, clock: Clock): UpstreamClient {
+export function createClient(upstream: UsableUpstream, clock: Clock): UpstreamClient {
   return new UpstreamClient({
     url: upstream.url,
     apiKey: upstream.api_key,

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { rawConnection } from '../support/ledger-file.ts';
 import { seeded } from '../support/seed.ts';
-import { DAY_MS } from '../support/virtual-pump.ts';
+import { DAY_MS } from '../support/virtual-dispatcher.ts';
 import { type DayReceiver, openDay } from './support/receivers-day.ts';
 
 const SUBMISSIONS = 1_200;

@@ -6,7 +6,7 @@ import { Queue } from 'bullmq';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { DawatchClient } from '../../src/client/client.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import { EVENTS_QUEUE } from '../../src/notify/dispatch/notification-queue.ts';
+import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
 import { context, observation } from '../support/domain.ts';
 import { call } from '../support/http-calls.ts';
 import { trackRequest } from '../support/ledger-file.ts';

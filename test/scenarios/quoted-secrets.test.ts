@@ -5,7 +5,7 @@ import { Queue } from 'bullmq';
 import fc from 'fast-check';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { DawatchClient } from '../../src/client/client.ts';
-import { EVENTS_QUEUE } from '../../src/notify/dispatch/notification-queue.ts';
+import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
 import { escapedIn, reveals, secretText } from '../support/escapes.ts';
 import { allRows } from '../support/ledger-rows.ts';
 import { openReceiver } from '../support/receiver.ts';

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { SUBMISSIONS_QUEUE } from '../../src/engines/bullmq/intake.ts';
 import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
-import { EVENTS_QUEUE } from '../../src/notify/dispatch/notification-queue.ts';
+import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';

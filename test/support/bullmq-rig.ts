@@ -8,8 +8,8 @@ import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
 import { PollWorker, type PollWorkerEvent } from '../../src/engines/bullmq/poll-worker.ts';
 import { type LinkEvent, RedisLink } from '../../src/engines/bullmq/redis-link.ts';
 import { Signer } from '../../src/engines/bullmq/signer.ts';
-import { WorkerRegister } from '../../src/engines/bullmq/worker-register.ts';
-import { type AskUpstream, createLocalEngine } from '../../src/engines/local.ts';
+import { WorkerRegistry } from '../../src/engines/bullmq/worker-registry.ts';
+import { createLocalEngine, type SendPoll } from '../../src/engines/local.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { PollEngine } from '../../src/watch/ports.ts';
 import type { RedisServer } from './redis-server.ts';
@@ -26,7 +26,7 @@ export const PENDING: Answer = {
 export function openEngine(
   redis: Pick<RedisServer, 'url'>,
   setting: {
-    local?: PollEngine | AskUpstream;
+    local?: PollEngine | SendPoll;
     leaseMs?: number;
     timeoutMs?: number;
     prefix?: string;
@@ -73,7 +73,7 @@ export function openEngine(
 export function openWorker(
   redis: Pick<RedisServer, 'url'>,
   setting: {
-    ask?: AskUpstream;
+    ask?: SendPoll;
     name?: string;
     timeoutMs?: number;
     upstreams?: string[];
@@ -111,7 +111,7 @@ export async function openOddWorker(
   secrets: string[] = [],
 ) {
   const { url } = redis;
-  const register = new WorkerRegister(lookInto(redis), { prefix: 'bull' });
+  const register = new WorkerRegistry(lookInto(redis), { prefix: 'bull' });
   const announce = () =>
     register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 }, new Signer(secrets));
   await announce();

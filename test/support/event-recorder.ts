@@ -1,6 +1,6 @@
 import { Worker } from 'bullmq';
 import { onTestFinished } from 'vitest';
-import { EVENTS_QUEUE } from '../../src/notify/dispatch/notification-queue.ts';
+import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
 
 /** A service that takes the jobs of dawatch-events as they come, and remembers each body it got under an id. */
 export function recordEvents({ url }: { url: string }): Map<string, Set<string>> {

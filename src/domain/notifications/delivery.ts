@@ -43,7 +43,7 @@ export type Delivery = {
 };
 
 /** One try. */
-export type Attempt = {
+export type DeliveryAttempt = {
   at: number;
   durationMs: number;
   /** null: there was no answer. */
@@ -55,7 +55,7 @@ export type Attempt = {
 };
 
 /** A delivery that is due, with what is sent. */
-export type Waiting = {
+export type DueDelivery = {
   id: number;
   /** How many there were. */
   attempts: number;
@@ -66,17 +66,17 @@ export type Waiting = {
 };
 
 /** A delivery that is due and can not be made. */
-export type Undeliverable = Omit<Waiting, 'event'> & { event: UnreadableEvent };
+export type UnreadableDelivery = Omit<DueDelivery, 'event'> & { event: UnreadableEvent };
 
 /** What came of one attempt at one delivery. */
-export type Settlement = {
+export type DeliveryResult = {
   deliveryId: number;
   destination: string;
   /** How many there were before: a replay in between makes it another story. */
   attempts: number;
   /** Of its webhook, when the attempt began. */
   revision: number | null;
-  attempt: Attempt;
+  attempt: DeliveryAttempt;
   /** retry: at that time. gone: the receiver wants nothing any more, which disables its webhook. */
   next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };
 };

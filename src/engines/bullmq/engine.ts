@@ -2,12 +2,11 @@ import { Queue } from 'bullmq';
 import type { Observation } from '../../domain/classify.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Batch, PollEngine } from '../../watch/ports.ts';
-import { AnswerStream } from './answer-stream.ts';
-import { lifeOf } from './epoch.ts';
-import { Flight } from './flight.ts';
+import { tokenIdOf } from './fencing-token.ts';
+import { InFlightJob } from './in-flight-job.ts';
 import {
   MAX_IDS_PER_JOB,
-  type NotAsked,
+  type NotPolled,
   POLLS_QUEUE,
   type PollJob,
   pollResultSchema,
@@ -15,8 +14,9 @@ import {
   signedJob,
   signedResult,
 } from './poll-job.ts';
-import { type RedisSettings, within } from './redis.ts';
+import { type RedisSettings, withTimeout } from './redis.ts';
 import type { RedisLink } from './redis-link.ts';
+import { ResultStream } from './result-stream.ts';
 import type { Signer } from './signer.ts';
 
 /**
@@ -29,7 +29,7 @@ export type Rejection = (typeof REJECTIONS)[number];
 
 export type EngineEvent =
   /** A worker asked nothing of that job; this server does. */
-  | { kind: 'returned'; reason: NotAsked; upstream: string; submissions: number }
+  | { kind: 'returned'; reason: NotPolled; upstream: string; submissions: number }
   /** Nothing, or nothing usable, came of a job: its submissions are asked about again after the lease. */
   | { kind: 'lost'; upstream: string; reason: string }
   | { kind: 'rejected'; upstream: string; jobId: string; reason: Rejection };
@@ -64,8 +64,8 @@ const RETENTION = { removeOnComplete: { age: 600, count: 100 }, removeOnFail: { 
 export class BullmqEngine implements PollEngine {
   readonly queue: Queue<PollJob>;
   readonly #deps: EngineDeps;
-  readonly #flights = new Map<string, Flight>();
-  readonly #answers: AnswerStream;
+  readonly #flights = new Map<string, InFlightJob>();
+  readonly #answers: ResultStream;
   #answeredAt = Number.NEGATIVE_INFINITY;
   #distrustedUntil = Number.NEGATIVE_INFINITY;
   #handedOut = 0;
@@ -87,8 +87,8 @@ export class BullmqEngine implements PollEngine {
       completed: (jobId: string, returnvalue: unknown) => this.#complete(jobId, returnvalue),
       failed: (jobId: string, reason: string) => this.#lose(jobId, reason),
     };
-    this.#answers = new AnswerStream({ redis, clock, listener });
-    link.onEpoch(({ sinceMs }) => {
+    this.#answers = new ResultStream({ redis, clock, listener });
+    link.onFencingToken(({ sinceMs }) => {
       this.#answers.readFrom(sinceMs);
       // What was lost with the Redis of before is not the workers' fault.
       this.#answeredAt = clock.now();
@@ -115,10 +115,10 @@ export class BullmqEngine implements PollEngine {
     const out = inChunks(submissionIds, usable.workers.length).map((ids) => {
       this.#handedOut += 1;
       // Neither an integer nor with a colon, which BullMQ keeps for itself; and never again after Redis lost its memory.
-      const jobId = `${lifeOf(usable.epoch)}-${this.#handedOut}`;
+      const jobId = `${tokenIdOf(usable.epoch)}-${this.#handedOut}`;
       const onLost = () => this.#lose(jobId, 'no answer within the lease');
       const { epoch } = usable;
-      const flight = new Flight({ upstream, epoch, submissionIds: ids, report, clock, sentAt, endsAt, onLost });
+      const flight = new InFlightJob({ upstream, epoch, submissionIds: ids, report, clock, sentAt, endsAt, onLost });
       this.#flights.set(jobId, flight);
       const timeout_ms = timeoutMsOf(upstream);
       const data: PollJob = { upstream, submission_ids: ids, epoch, expires_at: expiresAt, timeout_ms };
@@ -127,19 +127,19 @@ export class BullmqEngine implements PollEngine {
     });
     // A failure may be one of the answer alone, with the jobs in the queue: then their lease has to run out.
     this.queue.addBulk(out.map(({ job }) => job)).catch(() => undefined);
-    await Promise.all(out.map(({ flight }) => flight.over));
+    await Promise.all(out.map(({ flight }) => flight.ended));
   }
 
   /** Takes back what waits in the queue, and ends; what is under way is lost. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const waiting = [...this.#flights.keys()];
-    for (const flight of this.#flights.values()) flight.land();
+    for (const flight of this.#flights.values()) flight.end();
     this.#flights.clear();
     if (this.#deps.link.usable && waiting.length > 0)
-      await within(CLOSE_WITHIN_MS, Promise.allSettled(waiting.map((jobId) => this.queue.remove(jobId))));
+      await withTimeout(CLOSE_WITHIN_MS, Promise.allSettled(waiting.map((jobId) => this.queue.remove(jobId))));
     this.#answers.close();
-    await within(2 * CLOSE_WITHIN_MS, this.queue.close());
+    await withTimeout(2 * CLOSE_WITHIN_MS, this.queue.close());
   }
 
   #usable() {
@@ -148,7 +148,7 @@ export class BullmqEngine implements PollEngine {
     return usable && usable.workers.length > 0 ? usable : undefined;
   }
 
-  #arrive(jobId: string, data: unknown): NotAsked | 'polled' | 'rejected' | undefined {
+  #arrive(jobId: string, data: unknown): NotPolled | 'polled' | 'rejected' | undefined {
     const flight = this.#flights.get(jobId);
     if (!flight) return undefined;
     const { signer, clock, onEvent } = this.#deps;
@@ -159,9 +159,9 @@ export class BullmqEngine implements PollEngine {
     const result = pollResultSchema.safeParse(data);
     if (!result.success) return reject('malformed');
     const { polled, not_asked, signature } = result.data;
-    const content = signedResult({ jobId, epoch: flight.epoch }, result.data);
+    const content = signedResult({ jobId, epoch: flight.fencingToken }, result.data);
     if (signer.verify('result', content, signature).kind === 'invalid') return reject('signature');
-    const arrived = flight.arrive(polled);
+    const arrived = flight.accept(polled);
     if (arrived !== 'accepted') return reject(arrived);
     this.#answeredAt = clock.now();
     return not_asked ?? 'polled';
@@ -177,20 +177,20 @@ export class BullmqEngine implements PollEngine {
     }
     this.#flights.delete(jobId);
     if (arrived === 'polled') {
-      flight.land();
+      flight.end();
       return;
     }
     const { local, onEvent, timeoutMsOf } = this.#deps;
-    const submissionIds = flight.takeBack(timeoutMsOf(flight.upstream) + START_MARGIN_MS);
+    const submissionIds = flight.reclaim(timeoutMsOf(flight.upstream) + START_MARGIN_MS);
     onEvent({ kind: 'returned', reason: arrived, upstream: flight.upstream, submissions: submissionIds.length });
-    void local.poll({ upstream: flight.upstream, submissionIds }, flight.report).finally(() => flight.land());
+    void local.poll({ upstream: flight.upstream, submissionIds }, flight.report).finally(() => flight.end());
   }
 
   #lose(jobId: string, reason: string): void {
     const flight = this.#flights.get(jobId);
     if (!flight) return;
     this.#flights.delete(jobId);
-    flight.land();
+    flight.end();
     if (this.#answeredAt < flight.sentAt) this.#distrustedUntil = this.#deps.clock.now() + DISTRUST_MS;
     this.#deps.onEvent({ kind: 'lost', upstream: flight.upstream, reason });
     // Workers would leave it alone: it is expired, or soon will be.

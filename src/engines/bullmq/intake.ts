@@ -4,7 +4,7 @@ import { explainIssue } from '../../domain/explain-issue.ts';
 import { printable } from '../../domain/text.ts';
 import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import type { TrackResult } from '../../watch/ports.ts';
-import { openLoopConnection, type RedisSettings, within } from './redis.ts';
+import { openLoopConnection, type RedisSettings, withTimeout } from './redis.ts';
 
 /** In from other services: the data of a job is the body of POST /v1/submissions. */
 export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
@@ -62,7 +62,7 @@ export class Intake {
 
   /** Takes nothing more; jobs under way are ended, or come again. */
   async close(limitMs: number): Promise<void> {
-    await within(Math.min(limitMs, CLOSE_WITHIN_MS), this.#worker.close());
+    await withTimeout(Math.min(limitMs, CLOSE_WITHIN_MS), this.#worker.close());
     this.#connection.disconnect();
   }
 

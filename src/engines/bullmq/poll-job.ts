@@ -58,7 +58,7 @@ const responseSchema = z.discriminatedUnion('kind', [
 
 /** Why a worker surely sent nothing of a job, and nobody did before; `emptied`: Redis was, and with it the epoch is gone. */
 const notAskedSchema = z.enum(['drained', 'upstream', 'timeout', 'late', 'redis', 'emptied']);
-export type NotAsked = z.output<typeof notAskedSchema>;
+export type NotPolled = z.output<typeof notAskedSchema>;
 
 const polledSchema = z.object({
   submission_id: z.string().min(1).max(128),

@@ -1,11 +1,11 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Answer } from '../../domain/classify.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { AskUpstream } from '../local.ts';
-import { Epoch, isOfRedis, type Moment, verifyEpoch } from './epoch.ts';
+import type { SendPoll } from '../local.ts';
+import { FencingTokenStore, isIssuedBy, type RedisState, verifyFencingToken } from './fencing-token.ts';
 import {
   MAX_DETAIL_CHARS,
-  type NotAsked,
+  type NotPolled,
   POLLS_QUEUE,
   type Polled,
   type PollJob,
@@ -15,16 +15,16 @@ import {
   signedJob,
   signedResult,
 } from './poll-job.ts';
-import { becomesReady, end, openLoopConnection, openRedis, type RedisSettings, within } from './redis.ts';
+import { disconnect, openLoopConnection, openRedis, type RedisSettings, waitUntilReady, withTimeout } from './redis.ts';
 import { ResultSender } from './result-sender.ts';
 import type { SignatureProblem, Signer } from './signer.ts';
-import { ANNOUNCE_MS, WorkerRegister } from './worker-register.ts';
+import { ANNOUNCE_MS, WorkerRegistry } from './worker-registry.ts';
 
 export type PollWorkerEvent =
   | { kind: 'up' }
   /** `detail`: what Redis or the network said last. */
   | { kind: 'away'; detail: string }
-  | { kind: 'returned'; reason: NotAsked; upstream: string }
+  | { kind: 'returned'; reason: NotPolled; upstream: string }
   | { kind: 'refused'; reason: string }
   /** The server's secret is none of this worker's, which takes no jobs until it is. */
   | { kind: 'secret_differs'; problem: SignatureProblem }
@@ -39,7 +39,7 @@ type PollWorkerDeps = {
   /** Jobs at once. */
   concurrency: number;
   clock: Clock;
-  ask: AskUpstream;
+  ask: SendPoll;
   /** How long a request to that upstream may take here; undefined: there is none of that name. */
   timeoutMsOf: (upstream: string) => number | undefined;
   onEvent: (event: PollWorkerEvent) => void;
@@ -67,8 +67,8 @@ export class PollWorker {
   readonly #connection;
   readonly #redis;
   readonly #worker: Worker<unknown, PollResult>;
-  readonly #epoch: Epoch;
-  readonly #register: WorkerRegister;
+  readonly #epoch: FencingTokenStore;
+  readonly #register: WorkerRegistry;
   readonly #jobs = new Set<Promise<unknown>>();
   /** Ids of the jobs that were begun, with when they expire: a signed job that comes again is refused. */
   readonly #begun = new Map<string, number>();
@@ -88,8 +88,8 @@ export class PollWorker {
     this.#signer = signer;
     this.#redis = openRedis(redis.url);
     this.#redis.on('error', (error) => this.#tellAway(error.message));
-    this.#epoch = new Epoch(this.#redis, redis);
-    this.#register = new WorkerRegister(this.#redis, redis);
+    this.#epoch = new FencingTokenStore(this.#redis, redis);
+    this.#register = new WorkerRegistry(this.#redis, redis);
     this.#connection = openLoopConnection(redis.url);
     this.#worker = new Worker<unknown, PollResult>(POLLS_QUEUE, (job) => this.#begin(job), {
       connection: this.#connection.redis,
@@ -118,13 +118,13 @@ export class PollWorker {
     this.#isDraining = true;
     this.#cancelTimer?.();
     // First of all, so that the server hands out nothing more to it.
-    await within(LEAVE_WITHIN_MS, this.#register.leave(this.#deps.name));
+    await withTimeout(LEAVE_WITHIN_MS, this.#register.unregister(this.#deps.name));
     const closed = this.#worker.close();
-    await within(limitMs, Promise.race([closed, Promise.allSettled(this.#jobs)]));
+    await withTimeout(limitMs, Promise.race([closed, Promise.allSettled(this.#jobs)]));
     // Its answers are still to be sent; without Redis that may take for ever.
-    await within(Math.min(limitMs, SETTLE_WITHIN_MS), closed);
+    await withTimeout(Math.min(limitMs, SETTLE_WITHIN_MS), closed);
     this.#connection.disconnect();
-    end(this.#redis);
+    disconnect(this.#redis);
   }
 
   #announceSoon(delayMs: number): void {
@@ -134,7 +134,7 @@ export class PollWorker {
     this.#cancelTimer = this.#deps.clock.after(delayMs, async () => {
       const { name, version, concurrency } = this.#deps;
       try {
-        this.#follow((await this.#epoch.look()).epoch);
+        this.#follow((await this.#epoch.read()).epoch);
         // It has taken its leave meanwhile: announced again, it would be handed jobs that nobody takes.
         if (this.#isDraining) return;
         await this.#register.announce({ name, version, in_flight: this.#inFlight, concurrency }, this.#signer);
@@ -151,7 +151,7 @@ export class PollWorker {
   #follow(epoch: string | undefined): void {
     if (this.#isDraining || (epoch === undefined && this.#secretProblem !== undefined)) return;
     const { signer, onEvent } = this.#deps;
-    const verified = epoch === undefined ? undefined : verifyEpoch(epoch, signer);
+    const verified = epoch === undefined ? undefined : verifyFencingToken(epoch, signer);
     const problem = verified?.kind === 'invalid' ? verified.problem : undefined;
     if (verified?.kind === 'valid') this.#signer = verified.signer;
     const before = this.#secretProblem;
@@ -205,23 +205,23 @@ export class PollWorker {
   async #reasonNotToAsk(
     { upstream, epoch, timeout_ms, expires_at }: PollJob,
     jobId: string,
-  ): Promise<NotAsked | undefined> {
+  ): Promise<NotPolled | undefined> {
     const timeoutMs = this.#deps.timeoutMsOf(upstream);
     if (this.#isDraining) return 'drained';
     if (timeoutMs === undefined) return 'upstream';
     if (timeoutMs > timeout_ms) return 'timeout';
-    let moment: Moment;
+    let moment: RedisState;
     let lookedAt: number;
     try {
       // It may come back a little later than the connection that brought the job.
-      await becomesReady(this.#redis, READY_WITHIN_MS);
+      await waitUntilReady(this.#redis, READY_WITHIN_MS);
       lookedAt = performance.now();
-      moment = await this.#epoch.look();
+      moment = await this.#epoch.read();
     } catch {
       return 'redis';
     }
     // Of a Redis before this one it may have been asked; of this very one it was not, or it would have been begun.
-    if (!isOfRedis(epoch, moment.runId)) throw this.#refusal('another server handed it out');
+    if (!isIssuedBy(epoch, moment.runId)) throw this.#refusal('another server handed it out');
     if (moment.epoch === undefined) return 'emptied';
     if (moment.epoch !== epoch) throw this.#refusal('another server handed it out');
     // The clock of Redis was read after the question left: by now it can't show more than that.

@@ -1,36 +1,36 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
-import { Epoch, isOfRedis } from './epoch.ts';
-import { end, isCredentialRefusal, openRedis, type RedisSettings, within } from './redis.ts';
+import { FencingTokenStore, isIssuedBy } from './fencing-token.ts';
+import { disconnect, isCredentialRefusal, openRedis, type RedisSettings, withTimeout } from './redis.ts';
 import { NEEDED_REDIS_VERSION, readRedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
 import type { Signer } from './signer.ts';
-import { type RefusedWorker, WorkerRegister, type WorkerSeen } from './worker-register.ts';
+import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
 /** `unreachable`: no connection. `not_answering`: no answer in time. `refused`: it says no, to the password or a write. */
-export type AwayReason = 'unreachable' | 'not_answering' | 'refused';
+export type DisconnectReason = 'unreachable' | 'not_answering' | 'refused';
 
 export type LinkEvent =
   | { kind: 'up'; workers: number }
   /** `detail`: what Redis or the network said last. */
-  | { kind: 'away'; reason: AwayReason; detail: string | null }
+  | { kind: 'away'; reason: DisconnectReason; detail: string | null }
   /** Redis may drop keys when it is full, and with them jobs that nobody has done. */
   | { kind: 'eviction_policy'; policy: string }
   | { kind: 'too_old'; version: string; needed: string }
   /** Somebody else set the epoch: a second server, or a Redis that came back with an older state. */
   | { kind: 'epoch_lost' }
-  | { kind: 'worker_seen' | 'worker_gone'; worker: WorkerSeen }
+  | { kind: 'worker_seen' | 'worker_gone'; worker: WorkerInfo }
   /** A worker announces itself that gets no jobs. */
   | { kind: 'worker_refused'; worker: RefusedWorker };
 
 export type RedisHealth = {
   state: 'up' | 'away';
-  reason: AwayReason | null;
-  workers: readonly WorkerSeen[];
+  reason: DisconnectReason | null;
+  workers: readonly WorkerInfo[];
   /** How many workers announce themselves and get no jobs. */
   refusedWorkers: number;
 };
 
-export type EpochBegun = {
+export type NewFencingToken = {
   /** Since when nothing was heard of Redis, on its clock: answers to what was handed out before may have come meanwhile. */
   sinceMs: number;
   /** Whether Redis still is the one of the epoch before, so that it knows of everything that is under way. */
@@ -40,7 +40,7 @@ export type EpochBegun = {
 /** What a server that may use Redis now needs for it. */
 type Usable = {
   epoch: string;
-  workers: readonly WorkerSeen[];
+  workers: readonly WorkerInfo[];
   /** The clock of Redis, or a little less: it was read a moment ago. */
   redisNow: number;
 };
@@ -61,28 +61,28 @@ export class RedisLink {
   readonly #clock: Clock;
   readonly #onEvent: (event: LinkEvent) => void;
   readonly #signer: Signer;
-  readonly #epochs: Epoch;
-  readonly #register: WorkerRegister;
+  readonly #epochs: FencingTokenStore;
+  readonly #register: WorkerRegistry;
   #state: 'up' | 'away' | undefined;
-  #reason: AwayReason | null = 'unreachable';
+  #reason: DisconnectReason | null = 'unreachable';
   #detail: string | null = null;
   #epoch: string | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #redisMs = 0;
-  #workers: readonly WorkerSeen[] = [];
+  #workers: readonly WorkerInfo[] = [];
   #refused: readonly RefusedWorker[] = [];
   #looking: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #isClosed = false;
-  readonly #epochListeners: ((begun: EpochBegun) => void)[] = [];
+  readonly #epochListeners: ((begun: NewFencingToken) => void)[] = [];
 
   constructor(deps: { redis: RedisSettings; signer: Signer; clock: Clock; onEvent: (event: LinkEvent) => void }) {
     this.#clock = deps.clock;
     this.#onEvent = deps.onEvent;
     this.#signer = deps.signer;
     this.redis = openRedis(deps.redis.url);
-    this.#epochs = new Epoch(this.redis, deps.redis);
-    this.#register = new WorkerRegister(this.redis, deps.redis);
+    this.#epochs = new FencingTokenStore(this.redis, deps.redis);
+    this.#register = new WorkerRegistry(this.redis, deps.redis);
     this.redis.on('error', (error) => {
       this.#detail = error.message;
     });
@@ -111,7 +111,7 @@ export class RedisLink {
   }
 
   /** Calls `listener` after every new epoch. */
-  onEpoch(listener: (begun: EpochBegun) => void): void {
+  onFencingToken(listener: (begun: NewFencingToken) => void): void {
     this.#epochListeners.push(listener);
   }
 
@@ -119,7 +119,7 @@ export class RedisLink {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelTimer?.();
-    end(this.redis);
+    disconnect(this.redis);
     await this.#looking;
   }
 
@@ -140,7 +140,7 @@ export class RedisLink {
     const looked = this.#lookAround().catch((error: unknown) => {
       failure = error;
     });
-    const came = await within(ANSWER_WITHIN_MS, looked);
+    const came = await withTimeout(ANSWER_WITHIN_MS, looked);
     if (this.#isClosed || (came === 'done' && failure === undefined)) return;
     if (failure instanceof Error) this.#detail = failure.message;
     if (this.redis.status !== 'ready') this.#away('unreachable');
@@ -150,7 +150,7 @@ export class RedisLink {
   async #lookAround(): Promise<void> {
     const { runId, epoch, redisMs } = await this.#epochs.probe();
     const lookedAt = this.#clock.now();
-    const isOurs = epoch !== undefined && epoch === this.#epoch && isOfRedis(epoch, runId);
+    const isOurs = epoch !== undefined && epoch === this.#epoch && isIssuedBy(epoch, runId);
     if (!isOurs) await this.#begin(runId, epoch);
     const { workers, refused } = await this.#register.list(this.#signer);
     if (this.#isClosed || this.redis.status !== 'ready') return;
@@ -165,14 +165,14 @@ export class RedisLink {
     this.#state = 'up';
     this.#detail = null;
     if (!isOurs) {
-      const begun = { sinceMs, goesOn: epoch !== undefined && isOfRedis(epoch, runId) };
+      const begun = { sinceMs, goesOn: epoch !== undefined && isIssuedBy(epoch, runId) };
       for (const listener of this.#epochListeners) listener(begun);
     }
   }
 
   /** Redis is new to us, was restarted, emptied or replaced: what was handed out before counts no more. */
   async #begin(runId: string, found: string | undefined): Promise<void> {
-    const isSameRedis = this.#epoch !== undefined && isOfRedis(this.#epoch, runId);
+    const isSameRedis = this.#epoch !== undefined && isIssuedBy(this.#epoch, runId);
     if (isSameRedis && found !== undefined) this.#onEvent({ kind: 'epoch_lost' });
     this.#epoch = undefined;
     const epoch = await this.#epochs.begin(runId, this.#signer);
@@ -187,7 +187,7 @@ export class RedisLink {
     if (version !== null && isTooOld) this.#onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
   }
 
-  #tellWorkers(workers: readonly WorkerSeen[], refused: readonly RefusedWorker[]): void {
+  #tellWorkers(workers: readonly WorkerInfo[], refused: readonly RefusedWorker[]): void {
     for (const worker of refused) {
       const isKnown = this.#refused.some(({ name, reason }) => name === worker.name && reason === worker.reason);
       if (!isKnown) this.#onEvent({ kind: 'worker_refused', worker });
@@ -198,7 +198,7 @@ export class RedisLink {
     for (const worker of this.#workers) if (!seen.has(worker.name)) this.#onEvent({ kind: 'worker_gone', worker });
   }
 
-  #away(found: AwayReason): void {
+  #away(found: DisconnectReason): void {
     if (this.#isClosed) return;
     // With a wrong password it ends the connection itself.
     const isRefusal = found === 'unreachable' && isCredentialRefusal(this.#detail ?? '');

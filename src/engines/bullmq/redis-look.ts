@@ -1,16 +1,16 @@
-import { becomesReady, end, isCredentialRefusal, openRedis } from './redis.ts';
+import { disconnect, isCredentialRefusal, openRedis, waitUntilReady } from './redis.ts';
 import { type RedisInfo, readRedisInfo } from './redis-info.ts';
 
-export type RedisLook =
+export type RedisInspection =
   | { kind: 'seen'; info: RedisInfo }
   /** `refused`: the password, or the right to ask. `detail`: what Redis or the network said. */
   | { kind: 'away'; reason: 'unreachable' | 'refused'; detail: string };
 
 /** One look at a Redis from outside of a server. Never rejects. */
-export async function lookAtRedis(url: string, limitMs: number): Promise<RedisLook> {
+export async function inspectRedis(url: string, limitMs: number): Promise<RedisInspection> {
   const redis = openRedis(url);
   try {
-    await becomesReady(redis, limitMs);
+    await waitUntilReady(redis, limitMs);
     return { kind: 'seen', info: readRedisInfo(await redis.info()) };
   } catch (error) {
     const said = error instanceof Error ? error.message : String(error);
@@ -18,6 +18,6 @@ export async function lookAtRedis(url: string, limitMs: number): Promise<RedisLo
     const detail = isLate ? `no answer within ${limitMs / 1_000} s` : said;
     return { kind: 'away', reason: isCredentialRefusal(said) ? 'refused' : 'unreachable', detail };
   } finally {
-    end(redis);
+    disconnect(redis);
   }
 }

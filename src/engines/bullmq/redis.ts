@@ -64,20 +64,20 @@ export function openLoopConnection(url: string): LoopConnection {
   return {
     redis,
     disconnect() {
-      for (const one of opened) end(one);
+      for (const one of opened) disconnect(one);
     },
   };
 }
 
 /** Ends it at once, whatever it is doing; whoever waits for it is told. */
-export function end(redis: Redis): void {
+export function disconnect(redis: Redis): void {
   // Between two attempts to connect it would be silent about its end; before the first it is not.
   if (redis.status === 'reconnecting') redis.status = 'wait';
   redis.disconnect();
 }
 
 /** Throws if it is not there in time. */
-export async function becomesReady(redis: Redis, limitMs: number): Promise<void> {
+export async function waitUntilReady(redis: Redis, limitMs: number): Promise<void> {
   if (redis.status !== 'ready') await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
 }
 
@@ -87,7 +87,7 @@ export function isCredentialRefusal(message: string): boolean {
 }
 
 /** Waits for `work`, but no longer than `limitMs`; what comes of it later is nobody's business. */
-export async function within(limitMs: number, work: Promise<unknown>): Promise<'done' | 'late'> {
+export async function withTimeout(limitMs: number, work: Promise<unknown>): Promise<'done' | 'late'> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<'late'>((resolve) => {
     timer = setTimeout(() => resolve('late'), limitMs);

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import {
-  type Attempt,
   DEAD_REASONS,
   DELIVERY_STATES,
   type Delivery,
+  type DeliveryAttempt,
   type Destination,
   parseDestination,
 } from '../../domain/notifications/delivery.ts';
@@ -143,7 +143,7 @@ export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySche
 }
 
 export function toDeliveryDetails(
-  found: { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: readonly Attempt[] },
+  found: { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: readonly DeliveryAttempt[] },
   report: ReportUnreadable,
 ): z.output<typeof deliveryDetailsSchema> {
   const { event } = found;

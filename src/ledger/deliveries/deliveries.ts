@@ -1,13 +1,13 @@
 import type Database from 'better-sqlite3';
 import {
-  type Attempt,
   type DeadReason,
   type Delivery,
+  type DeliveryAttempt,
+  type DeliveryResult,
   DeliveryState,
+  type DueDelivery,
   parseDestination,
-  type Settlement,
-  type Undeliverable,
-  type Waiting,
+  type UnreadableDelivery,
   webhookDestination,
 } from '../../domain/notifications/delivery.ts';
 import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
@@ -70,11 +70,11 @@ export class Deliveries {
   due(
     destination: string,
     query: { now: number; limit: number; except: ReadonlySet<number> },
-  ): (Waiting | Undeliverable)[] {
+  ): (DueDelivery | UnreadableDelivery)[] {
     const { now, limit, except } = query;
     return this.#transactions.snapshot(() => {
       const ids = this.#sql.due.all({ destination, now, limit: limit + except.size }) as number[];
-      const waiting: (Waiting | Undeliverable)[] = [];
+      const waiting: (DueDelivery | UnreadableDelivery)[] = [];
       let chars = 0;
       for (const id of ids) {
         if (except.has(id)) continue;
@@ -97,7 +97,7 @@ export class Deliveries {
   }
 
   /** Keeps what came of attempts, all in one transaction. `disableAfterMs`: of nothing but failures, a webhook is disabled. */
-  settle(settlements: readonly Settlement[], disableAfterMs: number): void {
+  settle(settlements: readonly DeliveryResult[], disableAfterMs: number): void {
     this.#transactions.transaction(() => {
       for (const settlement of settlements) this.#settle(settlement, disableAfterMs);
     });
@@ -116,11 +116,13 @@ export class Deliveries {
     this.#transactions.transaction(() => this.#sql.correctTimes.run({ now, first: now + first, retry: now + retry }));
   }
 
-  get(id: number): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: Attempt[] } | undefined {
+  get(
+    id: number,
+  ): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: DeliveryAttempt[] } | undefined {
     return this.#transactions.read(() => {
       const row = this.#sql.get.get(id) as (DeliveryRow & EventRow) | undefined;
       if (!row) return undefined;
-      const attempts = (this.#sql.attempts.all(id) as Attempt[]).map(toAttempt);
+      const attempts = (this.#sql.attempts.all(id) as DeliveryAttempt[]).map(toAttempt);
       return { delivery: toDelivery(row), event: toEventRecord(row), attempts };
     });
   }
@@ -175,7 +177,10 @@ export class Deliveries {
     return this.#transactions.unsyncedTransaction(() => this.#sql.prune.run({ endedBefore, limit }).changes);
   }
 
-  #settle({ deliveryId, destination, attempts, revision, attempt, next }: Settlement, disableAfterMs: number): void {
+  #settle(
+    { deliveryId, destination, attempts, revision, attempt, next }: DeliveryResult,
+    disableAfterMs: number,
+  ): void {
     const row = this.#sql.state.get(deliveryId) as Pick<DeliveryRow, 'state' | 'attempts'> | undefined;
     if (!row) return;
     this.#sql.addAttempt.run({ deliveryId, ...attempt });

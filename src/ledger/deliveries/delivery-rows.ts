@@ -1,11 +1,11 @@
 import {
-  type Attempt,
   DEAD_REASONS,
   type DeadReason,
   type Delivery,
+  type DeliveryAttempt,
   type DeliveryState,
-  type Undeliverable,
-  type Waiting,
+  type DueDelivery,
+  type UnreadableDelivery,
 } from '../../domain/notifications/delivery.ts';
 import { isTime, nearestTime } from '../../domain/stored.ts';
 import { type EventRow, toEventRecord } from '../events/event-rows.ts';
@@ -27,7 +27,7 @@ export type DeliveryRow = {
   ended_at: number | null;
 };
 
-export function toWaiting(row: DueRow): Waiting | Undeliverable {
+export function toWaiting(row: DueRow): DueDelivery | UnreadableDelivery {
   const { id, attempts, revision, callback_url } = row;
   const event = toEventRecord(row);
   const waiting = { id, attempts, revision, callbackUrl: callback_url };
@@ -57,7 +57,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
   };
 }
 
-export function toAttempt(row: Attempt): Attempt {
+export function toAttempt(row: DeliveryAttempt): DeliveryAttempt {
   return isTime(row.at) ? row : { ...row, at: nearestTime(row.at) };
 }
 

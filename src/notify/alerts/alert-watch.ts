@@ -17,7 +17,7 @@ type AlertWatchDeps = {
   thresholds: AlertThresholds;
   checkMs: number;
   remindAfterMs: number;
-  onTold: (told: { type: AlertEventType; alert: Alert }) => void;
+  onReported: (told: { type: AlertEventType; alert: Alert }) => void;
   onFailed: (error: unknown) => void;
 };
 
@@ -43,7 +43,7 @@ export class AlertWatch {
   }
 
   #check(): void {
-    const { store, clock, upstreams, thresholds, remindAfterMs, onTold, onFailed } = this.#deps;
+    const { store, clock, upstreams, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
     const now = clock.now();
     try {
       const facts = store.facts({
@@ -52,7 +52,7 @@ export class AlertWatch {
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,
       });
-      for (const told of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs })) onTold(told);
+      for (const told of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs })) onReported(told);
     } catch (error) {
       onFailed(error);
     }

@@ -1,6 +1,6 @@
 import { parseJson } from '../../domain/notifications/envelope.ts';
-import { escapedBy, fitted } from '../messages/fitted.ts';
 import type { Message, Severity } from '../messages/message.ts';
+import { escapeWith, truncate } from '../messages/truncate.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 
@@ -32,16 +32,16 @@ function confirmed(url: string): string {
 
 const escaped = (char: string) => (/[!-/:-@[-`{-~]/.test(char) ? `\\${char}` : char);
 /** In a code span only a backtick still means something. */
-const inCode = escapedBy({ '`': "'" });
+const inCode = escapeWith({ '`': "'" });
 
 /** Exported for its limits, which no message of today reaches. */
 export function toDiscordBody({ title, severity, lines }: Message): unknown {
-  const heading = fitted(title, MAX_TITLE_CHARS, escaped);
+  const heading = truncate(title, MAX_TITLE_CHARS, escaped);
   let room = MAX_EMBED_CHARS - heading.length;
   const fields: { name: string; value: string; inline: boolean }[] = [];
   for (const { label, value } of lines.slice(0, MAX_FIELDS)) {
     const name = label ?? NO_NAME;
-    const code = `\`${fitted(value, MAX_VALUE_CHARS - 2, inCode)}\``;
+    const code = `\`${truncate(value, MAX_VALUE_CHARS - 2, inCode)}\``;
     room -= name.length + code.length;
     if (room < 0) break;
     fields.push({ name, value: code, inline: label !== null && value.length <= INLINE_CHARS });

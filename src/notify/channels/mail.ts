@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { EventRecord } from '../../domain/notifications/event-body.ts';
-import { escapedBy } from '../messages/fitted.ts';
 import type { Line } from '../messages/line.ts';
 import type { Message, Severity } from '../messages/message.ts';
+import { escapeWith } from '../messages/truncate.ts';
 
 const COLOURS: Record<Severity, string> = { good: '#2e9d5b', info: '#3b82c4', warning: '#b87d00', critical: '#d0342c' };
 
-const escaped = escapedBy({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
+const escaped = escapeWith({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
 const html = (text: string) => Array.from(text, escaped).join('');
 
 /** A message as mail: once as text, once as HTML. The title holds no line break, so the subject can't become two headers. */

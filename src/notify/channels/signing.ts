@@ -48,7 +48,7 @@ export function checkSecret(text: string): string | undefined {
   return isPair ? undefined : `a ${PREFIXES.v1a} secret has 64 bytes: an ed25519 seed and its public key`;
 }
 
-type Attempt = {
+type SignedContent = {
   /** Of the event: the same over all attempts. No dots, which would let other texts have the same signature. */
   id: string;
   /** Of the attempt, epoch seconds: receivers refuse what is old. */
@@ -58,7 +58,7 @@ type Attempt = {
 };
 
 /** Gives the three headers of Standard Webhooks. */
-export type Signer = (attempt: Attempt) => Record<string, string>;
+export type Signer = (attempt: SignedContent) => Record<string, string>;
 
 /**
  * `secrets`: during a rotation the old one too; each gives a signature, and a receiver takes any that it can verify.

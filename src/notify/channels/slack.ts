@@ -1,6 +1,6 @@
-import { escapedBy, fitted } from '../messages/fitted.ts';
 import type { Line } from '../messages/line.ts';
 import type { Message, Severity } from '../messages/message.ts';
+import { escapeWith, truncate } from '../messages/truncate.ts';
 import type { Channel } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 
@@ -17,15 +17,15 @@ export function createSlackChannel(options: ChatOptions): Channel {
 
 /** With these three escaped nothing can be a mention or a link. */
 const MARKUP = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
-const escaped = escapedBy(MARKUP);
+const escaped = escapeWith(MARKUP);
 /** In a code span only a backtick still means something. */
-const inCode = escapedBy({ ...MARKUP, '`': "'" });
+const inCode = escapeWith({ ...MARKUP, '`': "'" });
 
 function toSlackBody({ title, severity, lines, text }: Message): unknown {
-  const heading = `${SIGNS[severity]} ${fitted(title, MAX_TEXT_CHARS - 10, escaped)}`;
+  const heading = `${SIGNS[severity]} ${truncate(title, MAX_TEXT_CHARS - 10, escaped)}`;
   return {
     // For notifications and screen readers; where there are blocks it is not shown besides them.
-    text: `${SIGNS[severity]} ${fitted(text, MAX_TEXT_CHARS - 10, escaped)}`,
+    text: `${SIGNS[severity]} ${truncate(text, MAX_TEXT_CHARS - 10, escaped)}`,
     blocks: [section(heading), ...lines.slice(0, MAX_BLOCKS - 1).map((line) => section(toText(line)))],
     // What an upstream says shall not make Slack fetch an address.
     unfurl_links: false,
@@ -35,7 +35,7 @@ function toSlackBody({ title, severity, lines, text }: Message): unknown {
 
 function toText({ label, value }: Line): string {
   const start = label === null ? '' : `*${label}* `;
-  return `${start}\`${fitted(value, MAX_TEXT_CHARS - start.length - 2, inCode)}\``;
+  return `${start}\`${truncate(value, MAX_TEXT_CHARS - start.length - 2, inCode)}\``;
 }
 
 /** `verbatim`: names and addresses in it stay text. */

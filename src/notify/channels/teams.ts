@@ -1,6 +1,6 @@
-import { fitted } from '../messages/fitted.ts';
 import type { Line } from '../messages/line.ts';
 import type { Message, Severity } from '../messages/message.ts';
+import { truncate } from '../messages/truncate.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 
@@ -25,7 +25,7 @@ const escaped = (char: string) => (/[\\`*_{}[\]()#|~<>&]/.test(char) ? `\\${char
 
 /** Exported for its limit, which no message of today reaches. */
 export function toTeamsBody({ title, severity, lines }: Message): unknown {
-  const heading = block(fitted(title, MAX_TEXT_CHARS, escaped), {
+  const heading = block(truncate(title, MAX_TEXT_CHARS, escaped), {
     size: 'Medium',
     weight: 'Bolder',
     color: COLOURS[severity],
@@ -61,7 +61,7 @@ function block(text: string, looks: Record<string, string>) {
 
 function toText({ label, value }: Line): string {
   const start = label === null ? '• ' : `**${label}:** `;
-  return `${start}${fitted(value, MAX_TEXT_CHARS - start.length, escaped)}`;
+  return `${start}${truncate(value, MAX_TEXT_CHARS - start.length, escaped)}`;
 }
 
 /** The old connectors answer 200 and say in the text that Teams refused. */

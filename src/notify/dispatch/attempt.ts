@@ -1,5 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
-import type { Waiting } from '../../domain/notifications/delivery.ts';
+import type { DueDelivery } from '../../domain/notifications/delivery.ts';
 import { toEventJson } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { Channel, SendResult } from '../channels/channel.ts';
@@ -8,7 +8,7 @@ import type { Channel, SendResult } from '../channels/channel.ts';
 const SEND_LIMIT_MS = 150_000;
 
 /** What came of some deliveries of an attempt. */
-export type Sent = { waiting: readonly Waiting[]; result: SendResult };
+export type SentPart = { waiting: readonly DueDelivery[]; result: SendResult };
 
 /**
  * One attempt; `at`: when it began. A message that the channel can not write is sent again event by event, so that one event
@@ -16,9 +16,9 @@ export type Sent = { waiting: readonly Waiting[]; result: SendResult };
  */
 export async function send(
   channel: Channel,
-  waiting: readonly Waiting[],
+  waiting: readonly DueDelivery[],
   deps: { clock: Clock; stop: AbortSignal; onFailed: (error: unknown) => void; onUnreadable: ReportUnreadable },
-): Promise<{ sent: Sent[]; at: number }> {
+): Promise<{ sent: SentPart[]; at: number }> {
   const { clock, stop, onFailed, onUnreadable } = deps;
   const at = clock.now();
   const limit = new AbortController();
@@ -27,7 +27,7 @@ export async function send(
   // Not AbortSignal.any: what listens to such a signal is kept for as long as the longest-lived of its parts.
   stop.addEventListener('abort', end);
   if (stop.aborted) end();
-  const sendAll = async (all: readonly Waiting[]): Promise<Sent[]> => {
+  const sendAll = async (all: readonly DueDelivery[]): Promise<SentPart[]> => {
     try {
       const batch = all.map(({ event, callbackUrl }) => ({
         event,
@@ -38,7 +38,7 @@ export async function send(
     } catch (error) {
       onFailed(error);
       if (all.length === 1) return [{ waiting: all, result: UNDELIVERABLE }];
-      const sent: Sent[] = [];
+      const sent: SentPart[] = [];
       for (const one of all) sent.push(...(await sendAll([one])));
       return sent;
     }
@@ -66,9 +66,9 @@ function endOf(signal: AbortSignal): Promise<SendResult> {
 }
 
 /** What is told as one message each: events of one type, not more at once than the channel takes. */
-export function toMessages(due: readonly Waiting[], maxBatch: number): Waiting[][] {
-  const open = new Map<string, Waiting[]>();
-  const messages: Waiting[][] = [];
+export function toMessages(due: readonly DueDelivery[], maxBatch: number): DueDelivery[][] {
+  const open = new Map<string, DueDelivery[]>();
+  const messages: DueDelivery[][] = [];
   for (const waiting of due) {
     let message = open.get(waiting.event.type);
     if (!message || message.length === maxBatch) {

@@ -1,18 +1,18 @@
 import type { Clock } from '../../domain/clock.ts';
-import type { Settlement, Undeliverable, Waiting } from '../../domain/notifications/delivery.ts';
+import type { DeliveryResult, DueDelivery, UnreadableDelivery } from '../../domain/notifications/delivery.ts';
 import { unreadableRow } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import { DueQueue } from '../../pacing/due-queue.ts';
 import { LedgerUnavailableError } from '../../watch/ports.ts';
 import type { Channel } from '../channels/channel.ts';
 import type { DeliveryStore } from '../ports.ts';
-import { type Sent, send, toMessages } from './attempt.ts';
-import { Lane } from './destination.ts';
-import { Places } from './places.ts';
+import { type SentPart, send, toMessages } from './attempt.ts';
+import { AttemptSlots } from './attempt-slots.ts';
+import { DestinationQueue } from './destination-queue.ts';
 import { ReadyQueue } from './ready-queue.ts';
-import { type Attempted, outcomeOf } from './result.ts';
+import { type AttemptReport, resultsOf } from './result.ts';
 
-export type PumpDeps = {
+export type DispatcherDeps = {
   store: DeliveryStore;
   /** How a destination is reached now; undefined: not at all any more. */
   channelOf: (destination: string) => Channel | undefined;
@@ -21,13 +21,13 @@ export type PumpDeps = {
   disableAfterMs: number;
   /** Attempts that may be under way to one destination. */
   concurrency: number;
-  onAttempted: (attempted: Attempted) => void;
+  onAttempted: (attempted: AttemptReport) => void;
   /** The ledger did not take a write, or could not be read; it is tried again. */
   onFailed: (error: unknown) => void;
   onUnreadable: ReportUnreadable;
 };
 
-type Settled = { lane: Lane; settlements: Settlement[]; attempted: Attempted };
+type Settled = { lane: DestinationQueue; settlements: DeliveryResult[]; attempted: AttemptReport };
 
 const RETRY_MS = 1_000;
 /** So long results wait for others, to be committed with them: a commit costs as much as many results. */
@@ -41,7 +41,7 @@ const UNCONFIGURED_MS = 4 * 86_400_000;
 const UNCONFIGURED_LOOK_MS = 3_600_000;
 /** What a clock that was ahead has written may lie at most so far ahead: the longest gathering, the longest retry. */
 const MAX_WAIT_MS = { first: 3_600_000, retry: 30 * 3_600_000 };
-const MAX_LANES = 10_000;
+const MAX_DESTINATIONS = 10_000;
 /** In this order: what works goes first. */
 const KINDS = ['proven', 'unproven', 'proven_callback', 'callback'] as const;
 
@@ -53,12 +53,12 @@ const KINDS = ['proven', 'unproven', 'proven_callback', 'callback'] as const;
  * exactly one place: ready (there may be something to send now), queued (it waits for its time), or neither (there is
  * nothing, or it has no room until an attempt ends).
  */
-export class Pump {
-  readonly #deps: PumpDeps;
-  readonly #lanes = new Map<string, Lane>();
-  readonly #queue = new DueQueue<Lane>();
+export class Dispatcher {
+  readonly #deps: DispatcherDeps;
+  readonly #lanes = new Map<string, DestinationQueue>();
+  readonly #queue = new DueQueue<DestinationQueue>();
   readonly #ready = KINDS.map((kind) => ({ kind, lanes: new ReadyQueue(kind) }));
-  readonly #places: Places;
+  readonly #places: AttemptSlots;
   #settled: Settled[] = [];
   /** The ledger did not take the newest results: what is sent now would be sent again after a crash. */
   #isUnkept = false;
@@ -71,9 +71,9 @@ export class Pump {
   #isRunning = false;
   #stopping: Promise<void> | undefined;
 
-  constructor(deps: PumpDeps) {
+  constructor(deps: DispatcherDeps) {
     this.#deps = deps;
-    this.#places = new Places(deps.clock);
+    this.#places = new AttemptSlots(deps.clock);
   }
 
   /** Goes on with everything that waits. */
@@ -108,16 +108,16 @@ export class Pump {
     this.#cancelFlush?.();
   }
 
-  #laneOf(destination: string): Lane {
+  #laneOf(destination: string): DestinationQueue {
     const known = this.#lanes.get(destination);
     if (known) return known;
-    const lane = new Lane(destination, this.#deps.concurrency);
+    const lane = new DestinationQueue(destination, this.#deps.concurrency);
     this.#lanes.set(destination, lane);
     return lane;
   }
 
   /** There may be something to send; when its pause is over, if it has one. */
-  #makeReady(lane: Lane): void {
+  #makeReady(lane: DestinationQueue): void {
     this.#dequeue(lane);
     if (lane.pausedUntil > this.#deps.clock.now()) {
       this.#enqueue(lane, lane.pausedUntil);
@@ -128,25 +128,25 @@ export class Pump {
     this.#wakeUp();
   }
 
-  #addReady(lane: Lane): void {
-    this.#ready.find(({ kind }) => kind === lane.kind)?.lanes.add(lane);
+  #addReady(lane: DestinationQueue): void {
+    this.#ready.find(({ kind }) => kind === lane.priority)?.lanes.add(lane);
   }
 
   #wakeUp(): void {
     if (this.#isRunning) this.#cancelTurn ??= this.#deps.clock.after(0, () => this.#turn());
   }
 
-  #enqueue(lane: Lane, dueAt: number): void {
+  #enqueue(lane: DestinationQueue, dueAt: number): void {
     this.#dequeue(lane);
     lane.readyAs = null;
     lane.dueAt = Math.max(dueAt, lane.pausedUntil);
-    lane.isQueued = true;
+    lane.isScheduled = true;
     this.#queue.add(lane);
   }
 
-  #dequeue(lane: Lane): void {
-    if (lane.isQueued) this.#queue.remove(lane);
-    lane.isQueued = false;
+  #dequeue(lane: DestinationQueue): void {
+    if (lane.isScheduled) this.#queue.remove(lane);
+    lane.isScheduled = false;
   }
 
   #setTimer(): void {
@@ -183,17 +183,17 @@ export class Pump {
   }
 
   /** The lane that has waited the longest for its turn, where there is a place for its attempt. */
-  #takeReady(): Lane | undefined {
+  #takeReady(): DestinationQueue | undefined {
     for (const { kind, lanes } of this.#ready) {
-      const lane = this.#places.free(kind) > 0 ? lanes.take() : undefined;
+      const lane = this.#places.available(kind) > 0 ? lanes.take() : undefined;
       if (lane) return lane;
     }
     return undefined;
   }
 
   /** Attempts at what is due, as many as there is room for; then it is the others' turn. */
-  #serve(lane: Lane): void {
-    const room = Math.min(lane.room, this.#places.free(lane.kind));
+  #serve(lane: DestinationQueue): void {
+    const room = Math.min(lane.available, this.#places.available(lane.priority));
     if (room <= 0) return;
     const { destination } = lane;
     const { store, clock, channelOf } = this.#deps;
@@ -205,31 +205,33 @@ export class Pump {
     const channel = channelOf(destination);
     if (!channel) {
       store.giveUp(destination, now - UNCONFIGURED_MS, now);
-      this.#rest(lane, store.nextDueAt(destination, lane.busy) === null ? null : now + UNCONFIGURED_LOOK_MS);
+      this.#rest(lane, store.nextDueAt(destination, lane.inFlight) === null ? null : now + UNCONFIGURED_LOOK_MS);
       return;
     }
     const { maxBatch } = channel;
-    const due = store.due(destination, { now, limit: room * maxBatch, except: lane.busy });
+    const due = store.due(destination, { now, limit: room * maxBatch, except: lane.inFlight });
     if (due.length === 0) {
-      this.#rest(lane, store.nextDueAt(destination, lane.busy));
+      this.#rest(lane, store.nextDueAt(destination, lane.inFlight));
       return;
     }
-    const deliverable = due.filter((waiting): waiting is Waiting => !('unreadable' in waiting.event));
+    const deliverable = due.filter((waiting): waiting is DueDelivery => !('unreadable' in waiting.event));
     for (const waiting of toMessages(deliverable, maxBatch).slice(0, room))
       this.#attempts.add(this.#attempt(lane, channel, waiting));
-    for (const waiting of due) if ('unreadable' in waiting.event) this.#bury(lane, channel, waiting as Undeliverable);
+    for (const waiting of due)
+      if ('unreadable' in waiting.event) this.#bury(lane, channel, waiting as UnreadableDelivery);
     this.#addReady(lane);
   }
 
   /** Nothing is due there: until the next one is, or something new comes. */
-  #rest(lane: Lane, dueAt: number | null): void {
+  #rest(lane: DestinationQueue, dueAt: number | null): void {
     if (dueAt !== null) this.#enqueue(lane, dueAt);
-    else if (lane.isIdle && (!lane.isProven || this.#lanes.size > MAX_LANES)) this.#lanes.delete(lane.destination);
+    else if (lane.isIdle && (!lane.isProven || this.#lanes.size > MAX_DESTINATIONS))
+      this.#lanes.delete(lane.destination);
   }
 
-  #attempt(lane: Lane, channel: Channel, waiting: readonly Waiting[]): Promise<void> {
-    const leave = this.#places.take(lane.kind, () => this.#wakeUp());
-    lane.begin(waiting.map(({ id }) => id));
+  #attempt(lane: DestinationQueue, channel: Channel, waiting: readonly DueDelivery[]): Promise<void> {
+    const leave = this.#places.acquire(lane.priority, () => this.#wakeUp());
+    lane.started(waiting.map(({ id }) => id));
     const attempt = send(channel, waiting, {
       clock: this.#deps.clock,
       stop: this.#calledOff.signal,
@@ -246,7 +248,10 @@ export class Pump {
     return attempt;
   }
 
-  #ended(lane: Lane, { channel, sent, at }: { channel: Channel; sent: readonly Sent[]; at: number }): void {
+  #ended(
+    lane: DestinationQueue,
+    { channel, sent, at }: { channel: Channel; sent: readonly SentPart[]; at: number },
+  ): void {
     const now = this.#deps.clock.now();
     // What a stop ended, and not its receiver, never happened, and is sent again at the next start.
     const isCalledOff = this.#calledOff.signal.aborted;
@@ -258,7 +263,7 @@ export class Pump {
       this.#makeReady(lane);
     } else if (failed?.kind === 'failed') lane.failed(now, failed.slowDown);
     else {
-      lane.endedWithoutNews();
+      lane.inconclusive();
       if (!isCalledOff) this.#makeReady(lane);
     }
     const random = this.#deps.random();
@@ -266,8 +271,8 @@ export class Pump {
   }
 
   /** A dead letter at once: there is nothing that could be sent. */
-  #bury(lane: Lane, channel: Channel, waiting: Undeliverable): void {
-    lane.busy.add(waiting.id);
+  #bury(lane: DestinationQueue, channel: Channel, waiting: UnreadableDelivery): void {
+    lane.inFlight.add(waiting.id);
     this.#deps.onUnreadable(unreadableRow(waiting.event));
     const now = this.#deps.clock.now();
     const error = `the event can not be read from the ledger: ${waiting.event.unreadable}`;
@@ -275,8 +280,8 @@ export class Pump {
     this.#settle(lane, { channel, waiting: [waiting], result, at: now, now, random: 0 });
   }
 
-  #settle(lane: Lane, attempt: Omit<Parameters<typeof outcomeOf>[0], 'destination'>): void {
-    this.#settled.push({ lane, ...outcomeOf({ destination: lane.destination, ...attempt }) });
+  #settle(lane: DestinationQueue, attempt: Omit<Parameters<typeof resultsOf>[0], 'destination'>): void {
+    this.#settled.push({ lane, ...resultsOf({ destination: lane.destination, ...attempt }) });
     this.#cancelFlush ??= this.#deps.clock.after(GATHER_MS, () => this.#flush());
   }
 
@@ -286,7 +291,7 @@ export class Pump {
     this.#isUnkept = false;
     const kept = this.#keep(this.#settled.splice(0));
     for (const { lane, settlements } of kept) {
-      for (const { deliveryId } of settlements) lane.busy.delete(deliveryId);
+      for (const { deliveryId } of settlements) lane.inFlight.delete(deliveryId);
       if (this.#isRunning) this.#makeReady(lane);
     }
     this.#wakeUp();

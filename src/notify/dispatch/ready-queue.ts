@@ -1,22 +1,22 @@
-import type { Lane, LaneKind } from './destination.ts';
+import type { DestinationPriority, DestinationQueue } from './destination-queue.ts';
 
 /** Lanes that wait for their turn, first come first served. One that is called back leaves its place, which is passed over. */
 export class ReadyQueue {
-  readonly #kind: LaneKind;
-  #lanes: Lane[] = [];
+  readonly #kind: DestinationPriority;
+  #lanes: DestinationQueue[] = [];
   #first = 0;
 
-  constructor(kind: LaneKind) {
+  constructor(kind: DestinationPriority) {
     this.#kind = kind;
   }
 
-  add(lane: Lane): void {
+  add(lane: DestinationQueue): void {
     if (lane.readyAs === this.#kind) return;
     lane.readyAs = this.#kind;
     this.#lanes.push(lane);
   }
 
-  take(): Lane | undefined {
+  take(): DestinationQueue | undefined {
     while (this.#first < this.#lanes.length) {
       const lane = this.#lanes[this.#first++];
       this.#compact();

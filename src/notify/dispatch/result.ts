@@ -1,9 +1,9 @@
-import type { Settlement, Undeliverable, Waiting } from '../../domain/notifications/delivery.ts';
+import type { DeliveryResult, DueDelivery, UnreadableDelivery } from '../../domain/notifications/delivery.ts';
 import type { Channel, SendResult } from '../channels/channel.ts';
 import { jittered } from './retry-schedule.ts';
 
 /** What came of one attempt, committed. */
-export type Attempted = {
+export type AttemptReport = {
   destination: string;
   deliveryIds: readonly number[];
   eventIds: readonly string[];
@@ -14,20 +14,20 @@ export type Attempted = {
   attempt: number;
   durationMs: number;
   result: SendResult;
-  next: Settlement['next'];
+  next: DeliveryResult['next'];
 };
 
 /** What an attempt means for each delivery that was told in it, and for whoever counts attempts. `random` in [0, 1). */
-export function outcomeOf(attempt: {
+export function resultsOf(attempt: {
   destination: string;
   channel: Pick<Channel, 'retryDelayMs'>;
   /** One at least. */
-  waiting: readonly (Waiting | Undeliverable)[];
+  waiting: readonly (DueDelivery | UnreadableDelivery)[];
   result: SendResult;
   at: number;
   now: number;
   random: number;
-}): { settlements: Settlement[]; attempted: Attempted } {
+}): { settlements: DeliveryResult[]; attempted: AttemptReport } {
   const { destination, channel, waiting, result, at, now, random } = attempt;
   const durationMs = now - at;
   const error = result.kind === 'failed' ? result.error : null;
@@ -63,7 +63,7 @@ export function outcomeOf(attempt: {
 function nextOf(
   result: SendResult,
   attempt: { channel: Pick<Channel, 'retryDelayMs'>; tried: number; now: number; random: number },
-): Settlement['next'] {
+): DeliveryResult['next'] {
   const { channel, tried, now, random } = attempt;
   if (result.kind === 'delivered') return { kind: 'delivered' };
   if (result.undeliverable) return { kind: 'dead', reason: 'undeliverable' };

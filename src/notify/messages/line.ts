@@ -1,5 +1,5 @@
 import { printable } from '../../domain/text.ts';
-import { fitted } from './fitted.ts';
+import { truncate } from './truncate.ts';
 
 /** One line of a message. */
 export type Line = {
@@ -16,7 +16,7 @@ const LINE_BREAK = ' ↵ ';
  * Text from outside as one well-formed line that people can read: line breaks are shown as a sign, other control characters
  * and what turns the direction of writing are spelt out.
  */
-export function shown(text: string, maxChars = DEFAULT_MAX_CHARS): string {
+export function toSingleLine(text: string, maxChars = DEFAULT_MAX_CHARS): string {
   // No more than may be shown: most of a long text is cut anyway.
   const lines = text.slice(0, 2 * maxChars).split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/);
   const line = lines
@@ -24,5 +24,5 @@ export function shown(text: string, maxChars = DEFAULT_MAX_CHARS): string {
     .filter((each) => each !== '')
     .join(LINE_BREAK);
   const cut = text.length > 2 * maxChars ? `${line}…` : line;
-  return fitted(printable(cut, maxChars).toWellFormed(), maxChars);
+  return truncate(printable(cut, maxChars).toWellFormed(), maxChars);
 }

@@ -8,7 +8,7 @@ import {
 } from '../../domain/notifications/events.ts';
 import { iso } from '../../domain/timestamps.ts';
 import { durationText } from './duration-text.ts';
-import { type Line, shown } from './line.ts';
+import { type Line, toSingleLine } from './line.ts';
 import { type SubmissionEvent, submissionLines } from './submission-lines.ts';
 
 /** From the least to the most urgent. */
@@ -26,7 +26,7 @@ const MAX_TITLE_CHARS = 200;
 export function toMessage(batch: readonly [EventRecord, ...EventRecord[]]): Message {
   const [first] = batch;
   const severity = SEVERITIES.findLast((each) => batch.some((event) => severityOf(event) === each)) ?? 'info';
-  const title = shown(batch.length === 1 ? titleOf(first) : titleOfMany(batch), MAX_TITLE_CHARS);
+  const title = toSingleLine(batch.length === 1 ? titleOf(first) : titleOfMany(batch), MAX_TITLE_CHARS);
   const lines = batch.length === 1 ? linesOf(first) : linesOfMany(batch);
   const body = lines.map(({ label, value }) => (label === null ? value : `${label}: ${value}`));
   return { title, severity, lines, text: [title, '', ...body].join('\n') };
@@ -108,15 +108,15 @@ function linesOf(event: EventRecord): Line[] {
 }
 
 function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
-  if ('upstream' in event) return [{ label: 'Upstream', value: shown(event.upstream) }];
-  if ('webhookId' in event) return [{ label: 'Webhook', value: shown(event.webhookId) }];
+  if ('upstream' in event) return [{ label: 'Upstream', value: toSingleLine(event.upstream) }];
+  if ('webhookId' in event) return [{ label: 'Webhook', value: toSingleLine(event.webhookId) }];
   const { summary, rule, subject, count, since } = event.alert;
   const held = durationText(event.at - since);
   const isOver = event.type === AlertEventType.resolved;
   return [
-    { label: isOver ? 'Now' : 'Alert', value: shown(summary) },
+    { label: isOver ? 'Now' : 'Alert', value: toSingleLine(summary) },
     { label: 'Rule', value: rule },
-    { label: 'About', value: shown(subject) },
+    { label: 'About', value: toSingleLine(subject) },
     ...(count === null || isOver ? [] : [{ label: 'Count', value: String(count) }]),
     isOver
       ? { label: 'Lasted', value: `${held}, since ${iso(since)}` }
@@ -126,14 +126,14 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
 
 /** The first of them, and how many more there are; between the first and the last one, which upstreams and when. */
 function linesOfMany(batch: readonly EventRecord[]): Line[] {
-  const listed = batch.slice(0, LISTED).map((event) => ({ label: null, value: shown(inBrief(event)) }));
+  const listed = batch.slice(0, LISTED).map((event) => ({ label: null, value: toSingleLine(inBrief(event)) }));
   const more = batch.length - listed.length;
   const upstreams = new Set(batch.flatMap((event) => ('submission' in event ? [event.submission.upstream] : [])));
   const times = batch.map(({ at }) => at);
   return [
     ...listed,
     ...(more > 0 ? [{ label: null, value: `and ${more} more` }] : []),
-    ...(upstreams.size > 0 ? [{ label: 'Upstream', value: shown([...upstreams].join(', ')) }] : []),
+    ...(upstreams.size > 0 ? [{ label: 'Upstream', value: toSingleLine([...upstreams].join(', ')) }] : []),
     { label: 'Event', value: [...new Set(batch.map(({ type }) => type))].join(', ') },
     { label: 'Time', value: `${iso(Math.min(...times))} to ${iso(Math.max(...times))}` },
   ];

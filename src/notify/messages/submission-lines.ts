@@ -2,7 +2,7 @@ import { dataOf, upstreamTime } from '../../domain/notifications/envelope.ts';
 import type { EventRecord } from '../../domain/notifications/event-body.ts';
 import { SubmissionEventType } from '../../domain/notifications/events.ts';
 import { durationText } from './duration-text.ts';
-import { type Line, shown } from './line.ts';
+import { type Line, toSingleLine } from './line.ts';
 
 export type SubmissionEvent = Extract<EventRecord, { type: SubmissionEventType }>;
 
@@ -15,17 +15,17 @@ export function submissionLines({ type, submission, previous }: SubmissionEvent)
   const before = type === SubmissionEventType.corrected ? dataOf(previous.answer) : null;
   const { status, error } = submission;
   const lines: [label: string, value: string | null][] = [
-    ['Submission', shown(submission.submissionId)],
+    ['Submission', toSingleLine(submission.submissionId)],
     ['Status', previous.status === status ? status : `${status} (was ${previous.status})`],
-    ['Upstream', shown(submission.upstream)],
-    ["Upstream's state", submission.upstreamState && shown(submission.upstreamState)],
-    ['Error', error && shown(error, MAX_ERROR_CHARS)],
-    ['Error before', error === null && previous.error ? shown(previous.error, MAX_ERROR_CHARS) : null],
+    ['Upstream', toSingleLine(submission.upstream)],
+    ["Upstream's state", submission.upstreamState && toSingleLine(submission.upstreamState)],
+    ['Error', error && toSingleLine(error, MAX_ERROR_CHARS)],
+    ['Error before', error === null && previous.error ? toSingleLine(previous.error, MAX_ERROR_CHARS) : null],
     ['Block', changed('block_number', data, before)],
     ['Block hash', changed('block_hash', data, before)],
     ['Transaction', changed('tx_hash', data, before)],
     ['Time to finality', timeToFinality(submission, data)],
-    ['Metadata', submission.metadata && shown(JSON.stringify(submission.metadata))],
+    ['Metadata', submission.metadata && toSingleLine(JSON.stringify(submission.metadata))],
   ];
   return lines.flatMap(([label, value]) => (value ? [{ label, value }] : []));
 }
@@ -39,7 +39,7 @@ function changed(name: string, data: Data, before: Data): string | null {
 /** A number too large for JSON came as the string of its digits. */
 function field(name: string, data: Data): string | null {
   const value = data?.[name];
-  return typeof value === 'string' || typeof value === 'number' ? shown(String(value)) : null;
+  return typeof value === 'string' || typeof value === 'number' ? toSingleLine(String(value)) : null;
 }
 
 /** From when the upstream took it, or we first heard of it, to when we saw it final. */

@@ -31,7 +31,7 @@ export function createLookup({
     madeAt = performance.now();
     return resolver;
   };
-  const resolve = (method: 'resolve4' | 'resolve6', hostname: string): Promise<Answer> =>
+  const resolve = (method: 'resolve4' | 'resolve6', hostname: string): Promise<Resolution> =>
     new Promise((done) => current()[method](hostname, (error, addresses) => done(error ?? addresses)));
   return (hostname, _options, callback) => {
     const known = addressesOf(hostname, hostsFile);
@@ -46,14 +46,14 @@ export function createLookup({
   };
 }
 
-type Answer = string[] | NodeJS.ErrnoException;
+type Resolution = string[] | NodeJS.ErrnoException;
 
 /** Both answers; of one whose nameserver is silent nothing, once the other has addresses. */
-async function bothOrSoon(a: Promise<Answer>, b: Promise<Answer>): Promise<Answer[]> {
+async function bothOrSoon(a: Promise<Resolution>, b: Promise<Resolution>): Promise<Resolution[]> {
   const first = await Promise.race([a, b]);
   if (!Array.isArray(first)) return Promise.all([a, b]);
   let timer: NodeJS.Timeout | undefined;
-  const soon = new Promise<Answer[]>((done) => {
+  const soon = new Promise<Resolution[]>((done) => {
     timer = setTimeout(() => done([first]), OTHER_FAMILY_MS);
   });
   const answers = await Promise.race([Promise.all([a, b]), soon]);

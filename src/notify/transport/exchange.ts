@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici';
 
 /** What came of a request: its headers, and as much of the body as was wanted and came in time. */
-export type Answer = { httpStatus: number; headers: Record<string, string | string[] | undefined>; body: Buffer };
+export type HttpResponse = { httpStatus: number; headers: Record<string, string | string[] | undefined>; body: Buffer };
 
 export type Exchange = {
-  answer: Promise<Answer>;
+  response: Promise<HttpResponse>;
   /** Ends it at once, wherever it is. `error`: what `answer` rejects with if there is none yet. */
   stop(error: Error): void;
 };
@@ -19,10 +19,10 @@ export function exchange(
   request: Dispatcher.DispatchOptions,
   limits: { bodyTimeoutMs: number; maxBytes: number },
 ): Exchange {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
   const chunks: Buffer[] = [];
   let bytes = 0;
-  let head: Omit<Answer, 'body'> | undefined;
+  let head: Omit<HttpResponse, 'body'> | undefined;
   let stopped: Error | undefined;
   let controller: Dispatcher.DispatchController | undefined;
   let bodyTimer: NodeJS.Timeout | undefined;
@@ -59,5 +59,5 @@ export function exchange(
     onResponseEnd: () => end(),
     onResponseError: (_controller, error) => end(error),
   });
-  return { answer: promise, stop };
+  return { response: promise, stop };
 }

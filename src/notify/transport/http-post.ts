@@ -6,7 +6,7 @@ import type { SendResult } from '../channels/channel.ts';
 import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
 import { causeOf, codeOf } from './connection-error.ts';
 import { createLookup } from './dns.ts';
-import { type Answer, type Exchange, exchange } from './exchange.ts';
+import { type Exchange, exchange, type HttpResponse } from './exchange.ts';
 
 export type HttpPostOptions = {
   guard: AddressGuard;
@@ -31,14 +31,14 @@ type Post = {
   signal: AbortSignal;
 };
 
-export type PostOutcome =
+export type PostResult =
   | { kind: 'answer'; httpStatus: number; retryAfterMs: number | null; response: string | null }
   /** `error`: one sentence without the URL, an address or anything that was sent. */
   | { kind: 'no_answer'; error: string };
 
 export type HttpPost = {
   /** Never rejects; ends soon after the signal aborts. Redirects are not followed. */
-  post(request: Post): Promise<PostOutcome>;
+  post(request: Post): Promise<PostResult>;
   /** Ends all that is under way. Idempotent. */
   close(): Promise<void>;
 };
@@ -110,17 +110,17 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
        * A kept connection that its receiver closes just as we write says nothing about the receiver, so such a POST is made
        * again at once on a connection of its own. It may arrive twice that way, under the same id.
        */
-      const ask = async (): Promise<Answer> => {
+      const ask = async (): Promise<HttpResponse> => {
         const mayBeStale = answered.wasRecently(target.origin);
         try {
           current = exchange(kept, request, limits);
-          const answer = await current.answer;
+          const answer = await current.response;
           answered.now(target.origin);
           return answer;
         } catch (error) {
           if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
           current = exchange(fresh, request, limits);
-          return await current.answer;
+          return await current.response;
         }
       };
       try {
@@ -207,7 +207,7 @@ function isRefusal(httpStatus: number): boolean {
 }
 
 /** What an answer means, for everything that is sent by POST. */
-export function toSendResult(outcome: PostOutcome): SendResult {
+export function toSendResult(outcome: PostResult): SendResult {
   if (outcome.kind === 'no_answer') return { kind: 'failed', httpStatus: null, error: outcome.error, response: null };
   const { httpStatus, response } = outcome;
   if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Job, Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Answer } from '../../../src/domain/classify.ts';
-import { Epoch } from '../../../src/engines/bullmq/epoch.ts';
+import { FencingTokenStore } from '../../../src/engines/bullmq/fencing-token.ts';
 import { POLLS_QUEUE, type PollJob, signedJob } from '../../../src/engines/bullmq/poll-job.ts';
 import { Signer } from '../../../src/engines/bullmq/signer.ts';
 import { lookInto, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
@@ -14,12 +14,12 @@ const SECRET = 'a-secret-of-server-and-workers-0123456789';
 async function openServer(redis: RedisServer, secrets: string[] = []) {
   const signer = new Signer(secrets);
   const look = lookInto(redis);
-  const epochs = new Epoch(look, { prefix: 'bull' });
-  const begin = async () => epochs.begin((await epochs.look()).runId, signer);
+  const epochs = new FencingTokenStore(look, { prefix: 'bull' });
+  const begin = async () => epochs.begin((await epochs.read()).runId, signer);
   const epoch = await begin();
   const queue = openQueue(redis);
   async function handOut(more: Partial<PollJob> = {}): Promise<Job> {
-    const { redisMs } = await epochs.look();
+    const { redisMs } = await epochs.read();
     const data = { upstream: 'default', submission_ids: ['a'], epoch, expires_at: redisMs + 20_000, timeout_ms: 1_000 };
     const jobId = `j-${randomUUID()}`;
     const job: PollJob = { ...data, ...more };

@@ -9,7 +9,7 @@ import { context, observation } from '../../support/domain.ts';
 import { trackRequest } from '../../support/ledger-file.ts';
 import { openReceiver, type ScriptedAnswer, selfSigned } from '../../support/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { DAY_MS, failed, openPump } from '../../support/virtual-pump.ts';
+import { DAY_MS, failed, openPump } from '../../support/virtual-dispatcher.ts';
 import { addressOf, HOSTILITIES, type Hostility, SELF_SIGNED, TURNS_PRIVATE } from './hostile-receivers.ts';
 import { createExchanges } from './real-exchanges.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Settlement } from '../../../src/domain/notifications/delivery.ts';
+import type { DeliveryResult } from '../../../src/domain/notifications/delivery.ts';
 import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/domain.ts';
@@ -193,7 +193,7 @@ describe('webhooks', () => {
 });
 
 describe('what a receiver did', () => {
-  const settle = (ledger: Ledger, id: string, at: number, fields: Partial<Settlement> = {}) => {
+  const settle = (ledger: Ledger, id: string, at: number, fields: Partial<DeliveryResult> = {}) => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
     const settlement = {

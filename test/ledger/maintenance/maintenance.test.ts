@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../bench/support/random.ts';
-import type { Waiting } from '../../../src/domain/notifications/delivery.ts';
+import type { DueDelivery } from '../../../src/domain/notifications/delivery.ts';
 import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
 import { isFinal } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
@@ -45,7 +45,9 @@ function addHook(ledger: Ledger): string {
   return ledger.webhooks.create(HOOK, { secret: 'whsec_c2VjcmV0', publicKey: null }, 0).id;
 }
 
-function everythingDue(ledger: Ledger): (Pick<Waiting, 'id' | 'attempts' | 'revision'> & { destination: string })[] {
+function everythingDue(
+  ledger: Ledger,
+): (Pick<DueDelivery, 'id' | 'attempts' | 'revision'> & { destination: string })[] {
   const query = { now: Number.MAX_SAFE_INTEGER, limit: 100_000, except: new Set<number>() };
   return ledger.deliveries
     .destinations()

@@ -4,7 +4,7 @@ import { conditionsOf } from '../../../src/notify/alerts/alert-rules.ts';
 import { AlertWatch } from '../../../src/notify/alerts/alert-watch.ts';
 import { context, observation } from '../../support/domain.ts';
 import { trackRequests } from '../../support/ledger-file.ts';
-import { DAY_MS, delivered, failed, openPump } from '../../support/virtual-pump.ts';
+import { DAY_MS, delivered, failed, openPump } from '../../support/virtual-dispatcher.ts';
 
 const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
 const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
@@ -74,7 +74,7 @@ function openWatch(receive: Parameters<typeof openPump>[0]['receive'] = () => de
     thresholds: THRESHOLDS,
     checkMs: 5_000,
     remindAfterMs: 4 * 3_600_000,
-    onTold: () => undefined,
+    onReported: () => undefined,
     onFailed: (error) => errors.push(error),
   });
   watch.start();

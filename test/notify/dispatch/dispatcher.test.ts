@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { retryAfterMs } from '../../../src/domain/retry-after.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import type { SendResult } from '../../../src/notify/channels/channel.ts';
-import { DAY_MS, delivered, failed, openPump, PUMP_START_MS } from '../../support/virtual-pump.ts';
+import { DAY_MS, delivered, failed, openPump, PUMP_START_MS } from '../../support/virtual-dispatcher.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

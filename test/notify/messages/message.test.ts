@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { EventRecord } from '../../../src/domain/notifications/event-body.ts';
 import { EVENT_TYPES } from '../../../src/domain/notifications/events.ts';
 import { durationText } from '../../../src/notify/messages/duration-text.ts';
-import { escapedBy, fitted } from '../../../src/notify/messages/fitted.ts';
 import { toMessage } from '../../../src/notify/messages/message.ts';
+import { escapeWith, truncate } from '../../../src/notify/messages/truncate.ts';
 import { finalEnvelope, ID } from '../../support/domain.ts';
 import {
   AT,
@@ -257,24 +257,24 @@ it.each([
 });
 
 describe('a text that has to fit', () => {
-  const escaped = escapedBy({ '&': '&amp;' });
+  const escaped = escapeWith({ '&': '&amp;' });
 
   it('stays as it is where it does, to the last character', () => {
-    expect(fitted('abcde', 5)).toBe('abcde');
-    expect(fitted('a&', 6, escaped)).toBe('a&amp;');
+    expect(truncate('abcde', 5)).toBe('abcde');
+    expect(truncate('a&', 6, escaped)).toBe('a&amp;');
   });
 
   it('is cut with a sign, and with it is no longer than it may be', () => {
-    expect(fitted('abcdef', 5)).toBe('abcd…');
+    expect(truncate('abcdef', 5)).toBe('abcd…');
   });
 
   it('is cut inside of no escape and of no character', () => {
-    expect(fitted('a&b', 6, escaped)).toBe('a…');
-    expect(fitted('🚨🚨🚨', 5)).toBe('🚨🚨…');
-    expect(fitted('🚨🚨🚨', 4)).toBe('🚨…');
+    expect(truncate('a&b', 6, escaped)).toBe('a…');
+    expect(truncate('🚨🚨🚨', 5)).toBe('🚨🚨…');
+    expect(truncate('🚨🚨🚨', 4)).toBe('🚨…');
   });
 
   it('has only its own entries escaped', () => {
-    expect(escapedBy({})('toString')).toBe('toString');
+    expect(escapeWith({})('toString')).toBe('toString');
   });
 });

@@ -43,11 +43,11 @@ a repeat of what it was asking. While Redis is away it waits for it, however lon
 /** A worker has no port: it is alive while it announces itself. */
 async function check({ redis, worker }: Config): Promise<void> {
   if (redis.url === undefined) throw new CommandError('no Redis is set: DAWATCH_REDIS_URL', ExitCode.usage);
-  const [{ workersSeen }, { createSigner }] = await Promise.all([
-    import('../../../engines/bullmq/worker-register.ts'),
+  const [{ listWorkers }, { createSigner }] = await Promise.all([
+    import('../../../engines/bullmq/worker-registry.ts'),
     import('../../../engines/bullmq/signer.ts'),
   ]);
-  const seen = await workersSeen({ url: redis.url, prefix: redis.prefix }, createSigner(redis));
+  const seen = await listWorkers({ url: redis.url, prefix: redis.prefix }, createSigner(redis));
   const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
   if (!seen?.some(isOurs))
     throw new CommandError(seen ? 'no worker of this host announces itself' : 'Redis does not answer', ExitCode.server);

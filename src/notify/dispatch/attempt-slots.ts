@@ -1,9 +1,14 @@
 import type { Clock } from '../../domain/clock.ts';
-import type { LaneKind } from './destination.ts';
+import type { DestinationPriority } from './destination-queue.ts';
 
 /** After this an attempt gives its place to others: whoever answers does so sooner as a rule. */
 const YOUNG_MS = 1_000;
-const MAX_YOUNG: Record<LaneKind, number> = { proven: 256, unproven: 256, proven_callback: 256, callback: 256 };
+const MAX_YOUNG: Record<DestinationPriority, number> = {
+  proven: 256,
+  unproven: 256,
+  proven_callback: 256,
+  callback: 256,
+};
 /** Callbacks under way, of whatever age: anybody may name thousands that hang. */
 const MAX_CALLBACKS = 2_048;
 
@@ -11,9 +16,9 @@ const MAX_CALLBACKS = 2_048;
  * How many attempts may be under way. Each takes a place among its own kind for a second at most, so those that hang delay
  * others by that and no more. What hangs for longer is bounded by its own lane, and callbacks all together.
  */
-export class Places {
+export class AttemptSlots {
   readonly #clock: Clock;
-  readonly #young: Record<LaneKind, number> = { proven: 0, unproven: 0, proven_callback: 0, callback: 0 };
+  readonly #young: Record<DestinationPriority, number> = { proven: 0, unproven: 0, proven_callback: 0, callback: 0 };
   #callbacks = 0;
 
   constructor(clock: Clock) {
@@ -21,13 +26,13 @@ export class Places {
   }
 
   /** For so many attempts of that kind there is a place. */
-  free(kind: LaneKind): number {
+  available(kind: DestinationPriority): number {
     const young = MAX_YOUNG[kind] - this.#young[kind];
     return isCallback(kind) ? Math.min(young, MAX_CALLBACKS - this.#callbacks) : young;
   }
 
   /** An attempt begins; `onFree` is called when its place is free although it has not ended. Call what is given back at its end. */
-  take(kind: LaneKind, onFree: () => void): () => void {
+  acquire(kind: DestinationPriority, onFree: () => void): () => void {
     this.#young[kind] += 1;
     if (isCallback(kind)) this.#callbacks += 1;
     let isYoung = true;
@@ -47,6 +52,6 @@ export class Places {
   }
 }
 
-function isCallback(kind: LaneKind): boolean {
+function isCallback(kind: DestinationPriority): boolean {
   return kind === 'callback' || kind === 'proven_callback';
 }

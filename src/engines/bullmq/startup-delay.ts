@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
-import type { Clock } from '../domain/clock.ts';
-import { pollJobSchema } from './bullmq/poll-job.ts';
-import type { RedisLink } from './bullmq/redis-link.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { pollJobSchema } from './poll-job.ts';
+import type { RedisLink } from './redis-link.ts';
 
 const LOOK_MS = 100;
 /** Between a worker's look at the epoch and its requests. */
@@ -12,7 +12,7 @@ const START_MS = 500;
  * would not know of it. With Redis that is after a new epoch, when nothing older is under way; a Redis that was emptied,
  * restarted or replaced may not know that, so that every request of then has to be over. While Redis is away, every lease.
  */
-export function untilAlone(deps: {
+export function untilPreviousPollsEnded(deps: {
   queue: Queue;
   link: RedisLink;
   clock: Clock;
@@ -34,7 +34,7 @@ export function untilAlone(deps: {
     };
     const cancelLimit = clock.after(leasesLastMs, end);
     signal.addEventListener('abort', end, { once: true });
-    link.onEpoch(async ({ goesOn }) => {
+    link.onFencingToken(async ({ goesOn }) => {
       const until = clock.now() + timeoutMs + START_MS;
       while (!isOver && clock.now() < until && (!goesOn || (await isSomethingUnderWay(queue, link))))
         await new Promise<void>((next) => clock.after(LOOK_MS, next));

@@ -4,7 +4,7 @@ import type { RedisSettings } from './redis.ts';
 import type { Signer, Verified } from './signer.ts';
 
 /** What Redis says of itself in one go. */
-export type Moment = {
+export type RedisState = {
   /** Which process this is: another one after a restart or a failover. */
   runId: string;
   /** Undefined: none is set. */
@@ -18,7 +18,7 @@ export type Moment = {
  * names the Redis process it was written to. One that comes back with an older state, as after a failover, brings back
  * jobs that were asked already; by its run id nobody takes them for new.
  */
-export class Epoch {
+export class FencingTokenStore {
   readonly #redis: Redis;
   readonly #key: string;
   readonly #probe: string;
@@ -30,12 +30,12 @@ export class Epoch {
   }
 
   /** Over one connection, so that all of it is of the same Redis. Throws what Redis says if it refuses. */
-  async look(): Promise<Moment> {
+  async read(): Promise<RedisState> {
     return momentOf(await this.#question().exec());
   }
 
   /** The same, and proves that Redis takes writes: one that is full, or a replica, answers every question. */
-  async probe(): Promise<Moment> {
+  async probe(): Promise<RedisState> {
     return momentOf(await this.#question().set(this.#probe, '1', 'PX', 10_000).exec());
   }
 
@@ -54,21 +54,21 @@ export class Epoch {
 }
 
 /** Whether the server that began the epoch has a secret of `signer`. */
-export function verifyEpoch(epoch: string, signer: Signer): Verified {
+export function verifyFencingToken(epoch: string, signer: Signer): Verified {
   const [runId, life, signature] = epoch.split('/');
   return signer.verify('server', [runId, life], signature);
 }
 
 /** Random, and short enough to be part of the ids of jobs. */
-export function lifeOf(epoch: string): string {
+export function tokenIdOf(epoch: string): string {
   return epoch.split('/')[1] ?? '';
 }
 
-export function isOfRedis(epoch: string, runId: string): boolean {
+export function isIssuedBy(epoch: string, runId: string): boolean {
   return epoch.startsWith(`${runId}/`);
 }
 
-function momentOf(answers: [error: Error | null, result: unknown][] | null): Moment {
+function momentOf(answers: [error: Error | null, result: unknown][] | null): RedisState {
   if (!answers) throw new Error('Redis gave up the question');
   for (const [error] of answers) if (error) throw error;
   const [info, epoch, time] = answers.map(([, result]) => result);

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { untilAlone } from '../../src/engines/alone.ts';
-import { Epoch } from '../../src/engines/bullmq/epoch.ts';
-import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
-import { Signer } from '../../src/engines/bullmq/signer.ts';
-import { systemClock } from '../../src/platform/system-clock.ts';
-import { lookInto, openEngine, openQueue } from '../support/bullmq-rig.ts';
-import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis-server.ts';
+import { FencingTokenStore } from '../../../src/engines/bullmq/fencing-token.ts';
+import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
+import { Signer } from '../../../src/engines/bullmq/signer.ts';
+import { untilPreviousPollsEnded } from '../../../src/engines/bullmq/startup-delay.ts';
+import { systemClock } from '../../../src/platform/system-clock.ts';
+import { lookInto, openEngine, openQueue } from '../../support/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
 
 const LONG = 60_000;
 
@@ -18,7 +18,14 @@ function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG }
   const closing = new AbortController();
   onTestFinished(() => closing.abort());
   const { signal } = closing;
-  const alone = untilAlone({ queue: engine.queue, link, clock: systemClock, leasesLastMs, timeoutMs, signal });
+  const alone = untilPreviousPollsEnded({
+    queue: engine.queue,
+    link,
+    clock: systemClock,
+    leasesLastMs,
+    timeoutMs,
+    signal,
+  });
   void alone.then(() => {
     state.isAlone = true;
   });
@@ -27,8 +34,8 @@ function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG }
 
 /** As the server before it did. */
 async function beginEpoch(redis: RedisServer): Promise<void> {
-  const epochs = new Epoch(lookInto(redis), { prefix: 'bull' });
-  await epochs.begin((await epochs.look()).runId, new Signer([]));
+  const epochs = new FencingTokenStore(lookInto(redis), { prefix: 'bull' });
+  await epochs.begin((await epochs.read()).runId, new Signer([]));
 }
 
 /** What the server before it handed out, one job waiting and one in the hands of a worker. */

@@ -13,15 +13,15 @@ const HOUR_MS = 3_600_000;
 const MOST_READ_BACK = 1_000_000;
 
 /** What is counted as it happens, for /v1/overview and /metrics alike. */
-export type Tally = {
+export type LiveStats = {
   hour: RollingHour;
   listener: MonitorListener;
   /** The same hands, with their answers counted. */
-  counted(engine: PollEngine): PollEngine;
+  counting(engine: PollEngine): PollEngine;
 };
 
 /** Goes on with the last hour of the ledger; how late each finality was noticed then is not kept there. */
-export function startTally(deps: { ledger: Ledger; clock: Clock; counters: Counters }): Tally {
+export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters }): LiveStats {
   const { ledger, clock, counters } = deps;
   const now = clock.now();
   const hour = new RollingHour(now);
@@ -39,7 +39,7 @@ export function startTally(deps: { ledger: Ledger; clock: Clock; counters: Count
         hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
       },
     },
-    counted: (engine) => ({
+    counting: (engine) => ({
       poll: (batch, report) =>
         engine.poll(batch, (observation) => {
           hour.polled(observation.at);
@@ -56,7 +56,7 @@ const OLDEST_OPEN = 10;
 export function overviewOf(deps: {
   ledger: Ledger;
   monitor: Monitor;
-  tally: Tally;
+  tally: LiveStats;
   clock: Clock;
   scaling: Scaling | undefined;
 }): Overview {

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
-import { type AddressGuard, guardedConnector, type LookupAll } from '../transport/address-guard.ts';
-import { type ConnectionCause, causeOf } from '../transport/connection-error.ts';
-import { createLookup } from '../transport/dns.ts';
+import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
+import { type ConnectionCause, causeOf } from './connection-error.ts';
+import { createLookup } from './dns.ts';
 
-export type Reached =
+export type ConnectionCheck =
   | { kind: 'reached' }
   /** `error`: one sentence without the URL or an address. */
   | { kind: 'not_reached'; cause: ConnectionCause; error: string };
@@ -26,7 +26,7 @@ export async function reach(
     /** Default: the hosts file and DNS. */
     lookup?: LookupAll;
   },
-): Promise<Reached> {
+): Promise<ConnectionCheck> {
   const { guard, timeoutMs, signal, lookup = createLookup() } = options;
   const target = URL.parse(url);
   const protocol = target && PROTOCOLS[target.protocol];

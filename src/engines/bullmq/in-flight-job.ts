@@ -9,11 +9,11 @@ const CLOCK_MARGIN_MS = 1_000;
  * One job that is out, as the server knows it. Open until it is landed or its lease is over; after that nothing that comes
  * counts any more, because the ids may have been handed out again.
  */
-export class Flight {
+export class InFlightJob {
   /** Resolves when it is over. */
-  readonly over: Promise<void>;
+  readonly ended: Promise<void>;
   readonly upstream: string;
-  readonly epoch: string;
+  readonly fencingToken: string;
   readonly sentAt: number;
   readonly report: (observation: Observation) => void;
   readonly #ids: ReadonlySet<string>;
@@ -34,7 +34,7 @@ export class Flight {
   }) {
     const { clock, endsAt } = deps;
     this.upstream = deps.upstream;
-    this.epoch = deps.epoch;
+    this.fencingToken = deps.epoch;
     this.sentAt = deps.sentAt;
     this.#ids = new Set(deps.submissionIds);
     this.#left = new Set(deps.submissionIds);
@@ -42,7 +42,7 @@ export class Flight {
     this.#clock = clock;
     this.#endsAt = endsAt;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.over = promise;
+    this.ended = promise;
     const cancelLease = clock.after(endsAt - clock.now(), () => {
       resolve();
       deps.onLost();
@@ -57,7 +57,7 @@ export class Flight {
    * Classifies and reports the responses, each id once. Reports none of them if one is about an id of no poll of this job, or took
    * longer than the job is out: then the result is not of a worker that did this job. `at` is this server's time.
    */
-  arrive(polled: readonly Polled[]): 'accepted' | 'foreign_id' | 'implausible_time' {
+  accept(polled: readonly Polled[]): 'accepted' | 'foreign_id' | 'implausible_time' {
     const at = this.#clock.now();
     const longestMs = at - this.sentAt + CLOCK_MARGIN_MS;
     for (const { submission_id, duration_ms } of polled) {
@@ -72,14 +72,14 @@ export class Flight {
   }
 
   /** The ids without an answer, if a request of `neededMs` about them still ends in time. They are the caller's now. */
-  takeBack(neededMs: number): string[] {
+  reclaim(neededMs: number): string[] {
     if (this.#clock.now() + neededMs >= this.#endsAt) return [];
     const ids = [...this.#left];
     this.#left.clear();
     return ids;
   }
 
-  land(): void {
+  end(): void {
     this.#end();
   }
 }

@@ -1,5 +1,5 @@
 /** A text of at most `maxChars` UTF-16 units after escaping; it is never cut inside of a character or of its escape. */
-export function fitted(text: string, maxChars: number, escaped: (char: string) => string = (char) => char): string {
+export function truncate(text: string, maxChars: number, escaped: (char: string) => string = (char) => char): string {
   let whole = '';
   let shortened = '';
   for (const char of text) {
@@ -11,6 +11,6 @@ export function fitted(text: string, maxChars: number, escaped: (char: string) =
 }
 
 /** Escapes by a table, for `fitted`. */
-export function escapedBy(table: Readonly<Record<string, string>>): (char: string) => string {
+export function escapeWith(table: Readonly<Record<string, string>>): (char: string) => string {
   return (char) => (Object.hasOwn(table, char) ? (table[char] as string) : char);
 }

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Channel, Outgoing, SendResult } from '../../src/notify/channels/channel.ts';
-import { Pump } from '../../src/notify/dispatch/dispatcher.ts';
-import type { Attempted } from '../../src/notify/dispatch/result.ts';
+import { Dispatcher } from '../../src/notify/dispatch/dispatcher.ts';
+import type { AttemptReport } from '../../src/notify/dispatch/result.ts';
 import { retryDelayMs } from '../../src/notify/dispatch/retry-schedule.ts';
 import type { DeliveryStore } from '../../src/notify/ports.ts';
 import { context, observation } from './domain.ts';
@@ -42,7 +42,7 @@ export function openPump(world: World) {
   const clock = createVirtualClock(PUMP_START_MS, world.settle);
   const ledger = openLedger(world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') });
   const sent: Sent[] = [];
-  const attempted: Attempted[] = [];
+  const attempted: AttemptReport[] = [];
   const errors: unknown[] = [];
   const configured: Record<string, boolean> = {};
   const channelOf = (destination: string): Channel | undefined => {
@@ -65,7 +65,7 @@ export function openPump(world: World) {
   });
   const start = () => {
     const store: DeliveryStore = storeOf(ledger);
-    const pump = new Pump({
+    const pump = new Dispatcher({
       store: world.store?.(store) ?? store,
       channelOf,
       clock,

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import type { EventBody } from '../../domain/notifications/event-body.ts';
-import type { Channel, Outgoing, SendResult } from '../channels/channel.ts';
-import { failed } from '../channels/chat.ts';
+import type { Channel, Outgoing, SendResult } from './channel.ts';
+import { failed } from './chat.ts';
 
 export const EVENTS_QUEUE = 'dawatch-events';
 

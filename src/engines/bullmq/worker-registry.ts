@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { parseJson } from '../../domain/notifications/envelope.ts';
 import { printable } from '../../domain/text.ts';
 import { POLLS_FORMAT, signatureSchema } from './poll-job.ts';
-import { becomesReady, end, openRedis, type RedisSettings } from './redis.ts';
+import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 import type { SignatureProblem, Signer } from './signer.ts';
 
 /** Shown in logs, on dashboards and terminals: nothing in it is markup or a control character. */
@@ -14,7 +14,7 @@ const workerSchema = z.object({
   concurrency: z.int().min(1).max(1_000_000),
 });
 /** A worker as it announces itself. */
-export type WorkerSeen = z.output<typeof workerSchema>;
+export type WorkerInfo = z.output<typeof workerSchema>;
 
 const announcementSchema = z.object({
   format: z.literal(POLLS_FORMAT),
@@ -25,7 +25,7 @@ const announcementSchema = z.object({
 /** A worker that gets no jobs: it is of an incompatible version, or its secret is not the server's. */
 export type RefusedWorker = { name: string; reason: 'other_format' | SignatureProblem };
 
-export type Registered = { workers: WorkerSeen[]; refused: RefusedWorker[] };
+export type WorkerList = { workers: WorkerInfo[]; refused: RefusedWorker[] };
 
 /** Announced so often, and forgotten after so long without. */
 export const ANNOUNCE_MS = 1_000;
@@ -36,7 +36,7 @@ const MAX_WORKERS = 1_000;
 const MAX_ANNOUNCEMENT_CHARS = 2_000;
 
 /** Which workers are alive: a key of each, which goes by itself, and a set of their names. */
-export class WorkerRegister {
+export class WorkerRegistry {
   readonly #redis: Redis;
   readonly #names: string;
 
@@ -45,7 +45,7 @@ export class WorkerRegister {
     this.#names = `${prefix}:dawatch-workers:names`;
   }
 
-  async announce(worker: WorkerSeen, signer: Signer): Promise<void> {
+  async announce(worker: WorkerInfo, signer: Signer): Promise<void> {
     const key = this.#keyOf(worker.name);
     const announcement = { format: POLLS_FORMAT, worker, signature: signer.sign('worker', signedWorker(worker)) };
     await this.#redis
@@ -55,12 +55,12 @@ export class WorkerRegister {
       .exec();
   }
 
-  async leave(name: string): Promise<void> {
+  async unregister(name: string): Promise<void> {
     await this.#redis.multi().srem(this.#names, name).del(this.#keyOf(name)).exec();
   }
 
   /** Those alive, by name. */
-  async list(signer: Signer): Promise<Registered> {
+  async list(signer: Signer): Promise<WorkerList> {
     const names = await this.#redis.srandmember(this.#names, MAX_WORKERS);
     if (names.length === 0) return { workers: [], refused: [] };
     const asked = this.#redis.pipeline();
@@ -69,7 +69,7 @@ export class WorkerRegister {
     if (!texts) throw new Error('Redis gave up the question');
     const gone = names.filter((_name, index) => texts[index] === '');
     if (gone.length > 0) await this.#redis.srem(this.#names, gone);
-    const found = names.flatMap((name, index) => (texts[index] ? [judge(name, texts[index], signer)] : []));
+    const found = names.flatMap((name, index) => (texts[index] ? [readAnnouncement(name, texts[index], signer)] : []));
     return {
       workers: found.flatMap((one) => ('worker' in one ? [one.worker] : [])).sort(byName),
       refused: found.flatMap((one) => ('refused' in one ? [one.refused] : [])).sort(byName),
@@ -82,20 +82,24 @@ export class WorkerRegister {
 }
 
 /** Names of those alive, for one look; undefined: Redis does not tell. */
-export async function workersSeen(settings: RedisSettings, signer: Signer): Promise<string[] | undefined> {
+export async function listWorkers(settings: RedisSettings, signer: Signer): Promise<string[] | undefined> {
   const redis = openRedis(settings.url);
   try {
-    await becomesReady(redis, LOOK_WITHIN_MS);
-    const { workers, refused } = await new WorkerRegister(redis, settings).list(signer);
+    await waitUntilReady(redis, LOOK_WITHIN_MS);
+    const { workers, refused } = await new WorkerRegistry(redis, settings).list(signer);
     return [...workers, ...refused].map(({ name }) => name);
   } catch {
     return undefined;
   } finally {
-    end(redis);
+    disconnect(redis);
   }
 }
 
-function judge(name: string, text: string, signer: Signer): { worker: WorkerSeen } | { refused: RefusedWorker } {
+function readAnnouncement(
+  name: string,
+  text: string,
+  signer: Signer,
+): { worker: WorkerInfo } | { refused: RefusedWorker } {
   const refused = (reason: RefusedWorker['reason']) => ({ refused: { name: printable(name), reason } });
   const parsed = announcementSchema.safeParse(parseJson(text));
   if (!parsed.success || parsed.data.worker.name !== name) return refused('other_format');
@@ -104,7 +108,7 @@ function judge(name: string, text: string, signer: Signer): { worker: WorkerSeen
   return verified.kind === 'valid' ? { worker } : refused(verified.problem);
 }
 
-function signedWorker({ name, version, in_flight, concurrency }: WorkerSeen): unknown {
+function signedWorker({ name, version, in_flight, concurrency }: WorkerInfo): unknown {
   return [name, version, in_flight, concurrency];
 }
 

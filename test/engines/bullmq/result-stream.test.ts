@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { AnswerStream } from '../../../src/engines/bullmq/answer-stream.ts';
 import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
+import { ResultStream } from '../../../src/engines/bullmq/result-stream.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import { lookInto } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
@@ -12,7 +12,7 @@ async function openStream() {
   const redis = await redisForTest();
   const look = lookInto(redis);
   const completed: string[] = [];
-  const stream = new AnswerStream({
+  const stream = new ResultStream({
     redis: { url: redis.url, prefix: 'bull' },
     clock: systemClock,
     listener: {

@@ -4,7 +4,7 @@ import type { Due } from '../../pacing/due-queue.ts';
  * proven: its newest attempt was delivered. unproven: it failed, or there was none yet. Callbacks are apart: any client may bring
  * their addresses, and any number of them.
  */
-export type LaneKind = 'proven' | 'unproven' | 'proven_callback' | 'callback';
+export type DestinationPriority = 'proven' | 'unproven' | 'proven_callback' | 'callback';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
@@ -16,16 +16,16 @@ const MAX_PAUSE_MS = 60_000;
  * except a refusal of that delivery alone (400, say), which changes nothing. A destination that asks for less (429, 502, 503,
  * 504) is left alone for as long as it says, else for 1, 2, 4 … 60 s.
  */
-export class Lane implements Due {
+export class DestinationQueue implements Due {
   readonly destination: string;
   /** Of the queue that it waits in for its time; it is in there only while `isQueued`. */
   dueAt = 0;
   place = 0;
-  isQueued = false;
+  isScheduled = false;
   /** Where it waits for its turn; null: it does not. */
-  readyAs: LaneKind | null = null;
+  readyAs: DestinationPriority | null = null;
   /** Numbers of the deliveries that are under way, or whose result is not on the disk yet. */
-  readonly busy = new Set<number>();
+  readonly inFlight = new Set<number>();
   readonly #maxWindow: number;
   #attempts = 0;
   #window = 1;
@@ -38,7 +38,7 @@ export class Lane implements Due {
     this.#maxWindow = concurrency;
   }
 
-  get kind(): LaneKind {
+  get priority(): DestinationPriority {
     if (this.destination.startsWith('callback:')) return this.#isProven ? 'proven_callback' : 'callback';
     return this.#isProven ? 'proven' : 'unproven';
   }
@@ -52,17 +52,17 @@ export class Lane implements Due {
   }
 
   /** For so many attempts more; less than none after one that failed beside others. */
-  get room(): number {
+  get available(): number {
     return this.#window - this.#attempts;
   }
 
   get isIdle(): boolean {
-    return this.busy.size === 0 && !this.isQueued && this.readyAs === null;
+    return this.inFlight.size === 0 && !this.isScheduled && this.readyAs === null;
   }
 
-  begin(deliveryIds: readonly number[]): void {
+  started(deliveryIds: readonly number[]): void {
     this.#attempts += 1;
-    for (const id of deliveryIds) this.busy.add(id);
+    for (const id of deliveryIds) this.inFlight.add(id);
   }
 
   succeeded(): void {
@@ -84,7 +84,7 @@ export class Lane implements Due {
   }
 
   /** An attempt that says nothing about the destination: it was called off, or only its own event was refused. */
-  endedWithoutNews(): void {
+  inconclusive(): void {
     this.#attempts -= 1;
   }
 }

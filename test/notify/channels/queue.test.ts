@@ -1,11 +1,11 @@
 import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createQueueChannel, EVENTS_QUEUE } from '../../../src/notify/dispatch/notification-queue.ts';
+import { createQueueChannel, EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
 import { deadAddress } from '../../support/upstream-server.ts';
-import { describeChannel, type Rig } from '../channels/channel-conformance.ts';
 import { failedEvent, outgoing } from '../sample-events.ts';
+import { describeChannel, type Rig } from './channel-conformance.ts';
 
 const PASSWORD = 'redis-S3cret';
 const CLIENT = 'test';

@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { MAX_RESULT_CHARS, POLLS_QUEUE } from './poll-job.ts';
 import { type LoopConnection, openLoopConnection, type RedisSettings } from './redis.ts';
 
-export type AnswerListener = {
+export type ResultListener = {
   /** Some answers of a job that goes on, as its worker sent them. */
   progress(jobId: string, data: unknown): void;
   completed(jobId: string, returnvalue: unknown): void;
@@ -19,15 +19,15 @@ const READ_COUNT = 100;
  * The event stream of BullMQ's polls queue. Idle until `readFrom`, then reads until `close`. The position moves entry by entry,
  * so neither an unreadable entry nor a failed read skips the entries behind it; BullMQ's own QueueEvents does both.
  */
-export class AnswerStream {
+export class ResultStream {
   readonly #redis: RedisSettings;
   readonly #clock: Clock;
-  readonly #listener: AnswerListener;
+  readonly #listener: ResultListener;
   #connection: LoopConnection | undefined;
   #isReading = false;
   #wakeUp: (() => void) | undefined;
 
-  constructor(deps: { redis: RedisSettings; clock: Clock; listener: AnswerListener }) {
+  constructor(deps: { redis: RedisSettings; clock: Clock; listener: ResultListener }) {
     this.#redis = deps.redis;
     this.#clock = deps.clock;
     this.#listener = deps.listener;
