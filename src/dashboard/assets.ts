@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** One file as a browser gets it. `policy`: its Content-Security-Policy, where it is a page. */
+/** A file as served to browsers. `policy`: its Content-Security-Policy, for the page only. */
 type Asset = { path: string; contentType: string; body: Buffer; policy?: string };
 
 const PAGE = join(import.meta.dirname, 'page');
@@ -12,7 +12,7 @@ const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-/** The libraries, as their packages have them for browsers. index.html maps their names to these paths. */
+/** Browser builds of the libraries. The import map of index.html maps their names to these paths. */
 const LIBRARIES = {
   'preact.js': 'preact',
   'preact-hooks.js': 'preact/hooks',
@@ -21,7 +21,7 @@ const LIBRARIES = {
   'uplot.css': 'uplot/dist/uPlot.min.css',
 };
 
-/** Everything that the dashboard loads: the files of page/ and its libraries. */
+/** Every file that the dashboard loads: the files of page/ and its libraries. */
 export function dashboardAssets(): Asset[] {
   const own = readdirSync(PAGE, { recursive: true, encoding: 'utf8' })
     .filter((name) => extname(name) in TYPES)
@@ -41,7 +41,7 @@ function asset(name: string, file: string): Asset {
   return { path: `/assets/${name}`, contentType: TYPES[extname(name)] ?? '', body: readFileSync(file) };
 }
 
-/** Only what this server has may run or be asked. The one exception is the import map, which can only stand in the page: it is known by its hash. */
+/** Scripts, styles and requests are limited to this server. The import map must be inline, so the policy allows it by its hash. */
 function policyOf(html: string): string {
   const importMap = /<script type="importmap">(.*?)<\/script>/s.exec(html)?.[1] ?? '';
   const hash = createHash('sha256').update(importMap).digest('base64');

@@ -27,7 +27,7 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
     await page.getByText('Live', { exact: true }).waitFor();
 
     await running.close();
-    await page.getByText('Disconnected: what you see may be old').waitFor();
+    await page.getByText('Disconnected: this page may be outdated').waitFor();
     expect(await row.count(), 'what was there stays').toBe(1);
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('alert').getByText('Not connected').waitFor();
@@ -40,7 +40,7 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
       .click({ timeout: 2_000 })
       .catch(() => undefined);
     await page.getByText('Live', { exact: true }).waitFor();
-    await page.getByRole('status').getByText('Connected again').waitFor();
+    await page.getByRole('status').getByText('Reconnected').waitFor();
     await row.getByText('cancelled').waitFor();
     await cancel(url, second);
     await page.getByRole('row').filter({ hasText: second }).getByText('cancelled').waitFor();
@@ -137,7 +137,7 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
     await page.getByText('Disconnected', { exact: true }).waitFor();
     running = await openApp({ database: join(folder, 'two.db'), port: Number(new URL(url).port) });
     await page.getByText('Live', { exact: true }).waitFor();
-    await page.getByText('Nothing is tracked yet').waitFor();
+    await page.getByText('No submissions tracked yet').waitFor();
     await post(url, { submission_id: id });
     await goTo(page, 'submissions');
     await page.getByRole('link', { name: id }).waitFor();

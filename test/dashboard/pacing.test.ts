@@ -43,9 +43,9 @@ describe.skipIf(SKIPPED)('the page of the pacing', { timeout: 30_000 }, () => {
     await expect
       .poll(() => costs.allInnerTexts())
       .toEqual([
-        expect.stringMatching(/Requests\tMean lag\tTogether$/),
-        'Now, measured\t1.50\t0.80 s\t2.30',
-        'Least possible without neighbors\t1.40\t0.70 s\t2.10',
+        expect.stringMatching(/Requests\tMean lag\tTotal$/),
+        'Measured\t1.50\t0.80 s\t2.30',
+        'Lower bound of a single submission\t1.40\t0.70 s\t2.10',
         'Polling every 5 s\t8.50\t2.50 s\t11.00',
       ]);
     await page.getByText('every 20.0 s, 3 % empty').first().waitFor();
@@ -63,16 +63,16 @@ describe.skipIf(SKIPPED)('the page of the pacing', { timeout: 30_000 }, () => {
       pollsMs: [],
       current: null,
     }));
-    await page.getByText('There is no curve yet').first().waitFor();
+    await page.getByText('No curve yet').first().waitFor();
     await page.getByText('nothing yet: the initial belief').first().waitFor();
-    await page.getByRole('row', { name: 'Now, measured – – –' }).first().waitFor();
+    await page.getByRole('row', { name: 'Measured – – –' }).first().waitFor();
     await page
       .getByText(/to find out whether the upstream is back|by its age/)
       .first()
       .waitFor();
   });
 
-  it('shuts nobody out', async () => {
+  it('is accessible', async () => {
     const page = await open();
     for (const summary of await page.getByText('As a table').all()) await summary.click();
     await page.evaluate(`window.axe ?? (() => { ${AXE} })()`);

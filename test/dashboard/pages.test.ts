@@ -61,7 +61,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await alert.getByText('no spaces').waitFor();
       await page.getByLabel('Token', { exact: true }).fill('nobodys');
       await page.keyboard.press('Enter');
-      await alert.getByText('does not know that token').waitFor();
+      await alert.getByText('Unknown token').waitFor();
       await signIn(page, API_KEY);
       await page.getByRole('heading', { name: 'Overview' }).waitFor();
     });
@@ -90,7 +90,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await signIn(service, API_KEY);
       await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions', 'Pacing']);
       await goTo(service, 'webhooks');
-      await service.getByText('nothing here for your token').waitFor();
+      await service.getByText('your token has no access').waitFor();
     });
 
     it('says so where something else answers, like the sign-in of a proxy', async () => {
@@ -99,16 +99,16 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.route('**/v1/whoami', (route) => route.fulfill(login));
       await page.getByLabel('Token', { exact: true }).fill(API_KEY);
       await page.keyboard.press('Enter');
-      await page.getByRole('alert').getByText('What answered is not dawatch').waitFor();
+      await page.getByRole('alert').getByText('The response is not from dawatch').waitFor();
       await page.unroute('**/v1/whoami');
       await page.route('**/v1/events', (route) => route.fulfill(login));
       await signIn(page, API_KEY);
-      await page.getByText('Disconnected: what you see may be old').waitFor();
+      await page.getByText('Disconnected: this page may be outdated').waitFor();
       await page.route('**/v1/submissions?*', (route) => route.fulfill(login));
       await page.getByRole('button', { name: 'Refresh' }).click();
       const alert = main(page).getByRole('alert');
       await alert.getByText('Not connected').waitFor();
-      await alert.getByText('What answered is not dawatch').waitFor();
+      await alert.getByText('The response is not from dawatch').waitFor();
     });
 
     it('is asked for again once the token is refused', async () => {
@@ -214,7 +214,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
 
     it('says so where it was never tracked', async () => {
       const page = await open('submissions/never-tracked');
-      await page.getByText('It was never tracked here').waitFor();
+      await page.getByText('This submission is not tracked').waitFor();
       await page.getByText('npx dawatch track never-tracked').waitFor();
     });
 
@@ -323,15 +323,15 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       const { receiver, id } = await webhook(200);
       const page = await open('webhooks');
       await page.getByRole('link', { name: id }).click();
-      await page.getByText('Nothing was sent yet').waitFor();
-      await page.getByRole('button', { name: 'Send a test' }).click();
+      await page.getByText('No deliveries yet').waitFor();
+      await page.getByRole('button', { name: 'Send test event' }).click();
       await page.getByRole('row').filter({ hasText: 'webhook.test' }).getByText('delivered').waitFor();
       expect(receiver.requests).toHaveLength(1);
       page.once('dialog', (dialog) => void dialog.accept());
       await page.getByRole('button', { name: 'Disable' }).click();
-      await page.getByText('by hand').waitFor();
+      await page.getByText('by an operator').waitFor();
       await page.getByRole('button', { name: 'Enable' }).click();
-      await page.getByText('Events are sent to it again').first().waitFor();
+      await page.getByText('The webhook receives events again').first().waitFor();
     });
 
     it('dead letters: finds them and replays them all', async () => {
@@ -358,13 +358,13 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       const forwarding = await openLookups({ bearer: null });
       const page = await browser.open(`${forwarding.url}/#/users`);
       await signIn(page, forwarding.tokens.service);
-      await page.getByLabel('Token of the upstream').fill('cut…');
+      await page.getByLabel('Upstream token').fill('cut…');
       await page.getByRole('button', { name: 'List', exact: true }).click();
-      await page.getByRole('alert').getByText('A token has no spaces').waitFor();
-      await page.getByLabel('Token of the upstream').fill('nobodys');
+      await page.getByRole('alert').getByText('A token contains no spaces').waitFor();
+      await page.getByLabel('Upstream token').fill('nobodys');
       await page.getByRole('button', { name: 'List', exact: true }).click();
       await page.getByText('the upstream does not accept this token for this').waitFor();
-      await page.getByLabel('Token of the upstream').fill(UPSTREAM_BEARER);
+      await page.getByLabel('Upstream token').fill(UPSTREAM_BEARER);
       await page.getByRole('button', { name: 'List', exact: true }).click();
       await page.getByRole('table', { name: '25 users' }).waitFor();
     });
@@ -392,7 +392,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByLabel('E-mail address').fill(SECOND.email);
       await page.getByRole('button', { name: 'Look up' }).click();
       await page.getByText('assigned_wallet').first().waitFor();
-      await page.getByLabel('At most').fill('3');
+      await page.getByLabel('Limit').fill('3');
       await page.getByRole('button', { name: 'List', exact: true }).click();
       await page.getByRole('table', { name: '3 users' }).waitFor();
     });

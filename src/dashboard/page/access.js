@@ -10,7 +10,7 @@ export function maySeeNotifications({ role }) {
   return role === 'admin';
 }
 
-/** Where the upstream's own tokens are forwarded, the upstream decides. @param {Session} session */
+/** With forwarded upstream tokens, the upstream decides about access. @param {Session} session */
 export function mayLookUpUsers({ role, users_bearer }) {
   return users_bearer === 'upstream' || role !== 'service';
 }

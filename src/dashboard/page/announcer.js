@@ -1,10 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.js';
 
-/** So that who listens can hear one to its end. Of those that come faster the newest is told. */
+/** Minimum time between announcements, so that a screen reader can finish one. Of several within it, the newest is announced. */
 const EVERY_MS = 3_000;
 
-/** What assistive technology is told, politely. @returns {[(text: string) => void, any]} */
+/** Text for assistive technology, in a polite live region. @returns {[(text: string) => void, any]} */
 export function useAnnouncer() {
   const [text, setText] = useState('');
   const next = useRef(/** @type {string | undefined} */ (undefined));

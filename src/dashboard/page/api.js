@@ -1,4 +1,4 @@
-/** The server refused, with a problem document; or would. */
+/** The server rejected the request with a problem document, or would reject it. */
 export class ApiError extends Error {
   /** @param {{ status: number, detail: string, retryAfterS?: number | undefined }} problem */
   constructor({ status, detail, retryAfterS }) {
@@ -9,23 +9,23 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came, or one that is not of dawatch. The message is for people. */
+/** No response, or a response that is not from dawatch. The message is shown to the user. */
 export class Unreachable extends Error {
   /** @override */
   name = 'Unreachable';
 }
 
 const TIMEOUT_MS = 30_000;
-const SILENT = 'The server does not answer. Is it running? Try again in a moment.';
+const SILENT = 'The server does not respond. Check that it is running, then try again.';
 const FOREIGN =
-  'What answered is not dawatch: a proxy before it may want you to sign in, or leads elsewhere. Reload the page to see what it says.';
+  'The response is not from dawatch: a proxy may require sign-in or redirect elsewhere. Reload the page to see its response.';
 
-/** Asks the same interface that every other client asks. Methods throw ApiError or Unreachable. */
+/** The HTTP API that every client uses. Methods throw ApiError or Unreachable. */
 export class Api {
   #token;
   #onRefused;
 
-  /** @param {{ token: string, onRefused?: () => void }} options `onRefused`: the server no longer knows the token. */
+  /** @param {{ token: string, onRefused?: () => void }} options `onRefused`: called when the server rejects the token. */
   constructor({ token, onRefused = () => undefined }) {
     this.#token = token;
     this.#onRefused = onRefused;
@@ -71,11 +71,11 @@ export class Api {
 
   /** @param {string} method @param {string} path @param {RequestInit} init */
   async #fetch(method, path, init) {
-    // No header carries it: the browser would only say that it could not ask.
+    // Such a token is not a valid header value; fetch would reject without a usable reason.
     if (!/^[\x21-\x7e]*$/.test(this.#token))
       throw new ApiError({
         status: 400,
-        detail: 'A token has no spaces and no letters with accents. Was it cut or wrapped?',
+        detail: 'A token contains no spaces and only ASCII characters. Check that it was copied completely.',
       });
     const headers = { ...init.headers, authorization: `Bearer ${this.#token}` };
     const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch(silent);
@@ -104,13 +104,13 @@ function silent(error) {
 /** @param {Response} response */
 async function errorOf(response) {
   const problem = await response.json().catch(() => ({}));
-  const detail = typeof problem?.detail === 'string' ? problem.detail : `The server answered HTTP ${response.status}.`;
+  const detail = typeof problem?.detail === 'string' ? problem.detail : `The server returned HTTP ${response.status}.`;
   const retryAfter = response.headers.get('retry-after');
   return new ApiError({ status: response.status, detail, retryAfterS: retryAfter ? Number(retryAfter) : undefined });
 }
 
 /**
- * "path?a=1", without what is undefined or empty.
+ * Returns "path?a=1", without parameters that are undefined or empty.
  * @param {string} path @param {Record<string, string | number | undefined>} query
  */
 export function withQuery(path, query) {

@@ -1,13 +1,13 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { html } from './html.js';
 import { Loading } from './parts.js';
-import { storedToken, whoIs } from './session.js';
+import { fetchSession, storedToken } from './session.js';
 import { SignIn } from './sign-in.js';
 import { SignedIn } from './signed-in.js';
 
 /** @typedef {{ token: string, session: import('./context.js').Session }} Known */
 
-/** Who is signed in, if anybody is. */
+/** Shows the sign-in form or the signed-in page. */
 export function App() {
   const [known, setKnown] = useState(/** @type {Known | undefined} */ (undefined));
   const [isChecking, setIsChecking] = useState(storedToken.get() !== null);
@@ -22,7 +22,7 @@ export function App() {
   useEffect(() => {
     const token = storedToken.get();
     if (token === null) return;
-    whoIs(token)
+    fetchSession(token)
       .then(
         (session) => setKnown({ token, session }),
         (error) => setReason(error.message),

@@ -4,25 +4,25 @@ import { html } from './html.js';
 
 const LABELS = { connecting: 'Connecting…', live: 'Live', lost: 'Disconnected' };
 
-/** Whether what is shown is kept up to date. */
+/** State of the live feed. */
 export function Connection() {
   const state = useFeedState();
   return html`<span class="connection ${state.kind}">${LABELS[state.kind]}</span>`;
 }
 
-/** Says so while it is not, for as long as that lasts. */
+/** Banner that is shown while the live feed is disconnected. */
 export function Disconnected() {
   const { feed, announce } = useDashboard();
   const state = useFeedState();
   const wasLost = useRef(false);
   useEffect(() => {
     if (state.kind === 'lost' && !wasLost.current) announce('Disconnected from the server. Trying again.');
-    if (state.kind === 'live' && wasLost.current) announce('Connected again.');
+    if (state.kind === 'live' && wasLost.current) announce('Reconnected.');
     wasLost.current = state.kind === 'lost' || (wasLost.current && state.kind !== 'live');
   }, [state]);
   if (state.kind !== 'lost') return null;
   return html`<section class="disconnected" aria-label="Connection">
-    <span>Disconnected: what you see may be old. <${Countdown} until=${state.retryAt} /></span>
+    <span>Disconnected: this page may be outdated. <${Countdown} until=${state.retryAt} /></span>
     <button type="button" onClick=${() => feed.retry()}>Try now</button>
   </section>`;
 }

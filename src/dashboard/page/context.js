@@ -11,16 +11,16 @@ import { useContext, useEffect, useRef, useState } from 'preact/hooks';
  * }} Dashboard
  */
 
-/** What every part of a signed-in page has at hand. */
+/** Shared by all components of a signed-in page. */
 export const DashboardContext = createContext(/** @type {Dashboard | undefined} */ (undefined));
 
 export function useDashboard() {
   const dashboard = useContext(DashboardContext);
-  if (!dashboard) throw new Error('nobody is signed in');
+  if (!dashboard) throw new Error('no dashboard session');
   return dashboard;
 }
 
-/** Hears the live feed while the component is shown. @param {(batch: import('./feed.js').Batch) => void} listener */
+/** Calls the listener with each batch of the live feed while the component is mounted. @param {(batch: import('./feed.js').Batch) => void} listener */
 export function useFeed(listener) {
   const { feed } = useDashboard();
   const newest = useRef(listener);

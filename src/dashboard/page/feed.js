@@ -1,22 +1,22 @@
 import { ApiError } from './api.js';
 import { parseSse } from './sse.js';
 
-/** A server that says nothing for so long, not even a heartbeat (every 15 s), is taken for gone. */
+/** The connection is considered dead after this time without data; the server sends a heartbeat every 15 s. */
 const SILENCE_MS = 45_000;
-/** Events are handed on together: however many there are, the page is drawn four times a second at most. */
+/** Events are passed on in batches, so that the page renders at most four times a second. */
 const BATCH_MS = 250;
 const MAX_BATCH = 500;
-/** After a longer absence the page is loaded anew anyway: going through all that was missed would take longer. */
+/** After a longer disconnection the page reloads its data, which is faster than replaying the missed events. */
 const RESUME_WITHIN_MS = 60_000;
 const MAX_DELAY_MS = 15_000;
 
 /**
  * @typedef {{ kind: 'connecting' | 'live' } | { kind: 'lost', retryAt: number }} FeedState
  * @typedef {{ id: string, type: string, timestamp: string, data: any }} FeedEvent
- * @typedef {{ events: readonly FeedEvent[], isWhole: boolean }} Batch `isWhole`: nothing was left out since the batch before
+ * @typedef {{ events: readonly FeedEvent[], isWhole: boolean }} Batch `isWhole`: no event was omitted since the previous batch
  */
 
-/** The live feed, over as many connections as it takes. */
+/** The live feed. It reconnects with growing delays and resumes after the last event. */
 export class Feed {
   /** @type {FeedState} */
   state = { kind: 'connecting' };
@@ -46,7 +46,7 @@ export class Feed {
     this.#wake?.();
   }
 
-  /** Tries again now, if it waits to do so. */
+  /** Reconnects immediately if it is waiting. */
   retry() {
     this.#wake?.();
   }
@@ -81,7 +81,7 @@ export class Feed {
           connection.heard();
           heardAt = performance.now();
           if (this.state.kind !== 'live') {
-            // Whatever is shown was loaded before: not every change is an event, and what was asked meanwhile failed.
+            // The page's data is older than this connection: not every change is an event, and requests failed in the meantime.
             this.#isWhole = false;
             failures = 0;
             this.#setState({ kind: 'live' });
@@ -92,7 +92,7 @@ export class Feed {
         }
       } catch (error) {
         if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return;
-        // The position is of another ledger.
+        // The position belongs to another ledger.
         if (error instanceof ApiError && error.status === 400) position = undefined;
       } finally {
         connection.close();

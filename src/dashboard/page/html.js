@@ -1,5 +1,5 @@
 import htm from 'htm';
 import { h } from 'preact';
 
-/** Elements from a template. What is put in stays text, whatever it holds. */
+/** Elements from a template. Interpolated values are always text, never markup. */
 export const html = htm.bind(h);

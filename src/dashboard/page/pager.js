@@ -2,12 +2,12 @@ import { useRef } from 'preact/hooks';
 import { html } from './html.js';
 
 /**
- * Cursors lead forward only; the way back is known of the pages that one came through.
+ * Cursors only lead forward, so the previous page is known only for pages that were opened from it.
  * @param {{ cursor: string, next: string | null, to: (cursor: string | undefined) => string }} props
  */
 export function Pager({ cursor, next, to }) {
   const before = useRef(/** @type {Map<string, string>} */ (new Map()));
-  // Until a page has come, `next` is still that of the page before.
+  // While a page loads, `next` is still that of the previous page.
   if (next !== null && !before.current.has(next)) before.current.set(next, cursor);
   const previous = before.current.get(cursor);
   if (cursor === '' && next === null) return null;

@@ -8,7 +8,7 @@ import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { UsersPage } from './users/users-page.js';
 
-/** Every page by its name in the address, in the order of the navigation. `One`: of one thing alone. */
+/** Pages by their name in the URL, in navigation order. `All`: the list; `One`: the page of a single item. */
 export const PAGES = {
   overview: { title: 'Overview', may: maySeeSubmissions, All: OverviewPage },
   submissions: { title: 'Submissions', may: maySeeSubmissions, All: SubmissionsPage, One: SubmissionPage },

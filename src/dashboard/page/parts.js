@@ -4,7 +4,7 @@ import { useDashboard } from './context.js';
 import { timeOf } from './format.js';
 import { html } from './html.js';
 
-/** Shown only when it takes long enough to be wondered about. */
+/** Shown only after a delay, so that fast responses do not flicker. */
 export function Loading() {
   const [isLong, setIsLong] = useState(false);
   useEffect(() => {
@@ -25,11 +25,11 @@ export function Failure({ error, retry }) {
 /** @param {Error} error */
 function titleOf(error) {
   if (error instanceof Unreachable) return 'Not connected.';
-  if (!(error instanceof ApiError)) return 'Something went wrong on this page.';
+  if (!(error instanceof ApiError)) return 'Unexpected error on this page.';
   if (error.status === 403) return 'Not allowed.';
   if (error.status === 404) return 'Not found.';
   if (error.status === 429) return 'Too many requests.';
-  return error.status >= 500 ? 'The server could not answer.' : 'That was refused.';
+  return error.status >= 500 ? 'Server error.' : 'Request rejected.';
 }
 
 /** What is shown instead of nothing: what there would be, and how it comes to be. @param {{ title: string, children?: any }} props */
@@ -60,8 +60,8 @@ export function Command({ children }) {
 }
 
 /**
- * A button that asks the server for something, and says what came of it.
- * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: for who does not see
+ * A button that sends a request to the server and shows its result.
+ * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the accessible name
  *   what the button stands beside; `act`: gives back what is to be said when it is done.
  */
 export function Action({ label, name, confirm, act }) {

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { html } from './html.js';
 
-/** What every axis has. */
+/** Options of every axis. */
 export const AXIS = {
   stroke: () => css('--muted'),
   grid: { stroke: () => css('--line'), width: 1 },
@@ -10,7 +10,7 @@ export const AXIS = {
 };
 
 /**
- * Drawn by uPlot, as wide as there is room. Hidden from who does not see it: a summary and a table stand beside it.
+ * Drawn by uPlot at the available width. Hidden from assistive technology, which reads the summary and the table.
  * @param {{ data: uPlot.AlignedData, height: number, options: Omit<uPlot.Options, 'width' | 'height'> }} props `options`: read when a plot is made
  */
 export function PlotCanvas({ data, height, options }) {
@@ -34,7 +34,7 @@ export function PlotCanvas({ data, height, options }) {
   return html`<div class="canvas" aria-hidden="true" ref=${place}></div>`;
 }
 
-/** Colours are read when a plot is made: another scheme needs another plot. */
+/** A plot reads its colors when it is created, so a change of the color scheme creates a new plot. */
 function useColorScheme() {
   const dark = matchMedia('(prefers-color-scheme: dark)');
   const [isDark, setIsDark] = useState(dark.matches);

@@ -23,7 +23,7 @@ function decoded(text) {
 }
 
 /**
- * The address of a page, or of one thing on it.
+ * The URL of a page, or of one item of it.
  * @param {string} page @param {string | undefined} [id] @param {Record<string, string | undefined>} [query]
  */
 export function hrefTo(page, id, query = {}) {

@@ -2,7 +2,7 @@ import { Api, ApiError } from './api.js';
 
 const KEY = 'dawatch.token';
 
-/** Kept by this tab alone, until it is closed. */
+/** Stored for this tab until it is closed. */
 export const storedToken = {
   get: () => sessionStorage.getItem(KEY),
   /** @param {string} token */
@@ -11,17 +11,16 @@ export const storedToken = {
 };
 
 /**
- * Who shows this token. Throws an error whose message is for people.
+ * Returns the session of this token. Throws an error with a message for the user.
  * @param {string} token @returns {Promise<import('./context.js').Session>}
  */
-export async function whoIs(token) {
+export async function fetchSession(token) {
   if (token === '') throw new Error('Enter a token.');
   try {
     return await new Api({ token }).get('v1/whoami');
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (error.status === 401)
-      throw new Error('This server does not know that token: it may be mistyped, revoked, or of another server.');
+    if (error.status === 401) throw new Error('Unknown token: it may be mistyped, revoked, or of another server.');
     if (error.status === 429)
       throw new Error(`Too many wrong tokens came from here. Try again in ${error.retryAfterS ?? 60} s.`);
     throw new Error(error.message);

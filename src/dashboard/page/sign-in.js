@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { html } from './html.js';
 import { Command } from './parts.js';
-import { whoIs } from './session.js';
+import { fetchSession } from './session.js';
 
 /** @param {{ reason: string | undefined, onSignedIn: (token: string, session: import('./context.js').Session) => void }} props */
 export function SignIn({ reason, onSignedIn }) {
@@ -19,7 +19,7 @@ export function SignIn({ reason, onSignedIn }) {
     setIsBusy(true);
     setError(undefined);
     try {
-      onSignedIn(token, await whoIs(token));
+      onSignedIn(token, await fetchSession(token));
     } catch (thrown) {
       setError(thrown instanceof Error ? thrown.message : String(thrown));
       setIsBusy(false);

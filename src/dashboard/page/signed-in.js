@@ -12,7 +12,7 @@ import { hrefTo, useRoute } from './router.js';
 
 /** @typedef {{ token: string, session: import('./context.js').Session, signOut: (reason?: string) => void }} Props */
 
-/** The frame of every page: who, where, whether the feed lives. @param {Props} props */
+/** The frame of every page: navigation, session, state of the live feed. @param {Props} props */
 export function SignedIn({ token, session, signOut }) {
   const [announce, announcements] = useAnnouncer();
   const dashboard = useMemo(() => {
@@ -36,7 +36,7 @@ export function SignedIn({ token, session, signOut }) {
   }, []);
 
   return html`<${DashboardContext.Provider} value=${dashboard}>
-    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <header class="top">
       <a class="brand" href=${hrefTo('overview')}>dawatch</a>
       <nav aria-label="Pages">
@@ -49,7 +49,7 @@ export function SignedIn({ token, session, signOut }) {
         </ul>
       </nav>
       ${hasFeed && html`<${Connection} />`}
-      <span class="who" title="The credential that is signed in">${session.name} <span class="muted">(${session.role})</span></span>
+      <span class="who" title="Credential of this session">${session.name} <span class="muted">(${session.role})</span></span>
       <button type="button" onClick=${() => signOut()}>Sign out</button>
     </header>
     ${hasFeed && html`<${Disconnected} />`}
@@ -59,7 +59,7 @@ export function SignedIn({ token, session, signOut }) {
 }
 
 /**
- * `isLater`: not the first page that is shown, which the browser itself tells those of who read by ear.
+ * `isLater`: false for the first page, which the browser announces itself.
  * @param {{ page: string, route: import('./router.js').Route, session: import('./context.js').Session, isLater: boolean }} props
  */
 function Main({ page, route, session, isLater }) {
@@ -76,12 +76,12 @@ function Main({ page, route, session, isLater }) {
       View
         ? html`<${View} id=${route.id} query=${route.query} />`
         : html`<h1 tabindex="-1">Not found</h1>
-          <${Empty} title="There is nothing here for your token."><p><a href=${hrefTo('overview')}>To the first page</a></p><//>`
+          <${Empty} title="This page does not exist or your token has no access to it."><p><a href=${hrefTo('overview')}>Overview</a></p><//>`
     }
   </main>`;
 }
 
-/** Not by its address: that is what chooses the page. @param {Event} event */
+/** Moves the focus without changing the hash, because the hash selects the page. @param {Event} event */
 function skip(event) {
   event.preventDefault();
   document.getElementById('main')?.focus();

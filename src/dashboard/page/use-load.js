@@ -6,13 +6,12 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
  */
 
 /**
- * Loads when it is first shown, and again when `of` or `version` change or `reload` is called. What was there stays until
- * its successor has come, and beside an error if it is of the same thing. `refresh` is for who calls it again and again: it
- * waits for no slow answer anew.
+ * Loads when the component mounts, when `of` or `version` changes, and on `reload`. The previous data stays until new data
+ * arrives, and beside an error if it belongs to the same `of`. `refresh` reloads unless a load is in flight, for periodic use.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
- * @param {string} of what is loaded
- * @param {unknown} [version] when it changes, there may be more of the same
+ * @param {string} of identifies what is loaded
+ * @param {unknown} [version] a change reloads the same item
  * @returns {Loaded<T>}
  */
 export function useLoad(load, of, version) {
@@ -29,19 +28,19 @@ export function useLoad(load, of, version) {
     const controller = new AbortController();
     running.current = controller;
     setState((before) => ({ ...before, isLoading: true }));
-    const asked = newest.current;
+    const requested = newest.current;
     const end = (
       /** @type {(before: T | undefined) => { data: T | undefined, error: Error | undefined }} */ change,
     ) => {
       if (controller.signal.aborted) return;
       running.current = undefined;
       setState(({ data, dataOf }) => ({
-        ...change(dataOf === asked.of ? data : undefined),
-        dataOf: asked.of,
+        ...change(dataOf === requested.of ? data : undefined),
+        dataOf: requested.of,
         isLoading: false,
       }));
     };
-    asked.load(controller.signal).then(
+    requested.load(controller.signal).then(
       (data) => end(() => ({ data, error: undefined })),
       (error) => end((data) => ({ data, error })),
     );
@@ -63,7 +62,7 @@ export function useLoad(load, of, version) {
 }
 
 /**
- * Calls `work` at once if it was not called for `everyMs`, else as soon as that is over; however often it is asked to.
+ * Returns a throttled `work`: it runs immediately if it has not run for `everyMs`, otherwise once at the end of that time.
  * @param {() => void} work @param {number} everyMs @returns {() => void}
  */
 export function useThrottled(work, everyMs) {

@@ -9,19 +9,19 @@ export function Attempts({ id, version }) {
   const loaded = useLoad((signal) => api.get(`v1/deliveries/${id}`, { signal }), String(id), version);
   return html`<${Loadable} loaded=${loaded}>
     ${(/** @type {any} */ { attempts, event }) => html`
-      ${attempts.length === 0 && html`<p class="muted">There was no attempt yet.</p>`}
+      ${attempts.length === 0 && html`<p class="muted">No attempt yet.</p>`}
       <ol class="attempts">
         ${attempts.map(
           (/** @type {any} */ attempt) => html`<li key=${attempt.at}>
             <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
-            ${attempt.http_status === null ? 'no answer' : `HTTP ${attempt.http_status}`} ·
+            ${attempt.http_status === null ? 'no response' : `HTTP ${attempt.http_status}`} ·
             ${attempt.error === null ? 'arrived' : html`<span class="wrong">${attempt.error}</span>`}
             ${attempt.response && html`<${Command}>${attempt.response}<//>`}
           </li>`,
         )}
       </ol>
       <details>
-        <summary>What is sent</summary>
+        <summary>Request body</summary>
         <${Command}>${JSON.stringify(event, null, 2)}<//>
       </details>
     `}

@@ -12,7 +12,7 @@ const REFRESH_MS = 2_000;
 const STATES = ['waiting', 'delivered', 'dead', 'discarded'];
 
 /**
- * A page of deliveries: of all, or to one webhook.
+ * A page of deliveries: all, or those of one webhook.
  * @param {{ webhookId?: string, version?: number, state: string, cursor: string, hrefOf: (query: Record<string, string | undefined>) => string }} props
  *   `version`: there may be new ones when it changes; `hrefOf`: the address of this log with another state or page
  */
@@ -45,8 +45,8 @@ export function DeliveryLog({ webhookId, version, state, cursor, hrefOf }) {
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ { deliveries, next_cursor }) =>
         deliveries.length === 0
-          ? html`<${Empty} title=${state ? `No delivery is ${state}.` : 'Nothing was sent yet.'}>
-              <p>${state === 'dead' ? 'Dead letters are what could not be delivered: they stand here to be replayed.' : 'Each event that somebody wants is a delivery; ended ones are kept for a while.'}</p>
+          ? html`<${Empty} title=${state ? `No delivery is ${state}.` : 'No deliveries yet.'}>
+              <p>${state === 'dead' ? 'Dead letters are deliveries whose attempts are used up. They can be replayed.' : 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
             <//>`
           : html`<${DeliveryTable}
                 deliveries=${deliveries}

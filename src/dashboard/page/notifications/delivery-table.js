@@ -30,8 +30,8 @@ export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) 
           ${!hidden.includes('destination') && html`<th scope="col">To</th>`}
           <th scope="col">State</th>
           <th scope="col" class="number">Attempts</th>
-          <th scope="col">Ended, or next attempt</th>
-          <th scope="col">Send again</th>
+          <th scope="col">Ended or next attempt</th>
+          <th scope="col">Action</th>
         </tr>
       </thead>
       <tbody>

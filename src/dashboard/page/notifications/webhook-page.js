@@ -17,7 +17,7 @@ export function WebhookPage({ id, query }) {
   const loaded = useLoad((signal) => api.get(`v1/webhooks/${encodeURIComponent(id)}`, { signal }), id);
   if (loaded.error instanceof ApiError && [400, 404].includes(loaded.error.status))
     return html`<h1 tabindex="-1" class="id">${id}</h1>
-      <${Empty} title="There is no such webhook."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
+      <${Empty} title="Webhook not found."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
   return html`<h1 tabindex="-1" class="id">${id}</h1>
     <${Loadable} loaded=${loaded}>${(/** @type {any} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${loaded.setData} onSent=${() => setSent(sent + 1)} />`}<//>
     <section aria-labelledby="log">
@@ -39,29 +39,29 @@ function Details({ webhook, setWebhook, onSent }) {
   const test = async () => {
     const { id: delivery } = await api.post(`v1/webhooks/${id}/test`);
     onSent();
-    return `Delivery ${delivery} carries the test.`;
+    return `Delivery ${delivery} carries the test event.`;
   };
   const toggle = async () => {
     const changed = await api.patch(`v1/webhooks/${id}`, { enabled: !enabled });
     setWebhook(() => changed);
     onSent();
-    return changed.enabled ? 'Events are sent to it again.' : 'Nothing is sent to it any more.';
+    return changed.enabled ? 'The webhook receives events again.' : 'The webhook no longer receives events.';
   };
-  const disabling = 'Nothing is sent to it then, and what waits for it becomes dead letters. Disable it?';
+  const disabling = 'The webhook will receive no events, and its waiting deliveries become dead letters. Disable it?';
   const facts = [
     ['Address', webhook.url ?? 'the callback_url of each submission'],
     ['Events', webhook.types.join(', ')],
-    ['Only with metadata', webhook.metadata && text(webhook.metadata)],
+    ['Metadata filter', webhook.metadata && text(webhook.metadata)],
     ['Description', webhook.description || null],
     ['Signature', webhook.signature],
     ['State', html`<${WebhookState} webhook=${webhook} />`],
     ['Failing since', html`<${Time} at=${webhook.failing_since} />`],
-    ['Made', html`<${Time} at=${webhook.created_at} />`],
+    ['Created', html`<${Time} at=${webhook.created_at} />`],
   ];
   return html`<section aria-label="Summary">
     <${Facts} of=${facts} />
     <div class="actions">
-      ${webhook.url !== null && enabled && html`<${Action} label="Send a test" act=${test} />`}
+      ${webhook.url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
       <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
       ${enabled && html`<${ReplayDead} destination=${`webhook:${id}`} onReplayed=${onSent} />`}
     </div>

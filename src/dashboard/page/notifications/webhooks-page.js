@@ -20,8 +20,8 @@ export function WebhooksPage({ query }) {
         ${webhooks.length > 0 && html`<${WebhookTable} webhooks=${webhooks} />`}
         ${
           webhooks.every((/** @type {any} */ { url }) => url === null) &&
-          html`<${Empty} title="No webhook yet.">
-            <p>Have events sent to an address of yours:</p>
+          html`<${Empty} title="No webhooks yet.">
+            <p>Create a webhook to receive events:</p>
             <${Command}>npx dawatch webhooks create https://hooks.example.com/dawatch --type 'submission.*'<//>
           <//>`
         }
@@ -42,7 +42,7 @@ function WebhookTable({ webhooks }) {
           <th scope="col">Events</th>
           <th scope="col">State</th>
           <th scope="col">Failing since</th>
-          <th scope="col">Made</th>
+          <th scope="col">Created</th>
         </tr>
       </thead>
       <tbody>
@@ -65,7 +65,7 @@ function WebhookTable({ webhooks }) {
 }
 
 /** @type {Record<string, string>} */
-const REASONS = { operator: 'by hand', gone: 'its receiver answered 410', failing: 'it failed for days' };
+const REASONS = { operator: 'by an operator', gone: 'receiver returned 410 Gone', failing: 'failing for days' };
 
 /** @param {{ webhook: any }} props */
 export function WebhookState({ webhook }) {

@@ -6,13 +6,13 @@ import { hrefTo } from '../router.js';
 /** @param {{ oldest: readonly any[] }} props */
 export function OldestOpen({ oldest }) {
   return html`<section aria-labelledby="oldest">
-    <h2 id="oldest">The oldest that are open</h2>
+    <h2 id="oldest">Oldest open submissions</h2>
     ${
       oldest.length === 0
-        ? html`<p class="muted">None is open: everything that is tracked is final.</p>`
+        ? html`<p class="muted">No open submissions: every tracked submission is final.</p>`
         : html`<div class="wide" tabindex="0" role="region" aria-label="Table of the oldest open submissions">
             <table>
-              <caption class="unseen">The oldest open submissions, oldest first</caption>
+              <caption class="unseen">Oldest open submissions, oldest first</caption>
               <thead>
                 <tr>
                   <th scope="col">Submission</th>

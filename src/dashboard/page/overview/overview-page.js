@@ -3,17 +3,17 @@ import { html } from '../html.js';
 import { Empty, Loadable, Time } from '../parts.js';
 import { TrackHint } from '../submissions/track-hint.js';
 import { useLoad, useThrottled, useWhileVisible } from '../use-load.js';
-import { DeliveryFigures } from './delivery-figures.js';
+import { DeliveryStats } from './delivery-stats.js';
 import { LatestEvents } from './latest-events.js';
 import { OldestOpen } from './oldest-open.js';
 import { Plots } from './plots.js';
-import { RequestFigures } from './request-figures.js';
+import { RequestStats } from './request-stats.js';
 import { StatusCounts } from './status-counts.js';
 import { Upstreams } from './upstreams.js';
 
-/** However many events there are, the figures are asked for no oftener than this. */
+/** Minimum time between reloads of the overview, however many events arrive. */
 const LEAST_MS = 2_000;
-/** Ages and budgets change without an event. */
+/** Reload interval: ages and budgets change without an event. */
 const IDLE_MS = 10_000;
 
 export function OverviewPage() {
@@ -26,19 +26,19 @@ export function OverviewPage() {
   return html`<h1 tabindex="-1">Overview</h1>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ overview) => html`
-        ${isUnused(overview) && html`<${Empty} title="Nothing is tracked yet."><${TrackHint} /><//>`}
+        ${isUnused(overview) && html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`}
         <${StatusCounts} submissions=${overview.submissions} />
         <${Plots} minutes=${overview.per_minute} lastHour=${overview.last_hour} />
         <div class="columns">
-          <${RequestFigures} lastHour=${overview.last_hour} />
-          <${DeliveryFigures} deliveries=${overview.deliveries} />
+          <${RequestStats} lastHour=${overview.last_hour} />
+          <${DeliveryStats} deliveries=${overview.deliveries} />
         </div>
         <div class="columns">
           <${Upstreams} upstreams=${overview.upstreams} readers=${overview.readers} workers=${overview.workers} />
           <${LatestEvents} />
         </div>
         <${OldestOpen} oldest=${overview.oldest_open} />
-        <p class="muted">As of <${Time} at=${overview.at} />, by the clock of the server.</p>
+        <p class="muted">As of <${Time} at=${overview.at} />, server time.</p>
       `}
     <//>`;
 }

@@ -12,14 +12,14 @@ const HEIGHT_PX = 150;
  *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on the axis
  */
 
-/** A plot, with what it shows in words and, on demand, as a table. @param {Props} props */
+/** A plot with a summary in words and, on demand, a table. @param {Props} props */
 export function Plot({ title, summary, at, series, format, unit }) {
   const isEmpty = series.every(({ values }) => values.every((value) => value === null || value === 0));
   return html`<figure class="plot">
     <figcaption><strong>${title}</strong><span class="muted">${summary}</span></figcaption>
     ${
       isEmpty
-        ? html`<p class="state muted">Nothing in the last hour.</p>`
+        ? html`<p class="state muted">No data in the last hour.</p>`
         : html`<${PlotCanvas} data=${[at, ...series.map(({ values }) => values)]} height=${HEIGHT_PX} options=${optionsOf({ series, format, unit })} />`
     }
     <${AsTable} title=${title} at=${at} series=${series} format=${format} />

@@ -48,6 +48,6 @@ function quantiles(valuesOf, name) {
 
 /** @param {{ mean: number, p50: number, p90: number, p99: number } | null} spread */
 function summaryOf(spread) {
-  if (spread === null) return 'Not known yet.';
+  if (spread === null) return 'No data yet.';
   return `Mean ${duration(spread.mean)}, p50 ${duration(spread.p50)}, p90 ${duration(spread.p90)}, p99 ${duration(spread.p99)}.`;
 }

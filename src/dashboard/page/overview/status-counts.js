@@ -3,7 +3,7 @@ import { html } from '../html.js';
 import { hrefTo } from '../router.js';
 import { FINAL_STATUSES, OPEN_STATUSES } from '../submissions/statuses.js';
 
-/** How many submissions are in each status. @param {{ submissions: Record<string, number> }} props */
+/** Number of submissions by status. @param {{ submissions: Record<string, number> }} props */
 export function StatusCounts({ submissions }) {
   return html`<section aria-labelledby="counts">
     <h2 id="counts">Submissions</h2>

@@ -5,7 +5,7 @@ import { Badge } from '../parts.js';
 /** @type {Record<string, string>} */
 const STATES = { closed: 'up', down: 'down', unauthorized: 'key refused' };
 
-/** How each upstream is, and how much of its budget is taken. @param {{ upstreams: readonly any[], readers: number, workers: any }} props */
+/** State and used budget of each upstream. @param {{ upstreams: readonly any[], readers: number, workers: any }} props */
 export function Upstreams({ upstreams, readers, workers }) {
   return html`<section aria-labelledby="upstreams">
     <h2 id="upstreams">Upstreams</h2>
@@ -16,9 +16,9 @@ export function Upstreams({ upstreams, readers, workers }) {
           <tr>
             <th scope="col">Upstream</th>
             <th scope="col">State</th>
-            <th scope="col" class="number">Watched</th>
-            <th scope="col" class="number">Under way</th>
-            <th scope="col">Budget taken</th>
+            <th scope="col" class="number">Tracked</th>
+            <th scope="col" class="number">In flight</th>
+            <th scope="col">Budget used</th>
           </tr>
         </thead>
         <tbody>
@@ -29,7 +29,7 @@ export function Upstreams({ upstreams, readers, workers }) {
               <td class="number">${count(tracked)}</td>
               <td class="number">${count(in_flight)}</td>
               <td>
-                <meter min="0" max=${budget.limit} value=${budget.used} aria-label=${`Budget of ${name} taken`}></meter>
+                <meter min="0" max=${budget.limit} value=${budget.used} aria-label=${`Budget used at ${name}`}></meter>
                 ${` ${count(budget.used)} of ${count(budget.limit)} per ${wholeDuration(budget.window_ms / 1_000)}`}
               </td>
             </tr>`,

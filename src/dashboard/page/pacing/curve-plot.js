@@ -14,12 +14,12 @@ export function CurvePlot({ upstream }) {
   const { at, final, polls } = plotData(curve, pollsMs);
   return html`<figure class="plot">
     <figcaption>
-      <strong>When a submission that is tracked now becomes final</strong>
+      <strong>Finality of a submission tracked now</strong>
       <span class="muted">${summaryOf(upstream)}</span>
     </figcaption>
     ${
       at.length === 0
-        ? html`<p class="state muted">There is no curve yet.</p>`
+        ? html`<p class="state muted">No curve yet.</p>`
         : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} />`
     }
     <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} />
@@ -35,8 +35,9 @@ function summaryOf({ curve, polls_ms: pollsMs }) {
   const polls = pollsMs.slice(0, MOST_POLLS).map((/** @type {number} */ ms) => duration(ms / 1_000));
   const more = pollsMs.length > MOST_POLLS ? ' …' : '';
   return [
-    quantiles.length === 0 ? 'Not known.' : `${quantiles.join(', ')}.`,
-    polls.length > 0 && `Polled after ${polls.join(', ')}${more}, until one poll finds it final or others tell more.`,
+    quantiles.length === 0 ? 'No data.' : `${quantiles.join(', ')}.`,
+    polls.length > 0 &&
+      `Polled after ${polls.join(', ')}${more}, until a poll finds it final; polls of other submissions can change the schedule.`,
   ]
     .filter(Boolean)
     .join(' ');
@@ -108,7 +109,7 @@ function AsTable({ name, curve, pollsMs }) {
           <thead>
             <tr>
               <th scope="col">After</th>
-              <th scope="col" class="number">Final by then</th>
+              <th scope="col" class="number">Probability final</th>
               <th scope="col">Poll</th>
             </tr>
           </thead>

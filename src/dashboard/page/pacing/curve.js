@@ -1,9 +1,9 @@
 /** @typedef {readonly { after_ms: number, probability: number }[]} Curve a distribution of finality time */
 
-/** A plot ends a little after this much of the probability: the last percent may take days. */
+/** A plot ends a little after this probability: the last percent may take days. */
 const SHOWN = 0.98;
 
-/** When the probability is reached; null: the curve ends before. @param {Curve} curve @param {number} probability */
+/** Time at which the probability is reached; null if the curve ends before. @param {Curve} curve @param {number} probability */
 export function quantileMs(curve, probability) {
   const index = curve.findIndex((point) => point.probability >= probability);
   const after = curve[index];

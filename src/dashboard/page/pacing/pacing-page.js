@@ -9,8 +9,8 @@ const EVERY_MS = 5_000;
 
 /** @type {Record<string, string>} */
 const MODES = {
-  slots: 'In groups, with the slots of a chain',
-  age: 'By age: nothing periodic is known',
+  slots: 'in groups, with the slots of a chain',
+  age: 'by age: no period is known',
 };
 /** @type {Record<string, string>} */
 const REASONS = {
@@ -22,7 +22,7 @@ const REASONS = {
   probe: 'to find out whether the upstream is back',
 };
 
-/** What is learned of each upstream, when it is polled, and what that costs. */
+/** Per upstream: the learned distribution of finality time, the scheduled polls and their cost. */
 export function PacingPage() {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/pacing', { signal }), 'v1/pacing');
@@ -30,9 +30,9 @@ export function PacingPage() {
   return html`<h1 tabindex="-1">Pacing</h1>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ { at, upstreams }) => html`
-        ${upstreams.length === 0 && html`<${Empty} title="No upstream is set." />`}
+        ${upstreams.length === 0 && html`<${Empty} title="No upstream is configured." />`}
         ${upstreams.map((/** @type {any} */ upstream) => html`<${Upstream} key=${upstream.upstream} upstream=${upstream} now=${Date.parse(at)} />`)}
-        <p class="muted">As of <${Time} at=${at} />, by the clock of the server.</p>
+        <p class="muted">As of <${Time} at=${at} />, server time.</p>
       `}
     <//>`;
 }
@@ -49,11 +49,11 @@ function Upstream({ upstream, now }) {
         <${Costs} name=${name} cost=${upstream.cost} price=${price} />
         <${Facts}
           of=${[
-            ['A second of lag is worth', `${price} ${price === 1 ? 'request' : 'requests'}`],
-            ['Submissions become final', MODES[mode] ?? mode],
+            ['Price of one second of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
+            ['Finality', MODES[mode] ?? mode],
             ['Slots', slot && `every ${duration(slot.period_ms / 1_000)}, ${percent(slot.empty_share)} empty`],
             ['Next group', slot?.next_event_at && `in about ${untilText(slot.next_event_at, now)}`],
-            ['Serial senders', senders === null ? 'none: all are sent at once' : count(senders)],
+            ['Serial senders', senders === null ? 'none: submissions are sent in parallel' : count(senders)],
             [
               'Learned from',
               observed === 0 ? 'nothing yet: the initial belief' : `${count(observed)} finalized submissions`,
@@ -61,7 +61,7 @@ function Upstream({ upstream, now }) {
             [
               'Next poll',
               next &&
-                `${next.at === null ? 'after the next answer' : `in ${untilText(next.at, now)}`}: ${REASONS[next.reason] ?? next.reason}`,
+                `${next.at === null ? 'after the next response' : `in ${untilText(next.at, now)}`}: ${REASONS[next.reason] ?? next.reason}`,
             ],
           ]}
         />
@@ -79,8 +79,8 @@ function untilText(at, now) {
 function Costs({ name: upstream, cost, price }) {
   /** @type {[string, { requests: number, lag_s: number } | null | undefined][]} */
   const rows = [
-    ['Now, measured', cost.current],
-    ['Least possible without neighbors', cost.lower_bound],
+    ['Measured', cost.current],
+    ['Lower bound of a single submission', cost.lower_bound],
     ['Polling every 5 s', cost.every_five_seconds],
   ];
   return html`<div class="wide" tabindex="0" role="region" aria-label=${`Costs at ${upstream}`}>
@@ -91,7 +91,7 @@ function Costs({ name: upstream, cost, price }) {
           <td></td>
           <th scope="col" class="number">Requests</th>
           <th scope="col" class="number">Mean lag</th>
-          <th scope="col" class="number">Together</th>
+          <th scope="col" class="number">Total</th>
         </tr>
       </thead>
       <tbody>

@@ -1,4 +1,4 @@
-/** In the order of a submission's life: those that may still change, then the final ones. */
+/** Statuses in the order of a submission's life: open ones, then final ones. */
 export const OPEN_STATUSES = ['tracking', 'pending', 'failing'];
 export const FINAL_STATUSES = ['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'];
 export const STATUSES = [...OPEN_STATUSES, ...FINAL_STATUSES];

@@ -18,9 +18,9 @@ const REFRESH_MS = 2_000;
 export function SubmissionPage({ id }) {
   const { api, session, announce } = useDashboard();
   const loaded = useLoad((signal) => api.get(`v1/submissions/${encodeURIComponent(id)}`, { signal }), id);
-  // A UUID may stand in the address in upper case.
+  // The URL may contain the UUID in upper case.
   const shownId = loaded.data?.submission_id ?? id;
-  // Not every event is a change: that it is stuck is none.
+  // Not every event is a change; "stuck" is not.
   const [news, setNews] = useState(0);
   useFeed(({ events, isWhole }) => {
     const mine = events.filter(({ data }) => data.submission?.submission_id === shownId);
@@ -30,7 +30,7 @@ export function SubmissionPage({ id }) {
     loaded.reload();
     setNews((count) => count + 1);
   });
-  // Not every change is an event: a first sight upstream is not.
+  // Not every change is an event; the first appearance at the upstream is not.
   useWhileVisible(
     loaded.refresh,
     REFRESH_MS,
@@ -39,7 +39,7 @@ export function SubmissionPage({ id }) {
 
   if (loaded.error instanceof ApiError && loaded.error.status === 404)
     return html`<h1 tabindex="-1" class="id">${id}</h1>
-      <${Empty} title="It was never tracked here."><${TrackHint} id=${id} /><//>`;
+      <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
   return html`<h1 tabindex="-1" class="id">${shownId}</h1>
     <${Loadable} loaded=${loaded}>${(/** @type {any} */ one) => html`<${Details} one=${one} />`}<//>
     ${maySeeNotifications(session) && html`<${Deliveries} id=${id} version=${`${loaded.data?.history.length} ${news}`} />`}`;
@@ -51,14 +51,14 @@ function Details({ one }) {
   const facts = [
     ['Status', html`<${Badge} state=${one.status} />`],
     ['Upstream', one.upstream],
-    ['Upstream says', one.upstream_state],
+    ['Upstream state', one.upstream_state],
     ['Error', one.error],
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', html`<${Time} at=${final} />`],
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
     ['Deadline', html`<${Time} at=${one.deadline_at} />`],
     ['Requests', String(one.polls)],
-    ...(one.unreadable ? [['Can not be read', one.unreadable.join(', ')]] : []),
+    ...(one.unreadable ? [['Unreadable fields', one.unreadable.join(', ')]] : []),
   ];
   return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
     <div class="columns">
@@ -67,8 +67,8 @@ function Details({ one }) {
         <${Timeline} entries=${one.history} />
       </section>
       <div>
-        <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="The upstream has given none yet." />
-        <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="None was given when it was tracked." />
+        <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." />
+        <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="No metadata." />
       </div>
     </div>`;
 }
@@ -97,7 +97,7 @@ function Deliveries({ id, version }) {
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ { deliveries, next_cursor }) =>
         deliveries.length === 0
-          ? html`<p class="muted">No event about it was sent anywhere: there was none yet, or no webhook wants it.</p>`
+          ? html`<p class="muted">No deliveries: no event yet, or no webhook subscribes to it.</p>`
           : html`<${DeliveryTable}
                 deliveries=${deliveries}
                 caption="Deliveries of this submission, newest first"

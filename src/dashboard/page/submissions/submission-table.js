@@ -12,10 +12,10 @@ export function SubmissionTable({ submissions, caption, isLoading }) {
         <tr>
           <th scope="col">Submission</th>
           <th scope="col">Status</th>
-          <th scope="col">Upstream says</th>
+          <th scope="col">Upstream state</th>
           <th scope="col">Tracked</th>
           <th scope="col">Final</th>
-          <th scope="col" class="number">Took</th>
+          <th scope="col" class="number">Time to finality</th>
           <th scope="col" class="number">Requests</th>
         </tr>
       </thead>

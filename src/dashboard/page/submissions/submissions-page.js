@@ -13,7 +13,7 @@ import { TrackHint } from './track-hint.js';
 const PER_PAGE = 50;
 const TYPING_MS = 300;
 
-/** The list: all, those of a status, or those whose ids begin so. @param {{ query: URLSearchParams }} props */
+/** The list of all submissions, of one status, or of one ID prefix. @param {{ query: URLSearchParams }} props */
 export function SubmissionsPage({ query }) {
   const { api } = useDashboard();
   const status = query.get('status') ?? '';
@@ -39,7 +39,7 @@ export function SubmissionsPage({ query }) {
     <//>`;
 }
 
-/** What is shown changes in its place; nothing moves under the reader's hand. @param {any} page @param {readonly any[]} events */
+/** Updates the displayed rows in place; rows never move while the user reads them. @param {any} page @param {readonly any[]} events */
 function withEvents(page, events) {
   const newest = new Map(events.map(({ data }) => [data.submission?.submission_id, data.submission]));
   const isShown = page.submissions.some((/** @type {any} */ { submission_id }) => newest.has(submission_id));
@@ -50,7 +50,7 @@ function withEvents(page, events) {
 
 /** @param {string} status @param {string} prefix */
 function captionOf(status, prefix) {
-  if (prefix) return `Submissions whose ids begin with ${prefix}`;
+  if (prefix) return `Submissions whose IDs begin with ${prefix}`;
   return status ? `Submissions that are ${status}, newest first` : 'Submissions, newest first';
 }
 
@@ -76,7 +76,7 @@ function Filter({ status, prefix, reload }) {
   };
   return html`<form class="filter" role="search" onSubmit=${submit}>
     <label>
-      <span>Id, or how it begins</span>
+      <span>ID prefix</span>
       <input
         type="search"
         value=${typed}
@@ -90,7 +90,7 @@ function Filter({ status, prefix, reload }) {
       <span>Status</span>
       <select
         disabled=${typed.trim() !== ''}
-        title=${typed.trim() === '' ? undefined : 'A search by id looks at all statuses'}
+        title=${typed.trim() === '' ? undefined : 'A search by ID covers all statuses'}
         onChange=${(/** @type {any} */ event) => {
           location.hash = hrefTo('submissions', undefined, { status: event.target.value });
         }}
@@ -106,13 +106,13 @@ function Filter({ status, prefix, reload }) {
 /** @param {{ status: string, prefix: string, cursor: string }} props */
 function Nothing({ status, prefix, cursor }) {
   if (cursor)
-    return html`<${Empty} title="Nothing more."><p><a href=${hrefTo('submissions', undefined, { status, q: prefix })}>To the beginning</a></p><//>`;
+    return html`<${Empty} title="No more submissions."><p><a href=${hrefTo('submissions', undefined, { status, q: prefix })}>First page</a></p><//>`;
   if (prefix)
-    return html`<${Empty} title=${`No tracked id begins with ${prefix}.`}>
-      <p>Ids are compared from their first character on, capital letters differ from small ones.</p>
+    return html`<${Empty} title=${`No tracked ID begins with ${prefix}.`}>
+      <p>The search compares the beginning of each ID and is case-sensitive.</p>
       <${TrackHint} />
     <//>`;
   if (status)
     return html`<${Empty} title=${`No submission is ${status}.`}><p><a href=${hrefTo('submissions')}>Show all</a></p><//>`;
-  return html`<${Empty} title="Nothing is tracked yet."><${TrackHint} /><//>`;
+  return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
 }

@@ -16,7 +16,7 @@ function Entry({ entry, before, begin }) {
   return html`<li class=${entry.status}>
     <p>
       <${Badge} state=${entry.status} />
-      ${entry.previous_status === entry.status && html` <span class="muted">its data changed</span>`}
+      ${entry.previous_status === entry.status && html` <span class="muted">data changed</span>`}
     </p>
     <p class="muted"><${Time} at=${entry.at} />${before && ` · ${between(begin, entry.at)} after it was tracked`}</p>
     ${entry.upstream_state && entry.upstream_state !== before?.upstream_state && html`<p>The upstream says ${entry.upstream_state}</p>`}
@@ -33,7 +33,7 @@ function Entry({ entry, before, begin }) {
   </li>`;
 }
 
-/** The fields that are new or other. @param {Record<string, unknown>} before @param {Record<string, unknown>} now */
+/** Fields that were added or changed. @param {Record<string, unknown>} before @param {Record<string, unknown>} now */
 function changedIn(before, now) {
   return Object.entries(now).filter(([name, value]) => value !== null && text(before[name]) !== text(value));
 }

@@ -2,24 +2,26 @@ import { withQuery } from '../api.js';
 import { count, text } from '../format.js';
 import { html } from '../html.js';
 import { Empty, Failure } from '../parts.js';
-import { useAsk } from './use-ask.js';
+import { useRequest } from './use-request.js';
 
-/** Those of the interface; what else an upstream has is in the lookup of one. */
+/** Fields of the interface. The lookup of a single user shows all fields of an upstream. */
 const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'];
 
 /** All users, up to a limit. @param {{ api: import('../api.js').Api }} props */
 export function UserListing({ api }) {
-  const { isBusy, answer, error, submit } = useAsk(({ limit }) => api.get(withQuery('admin/get_all_users', { limit })));
+  const { isBusy, result, error, submit } = useRequest(({ limit }) =>
+    api.get(withQuery('admin/get_all_users', { limit })),
+  );
   return html`<section aria-labelledby="listing">
-    <h2 id="listing">List them</h2>
+    <h2 id="listing">List users</h2>
     <form class="filter" onSubmit=${submit}>
-      <label><span>At most</span><input name="limit" type="number" min="1" max="1000" value="50" required /></label>
+      <label><span>Limit</span><input name="limit" type="number" min="1" max="1000" value="50" required /></label>
       <button class="primary" disabled=${isBusy}>List</button>
     </form>
     <div aria-live="polite">
       ${error && html`<${Failure} error=${error} />`}
-      ${answer?.length === 0 && html`<${Empty} title="The upstream has no users." />`}
-      ${answer?.length > 0 && html`<${Table} users=${answer} />`}
+      ${result?.length === 0 && html`<${Empty} title="The upstream has no users." />`}
+      ${result?.length > 0 && html`<${Table} users=${result} />`}
     </div>
   </section>`;
 }

@@ -2,15 +2,15 @@ import { withQuery } from '../api.js';
 import { text } from '../format.js';
 import { html } from '../html.js';
 import { Facts, Failure } from '../parts.js';
-import { useAsk } from './use-ask.js';
+import { useRequest } from './use-request.js';
 
 /** One user, by name and address. @param {{ api: import('../api.js').Api }} props */
 export function UserLookup({ api }) {
-  const { isBusy, answer, error, submit } = useAsk(({ name, email }) =>
+  const { isBusy, result, error, submit } = useRequest(({ name, email }) =>
     api.get(withQuery('users/get_user', { name, email })),
   );
   return html`<section aria-labelledby="lookup">
-    <h2 id="lookup">Look one up</h2>
+    <h2 id="lookup">Look up a user</h2>
     <form class="filter" onSubmit=${submit}>
       <label><span>Name</span><input name="name" required maxlength="200" autocomplete="off" /></label>
       <label><span>E-mail address</span><input name="email" type="email" required maxlength="254" autocomplete="off" /></label>
@@ -18,7 +18,7 @@ export function UserLookup({ api }) {
     </form>
     <div aria-live="polite">
       ${error && html`<${Failure} error=${error} />`}
-      ${answer && html`<${Facts} of=${Object.entries(answer).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />`}
+      ${result && html`<${Facts} of=${Object.entries(result).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />`}
     </div>
   </section>`;
 }

@@ -6,16 +6,16 @@ import { html } from '../html.js';
 import { UserListing } from './user-listing.js';
 import { UserLookup } from './user-lookup.js';
 
-/** The upstream's users. */
+/** Users of the upstream. */
 export function UsersPage() {
   const dashboard = useDashboard();
   const { session } = dashboard;
   const isForwarded = session.users_bearer === 'upstream';
   const [token, setToken] = useState('');
-  // With the upstream's own token a refusal is no reason to sign out.
+  // A rejected upstream token does not end the session of the dashboard.
   const api = useMemo(() => (isForwarded ? new Api({ token }) : dashboard.api), [isForwarded, token, dashboard]);
   return html`<h1 tabindex="-1">Users</h1>
-    <p class="muted">The users of the upstream. Every lookup is written into the audit.</p>
+    <p class="muted">The users of the upstream. Every lookup is recorded in the audit log.</p>
     ${isForwarded && html`<${UpstreamToken} token=${token} onChange=${setToken} />`}
     <div class="columns">
       <${UserLookup} api=${api} />
@@ -27,7 +27,7 @@ export function UsersPage() {
 function UpstreamToken({ token, onChange }) {
   return html`<form class="filter" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label>
-      <span>Token of the upstream</span>
+      <span>Upstream token</span>
       <input
         type="password"
         autocomplete="off"

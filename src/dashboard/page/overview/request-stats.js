@@ -1,8 +1,8 @@
 import { decimal } from '../format.js';
 import { html } from '../html.js';
 
-/** What a submission costs the upstream, beside what asking every 5 s would have cost. @param {{ lastHour: any }} props */
-export function RequestFigures({ lastHour }) {
+/** Requests per submission, compared with polling every 5 s. @param {{ lastHour: any }} props */
+export function RequestStats({ lastHour }) {
   const { polls_per_submission: polls, fixed_5s_polls_per_submission: fixed } = lastHour;
   const isKnown = polls !== null && fixed !== null;
   return html`<section aria-labelledby="requests">
@@ -11,10 +11,10 @@ export function RequestFigures({ lastHour }) {
       isKnown
         ? html`<dl class="bars">
               <${Bar} name="dawatch" value=${polls} of=${Math.max(polls, fixed)} />
-              <${Bar} name="asking every 5 s" value=${fixed} of=${Math.max(polls, fixed)} />
+              <${Bar} name="polling every 5 s" value=${fixed} of=${Math.max(polls, fixed)} />
             </dl>
             ${fixed > polls && html`<p class="muted">${decimal((1 - polls / fixed) * 100, 0)} % fewer in the last hour.</p>`}`
-        : html`<p class="muted">Known once a submission has become final in the last hour.</p>`
+        : html`<p class="muted">Available after the first submission of the last hour becomes final.</p>`
     }
   </section>`;
 }

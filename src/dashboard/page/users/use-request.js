@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks';
 
 /**
- * Asks once per submitted form, and keeps the answer until the next one.
+ * Sends one request per submitted form and keeps its result until the next one.
  * @template T
- * @param {(fields: Record<string, string>) => Promise<T>} ask
+ * @param {(fields: Record<string, string>) => Promise<T>} request
  */
-export function useAsk(ask) {
+export function useRequest(request) {
   const [state, setState] = useState(
-    /** @type {{ isBusy: boolean, answer?: T, error?: Error }} */
+    /** @type {{ isBusy: boolean, result?: T, error?: Error }} */
     ({ isBusy: false }),
   );
   const submit = async (/** @type {SubmitEvent} */ event) => {
@@ -16,7 +16,7 @@ export function useAsk(ask) {
     const fields = Object.fromEntries([...form].map(([name, value]) => [name, String(value)]));
     setState({ isBusy: true });
     try {
-      setState({ isBusy: false, answer: await ask(fields) });
+      setState({ isBusy: false, result: await request(fields) });
     } catch (error) {
       setState({ isBusy: false, error: error instanceof Error ? error : new Error(String(error)) });
     }

@@ -6,14 +6,14 @@ import { Facts, Time } from '../parts.js';
 import { hrefTo } from '../router.js';
 
 /** @param {{ deliveries: { waiting: number, dead: number, oldest_waiting_at: string | null } }} props */
-export function DeliveryFigures({ deliveries }) {
+export function DeliveryStats({ deliveries }) {
   const { session } = useDashboard();
   const linked = (/** @type {string} */ state, /** @type {number} */ number) =>
     maySeeNotifications(session)
       ? html`<a href=${hrefTo('deliveries', undefined, { state })}>${count(number)}</a>`
       : count(number);
-  return html`<section aria-labelledby="delivery-figures">
-    <h2 id="delivery-figures">Deliveries</h2>
+  return html`<section aria-labelledby="delivery-stats">
+    <h2 id="delivery-stats">Deliveries</h2>
     <${Facts}
       of=${[
         ['Waiting', linked('waiting', deliveries.waiting)],
