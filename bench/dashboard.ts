@@ -8,7 +8,7 @@ import type { Page } from 'playwright-core';
 import { type App, startApp } from '../src/app.ts';
 import { DawatchClient } from '../src/client/client.ts';
 import { loadConfig } from '../src/config/load.ts';
-import { contextAt } from '../src/domain/transition.ts';
+import { contextWithoutLimits } from '../src/domain/transition.ts';
 import { Ledger } from '../src/ledger/ledger.ts';
 import { createLog } from '../src/logging/logger.ts';
 import { systemClock } from '../src/platform/system-clock.ts';
@@ -50,7 +50,7 @@ function fill(path: string): string[] {
   ledger.upstream('default');
   const now = Date.now();
   const limits = { deadlineAt: now + 86_400_000, graceEndsAt: now + 900_000, stuckAt: now + 600_000 };
-  const context = contextAt(now);
+  const context = contextWithoutLimits(now);
   const open: string[] = [];
   for (let done = 0; done < SUBMISSIONS; done += 10_000) {
     const made = Array.from({ length: 10_000 }, () => randomUUID());
@@ -63,7 +63,13 @@ function fill(path: string): string[] {
     else
       ledger.record(
         made.map((submissionId) => {
-          const verdict = { kind: 'finalized', state: 'Finalized', error: null, answer, blockNumber: done } as const;
+          const verdict = {
+            kind: 'finalized',
+            state: 'Finalized',
+            error: null,
+            envelope: answer,
+            blockNumber: done,
+          } as const;
           return { submissionId, at: now + 1, durationMs: 5, ...verdict };
         }),
         context,

@@ -14,11 +14,11 @@ import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
 import type { PacerSettings } from './pacing/scheduler.ts';
-import { SubmissionLookup } from './watch/cached-lookup.ts';
-import type { MonitorListener } from './watch/listeners.ts';
+import { CachedLookup } from './watch/cached-lookup.ts';
+import type { WatcherListener } from './watch/listeners.ts';
 import { ON_DEMAND_WAIT_MS } from './watch/poll-loop.ts';
-import type { Recorded } from './watch/ports.ts';
-import { Monitor } from './watch/watcher.ts';
+import type { RecordedObservation } from './watch/ports.ts';
+import { Watcher } from './watch/watcher.ts';
 import { auditOf, errorToProblem, submissionsOf, usersOf } from './wiring/http.ts';
 import { overviewOf, startLiveStats } from './wiring/live-stats.ts';
 import { startNotifications } from './wiring/notifications.ts';
@@ -49,7 +49,7 @@ export type AppDeps = {
   /** Told the service key that was made because none was configured; it is kept nowhere in the clear. */
   onNewKey: (key: string) => void;
   /** Hears everything the monitor commits, as the log does. */
-  listener?: MonitorListener;
+  listener?: WatcherListener;
   /** When to poll; by the learned distribution of finality time unless given. */
   policy?: (settings: { lagPrice: number }) => PolicyFactory;
 };
@@ -109,15 +109,15 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => scaling?.close());
 
     const tally = startLiveStats({ ledger, clock, counters });
-    const lookup: SubmissionLookup = new SubmissionLookup({
+    const lookup: CachedLookup = new CachedLookup({
       get: (id) => ledger.get(id),
-      ask: (upstream, id, client) => monitor.ask(upstream, id, client),
+      pollOnDemand: (upstream, id, client) => monitor.pollOnDemand(upstream, id, client),
       now: () => clock.now(),
       maxAgeMs: config.facade.max_age_s * 1_000,
     });
-    const remember = { recorded: ({ observation }: Recorded) => lookup.recorded(observation) };
+    const remember = { recorded: ({ observation }: RecordedObservation) => lookup.add(observation) };
     const listeners = [logMonitor(log), remember, tally.listener, deps.listener ?? {}];
-    const monitor = new Monitor({
+    const monitor = new Watcher({
       settings: monitorSettings(config, upstreams, deps.policy ?? learnedPacing),
       ledger,
       engine: tally.counting(scaling?.engine ?? local),
@@ -253,7 +253,7 @@ async function startScaling({
 }
 
 /** Submissions of an upstream that is no longer configured are kept, but nobody asks about them. */
-function warnOfOrphans(ledger: Ledger, monitor: Monitor, log: Log): void {
+function warnOfOrphans(ledger: Ledger, monitor: Watcher, log: Log): void {
   for (const [upstream, submissions] of ledger.watchedCounts())
     if (!monitor.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
 }

@@ -15,7 +15,7 @@ import { createLog } from '../../src/logging/logger.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
-import type { Recorded } from '../../src/watch/ports.ts';
+import type { RecordedObservation } from '../../src/watch/ports.ts';
 import { seededRandom } from '../support/random.ts';
 import { LATENCY_MS } from './simulate.ts';
 import { quantile } from './summary.ts';
@@ -87,8 +87,8 @@ async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
     options: { ...upstream, seed: SEED, latencyMs: LATENCY_MS.least, latencyJitterMs: LATENCY_MS.jitter },
   });
   const lagsMs: number[] = [];
-  const recorded = ({ observation, outcome, submission }: Recorded) => {
-    if (outcome.change?.status !== Status.finalized) return;
+  const recorded = ({ observation, result, submission }: RecordedObservation) => {
+    if (result.change?.status !== Status.finalized) return;
     const finalAt = sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
     lagsMs.push(observation.at - Math.max(finalAt, submission.trackedAt));
   };

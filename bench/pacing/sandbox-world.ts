@@ -1,4 +1,4 @@
-import type { Verdict } from '../../src/domain/classify.ts';
+import type { Classification } from '../../src/domain/classify.ts';
 import type { Row } from '../../src/sandbox/chain/row.ts';
 import { createModel } from '../../src/sandbox/model.ts';
 import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../src/sandbox/options.ts';
@@ -37,9 +37,9 @@ export function sandboxWorld(given: SandboxOptionsInput, gapChange?: GapChange):
   };
 }
 
-function verdictOf(row: Row | undefined): Verdict {
+function verdictOf(row: Row | undefined): Classification {
   if (!row) return { kind: 'not_found', error: 'Record not found', ambiguous: true };
-  if (row.state === 'Error') return { kind: 'error', state: row.state, error: row.error ?? '', answer: '' };
+  if (row.state === 'Error') return { kind: 'error', state: row.state, error: row.error ?? '', envelope: '' };
   const kind = row.state === 'Finalized' ? 'finalized' : 'pending';
-  return { kind, state: row.state, error: null, answer: '', blockNumber: row.block?.number ?? null };
+  return { kind, state: row.state, error: null, envelope: '', blockNumber: row.block?.number ?? null };
 }

@@ -1,4 +1,4 @@
-import type { Observation, Verdict } from '../../src/domain/classify.ts';
+import type { Classification, Observation } from '../../src/domain/classify.ts';
 import type { PolicyFactory } from '../../src/pacing/policy.ts';
 import type { BudgetSettings } from '../../src/pacing/request-budget.ts';
 import { Pacer } from '../../src/pacing/scheduler.ts';
@@ -8,7 +8,7 @@ import { Mail } from './mail.ts';
 /** An upstream in virtual time; `now` never goes back. */
 export type World = {
   submit(now: number): string;
-  answer(submissionId: string, now: number): Verdict;
+  answer(submissionId: string, now: number): Classification;
   /** When a lookup first answered Finalized. */
   finalizedAt(submissionId: string, now: number): number | undefined;
 };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { toEventJson } from '../../src/domain/notifications/event-body.ts';
-import { contextAt } from '../../src/domain/transition.ts';
+import { contextWithoutLimits } from '../../src/domain/transition.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { inTurns, type Row } from '../row.ts';
 import { costsOf, runProgram, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
@@ -113,10 +113,10 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
         ids.map((submissionId) => ({ submissionId, ...request })),
         now,
       );
-      const said = { kind: 'finalized', state: 'Finalized', error: null, answer: ANSWER, blockNumber: 1 } as const;
+      const said = { kind: 'finalized', state: 'Finalized', error: null, envelope: ANSWER, blockNumber: 1 } as const;
       ledger.record(
         ids.map((submissionId) => ({ submissionId, at: now, durationMs: 1, ...said })),
-        contextAt(now),
+        contextWithoutLimits(now),
       );
     }
     return id;

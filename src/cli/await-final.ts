@@ -1,6 +1,6 @@
 import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/client.ts';
 import { isFinal, STATUSES, Status } from '../domain/submission.ts';
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import { ExitCode } from './exit.ts';
 import { coloured } from './output/colors.ts';
 import { toJson } from './output/json.ts';
@@ -85,12 +85,12 @@ function createPatience(): Patience {
 function describe(submission: Submission): string {
   const block = submission.data?.block_number;
   const where = typeof block === 'number' ? `  block ${block}` : '';
-  const why = submission.status !== Status.finalized && submission.error ? `  ${printable(submission.error)}` : '';
-  return `${coloured(submission.status)}  ${printable(submission.submission_id)}${where}  ${requests(submission.polls)}${why}`;
+  const why = submission.status !== Status.finalized && submission.error ? `  ${escapeText(submission.error)}` : '';
+  return `${coloured(submission.status)}  ${escapeText(submission.submission_id)}${where}  ${requests(submission.polls)}${why}`;
 }
 
 export function requests(count: number): string {
-  return printable(`${count} request${count === 1 ? '' : 's'}`);
+  return escapeText(`${count} request${count === 1 ? '' : 's'}`);
 }
 
 function isFinalText(status: string): boolean {

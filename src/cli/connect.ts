@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/client.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { waitingFor } from './waiting.ts';
 
@@ -68,7 +68,7 @@ export async function askWithToken<T>(
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(
-        `${printable(error.message, 2_000)} (${variable} holds the token that was sent; ${advice})`,
+        `${escapeText(error.message, 2_000)} (${variable} holds the token that was sent; ${advice})`,
         ExitCode.server,
       );
     throw error;

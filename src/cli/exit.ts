@@ -1,7 +1,7 @@
 import { ApiError, ConnectionError } from '../client/client.ts';
 import { ConfigError } from '../config/load.ts';
 import { StartError } from '../config/start-error.ts';
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import { LedgerError } from '../ledger/file/errors.ts';
 
 export const ExitCode = {
@@ -62,7 +62,7 @@ export function explain(error: unknown, command: string): { message: string; exi
 
 /** What the server says stays on one line: it may be any server. */
 function explainApi(error: ApiError, command: string): string {
-  const said = printable(error.message, MAX_SAID_CHARS);
+  const said = escapeText(error.message, MAX_SAID_CHARS);
   if (error.status === 401 || error.status === 403) return advised(said, KEY_ADVICE);
   if (error.status === 429) return advised(said, 'try again in a minute; limits.… of the server sets how many');
   return advised(said, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import pkg from '../../package.json' with { type: 'json' };
-import { printableLines } from '../domain/text.ts';
+import { escapeLines } from '../domain/text.ts';
 import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 
 /** In the order of the help. None is read before it is wanted: a command waits for no other one, and no start for a client. */
@@ -46,7 +46,7 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
     const { message, exitCode } = explain(error, command);
-    process.stderr.write(`dawatch: ${printableLines(message)}\n`);
+    process.stderr.write(`dawatch: ${escapeLines(message)}\n`);
     return exitCode;
   }
 }

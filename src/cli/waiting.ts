@@ -1,4 +1,4 @@
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 
 const FIRST_SHOWN_AFTER_MS = 1_000;
 const REDRAW_MS = 200;
@@ -47,6 +47,6 @@ export async function waitingFor<T>(name: string, work: Promise<T>): Promise<T> 
 }
 
 function waitingLine(names: readonly string[], waitedMs: number, columns: number): string {
-  const line = `${(waitedMs / 1_000).toFixed(0)} s, waiting for ${printable(names.join(', '))}`;
+  const line = `${(waitedMs / 1_000).toFixed(0)} s, waiting for ${escapeText(names.join(', '))}`;
   return line.length < columns ? line : `${line.slice(0, Math.max(0, columns - 2))}…`;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../domain/notifications/subscription.ts';
 import { isCidr } from '../notify/transport/address-guard.ts';
-import { refusalOfProxy } from '../platform/addresses.ts';
+import { trustedProxyError } from '../platform/addresses.ts';
 
 const seconds = (fallback: number, minimum = 0) =>
   z
@@ -122,7 +122,7 @@ const settingsSchema = z.strictObject({
       trusted_proxies: z
         .array(
           z.string().superRefine((entry, context) => {
-            const message = refusalOfProxy(entry);
+            const message = trustedProxyError(entry);
             if (message !== undefined) context.addIssue({ code: 'custom', message });
           }),
         )

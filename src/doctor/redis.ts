@@ -1,4 +1,4 @@
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import { NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from '../engines/bullmq/redis-info.ts';
 import { inspectRedis } from '../engines/bullmq/redis-look.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
@@ -19,7 +19,7 @@ export async function examineRedis(
           'it is not reached',
           `see that it runs, and that ${SETTING} is right; until then the server does all by itself`,
         ];
-  return [problem('redis', `${message}: ${printable(look.detail, 200)}`, action)];
+  return [problem('redis', `${message}: ${escapeText(look.detail, 200)}`, action)];
 }
 
 /** On this machine only its own users reach Redis; elsewhere the network between the hosts counts too. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns';
 import type { UpstreamConfig } from '../config/schema.ts';
-import { type Answer, classify, type Verdict } from '../domain/classify.ts';
+import { type Classification, classify, type UpstreamResponse } from '../domain/classify.ts';
 import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import type { ConnectionCause } from '../notify/transport/connection-error.ts';
 import { reach } from '../notify/transport/reach.ts';
@@ -48,7 +48,7 @@ export async function examineUpstream({ name, upstream, limitMs, signal }: Exami
 
 type Asked = { about: string; host: string; name: string; upstream: UpstreamConfig };
 
-function judge(verdict: Verdict, answer: Answer, { about, host, name, upstream }: Asked): Finding {
+function judge(verdict: Classification, answer: UpstreamResponse, { about, host, name, upstream }: Asked): Finding {
   const key = settingName(`upstreams.${name}.api_key`);
   const url = settingName(`upstreams.${name}.url`);
   switch (verdict.kind) {
@@ -82,11 +82,11 @@ function judge(verdict: Verdict, answer: Answer, { about, host, name, upstream }
   }
 }
 
-type Unavailable = Extract<Verdict, { kind: 'unavailable' }>;
+type Unavailable = Extract<Classification, { kind: 'unavailable' }>;
 
 function unavailable(
   { reason, error }: Unavailable,
-  answer: Answer,
+  answer: UpstreamResponse,
   { about, host, url }: { about: string; host: string; url: string },
 ): Finding {
   if (answer.kind === 'failure') {

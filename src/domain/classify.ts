@@ -1,9 +1,9 @@
-import { isTextTooDeep, MAX_NESTING } from './nesting.ts';
-import { type Envelope, isObject, parseJson, readEnvelope } from './notifications/envelope.ts';
+import { type Envelope, readEnvelope } from './envelope.ts';
+import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from './json.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 /** What came back from one request to the upstream, before anyone judged it. */
-export type Answer =
+export type UpstreamResponse =
   | {
       kind: 'response';
       httpStatus: number;
@@ -15,9 +15,9 @@ export type Answer =
   | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
 
 /** What one answer says about one submission. */
-export type Verdict =
-  | { kind: 'pending' | 'finalized'; state: string; error: string | null; answer: string; blockNumber: number | null }
-  | { kind: 'error'; state: string; error: string; answer: string }
+export type Classification =
+  | { kind: 'pending' | 'finalized'; state: string; error: string | null; envelope: string; blockNumber: number | null }
+  | { kind: 'error'; state: string; error: string; envelope: string }
   /** `ambiguous`: the upstream says the same when its database fails. */
   | { kind: 'not_found'; error: string; ambiguous: boolean }
   | { kind: 'rejected'; error: string }
@@ -29,7 +29,7 @@ export type Verdict =
 type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'refused' | 'malformed';
 
 /** One classified answer. `at` is the moment it arrived, epoch milliseconds. */
-export type Observation = { submissionId: string; at: number; durationMs: number } & Verdict;
+export type Observation = { submissionId: string; at: number; durationMs: number } & Classification;
 
 const REFUSED: ReadonlySet<number> = new Set([400, 410, 413, 414, 422]);
 const MAX_ERROR_CHARS = 2_000;
@@ -39,7 +39,7 @@ const MAX_ANSWER_CHARS = 64 * 1024;
  * Every answer is one verdict; anything that is not surely the service speaking is `unavailable`, which changes no
  * submission. A proxy's 404 or 406 page must not end what the service never judged.
  */
-export function classify(submissionId: string, answer: Answer): Verdict {
+export function classify(submissionId: string, answer: UpstreamResponse): Classification {
   if (answer.kind === 'failure') return unavailable(answer.reason, answer.detail);
   const body = parseJson(answer.body);
   const said = isObject(body) && 'error' in body ? errorText(body.error) : null;
@@ -67,7 +67,7 @@ export function classify(submissionId: string, answer: Answer): Verdict {
   return unavailable(reason, `HTTP ${answer.httpStatus} ${said ?? answer.body}`.trim(), wait);
 }
 
-function classifyEnvelope(submissionId: string, text: string, body: unknown): Verdict {
+function classifyEnvelope(submissionId: string, text: string, body: unknown): Classification {
   if (body === undefined && isTextTooDeep(text))
     return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
   const envelope = readEnvelope(body);
@@ -78,13 +78,13 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Ve
   if (other !== undefined) return unavailable('malformed', `an answer about another submission: ${other}`);
 
   const error = errorText(envelope.error);
-  const answer = text.length <= MAX_ANSWER_CHARS ? text : shorten({ ...envelope, error });
+  const kept = text.length <= MAX_ANSWER_CHARS ? text : shorten({ ...envelope, error });
   const state = envelope.state;
-  if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', answer };
+  if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', envelope: kept };
   // Finalized is believed only with the block it is in, and without an error beside it.
   const believed = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
   const blockNumber = envelope.data?.block_number ?? null;
-  return { kind: believed ? 'finalized' : 'pending', state, error, answer, blockNumber };
+  return { kind: believed ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
 }
 
 /** Every id that an answer gives its submission: some versions repeat it in a raw row beside `data`. */
@@ -123,6 +123,6 @@ function cut(text: string): string {
   return short.toWellFormed();
 }
 
-function unavailable(reason: UnavailableReason, error: string, retryAfterMs: number | null = null): Verdict {
+function unavailable(reason: UnavailableReason, error: string, retryAfterMs: number | null = null): Classification {
   return { kind: 'unavailable', reason, error: cut(error), retryAfterMs };
 }

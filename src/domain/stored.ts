@@ -1,16 +1,14 @@
-import { isTextTooDeep } from './nesting.ts';
-import { isObject, parseJson } from './notifications/envelope.ts';
-
+import { isObject, isTextTooDeep, parseJson } from './json.ts';
 /**
  * A row of the ledger that holds what can't be shown: JSON that is none or is nested too deeply, a time that is none, a word that
  * nobody knows. `fields`: which of it; they are shown as null, or as the nearest value there is.
  */
 export const ROW_KINDS = ['submission', 'event', 'delivery', 'webhook'] as const;
-export type Unreadable = { kind: (typeof ROW_KINDS)[number]; id: string; fields: readonly string[] };
-export type ReportUnreadable = (row: Unreadable) => void;
+export type UnreadableRow = { kind: (typeof ROW_KINDS)[number]; id: string; fields: readonly string[] };
+export type ReportUnreadable = (row: UnreadableRow) => void;
 
 /** Returns a function that passes a shown row on, and reports it if it has unreadable fields. */
-export function reporting(report: ReportUnreadable, kind: Unreadable['kind']) {
+export function unreadableReporter(report: ReportUnreadable, kind: UnreadableRow['kind']) {
   return <T extends { unreadable?: readonly string[] | undefined }>(id: string, shown: T): T => {
     if (shown.unreadable) report({ kind, id, fields: shown.unreadable });
     return shown;

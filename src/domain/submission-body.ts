@@ -3,14 +3,14 @@ import { readStoredData } from './stored.ts';
 import { STATUSES, type Submission } from './submission.ts';
 import { iso } from './timestamps.ts';
 
-export const time = z.iso.datetime().describe('ISO 8601, UTC');
+export const timeSchema = z.iso.datetime().describe('ISO 8601, UTC');
 
-export const upstreamData = z
+export const upstreamDataSchema = z
   .record(z.string(), z.unknown())
   .nullable()
   .describe("The upstream's own `data`, as it came; integers too large for a JSON number are strings");
 
-export const unreadable = z
+export const unreadableSchema = z
   .array(z.string())
   .optional()
   .describe(
@@ -23,12 +23,12 @@ export const submissionFields = {
   upstream: z.string(),
   status: z.enum(STATUSES),
   upstream_state: z.string().nullable().describe("The upstream's own `state`, as it came"),
-  data: upstreamData,
+  data: upstreamDataSchema,
   error: z.string().nullable(),
-  tracked_at: time,
-  finalized_at: time.nullable().describe('When dawatch first saw it final'),
+  tracked_at: timeSchema,
+  finalized_at: timeSchema.nullable().describe('When dawatch first saw it final'),
   metadata: z.record(z.string(), z.unknown()).nullable(),
-  unreadable,
+  unreadable: unreadableSchema,
 };
 const fieldsSchema = z.object(submissionFields);
 
@@ -39,7 +39,7 @@ export type ShownSubmission = Pick<
   | 'upstream'
   | 'status'
   | 'upstreamState'
-  | 'answer'
+  | 'envelope'
   | 'error'
   | 'trackedAt'
   | 'finalizedAt'
@@ -48,7 +48,7 @@ export type ShownSubmission = Pick<
 >;
 
 export function toSubmissionFields(submission: ShownSubmission): z.output<typeof fieldsSchema> {
-  const data = readStoredData(submission.answer);
+  const data = readStoredData(submission.envelope);
   const fields: z.output<typeof fieldsSchema> = {
     submission_id: submission.submissionId,
     upstream: submission.upstream,
@@ -60,13 +60,13 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
     finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
     metadata: submission.metadata,
   };
-  const lost = withData(submission.unreadable, data);
+  const lost = withUnreadableData(submission.unreadable, data);
   if (lost) fields.unreadable = lost;
   return fields;
 }
 
 /** The fields that can't be read, with `data` if that is undefined. */
-export function withData(fields: readonly string[] | undefined, data: unknown): string[] | undefined {
+export function withUnreadableData(fields: readonly string[] | undefined, data: unknown): string[] | undefined {
   if (data === undefined) return [...(fields ?? []), 'data'];
   return fields && [...fields];
 }

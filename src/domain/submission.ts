@@ -80,7 +80,7 @@ export type Submission = TrackRequest & {
   /** When the newest recorded answer arrived. */
   polledAt: number | null;
   /** Since when, past its deadline, no answer about it could be believed. */
-  unansweredSince: number | null;
+  noResponseSince: number | null;
   /** For how long "not found" has been confirmed, while it could be polled; null: no response that is believed has said so. */
   notFoundMs: number | null;
   /** Requests spent on it. */
@@ -96,7 +96,7 @@ export type Submission = TrackRequest & {
   upstreamState: string | null;
   error: string | null;
   /** The upstream's newest envelope, the JSON text as it came. */
-  answer: string | null;
+  envelope: string | null;
   /** Fields that the ledger holds in a form that can't be read; absent: all can. */
   unreadable?: readonly string[];
 };
@@ -112,5 +112,5 @@ export type HistoryEntry = {
   previousStatus: Status | null;
   upstreamState: string | null;
   error: string | null;
-  answer: string | null;
+  envelope: string | null;
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DEEP_METADATA_REASON, isTooDeep } from './nesting.ts';
+import { DEEP_METADATA_REASON, isTooDeep } from './json.ts';
 import {
   canonicalId,
   REACHABLE_ID_PATTERN,

@@ -1,7 +1,6 @@
 import type { Observation } from './classify.ts';
-import { sameData } from './notifications/envelope.ts';
+import { sameData } from './envelope.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './notifications/events.ts';
-import { ALWAYS_BELIEVED, type Belief } from './store-evidence.ts';
 import { isFinal, Status, type Submission } from './submission.ts';
 
 /** What one input makes of a submission: its next row of history. */
@@ -9,21 +8,29 @@ type Change = {
   status: Status;
   upstreamState: string | null;
   error: string | null;
-  answer: string | null;
+  envelope: string | null;
   /** What others are told of it; null where only the history takes note. */
   event: SubmissionEventType | null;
 };
 
-export type Outcome = {
+export type TransitionResult = {
   change: Change | null;
   /** Whether the pacer goes on asking. */
   watched: boolean;
   /** Told once: it has been open for too long. No change of status, so no history. */
   becameStuck: boolean;
   /** Since when, past its deadline, no answer about it could be believed; null: the newest one could. */
-  unansweredSince: number | null;
+  noResponseSince: number | null;
   /** For how long "not found" has been confirmed by now. */
   notFoundMs: number | null;
+};
+/** In which time a response "not found" is believed, and which share of that time counts towards the grace period. */
+export type NotFoundTrust = { since: number; until: number; share: number };
+
+export const FULL_TRUST: NotFoundTrust = {
+  since: Number.NEGATIVE_INFINITY,
+  until: Number.POSITIVE_INFINITY,
+  share: 1,
 };
 
 /** What a transition depends on beside the submission and the input. */
@@ -37,19 +44,19 @@ export type TransitionContext = {
   /** Since when the upstream could be polled without a break: no start of this process, outage or pause came after it. */
   pollableSince: number;
   /** When "not found" is believed. */
-  belief: Belief;
+  notFoundTrust: NotFoundTrust;
   /** Whether a finalized submission is asked about once more. */
   recheck: boolean;
 };
 
 /** The context of an input that no time limit matters to: a cancellation. */
-export function contextAt(now: number): TransitionContext {
+export function contextWithoutLimits(now: number): TransitionContext {
   return {
     now,
     outageMs: 0,
     upstreamUp: true,
     pollableSince: Number.NEGATIVE_INFINITY,
-    belief: ALWAYS_BELIEVED,
+    notFoundTrust: FULL_TRUST,
     recheck: false,
   };
 }
@@ -85,14 +92,18 @@ const CONFIRMED_MS = 2 * 60_000;
 /** A longer interval between two polls of an id is not a choice of the pacing: the upstream's budget was exhausted, say. */
 const LONGEST_INTERVAL_MS = 5 * 60_000;
 
-export type Input = Observation | { kind: 'cancel'; at: number };
+export type TransitionInput = Observation | { kind: 'cancel'; at: number };
 
 /** The one writer of statuses: a pure function of the submission, the input and the context. */
-export function transition(submission: Submission, input: Input, context: TransitionContext): Outcome {
+export function transition(
+  submission: Submission,
+  input: TransitionInput,
+  context: TransitionContext,
+): TransitionResult {
   const outcome = isFinal(submission.status)
     ? correct(submission, input, context)
     : {
-        unansweredSince: null,
+        noResponseSince: null,
         notFoundMs: submission.notFoundMs,
         ...proceed(submission, input, context),
         becameStuck: isNewlyStuck(submission, input, context),
@@ -104,10 +115,10 @@ export function transition(submission: Submission, input: Input, context: Transi
   return outcome;
 }
 
-type Next = Pick<Outcome, 'change' | 'watched'> & Partial<Outcome>;
+type Next = Pick<TransitionResult, 'change' | 'watched'> & Partial<TransitionResult>;
 
 /** What a submission would become that is still open. */
-function proceed(submission: Submission, input: Input, context: TransitionContext): Next {
+function proceed(submission: Submission, input: TransitionInput, context: TransitionContext): Next {
   switch (input.kind) {
     case 'cancel':
       return ended(submission, Status.cancelled);
@@ -137,7 +148,7 @@ function proceed(submission: Submission, input: Input, context: TransitionContex
     case 'unauthorized':
     case 'throttled':
       // Neither an answer nor the lack of one.
-      return { ...unchanged(submission), unansweredSince: submission.unansweredSince };
+      return { ...unchanged(submission), noResponseSince: submission.noResponseSince };
     default:
       return input satisfies never;
   }
@@ -147,11 +158,11 @@ function proceed(submission: Submission, input: Input, context: TransitionContex
  * A final status never changes, but what the upstream says of a finalized submission may: that is told, never silent.
  * It is settled when it reads Finalized again; until then it is asked about, to its deadline.
  */
-function correct(submission: Submission, input: Input, context: TransitionContext): Outcome {
+function correct(submission: Submission, input: TransitionInput, context: TransitionContext): TransitionResult {
   const overdue = isPast(submission.deadlineAt, submission, input, context);
   const { notFoundMs } = submission;
   const watched = submission.watched && !overdue;
-  const quiet = { change: null, watched, becameStuck: false, unansweredSince: null, notFoundMs };
+  const quiet = { change: null, watched, becameStuck: false, noResponseSince: null, notFoundMs };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
   // Nobody heard anything of it: it stays as it is, with its recheck.
   if (input.kind === 'cancel') return { ...quiet, watched: submission.watched };
@@ -186,7 +197,7 @@ function notFound(submission: Submission, input: NotFound, context: TransitionCo
 function confirmedMs(submission: Submission, { at }: NotFound, context: TransitionContext): number | null {
   const { notFoundMs, polledAt } = submission;
   if (!context.upstreamUp) return notFoundMs;
-  const { since, until, share } = context.belief;
+  const { since, until, share } = context.notFoundTrust;
   const from = Math.max(polledAt ?? at, since, context.pollableSince);
   const countedMs = Math.min(at, until) - from;
   if (notFoundMs === null) return countedMs >= 0 ? 0 : null;
@@ -194,28 +205,28 @@ function confirmedMs(submission: Submission, { at }: NotFound, context: Transiti
 }
 
 /** No believable answer about this one id. Past its deadline, and for long enough without a break, that is an end. */
-function withoutAnswer(submission: Submission, input: Input, context: TransitionContext): Next {
+function withoutAnswer(submission: Submission, input: TransitionInput, context: TransitionContext): Next {
   if (!isPast(submission.deadlineAt, submission, input, context)) return unchanged(submission);
-  const unansweredSince = submission.unansweredSince ?? input.at;
-  if (input.at - Math.max(unansweredSince, context.pollableSince) < LAST_WORD_MS)
-    return { ...unchanged(submission), unansweredSince };
+  const noResponseSince = submission.noResponseSince ?? input.at;
+  if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_WORD_MS)
+    return { ...unchanged(submission), noResponseSince };
   return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
 }
 
-function isNewlyStuck(submission: Submission, input: Input, context: TransitionContext): boolean {
+function isNewlyStuck(submission: Submission, input: TransitionInput, context: TransitionContext): boolean {
   return !submission.stuck && isPast(submission.stuckAt, submission, input, context);
 }
 
 /** Every time limit moves by the outages and pauses since tracking began, and none passes during an outage. */
-function isPast(limitAt: number, submission: Submission, input: Input, context: TransitionContext): boolean {
+function isPast(limitAt: number, submission: Submission, input: TransitionInput, context: TransitionContext): boolean {
   return context.upstreamUp && input.at >= limitAt + context.outageMs - submission.outageMsBefore;
 }
 
 type NotFound = Extract<Observation, { kind: 'not_found' }>;
-type Seen = Extract<Observation, { answer: string }>;
+type Seen = Extract<Observation, { envelope: string }>;
 
 function seen(input: Seen, status: Status, event: SubmissionEventType | null): Change {
-  return { status, upstreamState: input.state, error: input.error, answer: input.answer, event };
+  return { status, upstreamState: input.state, error: input.error, envelope: input.envelope, event };
 }
 
 function isNews(submission: Submission, change: Change): boolean {
@@ -223,7 +234,7 @@ function isNews(submission: Submission, change: Change): boolean {
     change.status !== submission.status ||
     change.upstreamState !== submission.upstreamState ||
     change.error !== submission.error ||
-    !sameData(change.answer, submission.answer)
+    !sameData(change.envelope, submission.envelope)
   );
 }
 
@@ -239,6 +250,6 @@ type Ended = 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled';
 
 /** Ends it; what the upstream said last stays, unless the input says more. */
 function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Next {
-  const { upstreamState, error, answer } = submission;
-  return { change: { status, upstreamState, error, answer, event: Event[status], ...news }, watched: false };
+  const { upstreamState, error, envelope } = submission;
+  return { change: { status, upstreamState, error, envelope, event: Event[status], ...news }, watched: false };
 }

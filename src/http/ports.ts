@@ -3,8 +3,8 @@ import type { EventRecord, UnreadableEvent } from '../domain/notifications/event
 import type { NewWebhook, Webhook, WebhookPatch } from '../domain/notifications/webhook.ts';
 import type { HistoryEntry, Status, Submission } from '../domain/submission.ts';
 import type { TrackBody } from '../domain/track-request.ts';
-import type { HourFigures, MinuteFigures } from '../stats/rolling-hour.ts';
-import type { LookupAnswer } from '../watch/cached-lookup.ts';
+import type { HourStats, MinuteStats } from '../stats/rolling-hour.ts';
+import type { LookupResult } from '../watch/cached-lookup.ts';
 import type { TrackResult } from '../watch/ports.ts';
 import type { UpstreamHealth, UpstreamPacing } from '../watch/watcher.ts';
 
@@ -37,7 +37,7 @@ export type Submissions = {
 export type SubmissionInfo = {
   hasUpstream(name: string): boolean;
   /** Clients share the request budget of the upstream. */
-  lookUp(submissionId: string, upstream: string, client: string): Promise<LookupAnswer>;
+  lookUp(submissionId: string, upstream: string, client: string): Promise<LookupResult>;
 };
 
 /** Every event there is, in the order in which they were committed, as the live feed reads them. */
@@ -130,8 +130,8 @@ export type Health = {
 /** What is going on now, and how the last hour was. */
 export type Overview = {
   submissions: Record<Status, number>;
-  minutes: MinuteFigures[];
-  hour: HourFigures;
+  minutes: MinuteStats[];
+  hour: HourStats;
   upstreams: UpstreamPacing[];
   oldestOpen: Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>[];
   deliveries: { waiting: number; dead: number; oldestWaitingAt: number | null };

@@ -9,9 +9,20 @@ import {
   type TrackRequest,
   uuidPrefix,
 } from '../domain/submission.ts';
-import { contextAt, type Outcome, type TransitionContext, transition } from '../domain/transition.ts';
+import {
+  contextWithoutLimits,
+  type TransitionContext,
+  type TransitionResult,
+  transition,
+} from '../domain/transition.ts';
 import type { PauseRecord } from '../watch/outage-clock.ts';
-import type { MonitorLedger, Recorded, TrackResult, UpstreamChange, UpstreamRecord } from '../watch/ports.ts';
+import type {
+  RecordedObservation,
+  TrackResult,
+  UpstreamChange,
+  UpstreamRecord,
+  WatcherLedger,
+} from '../watch/ports.ts';
 import { AuditTrail } from './access/audit.ts';
 import { CredentialStore } from './access/credentials.ts';
 import { Alerts } from './deliveries/alerts.ts';
@@ -55,7 +66,7 @@ export type PrefixQuery = {
  * The truth, in one SQLite file. Every method is one transaction: when it returns, it is on the disk; when it throws
  * (LedgerError), nothing of it is.
  */
-export class Ledger implements MonitorLedger {
+export class Ledger implements WatcherLedger {
   readonly file: string;
   /** Files that others could read or write until it was opened. */
   readonly tightened: readonly string[];
@@ -124,7 +135,7 @@ export class Ledger implements MonitorLedger {
     return this.#transactions.transaction(() => this.#track(requests, now, new Map()));
   }
 
-  trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
+  trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
     const outages = new Map<string, number>();
     return this.#transactions.transaction(() => groups.map((requests) => this.#track(requests, now, outages)));
   }
@@ -135,15 +146,15 @@ export class Ledger implements MonitorLedger {
         const row = this.#find(submissionId);
         if (!row) return undefined;
         const before = toSubmission(row);
-        const outcome = transition(before, { kind: 'cancel', at: now }, contextAt(now));
+        const outcome = transition(before, { kind: 'cancel', at: now }, contextWithoutLimits(now));
         return this.#writer.applyOutcome({ row, before }, outcome, { at: now, polls: 0, polledAt: row.polled_at });
       }),
     );
   }
 
-  record(observations: readonly Observation[], context: TransitionContext): Recorded[] {
+  record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[] {
     return this.#transactions.transaction(() => {
-      const recorded: Recorded[] = [];
+      const recorded: RecordedObservation[] = [];
       for (const observation of observations) {
         const { at } = observation;
         const row = this.#find(observation.submissionId);
@@ -157,13 +168,13 @@ export class Ledger implements MonitorLedger {
           polls: 1,
           polledAt: stale ? row.polled_at : at,
         });
-        recorded.push({ observation, outcome, previousStatus: row.status, submission });
+        recorded.push({ observation, result: outcome, previousStatus: row.status, submission });
       }
       return recorded;
     });
   }
 
-  watched(upstream: string, { after, limit }: { after: number; limit: number }) {
+  listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
     const rows = this.#transactions.read(() => this.#sql.watched.all(upstream, after, limit)) as WatchedRow[];
     const watched = rows.map((row) => ({
       submissionId: row.submission_id,
@@ -185,8 +196,8 @@ export class Ledger implements MonitorLedger {
         outageMs: row.outage_ms,
         pausedSince: row.paused_since,
         pausedUntil: row.paused_until,
-        askedUntil: row.asked_until,
-        learned: (this.#sql.learned.pluck().get(`pacing:${name}`) as string | undefined) ?? null,
+        pollingUntil: row.asked_until,
+        snapshot: (this.#sql.learned.pluck().get(`pacing:${name}`) as string | undefined) ?? null,
       };
     });
   }
@@ -209,7 +220,7 @@ export class Ledger implements MonitorLedger {
     this.#transactions.transaction(() => this.#sql.setPause.run({ upstream, ...pause }));
   }
 
-  shownId(upstream: string): string | undefined {
+  findShownId(upstream: string): string | undefined {
     return this.#transactions.read(() => this.#sql.shownId.get(upstream)) as string | undefined;
   }
 
@@ -217,7 +228,7 @@ export class Ledger implements MonitorLedger {
     this.#transactions.transaction(() => probe(this.#db, now));
   }
 
-  recordAsking(upstream: string, until: number, learned: string | null): void {
+  recordPolling(upstream: string, until: number, learned: string | null): void {
     this.#transactions.transaction(() => {
       this.#sql.asking.run({ upstream, until });
       if (learned !== null) this.#sql.setLearned.run({ key: `pacing:${upstream}`, learned });
@@ -336,7 +347,7 @@ export class Ledger implements MonitorLedger {
       version: 1,
       polls: 0,
       polledAt: null,
-      unansweredSince: null,
+      noResponseSince: null,
       notFoundMs: null,
       trackedAt: now,
       finalizedAt: null,
@@ -348,7 +359,7 @@ export class Ledger implements MonitorLedger {
       callbackUrl,
       upstreamState: null,
       error: null,
-      answer: null,
+      envelope: null,
     };
     this.#writer.insertFirstHistory(Number(lastInsertRowid), submission);
     return submission;
@@ -356,8 +367,8 @@ export class Ledger implements MonitorLedger {
 }
 
 /** An answer older than what is known changes nothing. */
-function nothing({ watched, unansweredSince, notFoundMs }: Submission): Outcome {
-  return { change: null, watched, becameStuck: false, unansweredSince, notFoundMs };
+function nothing({ watched, noResponseSince, notFoundMs }: Submission): TransitionResult {
+  return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs };
 }
 
 type WithHistoryRow = Omit<SubmissionRow, 'id' | 'ended_at'> & HistoryRow;

@@ -1,19 +1,19 @@
+import { dataOf, upstreamTime } from '../domain/envelope.ts';
 import type { Alert } from '../domain/notifications/alert.ts';
-import { dataOf, upstreamTime } from '../domain/notifications/envelope.ts';
 import { AlertEventType, type SubmissionEventType, UpstreamEventType } from '../domain/notifications/events.ts';
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import type { AttemptReport } from '../notify/dispatch/result.ts';
-import type { MonitorListener } from '../watch/listeners.ts';
-import type { Recorded } from '../watch/ports.ts';
+import type { WatcherListener } from '../watch/listeners.ts';
+import type { RecordedObservation } from '../watch/ports.ts';
 import type { Log } from './event-catalog.ts';
 
 /** Returns a listener that writes one line per observation, change of a submission and change of an upstream. */
-export function logMonitor(log: Log): MonitorListener {
+export function logMonitor(log: Log): WatcherListener {
   return {
     recorded: (recorded) => {
       logObservation(log, recorded);
-      if (recorded.outcome.becameStuck) log.warn(fieldsOf(recorded), 'submission.stuck');
-      if (recorded.outcome.change?.event) logChange(log, fieldsOf(recorded), recorded.outcome.change.event);
+      if (recorded.result.becameStuck) log.warn(fieldsOf(recorded), 'submission.stuck');
+      if (recorded.result.change?.event) logChange(log, fieldsOf(recorded), recorded.result.change.event);
     },
     upstream: ({ upstream, event, record }) => {
       const fields = { upstream, outage_ms: record.outageMs };
@@ -48,25 +48,25 @@ function logChange(log: Log, fields: ReturnType<typeof fieldsOf>, event: Submiss
   }
 }
 
-function logObservation(log: Log, { observation, submission }: Recorded): void {
+function logObservation(log: Log, { observation, submission }: RecordedObservation): void {
   if (!log.isLevelEnabled('debug')) return;
   const { kind, durationMs } = observation;
-  const error = 'error' in observation && observation.error ? printable(observation.error) : undefined;
+  const error = 'error' in observation && observation.error ? escapeText(observation.error) : undefined;
   log.debug({ submission_id: submission.submissionId, kind, duration_ms: durationMs, error }, 'poll.observed');
 }
 
-function fieldsOf({ submission, previousStatus }: Recorded) {
-  const data = dataOf(submission.answer);
+function fieldsOf({ submission, previousStatus }: RecordedObservation) {
+  const data = dataOf(submission.envelope);
   const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
   return {
     submission_id: submission.submissionId,
     upstream: submission.upstream,
     status: submission.status,
     previous_status: previousStatus,
-    upstream_state: submission.upstreamState && printable(submission.upstreamState),
-    error: submission.error === null ? undefined : printable(submission.error),
+    upstream_state: submission.upstreamState && escapeText(submission.upstreamState),
+    error: submission.error === null ? undefined : escapeText(submission.error),
     block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
-    block_hash: typeof data?.block_hash === 'string' ? printable(data.block_hash) : undefined,
+    block_hash: typeof data?.block_hash === 'string' ? escapeText(data.block_hash) : undefined,
     tracked_ms: (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) - submission.trackedAt,
     time_to_finality_ms:
       submission.finalizedAt === null
@@ -93,10 +93,10 @@ export function logAttempt(log: Log): (attempted: AttemptReport) => void {
     if (result.kind === 'delivered') log.info(fields, 'delivery.delivered');
     else if (next.kind === 'retry')
       log.warn(
-        { ...fields, error: printable(result.error), next_at: new Date(next.at).toISOString() },
+        { ...fields, error: escapeText(result.error), next_at: new Date(next.at).toISOString() },
         'delivery.failed',
       );
-    else log.error({ ...fields, error: printable(result.error), reason: next.kind }, 'delivery.dead');
+    else log.error({ ...fields, error: escapeText(result.error), reason: next.kind }, 'delivery.dead');
   };
 }
 

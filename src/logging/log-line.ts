@@ -1,4 +1,4 @@
-import { printable, printableJson, printableLines } from '../domain/text.ts';
+import { escapeJson, escapeLines, escapeText } from '../domain/text.ts';
 
 export const MAX_LINE_BYTES = 16 * 1024;
 
@@ -15,12 +15,12 @@ type Limit = (typeof LIMITS)[number];
  * `"cut":true`.
  */
 export function toJsonLine(line: string): string {
-  const escaped = printableJson(line);
+  const escaped = escapeJson(line);
   if (fits(escaped)) return escaped;
   const { level, time, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
   for (const limit of LIMITS) {
     const kept = { level, time, ...truncateFields(fields, limit), event, cut: true };
-    const shorter = printableJson(`${JSON.stringify(kept)}\n`);
+    const shorter = escapeJson(`${JSON.stringify(kept)}\n`);
     if (fits(shorter)) return shorter;
   }
   return `${JSON.stringify({ level, time, event, cut: true })}\n`;
@@ -30,7 +30,7 @@ export function toJsonLine(line: string): string {
 export function toPrettyLine(line: string): string {
   const shown = (key: string, value: unknown) => {
     if (typeof value !== 'string') return value;
-    return key === 'stack' ? printableLines(value) : printable(value, value.length);
+    return key === 'stack' ? escapeLines(value) : escapeText(value, value.length);
   };
   return `${JSON.stringify(JSON.parse(toJsonLine(line)), shown)}\n`;
 }

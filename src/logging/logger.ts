@@ -5,7 +5,7 @@ import type { PinoPretty, PrettyOptions } from 'pino-pretty';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import { redactorOf } from '../domain/redaction.ts';
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import { systemClock } from '../platform/system-clock.ts';
 import { LogDeduplication } from './deduplication.ts';
 import { isLogEvent, type Log, type LogEventName } from './event-catalog.ts';
@@ -96,7 +96,7 @@ function toEvent(args: readonly unknown[]): { fields: Record<string, unknown>; e
   const err = first instanceof Error ? first : 'err' in fields ? fields.err : undefined;
   const message = format(...(typeof first === 'object' ? rest : args)).replaceAll(/\?\S*/g, '');
   return {
-    fields: { ...(message !== '' && { message: printable(message) }), ...(err !== undefined && { err }) },
+    fields: { ...(message !== '' && { message: escapeText(message) }), ...(err !== undefined && { err }) },
     event: 'http.library_message',
   };
 }
@@ -105,16 +105,16 @@ const MAX_STACK_CHARS = 1_500;
 
 /** Serializes an error with its causes, truncated and escaped: its message may quote a whole upstream response. */
 function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return typeof error === 'string' ? printable(error) : error;
+  if (!(error instanceof Error)) return typeof error === 'string' ? escapeText(error) : error;
   const { type, message, stack } = pino.stdSerializers.err(error);
   return {
     type,
-    message: printable(message),
-    code: 'code' in error && typeof error.code === 'string' ? printable(error.code) : undefined,
+    message: escapeText(message),
+    code: 'code' in error && typeof error.code === 'string' ? escapeText(error.code) : undefined,
     stack: stack
       .slice(0, MAX_STACK_CHARS)
       .split('\n')
-      .map((line) => printable(line))
+      .map((line) => escapeText(line))
       .join('\n'),
   };
 }

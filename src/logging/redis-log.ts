@@ -1,4 +1,4 @@
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import type { EngineEvent, Rejection } from '../engines/bullmq/engine.ts';
 import type { Intake } from '../engines/bullmq/intake.ts';
 import type { PollWorkerEvent } from '../engines/bullmq/poll-worker.ts';
@@ -57,7 +57,7 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
       case 'up':
         return log.info({ workers: event.workers }, 'redis.connected');
       case 'away': {
-        const message = event.detail === null ? undefined : printable(event.detail);
+        const message = event.detail === null ? undefined : escapeText(event.detail);
         return log.error({ reason: event.reason, message, advice: ADVICE.away }, 'redis.disconnected');
       }
       case 'eviction_policy':
@@ -90,7 +90,7 @@ export function logPolls(log: Log): (event: EngineEvent) => void {
       case 'returned':
         return log.warn({ upstream, reason: event.reason, submissions: event.submissions }, 'polls.returned');
       case 'lost':
-        return log.warn({ upstream, reason: printable(event.reason) }, 'polls.job_failed');
+        return log.warn({ upstream, reason: escapeText(event.reason) }, 'polls.job_failed');
       case 'rejected': {
         const fields = { upstream, job_id: event.jobId, reason: REJECTED[event.reason], advice: ADVICE.rejected };
         return log.error(fields, 'polls.rejected');
@@ -104,7 +104,7 @@ export function logPolls(log: Log): (event: EngineEvent) => void {
 /** Returns the listeners that log refused and postponed jobs of the intake queue. */
 export function logIntake(log: Log): Pick<ConstructorParameters<typeof Intake>[0], 'onRefused' | 'onPostponed'> {
   return {
-    onRefused: ({ jobId, reason }) => log.warn({ job_id: jobId, reason: printable(reason) }, 'intake.refused'),
+    onRefused: ({ jobId, reason }) => log.warn({ job_id: jobId, reason: escapeText(reason) }, 'intake.refused'),
     onPostponed: ({ jobId, delayMs, error }) =>
       log.error({ job_id: jobId, retry_after_ms: delayMs, err: error }, 'intake.postponed'),
   };
@@ -128,7 +128,7 @@ export function logWorker(log: Log): (event: PollWorkerEvent) => void {
         return log.info('redis.connected');
       case 'away':
         return log.error(
-          { message: printable(event.detail), advice: 'the worker reconnects indefinitely' },
+          { message: escapeText(event.detail), advice: 'the worker reconnects indefinitely' },
           'redis.disconnected',
         );
       case 'returned':

@@ -1,4 +1,4 @@
-import type { Alert, AlertFacts, AlertQuery, Condition } from '../domain/notifications/alert.ts';
+import type { Alert, AlertCondition, AlertFacts, AlertQuery } from '../domain/notifications/alert.ts';
 import type { DeliveryResult, DueDelivery, UnreadableDelivery } from '../domain/notifications/delivery.ts';
 import type { AlertEventType } from '../domain/notifications/events.ts';
 
@@ -29,7 +29,7 @@ export type AlertStore = {
   facts(query: AlertQuery): AlertFacts;
   /** Tells what is new, what is over, and what still holds although it was told so long ago. Gives back what was told. */
   reconcile(
-    conditions: readonly Condition[],
+    conditions: readonly AlertCondition[],
     times: { now: number; remindAfterMs: number },
   ): { type: AlertEventType; alert: Alert }[];
 };

@@ -49,7 +49,7 @@ export class Budget {
   }
 
   /** An answer came, or will not come any more. */
-  answered(now: number): void {
+  complete(now: number): void {
     this.#underWay--;
     this.#keep(now);
   }

@@ -6,8 +6,8 @@ import { DueQueue } from './due-queue.ts';
 import { Entry, type Paced, type Watched } from './entry.ts';
 import { Pause } from './pause.ts';
 import { NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory, type PolicyReason } from './policy.ts';
+import { ProbeCandidates } from './probe-candidates.ts';
 import { Budget, type BudgetSettings } from './request-budget.ts';
-import { Witnesses } from './witnesses.ts';
 
 export type PacerSettings = {
   budget: BudgetSettings;
@@ -45,7 +45,7 @@ export class Pacer {
   /** Those that were due when `next` was called last, and are not in flight yet. */
   readonly #backlog = new Backlog((entry, now) => this.#rate(entry, now));
   readonly #leased = new DueQueue<Entry>();
-  readonly #witnesses = new Witnesses();
+  readonly #witnesses = new ProbeCandidates();
   readonly #budget: Budget;
   readonly #pause = new Pause();
   readonly #breaker: Breaker;
@@ -374,7 +374,7 @@ export class Pacer {
   #land(entry: Entry, now: number): void {
     if (this.#leased.has(entry)) {
       this.#leased.remove(entry);
-      this.#budget.answered(now);
+      this.#budget.complete(now);
     } else {
       this.#unqueue(entry);
     }

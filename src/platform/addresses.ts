@@ -5,11 +5,11 @@ export function canonicalAddress(text: string): string | null {
   const family = isIP(text);
   if (family !== 6) return family === 4 ? text : null;
   if (text.includes('%')) return null;
-  return withoutMapping(new SocketAddress({ address: text, family: 'ipv6' }).address);
+  return unmapIpv4(new SocketAddress({ address: text, family: 'ipv6' }).address);
 }
 
 /** Of an address as the system writes it: IPv4 for IPv4-mapped IPv6. */
-export function withoutMapping(address: string): string {
+export function unmapIpv4(address: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address;
 }
 
@@ -40,7 +40,7 @@ const NAMED: Record<string, readonly string[]> = {
 };
 
 /** Why this is no entry of `server.trusted_proxies`; undefined: it is one. */
-export function refusalOfProxy(entry: string): string | undefined {
+export function trustedProxyError(entry: string): string | undefined {
   if (Object.hasOwn(NAMED, entry)) return undefined;
   const range = rangeOf(entry);
   if (!range) return 'must be an IP address, a range like 10.0.0.0/8 or fd00::/8, loopback, or private';

@@ -6,26 +6,26 @@ const MINUTES = 60;
 const FIXED_INTERVAL_MS = 5_000;
 
 /** What was found final. `lagMs` null: how long it took at most until it was noticed is not known. */
-export type Found = { at: number; timeToFinalityMs: number; lagMs: number | null; polls: number };
+export type FinalizedSample = { at: number; timeToFinalityMs: number; lagMs: number | null; polls: number };
 
 /** Milliseconds; p50 and so on are exact to 4 %. */
-export type Spread = { meanMs: number; p50Ms: number; p90Ms: number; p99Ms: number };
+export type DurationSummary = { meanMs: number; p50Ms: number; p90Ms: number; p99Ms: number };
 
 /** One minute. Spreads are null where nothing was found final. */
-export type MinuteFigures = {
+export type MinuteStats = {
   /** When it begins, epoch milliseconds. */
   at: number;
   finalized: number;
-  timeToFinality: Spread | null;
-  detectionLag: Spread | null;
+  timeToFinality: DurationSummary | null;
+  detectionLag: DurationSummary | null;
   /** Answers of the upstreams; null: nobody counted then. */
   polls: number | null;
 };
 
-export type HourFigures = {
+export type HourStats = {
   finalized: number;
-  timeToFinality: Spread | null;
-  detectionLag: Spread | null;
+  timeToFinality: DurationSummary | null;
+  detectionLag: DurationSummary | null;
   /** Requests made for each that was found final; and what asking every 5 s would have made. Null: there was none. */
   pollsEach: number | null;
   fixedPollsEach: number | null;
@@ -60,7 +60,7 @@ export class RollingHour {
     this.#countsSince = since;
   }
 
-  found({ at, timeToFinalityMs, lagMs, polls }: Found): void {
+  addFinalized({ at, timeToFinalityMs, lagMs, polls }: FinalizedSample): void {
     const minute = this.#minuteOf(at);
     if (!minute) return;
     minute.timeToFinality.add(timeToFinalityMs);
@@ -69,13 +69,13 @@ export class RollingHour {
     minute.fixedPolls += Math.max(1, Math.ceil(timeToFinalityMs / FIXED_INTERVAL_MS));
   }
 
-  polled(at: number): void {
+  addPoll(at: number): void {
     const minute = this.#minuteOf(at);
     if (minute) minute.polls += 1;
   }
 
   /** The last sixty, the oldest first; the newest is not over. */
-  minutes(now: number): MinuteFigures[] {
+  minutes(now: number): MinuteStats[] {
     const newest = numberOf(now);
     return Array.from({ length: MINUTES }, (_, index) => {
       const number = newest - (MINUTES - 1) + index;
@@ -92,7 +92,7 @@ export class RollingHour {
   }
 
   /** Of the same sixty minutes, all together. */
-  hour(now: number): HourFigures {
+  hour(now: number): HourStats {
     const [timeToFinality, lag] = [new DurationHistogram(), new DurationHistogram()];
     let [polls, fixedPolls] = [0, 0];
     const newest = numberOf(now);
@@ -136,7 +136,7 @@ function placeOf(number: number): number {
   return ((number % MINUTES) + MINUTES) % MINUTES;
 }
 
-function spreadOf(histogram: DurationHistogram): Spread | null {
+function spreadOf(histogram: DurationHistogram): DurationSummary | null {
   const [meanMs, p50Ms] = [histogram.meanMs(), histogram.quantileMs(0.5)];
   const [p90Ms, p99Ms] = [histogram.quantileMs(0.9), histogram.quantileMs(0.99)];
   if (meanMs === null || p50Ms === null || p90Ms === null || p99Ms === null) return null;

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import errors from 'undici/lib/core/errors.js';
-import type { Answer } from '../domain/classify.ts';
+import type { UpstreamResponse } from '../domain/classify.ts';
 
 /** A timer that is so late shows that this process stood still, not the upstream. */
 const STALL_MS = 500;
@@ -12,11 +12,11 @@ type CallOptions = {
   maxBytes: number;
   now: () => number;
   /** Told once, what comes first: the whole answer, what went wrong, or the end of the time. */
-  onEnd: (answer: Answer) => void;
+  onEnd: (answer: UpstreamResponse) => void;
 };
 
 /** One request under way. It reads its answer without a stream in between, which would cost as much as all the rest. */
-export class Call implements Dispatcher.DispatchHandler {
+export class UpstreamCall implements Dispatcher.DispatchHandler {
   readonly #options: CallOptions;
   readonly #startedAt = performance.now();
   readonly #chunks: Buffer[] = [];
@@ -82,7 +82,7 @@ export class Call implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new errors.RequestAbortedError());
   }
 
-  #end(answer: Answer): void {
+  #end(answer: UpstreamResponse): void {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#timer);

@@ -1,4 +1,4 @@
-import type { Answer } from '../domain/classify.ts';
+import type { UpstreamResponse } from '../domain/classify.ts';
 import { UpstreamPool, type UpstreamPoolOptions } from './pool.ts';
 
 export type UpstreamClientOptions = UpstreamPoolOptions & { apiKey: string | undefined };
@@ -14,7 +14,7 @@ export class UpstreamClient {
   }
 
   /** GET /v1/get_submission_info. Never rejects. */
-  getSubmissionInfo(submissionId: string): Promise<Answer> {
+  getSubmissionInfo(submissionId: string): Promise<UpstreamResponse> {
     return this.#pool.get({
       path: `/v1/get_submission_info?submission_id=${encodeURIComponent(submissionId)}`,
       headers: this.#headers,

@@ -1,7 +1,7 @@
 import Pool from 'undici/lib/dispatcher/pool.js';
-import type { Answer } from '../domain/classify.ts';
+import type { UpstreamResponse } from '../domain/classify.ts';
 import { redactorOf } from '../domain/redaction.ts';
-import { Call } from './call.ts';
+import { UpstreamCall } from './call.ts';
 
 export type UpstreamPoolOptions = {
   /** Base address; a path in it is kept as a prefix. */
@@ -14,7 +14,7 @@ export type UpstreamPoolOptions = {
 };
 
 /** `path` begins with a slash, below the base address. */
-type Question = {
+type UpstreamRequest = {
   path: string;
   headers: Record<string, string>;
   body?: string | undefined;
@@ -31,7 +31,7 @@ export class UpstreamPool {
   readonly #pool: Pool;
   readonly #prefix: string;
   /** By the headers of a question: most are asked with the same. */
-  readonly #redactors = new WeakMap<Question['headers'], (text: string) => string>();
+  readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
 
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
@@ -43,17 +43,17 @@ export class UpstreamPool {
   }
 
   /** Never rejects. */
-  get({ path, headers, body, maxBytes = MAX_BODY_BYTES }: Question): Promise<Answer> {
+  get({ path, headers, body, maxBytes = MAX_BODY_BYTES }: UpstreamRequest): Promise<UpstreamResponse> {
     const { timeoutMs, now } = this.#options;
     const request = { method: 'GET', path: `${this.#prefix}${path}`, headers, body: body ?? null } as const;
     return new Promise((resolve) => {
-      const onEnd = (answer: Answer) => resolve(this.#without(headers, answer));
-      this.#pool.dispatch(request, new Call({ timeoutMs, maxBytes, now, onEnd }));
+      const onEnd = (answer: UpstreamResponse) => resolve(this.#without(headers, answer));
+      this.#pool.dispatch(request, new UpstreamCall({ timeoutMs, maxBytes, now, onEnd }));
     });
   }
 
   /** An answer without the credentials of its question: what an upstream quotes of them would be kept, shown and sent on. */
-  #without(headers: Question['headers'], answer: Answer): Answer {
+  #without(headers: UpstreamRequest['headers'], answer: UpstreamResponse): UpstreamResponse {
     let redact = this.#redactors.get(headers);
     if (!redact) {
       redact = redactorOf(credentialsIn(headers));

@@ -1,7 +1,13 @@
-import type { Answer } from '../domain/classify.ts';
-import { parseJson } from '../domain/notifications/envelope.ts';
+import type { UpstreamResponse } from '../domain/classify.ts';
+import { parseJson } from '../domain/json.ts';
 import { retryAfterMs } from '../domain/retry-after.ts';
-import { type Normalised, normaliseUser, normaliseUsers, saysNotFound, type UserRecord } from './normalise-users.ts';
+import {
+  type NormalizedResponse,
+  normalizeUser,
+  normalizeUsers,
+  saysNotFound,
+  type UserRecord,
+} from './normalize-users.ts';
 import type { UpstreamPool } from './pool.ts';
 
 export type UpstreamUsersOptions = {
@@ -47,7 +53,7 @@ export class UpstreamUsers {
     // The interface has this content type on the lookup of one user even where no body goes with it.
     const headers = { ...this.#headers(authorization), 'content-type': 'application/json' };
     const question = this.#question(this.#options.getPath, { name: user.name, email: user.email }, headers);
-    return this.#ask(question, { read: normaliseUser, mayBeUnknown: true });
+    return this.#ask(question, { read: normalizeUser, mayBeUnknown: true });
   }
 
   /** Never more than `limit`, whatever the upstream sends. */
@@ -55,7 +61,7 @@ export class UpstreamUsers {
     const headers = this.#headers(authorization);
     const typed = this.#options.parameters === 'body' ? { ...headers, 'content-type': 'application/json' } : headers;
     const question = { ...this.#question(this.#options.listPath, { limit }, typed), maxBytes: MAX_LISTING_BYTES };
-    return this.#ask(question, { read: (text) => normaliseUsers(text, limit), mayBeUnknown: false });
+    return this.#ask(question, { read: (text) => normalizeUsers(text, limit), mayBeUnknown: false });
   }
 
   #headers(authorization: string | undefined): Record<string, string> {
@@ -82,9 +88,9 @@ export class UpstreamUsers {
 }
 
 /** `mayBeUnknown`: whether "not found" can be meant of what was asked, and not of the path or a database. */
-type Reading<T> = { read: (text: string) => Normalised<T>; mayBeUnknown: boolean };
+type Reading<T> = { read: (text: string) => NormalizedResponse<T>; mayBeUnknown: boolean };
 
-function judge<T>(answer: Answer, by: Reading<T>): UserLookup<T> {
+function judge<T>(answer: UpstreamResponse, by: Reading<T>): UserLookup<T> {
   if (answer.kind === 'failure') return unavailable(answer.reason, answer.detail);
   const wait = retryAfterMs(answer);
   switch (answer.httpStatus) {

@@ -1,10 +1,10 @@
 import type { Observation } from '../domain/classify.ts';
 import { readStoredData } from '../domain/stored.ts';
 import { canonicalId, Status, type Submission } from '../domain/submission.ts';
-import type { Asked } from './on-demand-polls.ts';
+import type { OnDemandResult } from './on-demand-polls.ts';
 
 /** What a client that asks for one submission is told. */
-export type LookupAnswer =
+export type LookupResult =
   /** The upstream's own envelope, the JSON text as it came. */
   | { kind: 'envelope'; text: string }
   | { kind: 'not_found'; error: string }
@@ -12,9 +12,9 @@ export type LookupAnswer =
   | { kind: 'rejected'; error: string }
   | { kind: 'failed'; reason: 'upstream' | 'timeout' | 'busy'; error: string; retryAfterMs: number | null };
 
-export type LookupDeps = {
+export type CachedLookupDeps = {
   get: (submissionId: string) => Submission | undefined;
-  ask: (upstream: string, submissionId: string, client: string) => Promise<Asked>;
+  pollOnDemand: (upstream: string, submissionId: string, client: string) => Promise<OnDemandResult>;
   now: () => number;
   /** The newest recorded answer is given again for so long. */
   maxAgeMs: number;
@@ -24,35 +24,35 @@ export type LookupDeps = {
  * Answers for the upstream, asking it as seldom as it can: a finalized submission comes from the ledger, one that was just
  * asked about from that answer, and everybody who asks for the same one at the same time shares one request.
  */
-export class SubmissionLookup {
-  readonly #deps: LookupDeps;
+export class CachedLookup {
+  readonly #deps: CachedLookupDeps;
   /** The newest answers about tracked submissions; the older half is let go at once, which costs nothing per answer. */
   #recent = new Map<string, Observation>();
   #older = new Map<string, Observation>();
   #turnedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: LookupDeps) {
+  constructor(deps: CachedLookupDeps) {
     this.#deps = deps;
   }
 
   /** Takes note of a committed answer. */
-  recorded(observation: Observation): void {
+  add(observation: Observation): void {
     if (!saysSomething(observation)) return;
     this.#forgetOld();
     this.#recent.set(observation.submissionId, observation);
   }
 
   /** `upstream` counts only for a submission that is not tracked. `client`: by whom the upstream's budget is shared. */
-  async lookUp(askedId: string, upstream: string, client: string): Promise<LookupAnswer> {
+  async lookUp(askedId: string, upstream: string, client: string): Promise<LookupResult> {
     const submission = this.#deps.get(askedId);
     const submissionId = submission?.submissionId ?? canonicalId(askedId);
     // One that can't be read is no answer: the upstream still has it.
-    const isKept = submission?.status === Status.finalized && readStoredData(submission.answer) !== undefined;
-    if (isKept && submission.answer !== null) return { kind: 'envelope', text: submission.answer };
+    const isKept = submission?.status === Status.finalized && readStoredData(submission.envelope) !== undefined;
+    if (isKept && submission.envelope !== null) return { kind: 'envelope', text: submission.envelope };
     const { now, maxAgeMs } = this.#deps;
     const recent = this.#recent.get(submissionId) ?? this.#older.get(submissionId);
     if (recent && recent.at > now() - maxAgeMs) return toAnswer(recent);
-    const asked = await this.#deps.ask(submission?.upstream ?? upstream, submissionId, client);
+    const asked = await this.#deps.pollOnDemand(submission?.upstream ?? upstream, submissionId, client);
     return asked.kind === 'answered' ? toAnswer(asked.observation) : unanswered(asked);
   }
 
@@ -72,12 +72,12 @@ function saysSomething({ kind }: Observation): boolean {
   return kind === 'pending' || kind === 'finalized' || kind === 'error' || kind === 'not_found' || kind === 'rejected';
 }
 
-function toAnswer(observation: Observation): LookupAnswer {
+function toAnswer(observation: Observation): LookupResult {
   switch (observation.kind) {
     case 'pending':
     case 'finalized':
     case 'error':
-      return { kind: 'envelope', text: observation.answer };
+      return { kind: 'envelope', text: observation.envelope };
     case 'not_found':
       return { kind: 'not_found', error: observation.error };
     case 'rejected':
@@ -100,7 +100,7 @@ function toAnswer(observation: Observation): LookupAnswer {
   }
 }
 
-function unanswered({ reason, retryAfterMs }: Extract<Asked, { kind: 'unanswered' }>): LookupAnswer {
+function unanswered({ reason, retryAfterMs }: Extract<OnDemandResult, { kind: 'unanswered' }>): LookupResult {
   switch (reason) {
     case 'budget':
       return failed('busy', 'the request budget of the upstream is used up at the moment', retryAfterMs);
@@ -115,6 +115,6 @@ function unanswered({ reason, retryAfterMs }: Extract<Asked, { kind: 'unanswered
   }
 }
 
-function failed(reason: 'upstream' | 'timeout' | 'busy', error: string, retryAfterMs: number | null): LookupAnswer {
+function failed(reason: 'upstream' | 'timeout' | 'busy', error: string, retryAfterMs: number | null): LookupResult {
   return { kind: 'failed', reason, error, retryAfterMs };
 }

@@ -57,7 +57,7 @@ export class FairQueue<Item> {
  * Whether a client may take so much more of what is limited for all. While there is room everybody may; without any, those
  * below an equal share still may, so that one client cannot keep the others out. `clients`: how many have some, this one included.
  */
-export function mayTake(
+export function isWithinFairShare(
   more: number,
   { own, all, limit, clients }: { own: number; all: number; limit: number; clients: number },
 ) {

@@ -1,6 +1,6 @@
 import { Status } from '../domain/submission.ts';
 import type { Pacer } from '../pacing/scheduler.ts';
-import type { Recorded } from './ports.ts';
+import type { RecordedObservation } from './ports.ts';
 
 /** A submission was found final for the first time, and that is committed. Times are epoch milliseconds. */
 export type Finality = {
@@ -20,13 +20,13 @@ type Bounds = { after: number; by: number };
 const BLOCKS = 64;
 
 /** Bounds when what is found final became so, for the statistics about detection lag. */
-export class Finalities {
+export class FinalityBounds {
   readonly #blocks = new Map<number, Bounds>();
 
   /** Those among the recorded, before the pacer learns from them: it forgets what is final. */
-  of(recorded: readonly Recorded[], pacer: Pick<Pacer, 'openAt'>): Finality[] {
-    const found = recorded.flatMap(({ observation, outcome, previousStatus, submission }) => {
-      if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !outcome.change) return [];
+  of(recorded: readonly RecordedObservation[], pacer: Pick<Pacer, 'openAt'>): Finality[] {
+    const found = recorded.flatMap(({ observation, result, previousStatus, submission }) => {
+      if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change) return [];
       const { at, blockNumber } = observation;
       const { upstream, trackedAt, polls } = submission;
       const openAt = pacer.openAt(submission.submissionId);

@@ -1,9 +1,9 @@
 import type { Finality } from './finality.ts';
-import type { Recorded, UpstreamChange } from './ports.ts';
+import type { RecordedObservation, UpstreamChange } from './ports.ts';
 
 /** What happens inside the monitor, for logs, statistics and live views. Everything reported here is committed. */
-export type MonitorListener = {
-  recorded?: (recorded: Recorded) => void;
+export type WatcherListener = {
+  recorded?: (recorded: RecordedObservation) => void;
   finalized?: (finality: Finality) => void;
   upstream?: (change: UpstreamChange) => void;
   writeFailed?: (error: unknown) => void;
@@ -15,7 +15,7 @@ export type MonitorListener = {
  * One listener that calls each of these in order and never throws. An observation is committed before listeners are called,
  * so an error of a listener must not be taken for an error of the recording: the observation would be recorded twice.
  */
-export function isolated(listeners: readonly MonitorListener[]): Required<MonitorListener> {
+export function combineListeners(listeners: readonly WatcherListener[]): Required<WatcherListener> {
   const attempt = (call: () => void, onError: (error: unknown) => void): void => {
     try {
       call();
@@ -30,7 +30,7 @@ export function isolated(listeners: readonly MonitorListener[]): Required<Monito
         () => undefined,
       );
   };
-  const each = (call: (listener: MonitorListener) => void): void => {
+  const each = (call: (listener: WatcherListener) => void): void => {
     for (const listener of listeners) attempt(() => call(listener), listenerFailed);
   };
   return {

@@ -5,27 +5,27 @@ import type { TransitionContext } from '../domain/transition.ts';
 import { BreakerState } from '../domain/upstream-health.ts';
 import type { Paced } from '../pacing/entry.ts';
 import type { Pacer } from '../pacing/scheduler.ts';
-import { Finalities, type Finality } from './finality.ts';
-import { type Asked, Questions } from './on-demand-polls.ts';
+import { type Finality, FinalityBounds } from './finality.ts';
+import { OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
 import {
   LedgerUnavailableError,
-  type MonitorLedger,
   type PollEngine,
-  type Recorded,
+  type RecordedObservation,
   type UpstreamChange,
+  type WatcherLedger,
 } from './ports.ts';
 import { TimeLimits } from './time-limits.ts';
 
-export type LaneDeps = {
+export type PollLoopDeps = {
   upstream: string;
   pacer: Pacer;
-  ledger: MonitorLedger;
+  ledger: WatcherLedger;
   engine: PollEngine;
   clock: Clock;
   recheck: boolean;
   // None of these throws: see listeners.ts.
   /** Every committed observation. */
-  onRecorded: (recorded: Recorded) => void;
+  onRecorded: (recorded: RecordedObservation) => void;
   onFinalized: (finality: Finality) => void;
   /** The upstream went out, came back, or refuses us for another reason than before; committed. */
   onUpstream: (change: UpstreamChange) => void;
@@ -54,8 +54,8 @@ const PROOF_CLIENT = 'store-evidence';
  * A lane is idle until `start`, then polls until `stop`. While it polls there is always either an answer to come or a
  * timer to go off, so nothing waits for ever; and what memory holds is rebuilt from the ledger by the next `start`.
  */
-export class Lane {
-  readonly #deps: LaneDeps;
+export class PollLoop {
+  readonly #deps: PollLoopDeps;
   #running = false;
   /** Stopped, and whatever it closed is gone: answers that still come are dropped. */
   #isOver = false;
@@ -72,13 +72,13 @@ export class Lane {
   /** Turns of the breaker that the ledger has not taken yet. */
   readonly #turns: UpstreamChange[] = [];
   readonly #batches = new Set<Promise<void>>();
-  readonly #questions: Questions;
-  readonly #finalities = new Finalities();
+  readonly #questions: OnDemandPolls;
+  readonly #finalities = new FinalityBounds();
   #isQuestionsTurn = false;
 
-  constructor(deps: LaneDeps) {
+  constructor(deps: PollLoopDeps) {
     this.#deps = deps;
-    this.#questions = new Questions(deps.clock);
+    this.#questions = new OnDemandPolls(deps.clock);
     this.#limits = new TimeLimits(deps);
   }
 
@@ -124,9 +124,9 @@ export class Lane {
     const record = ledger.upstream(upstream);
     this.#limits.restore(record, now);
     if (record.outSince !== null) pacer.restoreOutage(record.state, Math.min(record.outSince, now), now);
-    if (record.askedUntil !== null) pacer.resumeBudget(record.askedUntil, now);
-    if (record.learned !== null) pacer.recall(record.learned);
-    const first = ledger.watched(upstream, { after: 0, limit: RESUMED_AT_ONCE });
+    if (record.pollingUntil !== null) pacer.resumeBudget(record.pollingUntil, now);
+    if (record.snapshot !== null) pacer.recall(record.snapshot);
+    const first = ledger.listWatched(upstream, { after: 0, limit: RESUMED_AT_ONCE });
     this.#running = true;
     this.#resume(first);
   }
@@ -140,7 +140,7 @@ export class Lane {
    * Takes up what the ledger has open, piece by piece, so that requests are served in between: a million take seconds. Nothing
    * is asked before the last of them is known, because what an answer means depends on the others.
    */
-  #resume({ watched, next }: ReturnType<MonitorLedger['watched']>): void {
+  #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
     const { pacer, clock } = this.#deps;
     const now = this.now();
     for (const item of watched) pacer.resume(item, now);
@@ -151,9 +151,9 @@ export class Lane {
 
   #resumeAfter(after: number): void {
     const { ledger, clock, upstream, onWriteFailed } = this.#deps;
-    let page: ReturnType<MonitorLedger['watched']>;
+    let page: ReturnType<WatcherLedger['listWatched']>;
     try {
-      page = ledger.watched(upstream, { after, limit: RESUMED_AT_ONCE });
+      page = ledger.listWatched(upstream, { after, limit: RESUMED_AT_ONCE });
     } catch (error) {
       this.#writeFailed = true;
       onWriteFailed(error);
@@ -188,9 +188,9 @@ export class Lane {
    * One answer about any submission, tracked or not, out of turn but within the budget. Whoever asks while an answer is
    * on the way shares it. Clients take turns for places in the budget. What it says of a tracked submission is committed first, if the ledger can be written.
    */
-  ask(submissionId: string, client: string): Promise<Asked> {
+  pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
     const { pacer } = this.#deps;
-    const unanswered = (reason: 'budget' | 'out' | 'stopping', retryAfterMs: number): Promise<Asked> =>
+    const unanswered = (reason: 'budget' | 'out' | 'stopping', retryAfterMs: number): Promise<OnDemandResult> =>
       Promise.resolve({ kind: 'unanswered', reason, retryAfterMs });
     if (!this.#running) return unanswered('stopping', 1_000);
     if (!this.#questions.has(submissionId)) {
@@ -198,7 +198,7 @@ export class Lane {
       const placeInMs = askAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, askAt - this.now());
       // During an outage nobody waits for a probe: either this question is the one that is due, or it is answered at once.
       if (pacer.breaker.isOpen && placeInMs > 0) return unanswered('out', placeInMs);
-      if (placeInMs > MAX_ASK_WAIT_MS || !this.#questions.mayWait(client)) return unanswered('budget', placeInMs);
+      if (placeInMs > MAX_ASK_WAIT_MS || !this.#questions.mayQueue(client)) return unanswered('budget', placeInMs);
     }
     const limits = { placeWithinMs: ON_DEMAND_WAIT_MS, answerWithinMs: pacer.leaseMs };
     const asked = this.#questions.add(submissionId, limits, client);
@@ -209,7 +209,7 @@ export class Lane {
   #endAsking(): void {
     const { ledger, pacer, upstream, onWriteFailed } = this.#deps;
     try {
-      ledger.recordAsking(upstream, this.now(), pacer.learned());
+      ledger.recordPolling(upstream, this.now(), pacer.learned());
       this.#limits.write();
     } catch (error) {
       onWriteFailed(error);
@@ -242,7 +242,7 @@ export class Lane {
     if (pacer.wakeAt() > now && !this.#questions.isWaiting) return false;
     try {
       this.#askedUntil = now + ASK_AHEAD_MS;
-      ledger.recordAsking(upstream, this.#askedUntil, pacer.learned());
+      ledger.recordPolling(upstream, this.#askedUntil, pacer.learned());
       this.#limits.write();
       this.#writeFailed = false;
       return true;
@@ -270,7 +270,7 @@ export class Lane {
     for (let submissionId = this.#questions.next; submissionId !== undefined; submissionId = this.#questions.next) {
       const place = this.#deps.pacer.ask(submissionId, now);
       if (place === 'wait') return undefined;
-      this.#questions.tookPlace(place === 'sent');
+      this.#questions.take(place === 'sent');
       if (place === 'sent') return submissionId;
     }
     return undefined;
@@ -301,15 +301,15 @@ export class Lane {
     this.#saveTurns();
     for (const entry of recorded) this.#deps.onRecorded(entry);
     const proof = this.#limits.proofWanted(recorded, this.now());
-    if (proof !== undefined) void this.ask(proof, PROOF_CLIENT);
-    for (const observation of observations) this.#questions.answer(observation);
+    if (proof !== undefined) void this.pollOnDemand(proof, PROOF_CLIENT);
+    for (const observation of observations) this.#questions.resolve(observation);
     const { breaker } = this.#deps.pacer;
-    if (breaker.isOpen) this.#questions.giveUpWaiting(Math.max(1_000, breaker.probeAt - this.now()));
+    if (breaker.isOpen) this.#questions.rejectWaiting(Math.max(1_000, breaker.probeAt - this.now()));
     this.wake();
   }
 
-  #record(observations: Observation[]): Recorded[] {
-    let recorded: Recorded[];
+  #record(observations: Observation[]): RecordedObservation[] {
+    let recorded: RecordedObservation[];
     // Only what happens before the commit: after it, an error must not have the same observations recorded once more.
     try {
       recorded = this.#deps.ledger.record(observations, this.#context());
@@ -327,7 +327,7 @@ export class Lane {
     return recorded;
   }
 
-  #learn(observations: Observation[], recorded: Recorded[]): void {
+  #learn(observations: Observation[], recorded: RecordedObservation[]): void {
     const { pacer } = this.#deps;
     const now = this.now();
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));

@@ -1,13 +1,13 @@
 import type { Observation } from '../domain/classify.ts';
 import type { UpstreamEventType } from '../domain/notifications/events.ts';
 import type { Status, Submission, TrackRequest } from '../domain/submission.ts';
-import type { Outcome, TransitionContext } from '../domain/transition.ts';
+import type { TransitionContext, TransitionResult } from '../domain/transition.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Watched } from '../pacing/entry.ts';
 import type { PauseRecord } from './outage-clock.ts';
 
 /** Submissions of one upstream to ask about, one request each. */
-export type Batch = { upstream: string; submissionIds: readonly string[] };
+export type PollBatch = { upstream: string; submissionIds: readonly string[] };
 
 /**
  * A pair of hands. A poll is an idempotent read: a batch may be lost or answered twice.
@@ -15,13 +15,13 @@ export type Batch = { upstream: string; submissionIds: readonly string[] };
  * never rejects, because a failure is an observation too.
  */
 export type PollEngine = {
-  poll(batch: Batch, report: (observation: Observation) => void): Promise<void>;
+  poll(batch: PollBatch, report: (observation: Observation) => void): Promise<void>;
 };
 
 /** What one observation did, after it was committed. */
-export type Recorded = {
+export type RecordedObservation = {
   observation: Observation;
-  outcome: Outcome;
+  result: TransitionResult;
   previousStatus: Status;
   /** As it is now. */
   submission: Submission;
@@ -45,34 +45,34 @@ export type UpstreamRecord = {
   pausedSince: number | null;
   pausedUntil: number | null;
   /** Until when a process may have been asking. */
-  askedUntil: number | null;
+  pollingUntil: number | null;
   /** What the pacer had learned about it, in the pacer's own words. */
-  learned: string | null;
+  snapshot: string | null;
 };
 
 /** The ledger can't be written now, whatever is written: the disk is full, say. It is tried again. */
 export class LedgerUnavailableError extends Error {}
 
 /** The truth, as the monitor needs it. Every method is one transaction, committed when it returns. */
-export type MonitorLedger = {
+export type WatcherLedger = {
   /** All of them or none; a submission that is tracked already stays as it is. */
   track(requests: readonly TrackRequest[], now: number): TrackResult;
   /** Several of those in one transaction, each taken or refused for itself. */
-  trackTogether(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
+  trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
   /** In one transaction. Undefined: never tracked. A final submission stays as it is. */
   cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[];
   /** Observations of submissions that are not tracked are passed over; one older than what is known changes nothing. */
-  record(observations: readonly Observation[], context: TransitionContext): Recorded[];
+  record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[];
   /** What is to be asked about, in the order of tracking, `limit` at most behind the position `after`; 0: from the beginning. */
-  watched(upstream: string, page: { after: number; limit: number }): { watched: Watched[]; next: number | null };
+  listWatched(upstream: string, page: { after: number; limit: number }): { watched: Watched[]; next: number | null };
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
   /** Keeps what the outage clock shows during a pause, or after one. */
   recordPause(upstream: string, pause: PauseRecord): void;
   /** A submission that the upstream has shown; undefined: none is known. */
-  shownId(upstream: string): string | undefined;
+  findShownId(upstream: string): string | undefined;
   /** Keeps until when this process may be asking that upstream, and what its pacer has learned; null: nothing. */
-  recordAsking(upstream: string, until: number, learned: string | null): void;
+  recordPolling(upstream: string, until: number, learned: string | null): void;
   /** Writes something that nobody reads: throws if the ledger can't be written. */
   probe(now: number): void;
 };

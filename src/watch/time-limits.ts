@@ -1,12 +1,12 @@
 import type { Observation } from '../domain/classify.ts';
 import { MAX_RETRY_AFTER_MS } from '../domain/retry-after.ts';
-import { StoreEvidence } from '../domain/store-evidence.ts';
 import { Status } from '../domain/submission.ts';
 import type { TransitionContext } from '../domain/transition.ts';
 import { BreakerState } from '../domain/upstream-health.ts';
 import type { Pacer } from '../pacing/scheduler.ts';
 import { OutageClock } from './outage-clock.ts';
-import type { MonitorLedger, Recorded, UpstreamChange, UpstreamRecord } from './ports.ts';
+import type { RecordedObservation, UpstreamChange, UpstreamRecord, WatcherLedger } from './ports.ts';
+import { StoreEvidence } from './store-evidence.ts';
 
 /** A pause that is longer than what is written by so much is written at once. */
 const UNWRITTEN_PAUSE_MS = 10_000;
@@ -21,7 +21,7 @@ const PROOF_INTERVAL_MS = 60_000;
 export class TimeLimits {
   readonly #upstream: string;
   readonly #pacer: Pacer;
-  readonly #ledger: Pick<MonitorLedger, 'recordPause' | 'shownId'>;
+  readonly #ledger: Pick<WatcherLedger, 'recordPause' | 'findShownId'>;
   readonly #outageClock = new OutageClock();
   readonly #evidence = new StoreEvidence();
   #pollableSince = Number.POSITIVE_INFINITY;
@@ -29,7 +29,7 @@ export class TimeLimits {
   #isPauseUnwritten = false;
   #writtenPauseUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: { upstream: string; pacer: Pacer; ledger: Pick<MonitorLedger, 'recordPause' | 'shownId'> }) {
+  constructor(deps: { upstream: string; pacer: Pacer; ledger: Pick<WatcherLedger, 'recordPause' | 'findShownId'> }) {
     this.#upstream = deps.upstream;
     this.#pacer = deps.pacer;
     this.#ledger = deps.ledger;
@@ -38,7 +38,7 @@ export class TimeLimits {
   /** Continues where an earlier process stopped, its pause included. */
   restore(record: UpstreamRecord, now: number): void {
     this.#outageClock.restore(record, now);
-    this.#evidence.restore(this.#ledger.shownId(this.#upstream));
+    this.#evidence.restore(this.#ledger.findShownId(this.#upstream));
     // A clock that was ahead left a time that is too late.
     if (record.pausedUntil !== null) this.#pacer.restorePause(Math.min(record.pausedUntil, now + MAX_RETRY_AFTER_MS));
   }
@@ -73,7 +73,7 @@ export class TimeLimits {
       outageMs: this.outageMs(now),
       upstreamUp: !breaker.isOpen,
       pollableSince: Math.max(this.#pollableSince, pausedUntil, blockedUntil),
-      belief: this.#evidence.belief(now),
+      notFoundTrust: this.#evidence.trust(now),
     };
   }
 
@@ -113,8 +113,8 @@ export class TimeLimits {
    * A submission to poll now, because the upstream has shown it before: whether it still does tells what a recorded "not found" is
    * worth. Undefined: that is known, or nothing can tell.
    */
-  proofWanted(recorded: readonly Recorded[], now: number): string | undefined {
-    if (!recorded.some(isDoubtful) || !this.#evidence.wantsProof(now)) return undefined;
+  proofWanted(recorded: readonly RecordedObservation[], now: number): string | undefined {
+    if (!recorded.some(isDoubtful) || !this.#evidence.needsProof(now)) return undefined;
     const { shownId } = this.#evidence;
     if (shownId === undefined || this.#pacer.awaitsRecheck(shownId)) return undefined;
     if (now - this.#proofAskedAt < PROOF_INTERVAL_MS) return undefined;
@@ -123,6 +123,6 @@ export class TimeLimits {
   }
 }
 
-function isDoubtful({ observation, submission }: Recorded): boolean {
+function isDoubtful({ observation, submission }: RecordedObservation): boolean {
   return observation.kind === 'not_found' && observation.ambiguous && submission.status === Status.tracking;
 }

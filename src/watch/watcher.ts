@@ -3,18 +3,18 @@ import { isFinal, type Submission, type TrackRequest } from '../domain/submissio
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { PolicyFactory } from '../pacing/policy.ts';
 import { type Outlook, Pacer, type PacerSettings } from '../pacing/scheduler.ts';
-import { isolated, type MonitorListener } from './listeners.ts';
-import type { Asked } from './on-demand-polls.ts';
-import { Lane } from './poll-loop.ts';
+import { combineListeners, type WatcherListener } from './listeners.ts';
+import type { OnDemandResult } from './on-demand-polls.ts';
+import { PollLoop } from './poll-loop.ts';
 import {
   LedgerUnavailableError,
-  type MonitorLedger,
   type PollEngine,
-  type Recorded,
+  type RecordedObservation,
   type TrackResult,
+  type WatcherLedger,
 } from './ports.ts';
 
-export type MonitorSettings = {
+export type WatcherSettings = {
   /** By upstream. */
   pacers: ReadonlyMap<string, PacerSettings>;
   /** When to poll, by upstream. */
@@ -27,36 +27,36 @@ export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: n
 export type UpstreamPacing = UpstreamHealth & Outlook;
 
 /** Watches submissions until they are final: one lane per upstream over one ledger. */
-export class Monitor {
-  readonly #ledger: MonitorLedger;
+export class Watcher {
+  readonly #ledger: WatcherLedger;
   readonly #clock: Clock;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #lanes = new Map<string, PollLoop>();
   readonly #waiting = new Map<string, Set<() => void>>();
-  readonly #listener: Required<MonitorListener>;
+  readonly #listener: Required<WatcherListener>;
   #writeFailed = false;
   #stopping: Promise<void> | undefined;
 
   constructor(deps: {
-    settings: MonitorSettings;
-    ledger: MonitorLedger;
+    settings: WatcherSettings;
+    ledger: WatcherLedger;
     engine: PollEngine;
     clock: Clock;
     random: () => number;
     /** Each is called in this order; one that throws affects nothing else. */
-    listeners?: readonly MonitorListener[];
+    listeners?: readonly WatcherListener[];
   }) {
     const { settings, ledger, engine, clock, random } = deps;
     this.#ledger = ledger;
     this.#clock = clock;
-    const listener = isolated(deps.listeners ?? []);
+    const listener = combineListeners(deps.listeners ?? []);
     this.#listener = listener;
     for (const [upstream, pacerSettings] of settings.pacers) {
       const pacer = new Pacer({ settings: pacerSettings, policy: settings.policy(upstream), random });
       const { recheck } = settings;
-      const onRecorded = (recorded: Recorded) => this.#recorded(recorded);
+      const onRecorded = (recorded: RecordedObservation) => this.#recorded(recorded);
       const { finalized: onFinalized, upstream: onUpstream, writeFailed: onWriteFailed } = listener;
       const listeners = { onRecorded, onFinalized, onUpstream, onWriteFailed };
-      const lane = new Lane({ upstream, pacer, ledger, engine, clock, recheck, ...listeners });
+      const lane = new PollLoop({ upstream, pacer, ledger, engine, clock, recheck, ...listeners });
       this.#lanes.set(upstream, lane);
     }
   }
@@ -85,9 +85,9 @@ export class Monitor {
   }
 
   /** The same of several in one commit, each taken or refused for itself. */
-  trackTogether(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
+  trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
     const now = this.#now();
-    const results = this.#writing(() => this.#ledger.trackTogether(groups, now));
+    const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
     this.#enrol(results, now);
     return results;
   }
@@ -110,10 +110,10 @@ export class Monitor {
    * One answer about any submission, tracked or not, out of turn but within the upstream's budget. See Lane.ask. `client`:
    * by whom places in the budget are shared.
    */
-  ask(upstream: string, submissionId: string, client = ''): Promise<Asked> {
+  pollOnDemand(upstream: string, submissionId: string, client = ''): Promise<OnDemandResult> {
     const lane = this.#lanes.get(upstream);
     return lane
-      ? lane.ask(submissionId, client)
+      ? lane.pollOnDemand(submissionId, client)
       : Promise.resolve({ kind: 'unanswered', reason: 'out', retryAfterMs: 0 });
   }
 
@@ -168,7 +168,7 @@ export class Monitor {
   }
 
   #enrol(results: readonly TrackResult[], now: number): void {
-    const touched = new Set<Lane>();
+    const touched = new Set<PollLoop>();
     for (const result of results) {
       if (result.kind !== 'tracked') continue;
       for (const { submission, isNew } of result.submissions) {
@@ -207,7 +207,7 @@ export class Monitor {
     await Promise.all([...this.#lanes.values()].map((lane) => lane.stop(limitMs)));
   }
 
-  #recorded(recorded: Recorded): void {
+  #recorded(recorded: RecordedObservation): void {
     if (isFinal(recorded.submission.status)) this.#tell(recorded.submission.submissionId);
     this.#listener.recorded(recorded);
   }

@@ -8,12 +8,12 @@ import { LedgerError } from '../ledger/file/errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
-import type { Monitor } from '../watch/watcher.ts';
+import type { Watcher } from '../watch/watcher.ts';
 
 export function submissionsOf(deps: {
   config: Config;
   ledger: Ledger;
-  monitor: Monitor;
+  monitor: Watcher;
   clock: Clock;
   /** Why nothing is ever sent to that address; undefined: it may be. */
   refusalOf: (url: string) => string | undefined;
@@ -35,7 +35,7 @@ export function submissionsOf(deps: {
       const parsed = bodies.map(requestsOf);
       const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
       // What is invalid is told so even where the ledger can't be written.
-      const results = (valid.length > 0 ? monitor.trackTogether(valid) : []).values();
+      const results = (valid.length > 0 ? monitor.trackGroups(valid) : []).values();
       return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackRequestResult)));
     },
     get: (id) => ledger.get(id),

@@ -3,9 +3,9 @@ import type { Counters } from '../http/metrics/counters.ts';
 import type { Overview } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { RollingHour } from '../stats/rolling-hour.ts';
-import type { MonitorListener } from '../watch/listeners.ts';
+import type { WatcherListener } from '../watch/listeners.ts';
 import type { PollEngine } from '../watch/ports.ts';
-import type { Monitor } from '../watch/watcher.ts';
+import type { Watcher } from '../watch/watcher.ts';
 import type { Scaling } from './scaling.ts';
 
 const HOUR_MS = 3_600_000;
@@ -15,7 +15,7 @@ const MOST_READ_BACK = 1_000_000;
 /** What is counted as it happens, for /v1/overview and /metrics alike. */
 export type LiveStats = {
   hour: RollingHour;
-  listener: MonitorListener;
+  listener: WatcherListener;
   /** The same hands, with their answers counted. */
   counting(engine: PollEngine): PollEngine;
 };
@@ -26,7 +26,7 @@ export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: C
   const now = clock.now();
   const hour = new RollingHour(now);
   for (const { at, trackedAt, polls } of ledger.stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
-    hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
+    hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
   // The first count is the one that reads them all.
   ledger.stats.onEnded(counters.submissionEnded);
   ledger.stats.onCommitted(counters.transactionCommitted);
@@ -36,13 +36,13 @@ export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: C
       finalized(finality) {
         const { at, trackedAt, after, polls } = finality;
         counters.finalized(finality);
-        hour.found({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
+        hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
       },
     },
     counting: (engine) => ({
       poll: (batch, report) =>
         engine.poll(batch, (observation) => {
-          hour.polled(observation.at);
+          hour.addPoll(observation.at);
           counters.polled(batch.upstream, observation);
           report(observation);
         }),
@@ -55,7 +55,7 @@ const OLDEST_OPEN = 10;
 /** Everything that is shown of what is going on; none of it takes long, however many submissions there are. */
 export function overviewOf(deps: {
   ledger: Ledger;
-  monitor: Monitor;
+  monitor: Watcher;
   tally: LiveStats;
   clock: Clock;
   scaling: Scaling | undefined;

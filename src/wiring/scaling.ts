@@ -65,8 +65,8 @@ export function startScaling(deps: {
   });
   const now = clock.now();
   const leasesLastMs = upstreams.map(([name, upstream]) => {
-    const { askedUntil } = ledger.upstream(name);
-    return askedUntil === null ? 0 : Math.min(askedUntil, now) + leaseMsOf(upstream) - now;
+    const { pollingUntil } = ledger.upstream(name);
+    return pollingUntil === null ? 0 : Math.min(pollingUntil, now) + leaseMsOf(upstream) - now;
   });
   const longestMs = Math.max(0, ...leasesLastMs);
   if (longestMs > 0) log.info({ max_delay_ms: longestMs }, 'polls.startup_delayed');

@@ -1,5 +1,5 @@
 import type { ReportUnreadable } from '../domain/stored.ts';
-import { printable } from '../domain/text.ts';
+import { escapeText } from '../domain/text.ts';
 import type { Counters } from '../http/metrics/counters.ts';
 import type { Log } from '../logging/logger.ts';
 
@@ -15,6 +15,6 @@ export function reportUnreadable({ log, counters }: { log: Log; counters: Counte
     if (reported.size >= MAX_REMEMBERED) reported.clear();
     reported.add(row);
     counters.rowUnreadable(kind);
-    log.error({ row: kind, row_id: printable(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
+    log.error({ row: kind, row_id: escapeText(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
   };
 }

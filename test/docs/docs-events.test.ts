@@ -35,7 +35,7 @@ function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = nul
       status: 'finalized',
       upstreamState: 'Finalized',
       finalizedAt: head.at,
-      answer: JSON.stringify(finalEnvelope()),
+      envelope: JSON.stringify(finalEnvelope()),
       metadata: { order: 4711, nested: { list: [1, null] } },
       error,
     }),
@@ -43,7 +43,7 @@ function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = nul
       status: 'pending',
       upstreamState: 'Pending',
       error: null,
-      answer: JSON.stringify({ data: PENDING_DATA }),
+      envelope: JSON.stringify({ data: PENDING_DATA }),
     },
   };
 }

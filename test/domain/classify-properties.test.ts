@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Answer, classify } from '../../src/domain/classify.ts';
+import { classify, type UpstreamResponse } from '../../src/domain/classify.ts';
 import { FINAL_DATA, type Fields, finalEnvelope, ID, OTHER_ID, PENDING_DATA } from '../support/domain.ts';
 
 const status = fc.oneof(
@@ -137,9 +137,9 @@ describe('whatever the bytes, the headers and the status of an answer are,', () 
         const { error } = verdict;
         expect(error === null || (error.length <= 2_001 && error.isWellFormed())).toBe(true);
         if ('state' in verdict) expect(verdict.state.length <= 200 && verdict.state.isWellFormed()).toBe(true);
-        if ('answer' in verdict) {
-          expect(verdict.answer.length).toBeLessThanOrEqual(64 * 1024);
-          expect(() => JSON.stringify(JSON.parse(verdict.answer))).not.toThrow();
+        if ('envelope' in verdict) {
+          expect(verdict.envelope.length).toBeLessThanOrEqual(64 * 1024);
+          expect(() => JSON.stringify(JSON.parse(verdict.envelope))).not.toThrow();
         }
         if ('blockNumber' in verdict)
           expect(verdict.blockNumber === null || Number.isFinite(verdict.blockNumber)).toBe(true);
@@ -172,7 +172,7 @@ describe('whatever the bytes, the headers and the status of an answer are,', () 
   });
 
   it('a failure to get one is an observation, too', () => {
-    const failure = fc.record<Answer & { kind: 'failure' }>({
+    const failure = fc.record<UpstreamResponse & { kind: 'failure' }>({
       kind: fc.constant('failure'),
       reason: fc.constantFrom('timeout', 'network', 'too_large'),
       // Around the length at which it is cut.

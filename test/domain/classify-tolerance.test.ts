@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Answer, classify } from '../../src/domain/classify.ts';
-import { dataOf, isObject, parseJson } from '../../src/domain/notifications/envelope.ts';
+import { classify, type UpstreamResponse } from '../../src/domain/classify.ts';
+import { dataOf } from '../../src/domain/envelope.ts';
+import { isObject, parseJson } from '../../src/domain/json.ts';
 import { envelope, FINAL_DATA, finalEnvelope, ID, OTHER_ID, response } from '../support/domain.ts';
 
 function classifyText(text: string, status = 200) {
@@ -10,8 +11,8 @@ function classifyText(text: string, status = 200) {
 
 function answerOf(text: string): string {
   const verdict = classifyText(text);
-  if (!('answer' in verdict)) throw new Error(`${verdict.kind} keeps no answer`);
-  return verdict.answer;
+  if (!('envelope' in verdict)) throw new Error(`${verdict.kind} keeps no envelope`);
+  return verdict.envelope;
 }
 
 describe('what nobody knows is no error', () => {
@@ -21,7 +22,7 @@ describe('what nobody knows is no error', () => {
       null,
       3,
     );
-    expect(classifyText(text)).toMatchObject({ kind: 'finalized', answer: text });
+    expect(classifyText(text)).toMatchObject({ kind: 'finalized', envelope: text });
   });
 
   it('does not take the sibling `submission` for the data', () => {
@@ -103,7 +104,7 @@ describe('hostile answers', () => {
     const asText = JSON.stringify(finalEnvelope({ fees: digits, data_billed: digits }));
     const bare = asText.replaceAll(`"${digits}"`, digits);
     for (const text of [asText, bare, bare.replaceAll(':', ': ')]) {
-      expect(classifyText(text)).toMatchObject({ kind: 'finalized', answer: text });
+      expect(classifyText(text)).toMatchObject({ kind: 'finalized', envelope: text });
       expect(dataOf(answerOf(text))).toMatchObject({ fees: digits, data_billed: digits });
     }
     expect(parseJson(`[-${digits},9007199254740993,9007199254740991,1.5]`)).toEqual([
@@ -131,7 +132,7 @@ describe('hostile answers', () => {
 
   it('cuts huge error texts, wherever they come from', () => {
     const huge = 'x'.repeat(1_000_000);
-    const answers: Answer[] = [
+    const answers: UpstreamResponse[] = [
       response(200, envelope({ state: 'Error', error: huge, data: null })),
       response(200, huge),
       ...[400, 401, 404, 406, 429, 500, 503].flatMap((status) => [

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { type Answer, classify, type Verdict } from '../../src/domain/classify.ts';
+import { type Classification, classify, type UpstreamResponse } from '../../src/domain/classify.ts';
 import { envelope, FINAL_DATA, finalEnvelope, ID, PENDING_DATA, response } from '../support/domain.ts';
 
 const html = '<html><head><title>Error</title></head><body><h1>nginx</h1></body></html>';
 const pool = { state: 'ERROR', error: 'Database connection error' };
 const wrongId = { error: 'invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-]' };
 
-type Row = [name: string, answer: Answer, verdict: Partial<Verdict>];
+type Row = [name: string, answer: UpstreamResponse, verdict: Partial<Classification>];
 
 describe('the states of a submission', () => {
   const rows: Row[] = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import {
   databaseDown,
   finalized,
@@ -10,7 +10,7 @@ import {
   recordNotFound,
   response,
   START_MS,
-} from '../support/virtual-monitor.ts';
+} from '../support/virtual-watcher.ts';
 
 const HOUR_MS = 60 * MINUTE_MS;
 const FAR = { deadlineAt: START_MS + 1_000 * HOUR_MS, stuckAt: START_MS + 1_000 * HOUR_MS };
@@ -32,7 +32,7 @@ async function minutesUntilFinal(world: World, id: string, limitMinutes: number)
 
 describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   /** One id that is never found, beside one that stays pending. */
-  const openWithNeighbor = (answer: () => Answer = () => missing) => {
+  const openWithNeighbor = (answer: () => UpstreamResponse = () => missing) => {
     const world = openMonitor({ answer: (id) => (id === 'neighbor' ? pending : answer()) });
     world.track(['neighbor', 'a'], FAR);
     return world;
@@ -99,7 +99,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   });
 
   it('is not ended by a Retry-After that is longer than its grace period', async () => {
-    let answer: Answer = missing;
+    let answer: UpstreamResponse = missing;
     const world = openWithNeighbor(() => answer);
     await world.clock.advance(10_000);
     answer = response(429, '', { retryAfter: '3600' });
@@ -150,7 +150,8 @@ describe('"Record not found" for everything, because the database fails,', () =>
     'ends no id although every open one is new: a finalized one tells%s',
     async (how) => {
       const world = openMonitor({
-        answer: (id): Answer => (broken || !visible.has(id) ? recordNotFound : id === 'old' ? finalized : pending),
+        answer: (id): UpstreamResponse =>
+          broken || !visible.has(id) ? recordNotFound : id === 'old' ? finalized : pending,
       });
       let broken = false;
       const visible = new Set(['old']);
@@ -196,7 +197,7 @@ describe('where nothing proves that the store works', () => {
   });
 
   it('trouble of the upstream begins none of it: only time after it counts', async () => {
-    let answer: Answer = recordNotFound;
+    let answer: UpstreamResponse = recordNotFound;
     const world = openMonitor({ answer: (id) => (id === 'odd' ? answer : recordNotFound) });
     world.track(['a', 'odd'], FAR);
     for (let round = 0; round < 24; round++) {
@@ -254,7 +255,7 @@ describe('Retry-After', () => {
   const throttled = response(429, '', { retryAfter: '3000' });
 
   it('stops deadlines while it blocks all polls', async () => {
-    let answer: Answer = pending;
+    let answer: UpstreamResponse = pending;
     const world = openMonitor({ answer: () => answer });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(5 * MINUTE_MS);
@@ -270,7 +271,7 @@ describe('Retry-After', () => {
   });
 
   it('does so over a restart, and is kept to by the next process', async () => {
-    let answer: Answer = throttled;
+    let answer: UpstreamResponse = throttled;
     const world = openMonitor({ answer: () => answer });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(MINUTE_MS);
@@ -285,7 +286,7 @@ describe('Retry-After', () => {
   });
 
   it('and an outage at the same time count once', async () => {
-    let answer: Answer = throttled;
+    let answer: UpstreamResponse = throttled;
     const world = openMonitor({
       answer: () => answer,
       pacer: { budget: { requests: 50, perMs: 1_000, concurrency: 1 } },

@@ -1,15 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ALWAYS_BELIEVED, type Belief } from '../../src/domain/store-evidence.ts';
 import { isFinal, type Status, type Submission } from '../../src/domain/submission.ts';
-import { type Input, type Outcome, type TransitionContext, transition } from '../../src/domain/transition.ts';
+import {
+  FULL_TRUST,
+  type NotFoundTrust,
+  type TransitionContext,
+  type TransitionInput,
+  type TransitionResult,
+  transition,
+} from '../../src/domain/transition.ts';
 import { applied, context, observation, submission, VERDICTS, type VerdictName } from '../support/domain.ts';
 import { LEGAL } from '../support/legal.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-function statusAfter(before: Submission, input: Input, fields: Partial<TransitionContext> = {}): Status {
+function statusAfter(before: Submission, input: TransitionInput, fields: Partial<TransitionContext> = {}): Status {
   return transition(before, input, context(fields)).change?.status ?? before.status;
 }
 
@@ -91,7 +97,9 @@ describe('"not found"', () => {
   });
 
   it('counts only while it is believed, and only the share that it is believed to', () => {
-    const believed = (belief: Partial<Belief>) => () => ({ belief: { ...ALWAYS_BELIEVED, ...belief } });
+    const believed = (notFoundTrust: Partial<NotFoundTrust>) => () => ({
+      notFoundTrust: { ...FULL_TRUST, ...notFoundTrust },
+    });
     const minutes = every(MINUTE, 3 * HOUR);
     expect(endOf(polledAt(minutes, {}, believed({ until: Number.NEGATIVE_INFINITY })))).toBe(-1);
     expect(endOf(polledAt(minutes, {}, believed({ until: 14 * MINUTE })))).toBe(-1);
@@ -137,7 +145,7 @@ describe('the deadline', () => {
   });
 
   it('ends one after five minutes of responses that are not believed, too: nothing is asked about for ever', () => {
-    const never = () => ({ belief: { ...ALWAYS_BELIEVED, until: Number.NEGATIVE_INFINITY } });
+    const never = () => ({ notFoundTrust: { ...FULL_TRUST, until: Number.NEGATIVE_INFINITY } });
     expect(endOf(polledAt(every(MINUTE, HOUR), { deadlineAt: 10 * MINUTE }, never))).toBe(15);
   });
 
@@ -163,7 +171,7 @@ describe('a submission that is open for too long', () => {
     expect(transition(submission(), observation('error', 1_999), context()).becameStuck).toBe(false);
     expect(transition(submission(), observation('finalized', 5_000), context()).becameStuck).toBe(false);
     expect(transition(submission(), { kind: 'cancel', at: 5_000 }, context()).becameStuck).toBe(false);
-    const final = submission({ status: 'finalized', answer: VERDICTS.finalized.answer });
+    const final = submission({ status: 'finalized', envelope: VERDICTS.finalized.envelope });
     expect(transition(final, observation('error', 5_000), context()).becameStuck).toBe(false);
   });
 });
@@ -180,7 +188,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   recheck: fc.boolean(),
 });
 
-function play(steps: readonly Step[]): { before: Submission; outcome: Outcome; after: Submission }[] {
+function play(steps: readonly Step[]): { before: Submission; outcome: TransitionResult; after: Submission }[] {
   let now = 0;
   let outageMs = 0;
   let current = submission();

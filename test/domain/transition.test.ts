@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FINAL_STATUSES, STATUSES, type Status, type Submission } from '../../src/domain/submission.ts';
-import { type Input, type Outcome, transition } from '../../src/domain/transition.ts';
+import { type TransitionInput, type TransitionResult, transition } from '../../src/domain/transition.ts';
 import {
   applied,
   context,
@@ -21,19 +21,19 @@ const LAST_ANSWER = { pending: VERDICTS.pending, failing: VERDICTS.error, finali
 /** A submission of this status, with the answer that made it so. */
 function of(status: Status, fields: Partial<Submission> = {}): Submission {
   const said = status === 'pending' || status === 'failing' || status === 'finalized' ? LAST_ANSWER[status] : null;
-  const last = said && { upstreamState: said.state, error: said.error, answer: said.answer };
+  const last = said && { upstreamState: said.state, error: said.error, envelope: said.envelope };
   return submission({ status, stuck: true, ...last, ...fields });
 }
 
-function input(name: (typeof INPUTS)[number], at: number): Input {
+function input(name: (typeof INPUTS)[number], at: number): TransitionInput {
   return name === 'cancel' ? { kind: 'cancel', at } : observation(name, at);
 }
 
 /** It has been asked about in vain since its deadline. */
-const ASKED_LATE = { unansweredSince: DEADLINE };
+const ASKED_LATE = { noResponseSince: DEADLINE };
 
 /** In a table: the event told, or the new status in brackets where none is told, or a dot where nothing changes. */
-function cell({ change }: Outcome): string {
+function cell({ change }: TransitionResult): string {
   if (!change) return '·';
   if (!change.event) return `(${change.status})`;
   const event = change.event.replace('submission.', '');
@@ -126,7 +126,7 @@ describe('past the deadline, without an answer about this one id', () => {
   it('the first failure ends nothing, however late it comes and whatever was answered before', () => {
     for (const polledAt of [null, 5, DEADLINE, late - 1]) {
       const { outcome } = failsAt(of('pending', { polledAt }), 'unavailable', late);
-      expect(outcome).toMatchObject({ change: null, watched: true, unansweredSince: late });
+      expect(outcome).toMatchObject({ change: null, watched: true, noResponseSince: late });
     }
   });
 
@@ -150,30 +150,30 @@ describe('past the deadline, without an answer about this one id', () => {
   it('an outage in between begins the five minutes anew', () => {
     const { after } = failsAt(of('pending'), 'unavailable', late);
     const during = transition(after, input('unavailable', late + 200_000), context({ upstreamUp: false }));
-    expect(during).toMatchObject({ change: null, unansweredSince: null });
+    expect(during).toMatchObject({ change: null, noResponseSince: null });
   });
 });
 
 describe('what a change takes over', () => {
   it('is the state, error and answer of the input that made it', () => {
     const { change } = transition(of('pending'), observation('error', 10), context());
-    const { state, error, answer } = VERDICTS.error;
-    expect(change).toEqual({ status: 'failing', upstreamState: state, error, answer, event: 'submission.failing' });
+    const { state, error, envelope } = VERDICTS.error;
+    expect(change).toEqual({ status: 'failing', upstreamState: state, error, envelope, event: 'submission.failing' });
   });
 
   it('stays what the upstream said last where the input says nothing of the submission', () => {
     const before = of('failing', ASKED_LATE);
     for (const name of ['cancel', 'unavailable'] as const) {
       const { change } = transition(before, input(name, LAST_WORD), context());
-      expect(change).toMatchObject({ upstreamState: 'Error', error: 'TIMEOUT', answer: before.answer });
+      expect(change).toMatchObject({ upstreamState: 'Error', error: 'TIMEOUT', envelope: before.envelope });
     }
     const unseen = transition(of('tracking'), observation('rejected', 10), context());
-    expect(unseen.change).toMatchObject({ error: 'invalid character', upstreamState: null, answer: null });
+    expect(unseen.change).toMatchObject({ error: 'invalid character', upstreamState: null, envelope: null });
   });
 
   it('is noted without an event when the data, the state or the reason is another one', () => {
     const { pending, error } = VERDICTS;
-    const withBlock = { ...pending, answer: pending.answer.replace('"block_number":null', '"block_number":5') };
+    const withBlock = { ...pending, envelope: pending.envelope.replace('"block_number":null', '"block_number":5') };
     const notes = [
       transition(of('pending'), observation(withBlock, 10), context()),
       transition(of('pending'), observation({ ...pending, state: 'Queued' }, 10), context()),
@@ -183,9 +183,9 @@ describe('what a change takes over', () => {
   });
 
   it('is nothing when only unknown fields or the spelling of a time are other ones', () => {
-    const answer = VERDICTS.pending.answer.replace('123456"', '123Z","retries":7');
-    expect(answer).not.toBe(VERDICTS.pending.answer);
-    expect(cell(transition(of('pending'), observation({ ...VERDICTS.pending, answer }, 10), context()))).toBe('·');
+    const envelope = VERDICTS.pending.envelope.replace('123456"', '123Z","retries":7');
+    expect(envelope).not.toBe(VERDICTS.pending.envelope);
+    expect(cell(transition(of('pending'), observation({ ...VERDICTS.pending, envelope }, 10), context()))).toBe('·');
   });
 });
 
@@ -216,10 +216,10 @@ describe('after finality', () => {
   });
 
   it('other hashes are told as a correction, and replace the old ones', () => {
-    const answer = JSON.stringify(finalEnvelope({ block_hash: '0xb2', tx_hash: '0xa2' }));
-    const outcome = transition(settled, observation({ ...VERDICTS.finalized, answer }, 10), recheck);
+    const envelope = JSON.stringify(finalEnvelope({ block_hash: '0xb2', tx_hash: '0xa2' }));
+    const outcome = transition(settled, observation({ ...VERDICTS.finalized, envelope }, 10), recheck);
     expect(cell(outcome)).toBe('corrected');
-    expect(outcome).toMatchObject({ change: { answer }, watched: false });
+    expect(outcome).toMatchObject({ change: { envelope }, watched: false });
   });
 
   it('Finalized → Error is told as a correction; the submission stays finalized', () => {

@@ -7,7 +7,7 @@ import type { Clock } from '../../src/domain/clock.ts';
 import { transition } from '../../src/domain/transition.ts';
 import { logMonitor } from '../../src/logging/listeners.ts';
 import { createLog } from '../../src/logging/logger.ts';
-import type { Recorded } from '../../src/watch/ports.ts';
+import type { RecordedObservation } from '../../src/watch/ports.ts';
 import {
   applied,
   context,
@@ -56,11 +56,16 @@ function recorded(
   before: Parameters<typeof submission>[0],
   verdict: Parameters<typeof observation>[0],
   at: number,
-): Recorded {
+): RecordedObservation {
   const known = submission(before);
   const answer = observation(verdict, at);
   const outcome = transition(known, answer, context());
-  return { observation: answer, outcome, previousStatus: known.status, submission: applied(known, outcome, at) };
+  return {
+    observation: answer,
+    result: outcome,
+    previousStatus: known.status,
+    submission: applied(known, outcome, at),
+  };
 }
 
 describe('a line', () => {
@@ -214,7 +219,7 @@ describe('the monitor', () => {
     const { log, lines } = openLog({ level: 'info' });
     const answer = JSON.stringify(finalEnvelope({ created_at: '1970-01-01T00:00:01.000' }));
     const before = { status: 'pending', polls: 4, trackedAt: 2_000, version: 2 } as const;
-    logMonitor(log).recorded?.(recorded(before, { ...VERDICTS.finalized, answer }, 9_000));
+    logMonitor(log).recorded?.(recorded(before, { ...VERDICTS.finalized, envelope: answer }, 9_000));
     expect(lines()).toEqual([
       {
         level: 'info',
@@ -288,8 +293,8 @@ describe('text of the upstream', () => {
     const { log, raw, text } = openLog({ format });
     const data = { block_number: 'n'.repeat(60_000) + NASTY, block_hash: NASTY, created_at: NASTY };
     const answer = JSON.stringify({ state: NASTY, error: NASTY, data });
-    logMonitor(log).recorded?.(recorded({}, { ...nasty, answer }, 500));
-    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.finalized, state: NASTY, answer }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: answer }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.finalized, state: NASTY, envelope: answer }, 500));
     logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.rejected, error: nasty.error }, 500));
     logMonitor(log).writeFailed?.(new Error(nasty.error));
     expect(raw().filter((line) => line.startsWith('{"level"')).length).toBe(format === 'json' ? raw().length : 0);
@@ -300,7 +305,7 @@ describe('text of the upstream', () => {
 
   it('is cut', () => {
     const { log, lines } = openLog();
-    logMonitor(log).recorded?.(recorded({}, { ...nasty, answer: '{}' }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: '{}' }, 500));
     for (const { error } of lines()) expect(String(error).length).toBeLessThan(1_000);
   });
 });

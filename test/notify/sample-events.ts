@@ -32,7 +32,7 @@ export function submissionEvent(
       upstream: 'default',
       status: Status.finalized,
       upstreamState: 'Finalized',
-      answer: JSON.stringify(finalEnvelope({ created_at: '2026-01-02T03:04:05' })),
+      envelope: JSON.stringify(finalEnvelope({ created_at: '2026-01-02T03:04:05' })),
       error: null,
       trackedAt: AT - 1_000_000,
       finalizedAt: AT,
@@ -40,12 +40,12 @@ export function submissionEvent(
       deadlineAt: AT + 1_000_000,
       ...submission,
     },
-    previous: { status: Status.pending, upstreamState: 'Pending', error: null, answer: null, ...previous },
+    previous: { status: Status.pending, upstreamState: 'Pending', error: null, envelope: null, ...previous },
   };
 }
 
 export function failedEvent(submission: Changes = {}): SubmissionEvent {
-  const fields = { status: Status.failed, upstreamState: 'Error', finalizedAt: null, answer: null, error: 'TIMEOUT' };
+  const fields = { status: Status.failed, upstreamState: 'Error', finalizedAt: null, envelope: null, error: 'TIMEOUT' };
   return submissionEvent(SubmissionEventType.failed, { ...fields, ...submission }, { status: Status.failing });
 }
 
@@ -88,6 +88,6 @@ export function hostileEvent(text: string): EventRecord {
     error: text,
     upstreamState: text.slice(0, 200),
     metadata: { [text.slice(0, 100)]: text.slice(0, 500) },
-    answer: JSON.stringify({ data: { tx_hash: text, block_hash: text } }),
+    envelope: JSON.stringify({ data: { tx_hash: text, block_hash: text } }),
   });
 }

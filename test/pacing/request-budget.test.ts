@@ -10,7 +10,7 @@ function sendAll(budget: Budget, now: number): number {
 }
 
 function answerAll(budget: Budget, count: number, now: number): void {
-  for (let i = 0; i < count; i++) budget.answered(now);
+  for (let i = 0; i < count; i++) budget.complete(now);
 }
 
 describe('a budget', () => {
@@ -29,7 +29,7 @@ describe('a budget', () => {
     const budget = new Budget({ requests: 100, perMs: 1_000, concurrency: 2 });
     expect(sendAll(budget, 0)).toBe(2);
     expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
-    budget.answered(5);
+    budget.complete(5);
     expect(budget.available(5)).toBe(1);
   });
 
@@ -64,7 +64,7 @@ describe('any pattern of requests', () => {
           let now = 0;
           for (const { afterMs, answerMs } of tries) {
             now += afterMs;
-            for (const at of underWay.filter((at) => at <= now).sort((a, b) => a - b)) budget.answered(at);
+            for (const at of underWay.filter((at) => at <= now).sort((a, b) => a - b)) budget.complete(at);
             underWay = underWay.filter((at) => at > now);
             const sent = sendAll(budget, now);
             expect(underWay.length + sent).toBeLessThanOrEqual(given.concurrency);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
-import type { Verdict } from '../../src/domain/classify.ts';
+import type { Classification } from '../../src/domain/classify.ts';
 import { learnedPacing } from '../../src/pacing/policy/policy.ts';
 import type { Pacer } from '../../src/pacing/scheduler.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
@@ -84,7 +84,7 @@ class Simulation {
     const trouble = this.hostile && this.#random() * 100 < this.#world.trouble;
     const name = trouble ? (NAMES[Math.floor(this.#random() * NAMES.length)] ?? 'pending') : 'pending';
     const wait = this.#random() < 0.5 ? null : this.#random() * 8_000;
-    const verdict: Verdict =
+    const verdict: Classification =
       name === 'throttled'
         ? { ...VERDICTS[name], retryAfterMs: wait }
         : name === 'finalized'

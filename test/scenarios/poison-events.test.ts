@@ -74,7 +74,7 @@ function writeLedger(file: string, url: string): { poisoned: number; webhookId: 
   finalize('well', {});
   poison(1);
   // 4,200 levels are just few enough to be written as JSON once, and too many for BullMQ, which writes it deeper in the stack.
-  finalize('deep', { answer: `{"id":"deep","state":"Finalized","data":{"block_number":7,"a":${deep(4_200)}}}` });
+  finalize('deep', { envelope: `{"id":"deep","state":"Finalized","data":{"block_number":7,"a":${deep(4_200)}}}` });
   poison(2);
   raw.prepare('UPDATE submissions SET metadata = ?').run(`{"a":${deep(2_030)}}`);
   raw.close();

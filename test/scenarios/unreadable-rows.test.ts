@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Unreadable } from '../../src/domain/stored.ts';
+import type { UnreadableRow } from '../../src/domain/stored.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
 import { cli } from '../support/cli.ts';
@@ -331,7 +331,7 @@ describe('rows that can not be read', () => {
     db.exec('DROP TRIGGER history_is_append_only');
     db.exec(`UPDATE submissions SET metadata = '{', callback_url = 'no address'`);
     db.exec(`UPDATE history SET answer = '{'`);
-    const reported: Unreadable[] = [];
+    const reported: UnreadableRow[] = [];
     ledger.onUnreadable((row) => reported.push(row));
     ledger.record([observation('finalized', 2, 'a')], context());
     expect(ledger.get('a')).toMatchObject({ status: 'finalized', unreadable: ['metadata'] });
@@ -355,7 +355,7 @@ describe('rows that can not be read', () => {
     rawConnection(ledger.file).exec(
       "UPDATE submissions SET metadata = '{', callback_url = 'no address' WHERE submission_id = 'damaged'",
     );
-    const reported: Unreadable[] = [];
+    const reported: UnreadableRow[] = [];
     ledger.onUnreadable((row) => reported.push(row));
     for (const one of all) ledger.webhooks.update(one, { enabled: true }, 4);
     const counts = all.map((one) => ledger.deliveries.replayDead(`webhook:${one}`, 0, 5));

@@ -14,9 +14,9 @@ const found = (at: number, fields: { timeToFinalityMs?: number; lagMs?: number |
 
 it('keeps each minute apart, and all of them together', () => {
   const hour = new RollingHour(NOON);
-  hour.found(found(NOON, { timeToFinalityMs: 40_000, polls: 1 }));
-  hour.found(found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, lagMs: 1_000, polls: 3 }));
-  hour.found(found(NOON + MINUTE_MS, { timeToFinalityMs: 12_000 }));
+  hour.addFinalized(found(NOON, { timeToFinalityMs: 40_000, polls: 1 }));
+  hour.addFinalized(found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, lagMs: 1_000, polls: 3 }));
+  hour.addFinalized(found(NOON + MINUTE_MS, { timeToFinalityMs: 12_000 }));
   const minutes = hour.minutes(NOON + MINUTE_MS);
   expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(58).fill(0), 2, 1]);
   expect(minutes[58]).toMatchObject({
@@ -30,8 +30,8 @@ it('keeps each minute apart, and all of them together', () => {
 
 it('forgets what is older than sixty minutes, also when nothing came since', () => {
   const hour = new RollingHour(NOON);
-  hour.found(found(NOON));
-  hour.polled(NOON);
+  hour.addFinalized(found(NOON));
+  hour.addPoll(NOON);
   const last = NOON + 59 * MINUTE_MS;
   expect(hour.minutes(last)[0]).toMatchObject({ at: NOON, finalized: 1, polls: 1 });
   expect(hour.hour(last).finalized).toBe(1);
@@ -40,15 +40,15 @@ it('forgets what is older than sixty minutes, also when nothing came since', () 
     ...{ finalized: 0, timeToFinality: null, detectionLag: null },
     ...{ pollsEach: null, fixedPollsEach: null },
   });
-  hour.found(found(last + MINUTE_MS));
+  hour.addFinalized(found(last + MINUTE_MS));
   expect(hour.minutes(last + MINUTE_MS).map(({ finalized }) => finalized)).toEqual([...Array(59).fill(0), 1]);
 });
 
 it('takes what it is told of the past, as a start does, newest first, but nothing that is over', () => {
   const hour = new RollingHour(NOON);
-  hour.found(found(NOON, { lagMs: null }));
-  hour.found(found(NOON - 3 * MINUTE_MS, { lagMs: null }));
-  hour.found(found(NOON - 60 * MINUTE_MS, { lagMs: null }));
+  hour.addFinalized(found(NOON, { lagMs: null }));
+  hour.addFinalized(found(NOON - 3 * MINUTE_MS, { lagMs: null }));
+  hour.addFinalized(found(NOON - 60 * MINUTE_MS, { lagMs: null }));
   const minutes = hour.minutes(NOON);
   expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(56).fill(0), 1, 0, 0, 1]);
   expect(minutes[59]).toMatchObject({ timeToFinality: { p50Ms: about(50_000) }, detectionLag: null });
@@ -56,14 +56,14 @@ it('takes what it is told of the past, as a start does, newest first, but nothin
 
 it('says that polls are not known of the time before it began, and 0 of a minute without any', () => {
   const hour = new RollingHour(NOON + 30_000);
-  hour.polled(NOON + 40_000);
+  hour.addPoll(NOON + 40_000);
   expect(hour.minutes(NOON + 2 * MINUTE_MS).map(({ polls }) => polls)).toEqual([...Array(57).fill(null), 1, 0, 0]);
 });
 
 it('a clock that goes back loses nothing of the hour', () => {
   const hour = new RollingHour(NOON);
-  hour.found(found(NOON + 5 * MINUTE_MS));
-  hour.found(found(NOON));
+  hour.addFinalized(found(NOON + 5 * MINUTE_MS));
+  hour.addFinalized(found(NOON));
   expect(hour.hour(NOON + 5 * MINUTE_MS).finalized).toBe(2);
   // What lies ahead is not counted until it is reached.
   expect(hour.hour(NOON).finalized).toBe(1);

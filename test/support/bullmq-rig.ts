@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { onTestFinished, vi } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { BullmqEngine, type EngineEvent } from '../../src/engines/bullmq/engine.ts';
 import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
 import { PollWorker, type PollWorkerEvent } from '../../src/engines/bullmq/poll-worker.ts';
@@ -14,7 +14,7 @@ import { systemClock } from '../../src/platform/system-clock.ts';
 import type { PollEngine } from '../../src/watch/ports.ts';
 import type { RedisServer } from './redis-server.ts';
 
-export const PENDING: Answer = {
+export const PENDING: UpstreamResponse = {
   kind: 'response',
   httpStatus: 200,
   retryAfter: null,

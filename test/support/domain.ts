@@ -1,6 +1,6 @@
-import type { Answer, Observation, Verdict } from '../../src/domain/classify.ts';
+import type { Classification, Observation, UpstreamResponse } from '../../src/domain/classify.ts';
 import type { Submission } from '../../src/domain/submission.ts';
-import { contextAt, type Outcome, type TransitionContext } from '../../src/domain/transition.ts';
+import { contextWithoutLimits, type TransitionContext, type TransitionResult } from '../../src/domain/transition.ts';
 
 export const ID = '6a1b8f4e-53f1-4d0e-9d35-0f7f2f0f9c11';
 export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';
@@ -46,7 +46,7 @@ export function response(
   httpStatus: number,
   body: unknown,
   headers: { retryAfter?: string; date?: string } = {},
-): Answer {
+): UpstreamResponse {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return {
     kind: 'response',
@@ -71,7 +71,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     trackedAt: 0,
     finalizedAt: null,
     polledAt: null,
-    unansweredSince: null,
+    noResponseSince: null,
     notFoundMs: null,
     polls: 0,
     outageMsBefore: 0,
@@ -80,13 +80,13 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     version: 1,
     upstreamState: null,
     error: null,
-    answer: null,
+    envelope: null,
     ...fields,
   };
 }
 
 export function context(fields: Partial<TransitionContext> = {}): TransitionContext {
-  return { ...contextAt(Number.MAX_SAFE_INTEGER), ...fields };
+  return { ...contextWithoutLimits(Number.MAX_SAFE_INTEGER), ...fields };
 }
 
 const pendingText = JSON.stringify(envelope());
@@ -95,30 +95,30 @@ const errorText = JSON.stringify(envelope({ state: 'Error', error: 'TIMEOUT', da
 
 /** One verdict of every sort. */
 export const VERDICTS = {
-  pending: { kind: 'pending', state: 'Pending', error: null, answer: pendingText, blockNumber: null },
-  finalized: { kind: 'finalized', state: 'Finalized', error: null, answer: finalText, blockNumber: 1_234_567 },
-  error: { kind: 'error', state: 'Error', error: 'TIMEOUT', answer: errorText },
+  pending: { kind: 'pending', state: 'Pending', error: null, envelope: pendingText, blockNumber: null },
+  finalized: { kind: 'finalized', state: 'Finalized', error: null, envelope: finalText, blockNumber: 1_234_567 },
+  error: { kind: 'error', state: 'Error', error: 'TIMEOUT', envelope: errorText },
   not_found: { kind: 'not_found', error: 'submission not found', ambiguous: false },
   not_found_500: { kind: 'not_found', error: 'Record not found', ambiguous: true },
   rejected: { kind: 'rejected', error: 'invalid character' },
   unauthorized: { kind: 'unauthorized', error: 'Missing API key' },
   throttled: { kind: 'throttled', error: 'HTTP 429', retryAfterMs: null },
   unavailable: { kind: 'unavailable', reason: 'timeout', error: 'no answer', retryAfterMs: null },
-} as const satisfies Record<string, Verdict>;
+} as const satisfies Record<string, Classification>;
 export type VerdictName = keyof typeof VERDICTS;
 
-export function observation(verdict: VerdictName | Verdict, at: number, submissionId = ID): Observation {
+export function observation(verdict: VerdictName | Classification, at: number, submissionId = ID): Observation {
   return { submissionId, at, durationMs: 1, ...(typeof verdict === 'string' ? VERDICTS[verdict] : verdict) };
 }
 
 /** What the ledger makes of an outcome. */
-export function applied(before: Submission, outcome: Outcome, at: number): Submission {
-  const { watched, becameStuck, unansweredSince, notFoundMs } = outcome;
+export function applied(before: Submission, outcome: TransitionResult, at: number): Submission {
+  const { watched, becameStuck, noResponseSince, notFoundMs } = outcome;
   const stuck = before.stuck || becameStuck;
-  const after = { ...before, watched, stuck, unansweredSince, notFoundMs, polledAt: at };
+  const after = { ...before, watched, stuck, noResponseSince, notFoundMs, polledAt: at };
   const { change } = outcome;
   if (!change) return after;
-  const { status, upstreamState, error, answer } = change;
+  const { status, upstreamState, error, envelope } = change;
   const finalizedAt = status === 'finalized' ? (before.finalizedAt ?? at) : null;
-  return { ...after, status, upstreamState, error, answer, finalizedAt, version: before.version + 1 };
+  return { ...after, status, upstreamState, error, envelope, finalizedAt, version: before.version + 1 };
 }

@@ -1,5 +1,5 @@
 import type { World } from '../../bench/pacing/simulate.ts';
-import type { Verdict } from '../../src/domain/classify.ts';
+import type { Classification } from '../../src/domain/classify.ts';
 
 export type Random = () => number;
 
@@ -43,10 +43,16 @@ export function adversarialWorld(finality: Finality, random: Random): World {
   };
 }
 
-export const PENDING: Verdict = { kind: 'pending', state: 'Pending', error: null, answer: '', blockNumber: null };
+export const PENDING: Classification = {
+  kind: 'pending',
+  state: 'Pending',
+  error: null,
+  envelope: '',
+  blockNumber: null,
+};
 
-function final(blockNumber: number | null): Verdict {
-  return { kind: 'finalized', state: 'Finalized', error: null, answer: '', blockNumber };
+function final(blockNumber: number | null): Classification {
+  return { kind: 'finalized', state: 'Finalized', error: null, envelope: '', blockNumber };
 }
 
 const exponential = (mean: number, random: Random) => -mean * Math.log(1 - random());

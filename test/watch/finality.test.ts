@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { learnedPacing } from '../../src/pacing/policy/policy.ts';
 import type { PolicyFactory } from '../../src/pacing/policy.ts';
 import type { Finality } from '../../src/watch/finality.ts';
 import { byAge } from '../support/pacing.ts';
-import { openMonitor, pending, response, START_MS, unauthorized } from '../support/virtual-monitor.ts';
+import { openMonitor, pending, response, START_MS, unauthorized } from '../support/virtual-watcher.ts';
 
 const answerOf = (block: number) =>
   response(200, { state: 'Finalized', error: null, data: { block_hash: '0xabc', block_number: block } });
@@ -14,7 +14,7 @@ function world({
   answerInstead,
   policy = byAge,
 }: {
-  answerInstead?: () => Answer | undefined;
+  answerInstead?: () => UpstreamResponse | undefined;
   policy?: PolicyFactory;
 } = {}) {
   const told: Finality[] = [];

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { MonitorListener } from '../../src/watch/listeners.ts';
-import { databaseDown, finalized, MINUTE_MS, openMonitor, pending } from '../support/virtual-monitor.ts';
+import type { WatcherListener } from '../../src/watch/listeners.ts';
+import { databaseDown, finalized, MINUTE_MS, openMonitor, pending } from '../support/virtual-watcher.ts';
 
 const KINDS = ['recorded', 'finalized', 'upstream', 'writeFailed'] as const;
 
 /** A listener that throws at everything, between two that take note of what they are told. */
 function openWithThrowing(
-  kinds: readonly (keyof MonitorListener)[],
+  kinds: readonly (keyof WatcherListener)[],
   answer: Parameters<typeof openMonitor>[0]['answer'],
 ) {
   const told: string[] = [];
   const faults: unknown[] = [];
-  const noting = (name: string): MonitorListener => ({
+  const noting = (name: string): WatcherListener => ({
     ...Object.fromEntries(KINDS.map((kind) => [kind, () => told.push(`${name} ${kind}`)])),
     listenerFailed: (error) => faults.push(error),
   });
@@ -68,7 +68,7 @@ describe('a listener that throws', () => {
       throw new Error('not now');
     };
     world.track(['a']);
-    const onDemand = world.monitor.ask('default', 'b');
+    const onDemand = world.monitor.pollOnDemand('default', 'b');
     await world.clock.advance(1_000);
     world.ledger.record = record;
     await world.clock.advance(5 * MINUTE_MS);

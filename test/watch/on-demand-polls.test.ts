@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import {
   databaseDown,
   finalized,
@@ -9,14 +9,14 @@ import {
   pending,
   response,
   unauthorized,
-} from '../support/virtual-monitor.ts';
+} from '../support/virtual-watcher.ts';
 
 const kinds = (asked: { kind: string; observation?: { kind: string } }[]) =>
   asked.map(({ kind, observation }) => observation?.kind ?? kind);
 
 test('two hundred who ask about the same submission at once share one request', async () => {
   const world = openMonitor({ answer: () => pending });
-  const asked = Promise.all(Array.from({ length: 200 }, () => world.monitor.ask('default', 'untracked')));
+  const asked = Promise.all(Array.from({ length: 200 }, () => world.monitor.pollOnDemand('default', 'untracked')));
   await world.clock.advance(100);
   expect(new Set(kinds(await asked))).toEqual(new Set(['pending']));
   expect(world.asked.length).toBe(1);
@@ -25,10 +25,10 @@ test('two hundred who ask about the same submission at once share one request', 
 });
 
 test('a question about a submission that is being asked about anyway costs nothing', async () => {
-  const hanging = Promise.withResolvers<Answer>();
+  const hanging = Promise.withResolvers<UpstreamResponse>();
   const world = openMonitor({ answer: () => hanging.promise });
   world.track(['a']);
-  const asked = world.monitor.ask('default', 'a');
+  const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   hanging.resolve(finalized);
   await world.clock.advance(10);
@@ -44,7 +44,7 @@ test('what a question learns of a tracked submission is committed before it is a
   await world.clock.advance(10 * MINUTE_MS);
   answer = finalized;
   let status: string | undefined;
-  const asked = world.monitor.ask('default', 'a').then(() => {
+  const asked = world.monitor.pollOnDemand('default', 'a').then(() => {
     status = world.get('a').status;
   });
   await world.clock.advance(10);
@@ -53,10 +53,10 @@ test('what a question learns of a tracked submission is committed before it is a
 });
 
 test('a submission that is tracked while a question about it is on its way is watched from then on', async () => {
-  const hanging = Promise.withResolvers<Answer>();
-  let answer: Answer | Promise<Answer> = hanging.promise;
+  const hanging = Promise.withResolvers<UpstreamResponse>();
+  let answer: UpstreamResponse | Promise<UpstreamResponse> = hanging.promise;
   const world = openMonitor({ answer: () => answer });
-  const asked = world.monitor.ask('default', 'a');
+  const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   world.track(['a']);
   answer = finalized;
@@ -73,7 +73,7 @@ test('questions keep to the budget, and neither they nor the submissions that ar
   world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
   await world.clock.advance(1_000);
   const asked = Promise.all(
-    Array.from({ length: 100 }, (_, index) => world.monitor.ask('default', `question-${index}`)),
+    Array.from({ length: 100 }, (_, index) => world.monitor.pollOnDemand('default', `question-${index}`)),
   );
   await world.clock.advance(60_000);
   const times = world.asked.map(({ at }) => at);
@@ -92,10 +92,13 @@ test('a question without a place in the budget is given up, and says when to com
     answer: () => pending,
     pacer: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
   });
-  const first = world.monitor.ask('default', 'a');
+  const first = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['pending']);
-  expect(await world.monitor.ask('default', 'b')).toMatchObject({ reason: 'budget', retryAfterMs: MINUTE_MS - 10 });
+  expect(await world.monitor.pollOnDemand('default', 'b')).toMatchObject({
+    reason: 'budget',
+    retryAfterMs: MINUTE_MS - 10,
+  });
   expect(world.asked.length).toBe(1);
 });
 
@@ -110,32 +113,32 @@ test.each([
   world.track(['a', 'b']);
   await world.clock.advance(100);
   const before = world.asked.length;
-  expect(await world.monitor.ask('default', 'c')).toMatchObject({ reason: 'out' });
+  expect(await world.monitor.pollOnDemand('default', 'c')).toMatchObject({ reason: 'out' });
   expect(world.asked.length).toBe(before);
 });
 
 test('a 429 holds questions back too', async () => {
   const world = openMonitor({ answer: () => response(429, '', { retryAfter: '30' }) });
-  const first = world.monitor.ask('default', 'a');
+  const first = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['throttled']);
-  const { kind, retryAfterMs } = { retryAfterMs: 0, ...(await world.monitor.ask('default', 'b')) };
+  const { kind, retryAfterMs } = { retryAfterMs: 0, ...(await world.monitor.pollOnDemand('default', 'b')) };
   expect(kind).toBe('unanswered');
   expect(retryAfterMs).toBeGreaterThan(29_000);
 });
 
 test('a question counts as a probe when one is due, and its answer ends the outage', async () => {
-  let answer: Answer = databaseDown;
+  let answer: UpstreamResponse = databaseDown;
   const world = openMonitor({ answer: () => answer });
   for (let round = 0; round < 5; round++) {
-    const asked = world.monitor.ask('default', `q-${round}`);
+    const asked = world.monitor.pollOnDemand('default', `q-${round}`);
     await world.clock.advance(10);
     await asked;
   }
   expect(world.monitor.health().upstreams[0]?.state).toBe('down');
   answer = notFound;
   await world.clock.advance(2_000);
-  const asked = world.monitor.ask('default', 'later');
+  const asked = world.monitor.pollOnDemand('default', 'later');
   await world.clock.advance(2_000);
   expect(kinds([await asked])).toEqual(['not_found']);
   expect(world.monitor.health().upstreams[0]?.state).toBe('closed');
@@ -148,7 +151,7 @@ test('when the monitor stops, nobody waits for an answer that will not come', as
   });
   world.track(['a']);
   await world.clock.advance(10);
-  const asked = world.monitor.ask('default', 'b');
+  const asked = world.monitor.pollOnDemand('default', 'b');
   await world.monitor.stop(1_000);
   expect(kinds([await asked])).toEqual(['unanswered']);
   await world.clock.advance(MINUTE_MS);
@@ -157,7 +160,7 @@ test('when the monitor stops, nobody waits for an answer that will not come', as
 
 test('a question to an upstream that is not configured is refused', async () => {
   const world = openMonitor({ answer: () => pending });
-  expect(kinds([await world.monitor.ask('nowhere', 'a')])).toEqual(['unanswered']);
+  expect(kinds([await world.monitor.pollOnDemand('nowhere', 'a')])).toEqual(['unanswered']);
 });
 
 test.each([
@@ -170,7 +173,7 @@ test.each([
   let isOver = false;
   const askFor = async (name: string) => {
     for (let count = 0; !isOver; count++) {
-      await world.monitor.ask('default', `question-${name}-${count}`);
+      await world.monitor.pollOnDemand('default', `question-${name}-${count}`);
       await new Promise<void>((resolve) => world.clock.after(50, resolve));
     }
   };
@@ -186,7 +189,7 @@ test.each([
 
 test('an answer that never comes is told as such, after the lease', async () => {
   const world = openMonitor({ answer: () => new Promise(() => undefined) });
-  const asked = world.monitor.ask('default', 'a');
+  const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(MINUTE_MS);
   expect(await asked).toMatchObject({ kind: 'unanswered', reason: 'lost' });
 });
@@ -197,7 +200,7 @@ async function openBusy() {
   const world = openMonitor({ answer: () => pending, pacer: { budget } });
   const answered: string[] = [];
   const ask = (id: string, client: string) =>
-    world.monitor.ask('default', id, client).then((asked) => {
+    world.monitor.pollOnDemand('default', id, client).then((asked) => {
       answered.push(asked.kind === 'answered' ? id : `${id} ${asked.reason}`);
     });
   for (let index = 0; index < 500; index++) void ask(`busy-${index}`, 'busy');
@@ -234,7 +237,7 @@ test('a client may wait although another has filled the line, and is refused bey
   });
   const outcomes: Record<string, number> = {};
   const ask = (id: string, client: string) =>
-    world.monitor.ask('default', id, client).then((asked) => {
+    world.monitor.pollOnDemand('default', id, client).then((asked) => {
       const outcome = `${client} ${asked.kind === 'answered' ? 'answered' : asked.reason}`;
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
     });

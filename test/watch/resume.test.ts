@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
 import { rawConnection, trackRequest } from '../support/ledger-file.ts';
-import { finalized, MINUTE_MS, openMonitor, pending, response } from '../support/virtual-monitor.ts';
+import { finalized, MINUTE_MS, openMonitor, pending, response } from '../support/virtual-watcher.ts';
 
 /** More than are taken up in one piece. */
 const MANY = 6_000;
@@ -52,7 +52,7 @@ test('what is cancelled before it was taken up is never asked about', async () =
 
 test('a question out of turn waits until all are taken up, and is asked once', async () => {
   const world = openLarge({ answer: () => pending, pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } } });
-  const asked = world.monitor.ask('default', 'id-5999');
+  const asked = world.monitor.pollOnDemand('default', 'id-5999');
   expect(world.asked).toEqual([]);
   await world.clock.advance(2_000);
   expect((await asked).kind).toBe('answered');
@@ -62,7 +62,7 @@ test('a question out of turn waits until all are taken up, and is asked once', a
 test('a piece that can not be read is read again; until then health says so, and nothing is forgotten', async () => {
   const failures: unknown[] = [];
   const world = openLarge({ listener: { writeFailed: (error) => failures.push(error) } });
-  const read = vi.spyOn(world.ledger, 'watched').mockImplementation(() => {
+  const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
     throw new LedgerError('corrupt', 'the disk failed');
   });
   await world.clock.advance(5_000);
@@ -81,9 +81,9 @@ test.each([
   ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
 ])('health is well again once the piece was read, also with %s', async (_name, meanwhile) => {
   const world = openLarge({ pacer: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
-  world.ledger.recordAsking('default', world.clock.now(), null);
+  world.ledger.recordPolling('default', world.clock.now(), null);
   world.restart();
-  vi.spyOn(world.ledger, 'watched').mockImplementationOnce(() => {
+  vi.spyOn(world.ledger, 'listWatched').mockImplementationOnce(() => {
     throw new LedgerError('corrupt', 'the disk failed');
   });
   await world.clock.advance(10);
@@ -95,7 +95,7 @@ test.each([
 
 test('a stop while a piece is read again ends that too', async () => {
   const world = openLarge();
-  const read = vi.spyOn(world.ledger, 'watched').mockImplementation(() => {
+  const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
     throw new LedgerError('corrupt', 'the disk failed');
   });
   await world.clock.advance(1_500);
@@ -108,7 +108,7 @@ test('a stop while a piece is read again ends that too', async () => {
 
 test('a stop meanwhile ends it: nothing is read or asked any more', async () => {
   const world = openLarge();
-  const read = vi.spyOn(world.ledger, 'watched');
+  const read = vi.spyOn(world.ledger, 'listWatched');
   const stopped = world.monitor.stop(1_000);
   await world.clock.advance(10 * MINUTE_MS);
   await stopped;
@@ -116,7 +116,7 @@ test('a stop meanwhile ends it: nothing is read or asked any more', async () => 
 });
 
 test('an outage that only those can tell that were shown before goes on over a restart', async () => {
-  const lost: Answer = response(500, { state: 'ERROR', error: 'Record not found' });
+  const lost: UpstreamResponse = response(500, { state: 'ERROR', error: 'Record not found' });
   // So many pieces that an answer could come between two of them.
   const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
   const world = openMonitor({ answer: () => lost });

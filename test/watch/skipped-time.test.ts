@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import {
   databaseDown,
   finalized,
@@ -8,7 +8,7 @@ import {
   pending,
   recordNotFound,
   START_MS,
-} from '../support/virtual-monitor.ts';
+} from '../support/virtual-watcher.ts';
 
 const HOUR_MS = 60 * MINUTE_MS;
 
@@ -53,7 +53,7 @@ it('the deadline of what is tracked first after a sleep does not move by it', as
 });
 
 it('a sleep within an outage counts once', async () => {
-  let answer: Answer = pending;
+  let answer: UpstreamResponse = pending;
   const world = openMonitor({ answer: () => answer });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
@@ -84,8 +84,8 @@ it('a step forward does not let the budget be spent twice: how much of it has pa
 });
 
 it('what was in flight when the machine fell asleep is polled again, and a late response still counts', async () => {
-  const held: ((answer: Answer) => void)[] = [];
-  const world = openMonitor({ answer: () => new Promise<Answer>((resolve) => held.push(resolve)) });
+  const held: ((answer: UpstreamResponse) => void)[] = [];
+  const world = openMonitor({ answer: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   world.clock.skip(HOUR_MS);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
 import { byAge } from '../support/pacing.ts';
 import {
@@ -14,10 +14,10 @@ import {
   response,
   START_MS,
   unauthorized,
-} from '../support/virtual-monitor.ts';
+} from '../support/virtual-watcher.ts';
 
 test('a submission is asked about until it is finalized, and then left alone', async () => {
-  let answer: Answer = notFound;
+  let answer: UpstreamResponse = notFound;
   const world = openMonitor({ answer: () => answer });
   world.track(['a']);
   await world.clock.advance(3_000);
@@ -27,7 +27,7 @@ test('a submission is asked about until it is finalized, and then left alone', a
   await world.clock.advance(30_000);
 
   expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
-  const { polls, finalizedAt, answer: kept } = world.get('a');
+  const { polls, finalizedAt, envelope: kept } = world.get('a');
   expect(polls).toBe(world.asked.length);
   expect(finalizedAt).toBeGreaterThan(START_MS + 33_000);
   expect(kept).toContain('1'.repeat(39));
@@ -50,7 +50,7 @@ test('the first request goes out at once, the next ones at growing distance', as
 });
 
 test('after a restart everything open goes on from the ledger', async () => {
-  let answer: Answer = pending;
+  let answer: UpstreamResponse = pending;
   const world = openMonitor({ answer: () => answer });
   const ids = Array.from({ length: 300 }, (_, index) => `id-${index}`);
   world.track(ids);
@@ -121,7 +121,7 @@ test('an id that is never found ends as unknown after its grace, and not before'
 });
 
 test('Error is provisional: it recovers, and only at the deadline it is failed', async () => {
-  let answer: Answer = failing;
+  let answer: UpstreamResponse = failing;
   const world = openMonitor({ answer: () => answer });
   world.track(['recovers', 'never'], { deadlineAt: START_MS + 30 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
@@ -134,7 +134,7 @@ test('Error is provisional: it recovers, and only at the deadline it is failed',
 });
 
 test('an outage opens the breaker, is told once, and moves every deadline by its length', async () => {
-  let answer: Answer = pending;
+  let answer: UpstreamResponse = pending;
   const world = openMonitor({ answer: () => answer });
   const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
@@ -165,7 +165,7 @@ test('while an upstream is out it is only probed', async () => {
 });
 
 test('an outage goes on over a restart', async () => {
-  let answer: Answer = databaseDown;
+  let answer: UpstreamResponse = databaseDown;
   const world = openMonitor({ answer: () => answer });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(5 * MINUTE_MS);
@@ -179,7 +179,7 @@ test('an outage goes on over a restart', async () => {
 });
 
 test('refused credentials alert once, are probed slowly, and drop nothing', async () => {
-  let answer: Answer = unauthorized;
+  let answer: UpstreamResponse = unauthorized;
   const world = openMonitor({ answer: () => answer });
   const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
@@ -192,7 +192,7 @@ test('refused credentials alert once, are probed slowly, and drop nothing', asyn
 });
 
 test('a few ids that the upstream can not bear do not stop the asking about the others', async () => {
-  const answers: Record<string, Answer> = { good: pending };
+  const answers: Record<string, UpstreamResponse> = { good: pending };
   const world = openMonitor({ answer: (id) => answers[id] ?? response(400, 'Bad Request') });
   world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
   await world.clock.advance(MINUTE_MS);
@@ -203,7 +203,7 @@ test('a few ids that the upstream can not bear do not stop the asking about the 
 });
 
 test('an outage is probed with submissions that the upstream has shown, not with odd ones', async () => {
-  let good: Answer = pending;
+  let good: UpstreamResponse = pending;
   const world = openMonitor({ answer: (id) => (id === 'good' ? good : response(403, '<html>')) });
   world.track(['good']);
   await world.clock.advance(100);
@@ -217,7 +217,7 @@ test('an outage is probed with submissions that the upstream has shown, not with
 });
 
 test('a 429 stops everything until its Retry-After is over', async () => {
-  let answer: Answer = response(429, '', { retryAfter: '90' });
+  let answer: UpstreamResponse = response(429, '', { retryAfter: '90' });
   const world = openMonitor({
     answer: () => answer,
     pacer: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
@@ -247,14 +247,14 @@ test('the budget holds for any number of submissions', async () => {
 });
 
 test('a finalized submission whose data changes is corrected, never silently', async () => {
-  let answer: Answer = finalized;
+  let answer: UpstreamResponse = finalized;
   const world = openMonitor({ answer: () => answer, recheck: true });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   answer = response(200, { state: 'Finalized', error: null, data: { ...data, block_hash: '0xother' } });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'finalized', 'finalized']);
-  expect(world.get('a').answer).toContain('0xother');
+  expect(world.get('a').envelope).toContain('0xother');
   expect(world.get('a').polls).toBe(2);
 });
 
@@ -269,7 +269,7 @@ test('a recheck that is due survives a restart', async () => {
 });
 
 test('cancelling stops the asking, also of a request under way', async () => {
-  const hanging = Promise.withResolvers<Answer>();
+  const hanging = Promise.withResolvers<UpstreamResponse>();
   const world = openMonitor({ answer: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
@@ -314,14 +314,14 @@ test('while the ledger can not be written nothing is asked: the budget is not sp
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   const { ledger } = world;
-  const { record, recordAsking } = ledger;
+  const { record, recordPolling } = ledger;
   const full = () => {
     throw new LedgerError('full', 'the disk is full');
   };
-  Object.assign(ledger, { record: full, recordAsking: full });
+  Object.assign(ledger, { record: full, recordPolling: full });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.asked.length).toBeLessThanOrEqual(4);
-  Object.assign(ledger, { record, recordAsking });
+  Object.assign(ledger, { record, recordPolling });
   await world.clock.advance(MINUTE_MS);
   expect(world.asked.length).toBeGreaterThan(5);
   expect(world.monitor.health().ledgerWritable).toBe(true);
@@ -345,7 +345,7 @@ test('one answer that can not be kept does not take the others with it', async (
 });
 
 test('waiting ends with finality, with the time, or with the monitor', async () => {
-  let answer: Answer = pending;
+  let answer: UpstreamResponse = pending;
   const world = openMonitor({ answer: () => answer });
   world.track(['a', 'b']);
   await world.clock.advance(100);
@@ -370,7 +370,7 @@ test('waiting ends with finality, with the time, or with the monitor', async () 
 });
 
 test('stopping does not wait for ever, and drops what comes after it', async () => {
-  const hanging = Promise.withResolvers<Answer>();
+  const hanging = Promise.withResolvers<UpstreamResponse>();
   let failures = 0;
   const world = openMonitor({ answer: () => hanging.promise, listener: { writeFailed: () => failures++ } });
   world.track(['a']);
@@ -385,7 +385,7 @@ test('stopping does not wait for ever, and drops what comes after it', async () 
 });
 
 test('stopping waits for answers under way and commits them', async () => {
-  const hanging = Promise.withResolvers<Answer>();
+  const hanging = Promise.withResolvers<UpstreamResponse>();
   const world = openMonitor({ answer: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
@@ -404,7 +404,7 @@ test('a settled one that a question out of turn finds changed is rechecked until
   const from = world.clock.now();
   const before = world.asked.length;
   answer = pending;
-  const asked = world.monitor.ask('default', 'a');
+  const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(1.5 * MINUTE_MS);
   expect(await asked).toMatchObject({ kind: 'answered' });
   expect(world.get('a')).toMatchObject({ watched: true, upstreamState: 'Pending' });
@@ -416,19 +416,19 @@ test('a settled one that a question out of turn finds changed is rechecked until
 });
 
 test('a late answer about a settled one brings no second question while one is under way', async () => {
-  const held: ((answer: Answer) => void)[] = [];
+  const held: ((answer: UpstreamResponse) => void)[] = [];
   let isHeld = false;
   const world = openMonitor({
-    answer: () => (isHeld ? new Promise<Answer>((resolve) => held.push(resolve)) : finalized),
+    answer: () => (isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized),
     recheck: true,
   });
   world.track(['a', 'b']);
   await world.clock.advance(10 * MINUTE_MS);
   isHeld = true;
-  void world.monitor.ask('default', 'a');
+  void world.monitor.pollOnDemand('default', 'a');
   // Its answer counts as lost by then.
   await world.clock.advance(100_000);
-  void world.monitor.ask('default', 'a');
+  void world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   const before = held.length;
   held[0]?.(pending);

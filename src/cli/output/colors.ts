@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 
 export type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
 
@@ -33,7 +33,7 @@ const COLOURS: Record<string, Colour | undefined> = {
 
 /** A status or state for stdout; it may be of any server. */
 export function coloured(state: string): string {
-  return paintFor(process.stdout)(colourOf(state), printable(state));
+  return paintFor(process.stdout)(colourOf(state), escapeText(state));
 }
 
 /** Of a status or state, by the first word of the text that tells it. */

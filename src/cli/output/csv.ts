@@ -1,4 +1,4 @@
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 
 /**
  * What begins so is a formula to a spreadsheet (DDE too); some read the wide forms of East Asian keyboards as the narrow ones,
@@ -22,7 +22,7 @@ export function toCsvLine(
 
 function toCell(value: string | number | null, isTerminal: boolean): string {
   if (value === null) return '';
-  const text = isTerminal ? printable(String(value), Number.POSITIVE_INFINITY) : String(value);
+  const text = isTerminal ? escapeText(String(value), Number.POSITIVE_INFINITY) : String(value);
   // Some strip the first of these, and then look again.
   const start = /^[\t\r\n]/.test(text) ? "'" : '';
   const parts = text.split(SEPARATOR).map((part) => (isFormula(part) ? `'${part}` : part));

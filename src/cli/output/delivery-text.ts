@@ -1,5 +1,5 @@
 import type { Delivery, DeliveryDetails } from '../../client/index.ts';
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 import { coloured } from './colors.ts';
 import { table } from './table.ts';
 
@@ -19,15 +19,15 @@ export function deliveryText(delivery: DeliveryDetails): string {
   ];
   const head = table(
     facts.flatMap(([name, value]) =>
-      value === null ? [] : [[name, name === 'state' ? coloured(value) : printable(value)]],
+      value === null ? [] : [[name, name === 'state' ? coloured(value) : escapeText(value)]],
     ),
   );
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
     const status = http_status === null ? 'no answer' : `HTTP ${http_status}`;
     const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [error])].map((text) =>
-      printable(text),
+      escapeText(text),
     );
-    const answered = response ? `    ${printable(response, MAX_RESPONSE_CHARS)}\n` : '';
+    const answered = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
     return `${line.join('  ')}\n${answered}`;
   });
   return `${head}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;

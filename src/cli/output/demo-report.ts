@@ -1,15 +1,15 @@
-import { dataOf } from '../../domain/notifications/envelope.ts';
+import { dataOf } from '../../domain/envelope.ts';
 import { Status } from '../../domain/submission.ts';
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 import type { Sandbox } from '../../sandbox/server.ts';
-import type { Recorded } from '../../watch/ports.ts';
+import type { RecordedObservation } from '../../watch/ports.ts';
 import { requests } from '../await-final.ts';
 import { paintFor } from './colors.ts';
 import { createProgress } from './progress.ts';
 
 export type DemoReport = {
   started(url: string, apiKey: string): void;
-  recorded(entry: Recorded): void;
+  recorded(entry: RecordedObservation): void;
   stopped(): void;
   summary(): void;
 };
@@ -33,12 +33,12 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       print('          final about 0.3 s after the next block); 5 % of its sending attempts fail at first');
       print(`dawatch:  ${url}, where its dashboard is; the key to sign in with: ${apiKey}\n`);
     },
-    recorded({ outcome, submission, observation }) {
-      const { change } = outcome;
+    recorded({ result, submission, observation }) {
+      const { change } = result;
       if (!change) return;
       if (change.status === Status.failing)
         progress.line(
-          `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream says ${printable(submission.error ?? '')}; still watched`,
+          `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream says ${escapeText(submission.error ?? '')}; still watched`,
         );
       if (change.status !== Status.finalized) return;
       const tookMs = observation.at - submission.trackedAt;
@@ -46,9 +46,9 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       lagsMs.push(Math.max(0, observation.at - finalAt));
       polls.push(submission.polls);
       finalityMs.push(tookMs);
-      const block = dataOf(change.answer)?.block_number;
+      const block = dataOf(change.envelope)?.block_number;
       progress.line(
-        `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${printable(String(block))}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
+        `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${escapeText(String(block))}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
       );
       progress.advance(polls.length, `${(sum(polls) / polls.length).toFixed(1)} requests each`);
     },

@@ -1,5 +1,5 @@
 import { type Finding, type Level, worstOf } from '../../doctor/finding.ts';
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 import type { Paint } from './colors.ts';
 import { toJson } from './json.ts';
 
@@ -11,8 +11,8 @@ export function doctorText(findings: readonly Finding[], paint: Paint): string {
   const width = Math.max(0, ...findings.map(({ name }) => name.length));
   const indent = ' '.repeat('problem  '.length + width + 2);
   const lines = findings.flatMap(({ name, status, message, action }) => [
-    `${paint(COLOURS[status], status.padEnd(7))}  ${name.padEnd(width)}  ${printable(message, MAX_CHARS)}`,
-    ...(action === null ? [] : [`${indent}${paint('bold', 'do:')} ${printable(action, MAX_CHARS)}`]),
+    `${paint(COLOURS[status], status.padEnd(7))}  ${name.padEnd(width)}  ${escapeText(message, MAX_CHARS)}`,
+    ...(action === null ? [] : [`${indent}${paint('bold', 'do:')} ${escapeText(action, MAX_CHARS)}`]),
   ]);
   return `${[...lines, '', summaryOf(findings, paint)].join('\n')}\n`;
 }

@@ -1,6 +1,6 @@
-import { printableJson } from '../../domain/text.ts';
+import { escapeJson } from '../../domain/text.ts';
 
 /** JSON for stdout, on one line unless indented. Valid and without loss, and nothing in it steers a terminal. */
 export function toJson(value: unknown, indent?: number): string {
-  return printableJson(JSON.stringify(value, null, indent));
+  return escapeJson(JSON.stringify(value, null, indent));
 }

@@ -1,5 +1,5 @@
 import type { Overview } from '../../client/client.ts';
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 import { type Colour, colourOf, type Paint } from './colors.ts';
 
 export type View = {
@@ -27,8 +27,8 @@ const UPSTREAM_STATES: Record<string, Span | undefined> = {
 /** The lines of one picture, none wider than `columns`, at most `rows`: what has no room is left out at the end. */
 export function frame({ address, overview, trouble }: View, columns: number, rows: number, paint: Paint): string[] {
   const head: Line[] = [
-    [['dawatch', 'bold'], [`${GAP}${printable(address)}`], [`${GAP}${printable(overview?.at ?? '')}`, 'gray']],
-    trouble === undefined ? [] : [[`disconnected: ${printable(trouble)}; trying again`, 'red']],
+    [['dawatch', 'bold'], [`${GAP}${escapeText(address)}`], [`${GAP}${escapeText(overview?.at ?? '')}`, 'gray']],
+    trouble === undefined ? [] : [[`disconnected: ${escapeText(trouble)}; trying again`, 'red']],
   ];
   const lines = [...head, ...(overview ? body(overview, columns) : [])];
   return lines.slice(0, rows).map((line) => toText(line, columns, paint));
@@ -58,14 +58,14 @@ function body(overview: Overview, columns: number): Line[] {
 }
 
 function toCount([status, count]: [string, number]): Span {
-  return [`${printable(status)} ${whole(count)}`, count > 0 ? colourOf(status) : 'gray'];
+  return [`${escapeText(status)} ${whole(count)}`, count > 0 ? colourOf(status) : 'gray'];
 }
 
 function toUpstream({ name, state, tracked, in_flight, budget }: Overview['upstreams'][number]): Line {
   const { used, limit, window_ms } = budget;
   return [
-    [printable(name)],
-    UPSTREAM_STATES[state] ?? [printable(state)],
+    [escapeText(name)],
+    UPSTREAM_STATES[state] ?? [escapeText(state)],
     [`${whole(tracked)} tracked`],
     [`${whole(in_flight)} under way`],
     [
@@ -85,7 +85,12 @@ function toDeliveries({ at, deliveries }: Overview): Span[] {
 }
 
 function toOpen({ submission_id, upstream, status, age_s }: Overview['oldest_open'][number]): Line {
-  return [[seconds(age_s)], [printable(status), colourOf(status)], [printable(submission_id)], [printable(upstream)]];
+  return [
+    [seconds(age_s)],
+    [escapeText(status), colourOf(status)],
+    [escapeText(submission_id)],
+    [escapeText(upstream)],
+  ];
 }
 
 function requestsText({ polls_per_submission, fixed_5s_polls_per_submission }: Overview['last_hour']): string {

@@ -1,5 +1,5 @@
 import type { Webhook } from '../../client/index.ts';
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 import { coloured } from './colors.ts';
 import { table } from './table.ts';
 
@@ -19,7 +19,7 @@ export function webhookText(webhook: Webhook): string {
   ];
   return table(
     facts.flatMap(([name, value]) =>
-      value === null ? [] : [[name, name === 'state' ? coloured(value) : printable(value, 4_000)]],
+      value === null ? [] : [[name, name === 'state' ? coloured(value) : escapeText(value, 4_000)]],
     ),
   );
 }

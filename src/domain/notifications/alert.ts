@@ -25,7 +25,7 @@ export type AlertRule = (typeof AlertRule)[keyof typeof AlertRule];
 export const ALERT_RULES = Object.values(AlertRule);
 
 /** A condition that holds now. Rule and subject name it; there is one alert of a name at a time. */
-export type Condition = {
+export type AlertCondition = {
   rule: AlertRule;
   /** What it is about: an upstream, a destination, the ledger; "all" where it is about everything. */
   subject: string;
@@ -38,7 +38,7 @@ export type Condition = {
 };
 
 /** One sentence for people: what is so now that the alert is over. */
-export function resolvedSummary({ rule, subject }: Pick<Condition, 'rule' | 'subject'>): string {
+export function resolvedSummary({ rule, subject }: Pick<AlertCondition, 'rule' | 'subject'>): string {
   switch (rule) {
     case AlertRule.upstreamDown:
       return `The upstream ${subject} answers again`;
@@ -62,7 +62,7 @@ export function resolvedSummary({ rule, subject }: Pick<Condition, 'rule' | 'sub
 }
 
 /** A condition with the time since when it has held, in epoch milliseconds. */
-export type Alert = Omit<Condition, 'since'> & { since: number };
+export type Alert = Omit<AlertCondition, 'since'> & { since: number };
 
 /** Times are epoch milliseconds. */
 export type AlertQuery = {

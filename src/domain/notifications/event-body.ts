@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { type ReportUnreadable, readStoredData, type Unreadable } from '../stored.ts';
+import { type ReportUnreadable, readStoredData, type UnreadableRow } from '../stored.ts';
 import { STATUSES, type Status } from '../submission.ts';
 import {
   type ShownSubmission,
   submissionFields,
-  time,
+  timeSchema,
   toSubmissionFields,
-  unreadable,
-  upstreamData,
+  unreadableSchema,
+  upstreamDataSchema,
 } from '../submission-body.ts';
 import { iso } from '../timestamps.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
@@ -41,7 +41,7 @@ type SubmissionEventRecord = {
   type: SubmissionEventType;
   submission: ShownSubmission & { deadlineAt: number };
   /** What was known before. */
-  previous: { status: Status; upstreamState: string | null; error: string | null; answer: string | null };
+  previous: { status: Status; upstreamState: string | null; error: string | null; envelope: string | null };
 };
 
 /** An event as JSON is below this size: what the upstream said is left out where it would be longer. */
@@ -49,7 +49,7 @@ export const MAX_EVENT_BYTES = 20_000;
 
 const head = {
   id: z.string().describe('Stable over every repeat: who has seen it may drop the event'),
-  timestamp: time,
+  timestamp: timeSchema,
 };
 
 const sequence = z
@@ -67,14 +67,14 @@ const submissionEventSchema = z
       submission: z
         .object({
           ...submissionFields,
-          deadline_at: time.describe('As it was set; outages of the upstream move it later'),
+          deadline_at: timeSchema.describe('As it was set; outages of the upstream move it later'),
         })
         .describe('As it was at the moment of the event'),
       previous_status: z.enum(STATUSES).describe('The status before the event; the same where it did not change'),
       previous_upstream_state: z.string().nullable(),
       previous_error: z.string().nullable(),
-      previous_data: upstreamData.describe("The upstream's `data` before; the same where it did not change"),
-      unreadable,
+      previous_data: upstreamDataSchema.describe("The upstream's `data` before; the same where it did not change"),
+      unreadable: unreadableSchema,
       cut: z
         .boolean()
         .describe(
@@ -100,7 +100,7 @@ const alertEventSchema = z
         subject: z.string().describe('What it is about: an upstream, or where deliveries go'),
         summary: z.string().describe('One sentence for people'),
         count: z.int().nullable().describe('How many submissions or deliveries it is about'),
-        since: time.describe('Since when it has held'),
+        since: timeSchema.describe('Since when it has held'),
       }),
     }),
   })
@@ -133,7 +133,7 @@ export function toEventBody(event: EventRecord): EventBody {
     return { id, type: event.type, timestamp, data: { sequence: seq, alert } };
   }
   const { type, submission, previous } = event;
-  const before = readStoredData(previous.answer);
+  const before = readStoredData(previous.envelope);
   return {
     id,
     type,
@@ -162,7 +162,7 @@ export function toEventJson(event: EventRecord, report?: ReportUnreadable): stri
 }
 
 /** What is reported of one that is never sent. */
-export function unreadableRow({ id, unreadable }: UnreadableEvent): Unreadable {
+export function toUnreadableRow({ id, unreadable }: UnreadableEvent): UnreadableRow {
   return { kind: 'event', id, fields: [unreadable] };
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isObject } from './envelope.ts';
+import { isObject } from '../json.ts';
 import { EVENT_TYPES } from './events.ts';
 
 /** Which events somebody wants: of one of these types and, if there is a filter, with such metadata. */

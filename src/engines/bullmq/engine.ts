@@ -1,7 +1,7 @@
 import { Queue } from 'bullmq';
 import type { Observation } from '../../domain/classify.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { Batch, PollEngine } from '../../watch/ports.ts';
+import type { PollBatch, PollEngine } from '../../watch/ports.ts';
 import { tokenIdOf } from './fencing-token.ts';
 import { InFlightJob } from './in-flight-job.ts';
 import {
@@ -103,7 +103,7 @@ export class BullmqEngine implements PollEngine {
     return this.#answers.isReading;
   }
 
-  async poll(batch: Batch, report: (observation: Observation) => void): Promise<void> {
+  async poll(batch: PollBatch, report: (observation: Observation) => void): Promise<void> {
     const { local, clock, signer, leaseMsOf, timeoutMsOf } = this.#deps;
     const { upstream, submissionIds } = batch;
     if (submissionIds.length === 0) return;

@@ -1,7 +1,7 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type ZodError, z } from 'zod';
 import { explainIssue } from '../../domain/explain-issue.ts';
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import type { TrackResult } from '../../watch/ports.ts';
 import { openLoopConnection, type RedisSettings, withTimeout } from './redis.ts';
@@ -109,6 +109,6 @@ const MAX_REASON_CHARS = 1_000;
 
 function explain(error: ZodError): string {
   const lines = z.prettifyError({ issues: error.issues.slice(0, MAX_ISSUES) }).split('\n');
-  const found = printable(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
+  const found = escapeText(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
   return `the data of the job must be a body of POST /v1/submissions: ${found}`;
 }

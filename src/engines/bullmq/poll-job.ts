@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Answer } from '../../domain/classify.ts';
+import type { UpstreamResponse } from '../../domain/classify.ts';
 
 /**
  * Internal: what one server and its workers exchange, which may be of other versions. The number counts incompatible formats:
@@ -54,7 +54,7 @@ const responseSchema = z.discriminatedUnion('kind', [
     reason: z.enum(['timeout', 'network', 'too_large']),
     detail: z.string().max(MAX_DETAIL_CHARS),
   }),
-]) satisfies z.ZodType<Answer>;
+]) satisfies z.ZodType<UpstreamResponse>;
 
 /** Why a worker surely sent nothing of a job, and nobody did before; `emptied`: Redis was, and with it the epoch is gone. */
 const notAskedSchema = z.enum(['drained', 'upstream', 'timeout', 'late', 'redis', 'emptied']);

@@ -1,5 +1,5 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
-import type { Answer } from '../../domain/classify.ts';
+import type { UpstreamResponse } from '../../domain/classify.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { SendPoll } from '../local.ts';
 import { FencingTokenStore, isIssuedBy, type RedisState, verifyFencingToken } from './fencing-token.ts';
@@ -264,6 +264,6 @@ function messageOf(error: unknown): string {
 }
 
 /** The server's classifier keeps less of it. */
-function withoutLongDetail(answer: Answer): Answer {
+function withoutLongDetail(answer: UpstreamResponse): UpstreamResponse {
   return answer.kind === 'failure' ? { ...answer, detail: answer.detail.slice(0, MAX_DETAIL_CHARS) } : answer;
 }

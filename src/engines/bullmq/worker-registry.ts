@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { parseJson } from '../../domain/notifications/envelope.ts';
-import { printable } from '../../domain/text.ts';
+import { parseJson } from '../../domain/json.ts';
+import { escapeText } from '../../domain/text.ts';
 import { POLLS_FORMAT, signatureSchema } from './poll-job.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 import type { SignatureProblem, Signer } from './signer.ts';
@@ -100,7 +100,7 @@ function readAnnouncement(
   text: string,
   signer: Signer,
 ): { worker: WorkerInfo } | { refused: RefusedWorker } {
-  const refused = (reason: RefusedWorker['reason']) => ({ refused: { name: printable(name), reason } });
+  const refused = (reason: RefusedWorker['reason']) => ({ refused: { name: escapeText(name), reason } });
   const parsed = announcementSchema.safeParse(parseJson(text));
   if (!parsed.success || parsed.data.worker.name !== name) return refused('other_format');
   const { worker, signature } = parsed.data;

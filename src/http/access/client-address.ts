@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { proxyMatcher, withoutMapping } from '../../platform/addresses.ts';
+import { proxyMatcher, unmapIpv4 } from '../../platform/addresses.ts';
 import { type Hop, hopsOfForwarded, hopsOfXForwardedFor } from './forwarded.ts';
 
 declare module 'fastify' {
@@ -30,7 +30,7 @@ export function clientAddressReader(trustedProxies: readonly string[]): (request
   return ({ socket, headers }) => {
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) return 'unknown';
-    const peer = withoutMapping(remoteAddress.replace(/%.*/, ''));
+    const peer = unmapIpv4(remoteAddress.replace(/%.*/, ''));
     if (trustedProxies.length === 0 || !isTrusted(peer)) return peer;
     const told: string[] = [];
     const { 'x-forwarded-for': xForwardedFor, forwarded } = headers;

@@ -1,8 +1,8 @@
 import {
   type EventRecord,
   toEventJson,
+  toUnreadableRow,
   type UnreadableEvent,
-  unreadableRow,
 } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import { type EventFilter, matchAll } from './event-filter.ts';
@@ -77,14 +77,14 @@ export class FeedPage {
 }
 
 function answersOf(event: PageEvent): number {
-  return 'submission' in event ? (event.submission.answer?.length ?? 0) + (event.previous.answer?.length ?? 0) : 0;
+  return 'submission' in event ? (event.submission.envelope?.length ?? 0) + (event.previous.envelope?.length ?? 0) : 0;
 }
 
 /** One that can not be read is a gap of one event: readers go on behind it. */
 function toFrame(event: PageEvent, report: ReportUnreadable): Buffer {
   const { seq } = event;
   if ('unreadable' in event) {
-    report(unreadableRow(event));
+    report(toUnreadableRow(event));
     return Buffer.from(gapFrame({ after: seq - 1, through: seq }, seq));
   }
   return Buffer.from(`id: ${seq}\nevent: ${event.type}\ndata: ${toEventJson(event, report)}\n\n`);

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { FairQueue, mayTake } from '../../watch/fair-queue.ts';
+import { FairQueue, isWithinFairShare } from '../../watch/fair-queue.ts';
 import { clientOf } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
@@ -151,7 +151,7 @@ export class Admission<Body, Outcome> {
       const client = clientOf(request.caller);
       const own = this.#heldOpen.get(client) ?? 0;
       const clients = this.#heldOpen.size + (own > 0 ? 0 : 1);
-      if (!mayTake(1, { own, all: this.#allHeldOpen, limit: this.#deps.maxHeldOpen, clients })) {
+      if (!isWithinFairShare(1, { own, all: this.#allHeldOpen, limit: this.#deps.maxHeldOpen, clients })) {
         this.shed('held_open', request, reply);
         return;
       }
@@ -190,7 +190,12 @@ export class Admission<Body, Outcome> {
 
   #mayReceive(client: string, bytes: number): boolean {
     const own = this.#held.get(client)?.bytes ?? 0;
-    return mayTake(bytes, { own, all: this.#all.bytes, limit: MAX_BODY_BYTES, clients: this.#clients(client) });
+    return isWithinFairShare(bytes, {
+      own,
+      all: this.#all.bytes,
+      limit: MAX_BODY_BYTES,
+      clients: this.#clients(client),
+    });
   }
 
   /** Whether so many ids more would be taken in time. */
@@ -198,7 +203,7 @@ export class Admission<Body, Outcome> {
     const own = this.#held.get(client);
     const waits = { own: own ? this.#waitMs(own) : 0, all: this.#waitMs(this.#all) };
     const limits = { limit: this.#deps.maxWaitMs, clients: this.#clients(client) };
-    return mayTake(this.#msOf(ids), { ...waits, ...limits });
+    return isWithinFairShare(this.#msOf(ids), { ...waits, ...limits });
   }
 
   #isLineFull(client: string): boolean {

@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Observation } from '../../domain/classify.ts';
 import type { DeadReason } from '../../domain/notifications/delivery.ts';
-import { ROW_KINDS, type Unreadable } from '../../domain/stored.ts';
+import { ROW_KINDS, type UnreadableRow } from '../../domain/stored.ts';
 import { FINAL_STATUSES, type Status } from '../../domain/submission.ts';
 import type { Finality } from '../../watch/finality.ts';
 import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../access/failed-authentications.ts';
@@ -48,7 +48,7 @@ export type Counters = {
   shed(reason: ShedReason): void;
   authenticationFailed(reason: AuthenticationFailure): void;
   /** A row of the ledger could not be read; once for each. */
-  rowUnreadable(kind: Unreadable['kind']): void;
+  rowUnreadable(kind: UnreadableRow['kind']): void;
   /** So many results of workers were not believed; 0 shows that there were none yet. */
   resultsRejected(reason: string, count?: number): void;
 };

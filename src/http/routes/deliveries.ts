@@ -7,7 +7,7 @@ import {
   parseDestination,
   webhookDestination,
 } from '../../domain/notifications/delivery.ts';
-import { type ReportUnreadable, reporting } from '../../domain/stored.ts';
+import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
 import type { Deliveries, Webhooks } from '../ports.ts';
@@ -59,7 +59,7 @@ export function registerDeliveries(
   deps: { deliveries: Deliveries; webhooks: Webhooks; onUnreadable: ReportUnreadable },
 ): void {
   const { deliveries, webhooks } = deps;
-  const reported = reporting(deps.onUnreadable, 'delivery');
+  const reported = unreadableReporter(deps.onUnreadable, 'delivery');
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
   const app = instance.withTypeProvider<ZodTypeProvider>();
 

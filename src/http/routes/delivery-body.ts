@@ -12,11 +12,11 @@ import {
   type EventRecord,
   eventSchema,
   toEventJson,
+  toUnreadableRow,
   type UnreadableEvent,
-  unreadableRow,
 } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
-import { time, unreadable } from '../../domain/submission-body.ts';
+import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 
 export const deliveryIdSchema = z
@@ -93,16 +93,16 @@ export const deliverySchema = z
       .describe('waiting: for its next attempt; dead: given up, to be replayed; discarded: its webhook was deleted'),
     dead_reason: z.enum(DEAD_REASONS).nullable(),
     attempts_made: z.int().describe('Since it was made, or last replayed'),
-    next_at: time.nullable().describe('When it is tried next'),
-    created_at: time,
-    ended_at: time.nullable(),
-    unreadable,
+    next_at: timeSchema.nullable().describe('When it is tried next'),
+    created_at: timeSchema,
+    ended_at: timeSchema.nullable(),
+    unreadable: unreadableSchema,
   })
   .describe('One event for one destination')
   .meta({ examples: [EXAMPLE] });
 
 const attemptSchema = z.object({
-  at: time,
+  at: timeSchema,
   duration_ms: z.number(),
   http_status: z.int().nullable().describe('null: there was no answer'),
   error: z.string().nullable().describe('null: it worked'),
@@ -147,7 +147,7 @@ export function toDeliveryDetails(
   report: ReportUnreadable,
 ): z.output<typeof deliveryDetailsSchema> {
   const { event } = found;
-  if ('unreadable' in event) report(unreadableRow(event));
+  if ('unreadable' in event) report(toUnreadableRow(event));
   return {
     ...toDeliveryBody(found.delivery),
     // As it is sent: cut where the whole would be too long.

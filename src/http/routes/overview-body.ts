@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { STATUSES, type Status } from '../../domain/submission.ts';
-import { time } from '../../domain/submission-body.ts';
+import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
-import type { HourFigures, MinuteFigures, Spread } from '../../stats/rolling-hour.ts';
+import type { DurationSummary, HourStats, MinuteStats } from '../../stats/rolling-hour.ts';
 import type { Overview } from '../ports.ts';
 
 const seconds = z.number().describe('Seconds');
@@ -12,7 +12,7 @@ const spread = z
   .describe('Seconds; p50, p90 and p99 are exact to 4 %');
 
 const minuteSchema = z.object({
-  at: time.describe('When the minute begins'),
+  at: timeSchema.describe('When the minute begins'),
   finalized: count.describe('So many were found final'),
   time_to_finality_p50_s: seconds.nullable().describe('From tracking until it was found final; null: none was'),
   time_to_finality_p99_s: seconds.nullable(),
@@ -23,7 +23,7 @@ const minuteSchema = z.object({
 
 export const overviewSchema = z
   .object({
-    at: time.describe('Now, by the clock of the server'),
+    at: timeSchema.describe('Now, by the clock of the server'),
     submissions: z
       .object(Object.fromEntries(STATUSES.map((status) => [status, count])) as Record<Status, typeof count>)
       .describe('How many there are of each status'),
@@ -64,7 +64,7 @@ export const overviewSchema = z
           submission_id: z.string(),
           upstream: z.string(),
           status: z.enum(STATUSES),
-          tracked_at: time,
+          tracked_at: timeSchema,
           age_s: seconds,
         }),
       )
@@ -72,7 +72,9 @@ export const overviewSchema = z
     deliveries: z.object({
       waiting: count.describe('Not delivered yet'),
       dead: count.describe('Given up; they can be replayed'),
-      oldest_waiting_at: time.nullable().describe('Since when the oldest of those that wait does; null: none waits'),
+      oldest_waiting_at: timeSchema
+        .nullable()
+        .describe('Since when the oldest of those that wait does; null: none waits'),
     }),
     readers: count.describe('Readers of the live feed'),
     workers: count.nullable().describe('Workers that are alive; null: there is no Redis'),
@@ -169,7 +171,7 @@ export function toOverviewBody(
   };
 }
 
-function minuteBodyOf({ at, finalized, timeToFinality, detectionLag, polls }: MinuteFigures) {
+function minuteBodyOf({ at, finalized, timeToFinality, detectionLag, polls }: MinuteStats) {
   return {
     at: iso(at),
     finalized,
@@ -181,7 +183,7 @@ function minuteBodyOf({ at, finalized, timeToFinality, detectionLag, polls }: Mi
   };
 }
 
-function hourBodyOf({ finalized, timeToFinality, detectionLag, pollsEach, fixedPollsEach }: HourFigures) {
+function hourBodyOf({ finalized, timeToFinality, detectionLag, pollsEach, fixedPollsEach }: HourStats) {
   return {
     finalized,
     time_to_finality_s: timeToFinality && spreadBodyOf(timeToFinality),
@@ -191,7 +193,7 @@ function hourBodyOf({ finalized, timeToFinality, detectionLag, pollsEach, fixedP
   };
 }
 
-function spreadBodyOf({ meanMs, p50Ms, p90Ms, p99Ms }: Spread) {
+function spreadBodyOf({ meanMs, p50Ms, p90Ms, p99Ms }: DurationSummary) {
   return { mean: inSeconds(meanMs), p50: inSeconds(p50Ms), p90: inSeconds(p90Ms), p99: inSeconds(p99Ms) };
 }
 

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { time } from '../../domain/submission-body.ts';
+import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { PollingCost } from '../../pacing/policy.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
@@ -26,7 +26,7 @@ const upstreamSchema = z.object({
   slot: z
     .object({
       period_ms: z.number().describe('How long a slot lasts'),
-      next_event_at: time.nullable().describe('Median of when the next group becomes final; null: not known'),
+      next_event_at: timeSchema.nullable().describe('Median of when the next group becomes final; null: not known'),
       empty_share: z.number().describe('Share of the slots in which nothing becomes final, 0 to 1'),
     })
     .nullable()
@@ -66,7 +66,7 @@ const upstreamSchema = z.object({
   next: z
     .object({
       submission_id: z.string(),
-      at: time.nullable().describe('null: as soon as a request in flight is answered'),
+      at: timeSchema.nullable().describe('null: as soon as a request in flight is answered'),
       reason: z
         .enum(['slot', 'scout', 'age', 'net', 'recheck', 'probe'])
         .describe(
@@ -86,7 +86,7 @@ const upstreamSchema = z.object({
 export type PacingBody = z.output<typeof upstreamSchema>;
 
 const pacingSchema = z
-  .object({ at: time.describe('Now, by the clock of the server'), upstreams: z.array(upstreamSchema) })
+  .object({ at: timeSchema.describe('Now, by the clock of the server'), upstreams: z.array(upstreamSchema) })
   .meta({
     examples: [
       {

@@ -3,11 +3,11 @@ import { nearestTime, readStoredData } from '../../domain/stored.ts';
 import { type HistoryEntry, STATUSES, type Submission } from '../../domain/submission.ts';
 import {
   submissionFields,
-  time,
+  timeSchema,
   toSubmissionFields,
-  unreadable,
-  upstreamData,
-  withData,
+  unreadableSchema,
+  upstreamDataSchema,
+  withUnreadableData,
 } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 
@@ -39,7 +39,7 @@ const HISTORY_EXAMPLE = [
 export const submissionSchema = z
   .object({
     ...submissionFields,
-    deadline_at: time.describe('Moves by the time that the upstream is out'),
+    deadline_at: timeSchema.describe('Moves by the time that the upstream is out'),
     polls: z.int().describe('Requests that were made for it'),
   })
   .describe('A tracked submission')
@@ -48,13 +48,13 @@ export type SubmissionBody = z.output<typeof submissionSchema>;
 
 const historyEntrySchema = z.object({
   seq: z.int().describe('Counts over all submissions'),
-  at: time,
+  at: timeSchema,
   status: z.enum(STATUSES),
   previous_status: z.enum(STATUSES).nullable(),
   upstream_state: z.string().nullable(),
-  data: upstreamData,
+  data: upstreamDataSchema,
   error: z.string().nullable(),
-  unreadable,
+  unreadable: unreadableSchema,
 });
 
 export const submissionWithHistorySchema = submissionSchema
@@ -84,8 +84,8 @@ export function toSubmissionBody(submission: Submission, deadlineAt: number): Su
 }
 
 export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntrySchema> {
-  const data = readStoredData(entry.answer);
-  const lost = withData(entry.unreadable, data);
+  const data = readStoredData(entry.envelope);
+  const lost = withUnreadableData(entry.unreadable, data);
   return {
     seq: entry.seq,
     at: iso(entry.at),

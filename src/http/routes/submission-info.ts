@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submission.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import type { LookupAnswer } from '../../watch/cached-lookup.ts';
+import type { LookupResult } from '../../watch/cached-lookup.ts';
 import { clientOf, type SubmissionInfo, type Submissions } from '../ports.ts';
 import { problemResponse, sendProblem, setRetryAfter } from '../problems.ts';
 
@@ -102,7 +102,7 @@ export function registerSubmissionInfo(
   );
 }
 
-function send(reply: FastifyReply, answer: LookupAnswer): FastifyReply {
+function send(reply: FastifyReply, answer: LookupResult): FastifyReply {
   switch (answer.kind) {
     case 'envelope':
       // The text itself, so that nothing of it is lost on the way: no number is read, no field is dropped.

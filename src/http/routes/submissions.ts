@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { type ReportUnreadable, reporting } from '../../domain/stored.ts';
+import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, STATUSES, Status, type Submission } from '../../domain/submission.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import { fromCursor, fromIdCursor, toCursor, toIdCursor } from '../cursor.ts';
@@ -71,7 +71,7 @@ export function registerSubmissions(
 ): void {
   const { submissions, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  const reported = reporting(deps.onUnreadable, 'submission');
+  const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission) =>
     reported(submission.submissionId, toSubmissionBody(submission, submissions.deadlineAt(submission)));
   // Where the file is damaged, one may be unreadable and the others not.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../domain/notifications/subscription.ts';
 import { CALLBACKS_ID, DISABLED_REASONS, SIGNATURES, type Webhook } from '../../domain/notifications/webhook.ts';
-import { time, unreadable } from '../../domain/submission-body.ts';
+import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 
 const MAX_URL_CHARS = 2_048;
@@ -103,10 +103,10 @@ export const webhookSchema = z
       .enum(DISABLED_REASONS)
       .nullable()
       .describe('operator: by hand; gone: its receiver answered 410; failing: it failed for days without one success'),
-    failing_since: time.nullable().describe('Since when every attempt failed'),
-    created_at: time,
-    updated_at: time,
-    unreadable,
+    failing_since: timeSchema.nullable().describe('Since when every attempt failed'),
+    created_at: timeSchema,
+    updated_at: timeSchema,
+    unreadable: unreadableSchema,
   })
   .describe('A webhook. Its secret is never shown again')
   .meta({ examples: [EXAMPLE] });

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
-import { type ReportUnreadable, reporting } from '../../domain/stored.ts';
+import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
 import type { Deliveries, Webhooks } from '../ports.ts';
 import { problemResponse, sendProblem } from '../problems.ts';
@@ -31,7 +31,7 @@ export function registerWebhooks(
   deps: { webhooks: Webhooks; deliveries: Deliveries; onUnreadable: ReportUnreadable },
 ): void {
   const { webhooks, deliveries } = deps;
-  const reported = reporting(deps.onUnreadable, 'webhook');
+  const reported = unreadableReporter(deps.onUnreadable, 'webhook');
   const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
   const app = instance.withTypeProvider<ZodTypeProvider>();
 

@@ -1,10 +1,10 @@
 import type Database from 'better-sqlite3';
 import {
   type Alert,
+  type AlertCondition,
   type AlertFacts,
   type AlertQuery,
   type AlertRule,
-  type Condition,
   resolvedSummary,
 } from '../../domain/notifications/alert.ts';
 import { AlertEventType } from '../../domain/notifications/events.ts';
@@ -39,7 +39,7 @@ export class Alerts {
 
   /** Tells what is new, what is over, and what still holds although it was told so long ago. Gives back what was told. */
   reconcile(
-    conditions: readonly Condition[],
+    conditions: readonly AlertCondition[],
     times: { now: number; remindAfterMs: number },
   ): { type: AlertEventType; alert: Alert }[] {
     const { now, remindAfterMs } = times;

@@ -102,12 +102,12 @@ function isAlert(detail: Record<string, unknown> | null | undefined): detail is 
 
 function ofSubmission(row: SubmissionEventRow) {
   const { type, status, error, answer } = row;
-  const now = { status, upstreamState: row.upstream_state, error, answer };
+  const now = { status, upstreamState: row.upstream_state, error, envelope: answer };
   const before = {
     status: isStatus(row.previous_status) ? row.previous_status : status,
     upstreamState: row.previous_upstream_state,
     error: row.previous_error,
-    answer: row.previous_answer,
+    envelope: row.previous_answer,
   };
   const metadata = readStoredObject(row.metadata);
   const unreadable = unreadableFields(row, metadata);

@@ -53,7 +53,7 @@ export function toSubmission(row: Omit<SubmissionRow, 'id' | 'ended_at'>): Submi
     version: row.version,
     polls: row.polls,
     polledAt: row.polled_at,
-    unansweredSince: row.unanswered_since,
+    noResponseSince: row.unanswered_since,
     notFoundMs: row.not_found_ms,
     trackedAt: row.tracked_at,
     finalizedAt: row.finalized_at,
@@ -65,7 +65,7 @@ export function toSubmission(row: Omit<SubmissionRow, 'id' | 'ended_at'>): Submi
     callbackUrl: row.callback_url,
     upstreamState: row.upstream_state,
     error: row.error,
-    answer: row.answer,
+    envelope: row.answer,
   };
   const areTimes = isTime(row.tracked_at) && isTime(row.deadline_at) && isTime(row.finalized_at ?? 0);
   if (metadata !== undefined && areTimes) return submission;
@@ -115,7 +115,7 @@ export function toHistoryEntry(row: HistoryRow): HistoryEntry {
     previousStatus,
     upstreamState: row.upstream_state,
     error: row.error,
-    answer: row.answer,
+    envelope: row.answer,
   };
   const isKnown = isStatus(status) && (previousStatus === null || isStatus(previousStatus));
   if (isKnown && isTime(row.at)) return entry;

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { SubmissionEventType as Event } from '../../domain/notifications/events.ts';
 import { isFinal, Status, type Submission } from '../../domain/submission.ts';
-import type { Outcome } from '../../domain/transition.ts';
+import type { TransitionResult } from '../../domain/transition.ts';
 import type { Outbox } from '../events/outbox.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { SubmissionRow } from './submission-rows.ts';
@@ -29,7 +29,7 @@ export class SubmissionWriter {
       -- A submission after any other change.
       UPDATE submissions
       SET status = @status, watched = @watched, stuck = @stuck, version = @version, polls = @polls,
-          polled_at = @polledAt, unanswered_since = @unansweredSince, not_found_ms = @notFoundMs, finalized_at = @finalizedAt,
+          polled_at = @polledAt, unanswered_since = @noResponseSince, not_found_ms = @notFoundMs, finalized_at = @finalizedAt,
           ended_at = @endedAt
       WHERE id = @id`);
     this.#insertHistory = db.prepare(`
@@ -44,7 +44,7 @@ export class SubmissionWriter {
    */
   applyOutcome(
     { row, before }: { row: SubmissionRow; before: Submission },
-    outcome: Outcome,
+    outcome: TransitionResult,
     input: { at: number; polls: number; polledAt: number | null },
   ): Submission {
     const { change } = outcome;
@@ -54,7 +54,7 @@ export class SubmissionWriter {
       stuck: before.stuck || outcome.becameStuck,
       polls: before.polls + input.polls,
       polledAt: input.polledAt,
-      unansweredSince: outcome.unansweredSince,
+      noResponseSince: outcome.noResponseSince,
       notFoundMs: outcome.notFoundMs,
     };
     if (change) {
@@ -62,15 +62,15 @@ export class SubmissionWriter {
       after.version += 1;
       after.upstreamState = change.upstreamState;
       after.error = change.error;
-      after.answer = change.answer;
+      after.envelope = change.envelope;
       if (change.status === Status.finalized) after.finalizedAt ??= input.at;
     }
     const endedAt = row.ended_at ?? (change && isFinal(change.status) ? input.at : null);
-    const { status, version, polls, polledAt, unansweredSince, notFoundMs } = after;
+    const { status, version, polls, polledAt, noResponseSince, notFoundMs } = after;
     const stays = after.watched === before.watched && after.stuck === before.stuck && endedAt === row.ended_at;
     if (!stays) this.#writeAll(row.id, after, endedAt);
-    else if (change) this.#move.run(status, version, polls, polledAt, unansweredSince, row.id);
-    else this.#countPoll.run(polls, polledAt, unansweredSince, notFoundMs, row.id);
+    else if (change) this.#move.run(status, version, polls, polledAt, noResponseSince, row.id);
+    else this.#countPoll.run(polls, polledAt, noResponseSince, notFoundMs, row.id);
     this.#counts.moved(before.status, status);
     if (change) this.#history(row.id, after, before.status, input.at);
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, input.at);
@@ -85,15 +85,15 @@ export class SubmissionWriter {
   }
 
   #writeAll(id: number, submission: Submission, endedAt: number | null): void {
-    const { status, version, polls, polledAt, unansweredSince, notFoundMs, finalizedAt } = submission;
+    const { status, version, polls, polledAt, noResponseSince, notFoundMs, finalizedAt } = submission;
     const watched = submission.watched ? 1 : 0;
     const stuck = submission.stuck ? 1 : 0;
-    const counted = { version, polls, polledAt, unansweredSince, notFoundMs };
+    const counted = { version, polls, polledAt, noResponseSince, notFoundMs };
     this.#update.run({ id, status, watched, stuck, ...counted, finalizedAt, endedAt });
   }
 
   #history(id: number, submission: Submission, previousStatus: Status | null, at: number): void {
-    const { version, status, upstreamState, error, answer } = submission;
-    this.#insertHistory.run(id, version, at, status, previousStatus, upstreamState, error, answer);
+    const { version, status, upstreamState, error, envelope } = submission;
+    this.#insertHistory.run(id, version, at, status, previousStatus, upstreamState, error, envelope);
   }
 }

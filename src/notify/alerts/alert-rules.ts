@@ -1,4 +1,4 @@
-import { type AlertFacts, AlertRule, type Condition } from '../../domain/notifications/alert.ts';
+import { type AlertCondition, type AlertFacts, AlertRule } from '../../domain/notifications/alert.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
 import { durationText } from '../messages/duration-text.ts';
 
@@ -13,7 +13,7 @@ export type AlertThresholds = {
 };
 
 /** Which conditions hold now: a pure function of the facts. What is counted is over at half of where it begins. */
-export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Condition[] {
+export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): AlertCondition[] {
   const reached = (count: number, threshold: number, rule: AlertRule, subject: string) => {
     const isOpen = facts.open.some((alert) => alert.rule === rule && alert.subject === subject);
     return count >= (isOpen ? threshold / 2 : threshold);
@@ -33,8 +33,8 @@ function ofUpstream(
   { name, state, outSince, watched, stuck, failing, failed }: AlertFacts['upstreams'][number],
   { failures, failuresWindowMs }: AlertThresholds,
   reached: Reached,
-): Condition[] {
-  const about = (holds: boolean, condition: Omit<Condition, 'subject'>) =>
+): AlertCondition[] {
+  const about = (holds: boolean, condition: Omit<AlertCondition, 'subject'>) =>
     holds ? [{ subject: name, ...condition }] : [];
   return [
     ...about(state === BreakerState.down, {
@@ -62,7 +62,7 @@ function ofUpstream(
   ];
 }
 
-function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reached): Condition[] {
+function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reached): AlertCondition[] {
   const [rule, subject] = [AlertRule.backlog, 'all'];
   if (!reached(waiting, backlog, rule, subject)) return [];
   return [
@@ -75,7 +75,7 @@ function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reach
   ];
 }
 
-function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): Condition[] {
+function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): AlertCondition[] {
   const [rule, subject] = [AlertRule.walSize, 'ledger'];
   if (!reached(bytes, walBytes, rule, subject)) return [];
   const mib = Math.round(walBytes / 1_048_576);
@@ -83,12 +83,12 @@ function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): 
   return [{ rule, subject, summary, count: null }];
 }
 
-function ofDeadLetters({ receiver, count }: AlertFacts['dead'][number]): Condition {
+function ofDeadLetters({ receiver, count }: AlertFacts['dead'][number]): AlertCondition {
   const summary = `${deliveries(count)} to ${receiver} could not be made: ${count === 1 ? 'it' : 'they'} can be replayed`;
   return { rule: AlertRule.deadLetters, subject: receiver, summary, count };
 }
 
-function ofDisabled({ id, reason, since }: AlertFacts['disabled'][number]): Condition {
+function ofDisabled({ id, reason, since }: AlertFacts['disabled'][number]): AlertCondition {
   const why = reason === 'gone' ? 'its receiver answered 410 Gone' : 'every delivery failed for too long';
   const summary = `The webhook ${id} was disabled: ${why}`;
   return { rule: AlertRule.webhookDisabled, subject: `webhook:${id}`, summary, count: null, since };

@@ -1,4 +1,4 @@
-import { parseJson } from '../../domain/notifications/envelope.ts';
+import { parseJson } from '../../domain/json.ts';
 import type { Message, Severity } from '../messages/message.ts';
 import { escapeWith, truncate } from '../messages/truncate.ts';
 import type { Channel, SendResult } from './channel.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { DeliveryResult, DueDelivery, UnreadableDelivery } from '../../domain/notifications/delivery.ts';
-import { unreadableRow } from '../../domain/notifications/event-body.ts';
+import { toUnreadableRow } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import { DueQueue } from '../../pacing/due-queue.ts';
 import { LedgerUnavailableError } from '../../watch/ports.ts';
@@ -273,7 +273,7 @@ export class Dispatcher {
   /** A dead letter at once: there is nothing that could be sent. */
   #bury(lane: DestinationQueue, channel: Channel, waiting: UnreadableDelivery): void {
     lane.inFlight.add(waiting.id);
-    this.#deps.onUnreadable(unreadableRow(waiting.event));
+    this.#deps.onUnreadable(toUnreadableRow(waiting.event));
     const now = this.#deps.clock.now();
     const error = `the event can not be read from the ledger: ${waiting.event.unreadable}`;
     const result = { kind: 'failed' as const, httpStatus: null, error, response: null, undeliverable: true };

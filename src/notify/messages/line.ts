@@ -1,4 +1,4 @@
-import { printable } from '../../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 import { truncate } from './truncate.ts';
 
 /** One line of a message. */
@@ -24,5 +24,5 @@ export function toSingleLine(text: string, maxChars = DEFAULT_MAX_CHARS): string
     .filter((each) => each !== '')
     .join(LINE_BREAK);
   const cut = text.length > 2 * maxChars ? `${line}…` : line;
-  return truncate(printable(cut, maxChars).toWellFormed(), maxChars);
+  return truncate(escapeText(cut, maxChars).toWellFormed(), maxChars);
 }

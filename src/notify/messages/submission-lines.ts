@@ -1,4 +1,4 @@
-import { dataOf, upstreamTime } from '../../domain/notifications/envelope.ts';
+import { dataOf, upstreamTime } from '../../domain/envelope.ts';
 import type { EventRecord } from '../../domain/notifications/event-body.ts';
 import { SubmissionEventType } from '../../domain/notifications/events.ts';
 import { durationText } from './duration-text.ts';
@@ -11,8 +11,8 @@ type Data = Record<string, unknown> | null;
 
 /** What one event tells of its submission; what isn't known has no line. */
 export function submissionLines({ type, submission, previous }: SubmissionEvent): Line[] {
-  const data = dataOf(submission.answer);
-  const before = type === SubmissionEventType.corrected ? dataOf(previous.answer) : null;
+  const data = dataOf(submission.envelope);
+  const before = type === SubmissionEventType.corrected ? dataOf(previous.envelope) : null;
   const { status, error } = submission;
   const lines: [label: string, value: string | null][] = [
     ['Submission', toSingleLine(submission.submissionId)],

@@ -24,7 +24,7 @@ function event(
       status: 'finalized',
       upstreamState: 'Finalized',
       error: null,
-      answer: '{"state":"Finalized","data":{"block_number":8}}',
+      envelope: '{"state":"Finalized","data":{"block_number":8}}',
       trackedAt: 0,
       finalizedAt: 500,
       deadlineAt: 2_000,
@@ -35,7 +35,7 @@ function event(
       status: 'finalized',
       upstreamState: 'Finalized',
       error: null,
-      answer: '{"state":"Finalized","data":{"block_number":7}}',
+      envelope: '{"state":"Finalized","data":{"block_number":7}}',
       ...previous,
     },
   };
@@ -74,8 +74,8 @@ describe('the body of an event', () => {
   const long = (chars: number, character = 'x') => JSON.stringify({ data: { text: character.repeat(chars) } });
   const worst = '\\u0007'.repeat(200);
   it.each<[string, EventRecord]>([
-    ['much data', event({ answer: long(30_000) })],
-    ['much data before', event({}, { answer: long(30_000) })],
+    ['much data', event({ envelope: long(30_000) })],
+    ['much data before', event({}, { envelope: long(30_000) })],
     ['a long error', event({ error: 'e'.repeat(1_000_000) }, { error: '\u{1f4a5}'.repeat(100_000) })],
     [
       'everything at its longest',
@@ -84,7 +84,7 @@ describe('the body of an event', () => {
           submissionId: '%'.repeat(128),
           upstreamState: worst.slice(0, 200),
           error: '\u0007'.repeat(1_000),
-          answer: long(50_000),
+          envelope: long(50_000),
           metadata: { a: 'é'.repeat(2_000) },
         },
         { upstreamState: '\u0007'.repeat(200), error: '\u0007'.repeat(1_000) },
@@ -101,7 +101,7 @@ describe('the body of an event', () => {
   it.each([65, 100_000])('data nested %s deep is left out, and said to be unreadable', (levels) => {
     const nested = `{"data":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
     const reported: unknown[] = [];
-    const json = toEventJson(event({ answer: nested }, { answer: nested }), (row) => reported.push(row));
+    const json = toEventJson(event({ envelope: nested }, { envelope: nested }), (row) => reported.push(row));
     const { data } = eventSchema.parse(JSON.parse(json));
     expect(data).toMatchObject({ cut: false, submission: { data: null, unreadable: ['data'] }, previous_data: null });
     expect(data).toMatchObject({ unreadable: ['previous_data'] });
@@ -109,10 +109,10 @@ describe('the body of an event', () => {
   });
 
   it('is whole up to the limit', () => {
-    const room = MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ answer: long(0) }))) - 1;
-    const whole = toEventJson(event({ answer: long(room) }));
+    const room = MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ envelope: long(0) }))) - 1;
+    const whole = toEventJson(event({ envelope: long(room) }));
     expect(Buffer.byteLength(whole)).toBe(MAX_EVENT_BYTES - 1);
     expect(JSON.parse(whole).data.cut).toBe(false);
-    expect(JSON.parse(toEventJson(event({ answer: long(room + 1) }))).data.cut).toBe(true);
+    expect(JSON.parse(toEventJson(event({ envelope: long(room + 1) }))).data.cut).toBe(true);
   });
 });

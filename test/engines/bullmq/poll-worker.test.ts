@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Job, Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Answer } from '../../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../../src/domain/classify.ts';
 import { FencingTokenStore } from '../../../src/engines/bullmq/fencing-token.ts';
 import { POLLS_QUEUE, type PollJob, signedJob } from '../../../src/engines/bullmq/poll-job.ts';
 import { Signer } from '../../../src/engines/bullmq/signer.ts';
@@ -36,7 +36,7 @@ async function openServer(redis: RedisServer, secrets: string[] = []) {
 
 function holding() {
   const begun = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<Answer>();
+  const held = Promise.withResolvers<UpstreamResponse>();
   const ask = async () => {
     begun.resolve();
     return held.promise;
@@ -97,7 +97,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const body = 'x'.repeat(200_000);
-    openWorker(redis, { ask: async () => ({ ...PENDING, body }) as Answer });
+    openWorker(redis, { ask: async () => ({ ...PENDING, body }) as UpstreamResponse });
     const submission_ids = Array.from({ length: 20 }, (_, index) => `s${index}`);
     await server.ended(await server.handOut({ submission_ids }));
     const entries = await server.look.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');

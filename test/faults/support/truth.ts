@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { dataOf } from '../../../src/domain/notifications/envelope.ts';
+import { dataOf } from '../../../src/domain/envelope.ts';
 
 /** What a ledger says of each submission in the end: the data of its newest row of history. */
 export function truthsOf(file: string): Map<string, Record<string, unknown> | null> {

@@ -20,7 +20,7 @@ function openLog() {
     /** `answer`: it is about a submission, of which the upstream said so. */
     add(answer?: string): void {
       const seq = events.length + 1;
-      const about = answer === undefined ? { upstream: 'default' } : { submission: { answer }, previous: {} };
+      const about = answer === undefined ? { upstream: 'default' } : { submission: { envelope: answer }, previous: {} };
       events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', ...about } as EventRecord);
       for (const listener of listeners) listener();
     },

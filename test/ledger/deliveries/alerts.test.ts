@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { Condition } from '../../../src/domain/notifications/alert.ts';
+import type { AlertCondition } from '../../../src/domain/notifications/alert.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/domain.ts';
 import { openLedger, trackRequest } from '../../support/ledger-file.ts';
 
-const down: Condition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
-const stuck: Condition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
+const down: AlertCondition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
+const stuck: AlertCondition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
 const times = (now: number) => ({ now, remindAfterMs: 100 });
 
 describe('what was told', () => {
   it('a condition is told once when it begins and once when it is over, with what was seen last', () => {
     const ledger = openLedger();
-    const tell = (conditions: Condition[], now: number) =>
+    const tell = (conditions: AlertCondition[], now: number) =>
       ledger.alerts
         .reconcile(conditions, times(now))
         .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);

@@ -16,7 +16,7 @@ const bodies = (ledger: ReturnType<typeof openLedger>, after = 0) =>
   eventsOf(ledger, after).map((event) => ({ seq: event.seq, ...toEventBody(event) }));
 const finalized = (data: Record<string, unknown>) => ({
   ...VERDICTS.finalized,
-  answer: JSON.stringify(finalEnvelope(data)),
+  envelope: JSON.stringify(finalEnvelope(data)),
 });
 
 describe('an event', () => {
@@ -91,7 +91,7 @@ describe('an event', () => {
     const ledger = openLedger();
     ledger.track([trackRequest(ID)], 0);
     const answer = `{"id":"${ID}","state":"Finalized","data":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
-    ledger.record([observation({ ...VERDICTS.finalized, answer }, 10)], context());
+    ledger.record([observation({ ...VERDICTS.finalized, envelope: answer }, 10)], context());
     const [event] = eventsOf(ledger);
     expect(event && JSON.parse(toEventJson(event))).toMatchObject({ data: { submission: { data: null } } });
   });

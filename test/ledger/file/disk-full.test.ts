@@ -49,7 +49,7 @@ describe('a full disk', () => {
   it('what is known can still be read, and observations that do not fit change nothing', () => {
     const { ledger, kept } = fullLedger();
     const answer = `{"state":"Error","error":"${'x'.repeat(4_000)}","data":null}`;
-    const verdict = { kind: 'error', state: 'Error', error: 'no', answer } as const;
+    const verdict = { kind: 'error', state: 'Error', error: 'no', envelope: answer } as const;
     const observations = kept.map((id) => observation(verdict, 1_000, id));
     expect(problemOf(() => ledger.record(observations, context()))).toBe('full');
     for (const id of kept) {

@@ -129,7 +129,7 @@ describe('a restored backup', () => {
     db.exec("UPDATE upstreams SET asked_until = 7 WHERE name = 'default'");
     db.close();
     restoreLedger({ file, backup, now: NOW });
-    expect(openLedger({ file }).upstream('default').askedUntil).toBe(NOW);
+    expect(openLedger({ file }).upstream('default').pollingUntil).toBe(NOW);
   });
 });
 

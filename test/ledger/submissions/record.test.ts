@@ -62,8 +62,8 @@ describe('recording', () => {
       previousStatus: 'tracking',
       submission: ledger.get('s1'),
     });
-    expect(first?.outcome.change?.status).toBe('pending');
-    expect(second).toMatchObject({ outcome: { change: null }, submission: ledger.get('s0') });
+    expect(first?.result.change?.status).toBe('pending');
+    expect(second).toMatchObject({ result: { change: null }, submission: ledger.get('s0') });
     expect(ledger.get('s0')).toMatchObject({ status: 'tracking', polls: 1, polledAt: 6 });
   });
 
@@ -118,12 +118,12 @@ describe('recording', () => {
     const ledger = tracked(2);
     const fees = '340282366920938463463374607431768211455';
     const raw = `{ "state":"Finalized", "error":null,\n\t"data":{"block_hash":"0xb1","fees":"${fees}","block_number": 9007199254740993, "odd":"ü\\u0000 \u2028 💩"}, "id":"s0" }`;
-    ledger.record([observation({ ...VERDICTS.finalized, answer: raw }, 5, 's0')], context());
+    ledger.record([observation({ ...VERDICTS.finalized, envelope: raw }, 5, 's0')], context());
     ledger.close();
     const again = openLedger({ file: ledger.file });
-    expect(again.get('s0')?.answer).toBe(raw);
-    expect(again.history('s0').at(-1)?.answer).toBe(raw);
-    expect(again.list({ limit: 2 }).submissions.map(({ answer }) => answer)).toEqual([null, raw]);
+    expect(again.get('s0')?.envelope).toBe(raw);
+    expect(again.history('s0').at(-1)?.envelope).toBe(raw);
+    expect(again.list({ limit: 2 }).submissions.map(({ envelope }) => envelope)).toEqual([null, raw]);
   });
 
   it('a correction after finality is told; status and time of finality stay', () => {
@@ -131,13 +131,13 @@ describe('recording', () => {
     ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
     expect(ledger.get('s0')?.watched).toBe(true);
     const answer = JSON.stringify({ state: 'Finalized', error: null, data: { ...FINAL_DATA, block_hash: '0xb2' } });
-    ledger.record([observation({ ...VERDICTS.finalized, answer }, 20, 's0')], context({ recheck: true }));
+    ledger.record([observation({ ...VERDICTS.finalized, envelope: answer }, 20, 's0')], context({ recheck: true }));
     expect(ledger.get('s0')).toMatchObject({
       status: 'finalized',
       finalizedAt: 10,
       watched: false,
       version: 3,
-      answer,
+      envelope: answer,
     });
     expect(ledger.history('s0').map(({ status }) => status)).toEqual(['tracking', 'finalized', 'finalized']);
     expect(outboxOf(ledger.file).map(({ type, version }) => [type, version])).toEqual([

@@ -10,7 +10,10 @@ import { LEGAL } from '../../support/legal.ts';
 
 const IDS = ['s0', 's1', 's2'];
 const LIMITS = { graceEndsAt: 60_000, stuckAt: 120_000, deadlineAt: 600_000 };
-const final = (hash: string) => ({ ...VERDICTS.finalized, answer: VERDICTS.finalized.answer.replace('0xb1', hash) });
+const final = (hash: string) => ({
+  ...VERDICTS.finalized,
+  envelope: VERDICTS.finalized.envelope.replace('0xb1', hash),
+});
 const SAID = [...(Object.keys(VERDICTS) as VerdictName[]), final('0xb2'), final('0xb3')];
 
 const id = fc.constantFrom(...IDS);
@@ -130,8 +133,8 @@ describe('whatever happens to a ledger, in whatever order, while the clock goes 
             expect(history).toEqual([]);
             continue;
           }
-          const { status, version, upstreamState, error, answer } = history.at(-1) as HistoryEntry;
-          expect(submission).toMatchObject({ status, version, upstreamState, error, answer });
+          const { status, version, upstreamState, error, envelope } = history.at(-1) as HistoryEntry;
+          expect(submission).toMatchObject({ status, version, upstreamState, error, envelope });
           const finalizedAt = history.find((entry) => entry.status === 'finalized')?.at ?? null;
           expect(submission.finalizedAt).toBe(finalizedAt);
           if (!isFinal(status)) expect(submission.watched).toBe(true);

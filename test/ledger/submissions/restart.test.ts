@@ -17,7 +17,7 @@ describe('after a restart', () => {
     ledger.cancel(['done2'], 60);
     ledger.close();
     const again = openLedger({ file: ledger.file });
-    expect(again.watched('default', ALL)).toEqual({
+    expect(again.listWatched('default', ALL)).toEqual({
       next: null,
       watched: [
         { submissionId: 's0', trackedAt: 7, seen: false, polledAt: null, finalizedAt: null },
@@ -26,7 +26,7 @@ describe('after a restart', () => {
         { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
       ],
     });
-    expect(again.watched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(['x']);
+    expect(again.listWatched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(['x']);
     expect(again.watchedCounts()).toEqual(
       new Map([
         ['default', 4],
@@ -40,10 +40,10 @@ describe('after a restart', () => {
     ledger.upstream('other');
     ledger.track(trackRequests(5), 0);
     ledger.track([trackRequest('x', { upstream: 'other' })], 1);
-    const first = ledger.watched('default', { after: 0, limit: 3 });
+    const first = ledger.listWatched('default', { after: 0, limit: 3 });
     ledger.cancel(['s3'], 2);
     ledger.track([trackRequest('more')], 3);
-    const second = ledger.watched('default', { after: first.next ?? Number.NaN, limit: 3 });
+    const second = ledger.listWatched('default', { after: first.next ?? Number.NaN, limit: 3 });
     const ids = [first, second].map(({ watched }) => watched.map(({ submissionId }) => submissionId));
     expect(ids).toEqual([
       ['s0', 's1', 's2'],
@@ -55,17 +55,17 @@ describe('after a restart', () => {
   it('an upstream is where it was, until when it may have been asked, and what was learned about it', () => {
     const ledger = openLedger();
     const noPause = { pausedSince: null, pausedUntil: null };
-    const fresh = { state: 'closed', outSince: null, outageMs: 0, ...noPause, askedUntil: null, learned: null };
+    const fresh = { state: 'closed', outSince: null, outageMs: 0, ...noPause, pollingUntil: null, snapshot: null };
     expect(ledger.upstream('default')).toEqual(fresh);
-    ledger.recordAsking('default', 90, '{}');
+    ledger.recordPolling('default', 90, '{}');
     const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
     ledger.close();
     expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({
       ...record,
       ...noPause,
-      askedUntil: 90,
-      learned: '{}',
+      pollingUntil: 90,
+      snapshot: '{}',
     });
   });
 
@@ -86,10 +86,14 @@ describe('after a restart', () => {
     ledger.upstream('other');
     ledger.track([trackRequest('a'), trackRequest('b'), trackRequest('c'), trackRequest('d')], 0);
     ledger.track([trackRequest('e', { upstream: 'other' })], 0);
-    expect(ledger.shownId('default')).toBeUndefined();
+    expect(ledger.findShownId('default')).toBeUndefined();
     ledger.record([observation('finalized', 1, 'a'), observation('finalized', 1, 'b')], context());
     ledger.record([observation('error', 1, 'c'), observation('finalized', 1, 'e')], context());
-    expect([ledger.shownId('default'), ledger.shownId('other'), ledger.shownId('none')]).toEqual(['b', 'e', undefined]);
+    expect([ledger.findShownId('default'), ledger.findShownId('other'), ledger.findShownId('none')]).toEqual([
+      'b',
+      'e',
+      undefined,
+    ]);
   });
 
   it('outages until tracking began, a running one included, do not count for a submission', () => {

@@ -16,19 +16,19 @@ describe('tracking', () => {
       version: 1,
       polls: 0,
       polledAt: null,
-      unansweredSince: null,
+      noResponseSince: null,
       notFoundMs: null,
       trackedAt: 100,
       finalizedAt: null,
       outageMsBefore: 0,
       upstreamState: null,
       error: null,
-      answer: null,
+      envelope: null,
     };
     expect(result).toEqual({ kind: 'tracked', submissions: [{ submission: expected, isNew: true }] });
     expect(ledger.get('s')).toEqual(expected);
     expect(JSON.stringify(ledger.get('s')?.metadata)).toBe(JSON.stringify(metadata));
-    const nothing = { previousStatus: null, upstreamState: null, error: null, answer: null };
+    const nothing = { previousStatus: null, upstreamState: null, error: null, envelope: null };
     expect(ledger.history('s')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...nothing }]);
     expect(outboxOf(ledger.file)).toEqual([]);
   });
@@ -80,7 +80,7 @@ describe('tracking', () => {
       [trackRequest('e', { deadlineAt: 1 })],
       [trackRequest('f')],
     ];
-    const results = ledger.trackTogether(groups, 1);
+    const results = ledger.trackGroups(groups, 1);
     const told = results.map((result) =>
       result.kind === 'tracked' ? result.submissions.map(({ isNew }) => isNew) : result.kind,
     );

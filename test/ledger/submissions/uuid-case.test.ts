@@ -76,7 +76,7 @@ describe('a ledger in which ids were compared exactly', () => {
 
   it('goes on with each of them to its end, and tracks none of them anew', () => {
     const ledger = openLedger({ file: openOld([LOWER, UPPER]) });
-    const { watched } = ledger.watched('default', { after: 0, limit: 10 });
+    const { watched } = ledger.listWatched('default', { after: 0, limit: 10 });
     expect(watched.map(({ submissionId }) => submissionId)).toEqual([LOWER, UPPER]);
     ledger.record([observation('finalized', 30, UPPER)], context());
     expect([ledger.get(LOWER)?.status, ledger.get(UPPER)?.status]).toEqual(['tracking', 'finalized']);

@@ -64,7 +64,7 @@ describe('one event', () => {
 
   it('tells of one that was corrected what it was before, only where that differs', () => {
     const before = JSON.stringify(finalEnvelope({ block_number: 1_234_566 }));
-    const event = submissionEvent('submission.corrected', {}, { status: 'finalized', answer: before });
+    const event = submissionEvent('submission.corrected', {}, { status: 'finalized', envelope: before });
     expect(linesOf(event)).toEqual(
       expect.arrayContaining(['Status: finalized', 'Block: 1234567 (was 1234566)', 'Block hash: 0xb1']),
     );
@@ -72,12 +72,14 @@ describe('one event', () => {
 
   it('does not compare with what was before where nothing was corrected', () => {
     const before = JSON.stringify(finalEnvelope({ block_number: 1 }));
-    expect(linesOf(submissionEvent('submission.finalized', {}, { answer: before }))).toContain('Block: 1234567');
+    expect(linesOf(submissionEvent('submission.finalized', {}, { envelope: before }))).toContain('Block: 1234567');
   });
 
   it('shows a block number in full that is too large for a number', () => {
     const answer = '{"data":{"block_number":123456789012345678901}}';
-    expect(linesOf(submissionEvent('submission.finalized', { answer }))).toContain('Block: 123456789012345678901');
+    expect(linesOf(submissionEvent('submission.finalized', { envelope: answer }))).toContain(
+      'Block: 123456789012345678901',
+    );
   });
 
   it.each([
@@ -86,7 +88,9 @@ describe('one event', () => {
     ['none that could be read', { created_at: 'yesterday' }, '16 min 40 s'],
   ])('with %s the time to finality counts from when we know of it', (_what, data, time) => {
     const answer = JSON.stringify(finalEnvelope(data));
-    expect(linesOf(submissionEvent('submission.finalized', { answer }))).toContain(`Time to finality: ${time}`);
+    expect(linesOf(submissionEvent('submission.finalized', { envelope: answer }))).toContain(
+      `Time to finality: ${time}`,
+    );
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { arrivalsOf } from '../../../bench/pacing/arrivals.ts';
 import { sandboxWorld } from '../../../bench/pacing/sandbox-world.ts';
 import { type Run, START_MS, simulate, type World } from '../../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../../bench/support/random.ts';
-import type { Verdict } from '../../../src/domain/classify.ts';
+import type { Classification } from '../../../src/domain/classify.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { Pacer } from '../../../src/pacing/scheduler.ts';
 import { PENDING, periodic, worldOf } from '../../support/finality-worlds.ts';
@@ -25,7 +25,12 @@ function cost({ lives }: Run, fromMs: number, untilMs: number): number {
 }
 
 /** Polls until the given moment; returns how many polls there were. Guards against a pacer that does not get on. */
-function poll(pacer: Pacer, fromMs: number, untilMs: number, verdict: (id: string, now: number) => Verdict): number {
+function poll(
+  pacer: Pacer,
+  fromMs: number,
+  untilMs: number,
+  verdict: (id: string, now: number) => Classification,
+): number {
   let polls = 0;
   for (let now = fromMs, steps = 0; now < untilMs; steps++) {
     expect(steps, 'no end of events').toBeLessThan(50_000);
@@ -123,7 +128,7 @@ describe('what is out of the ordinary', () => {
     let foundAt = 0;
     poll(pacer, START_MS, START_MS + 900_000, (_, now) => {
       if (now < START_MS + 40_000) return PENDING;
-      if (now < START_MS + 200_000) return { kind: 'error', state: 'Error', error: 'TIMEOUT', answer: '' };
+      if (now < START_MS + 200_000) return { kind: 'error', state: 'Error', error: 'TIMEOUT', envelope: '' };
       foundAt ||= now;
       return PENDING;
     });
@@ -151,7 +156,7 @@ describe('what is learned', () => {
       pacer.add({ submissionId: `s${i}`, trackedAt: now, seen: false }, now);
       poll(pacer, now, now + 3_999, (id, at) =>
         (finalAt.get(id) as number) <= at
-          ? { kind: 'finalized', state: 'Finalized', error: null, answer: '', blockNumber: null }
+          ? { kind: 'finalized', state: 'Finalized', error: null, envelope: '', blockNumber: null }
           : PENDING,
       );
     }

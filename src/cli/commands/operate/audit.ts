@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
 import { parseCount } from '../../output/count.ts';
 import { toJson } from '../../output/json.ts';
@@ -25,7 +25,7 @@ export function addAudit(program: Command): void {
           outcome,
           email_masked ?? '-',
           detail ?? '',
-        ].map((text) => printable(text)),
+        ].map((text) => escapeText(text)),
       );
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...rows]));
     });

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Delivery, DeliveryQuery } from '../../../client/index.ts';
 import { DELIVERY_STATES } from '../../../domain/notifications/delivery.ts';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { parseSince } from '../../input/since.ts';
@@ -82,7 +82,7 @@ function addReplay(deliveries: Command): void {
         throw new CommandError('give either numbers, or --destination and --since', ExitCode.usage);
       for (const id of ids) {
         const delivery = await askAsAdmin(options, (client) => client.deliveries.replay(id));
-        process.stdout.write(`replayed ${delivery.id}  ${printable(delivery.destination)}\n`);
+        process.stdout.write(`replayed ${delivery.id}  ${escapeText(delivery.destination)}\n`);
       }
       if (destination === undefined || since === undefined) return;
       const dead = { destination, since };
@@ -94,7 +94,7 @@ function addReplay(deliveries: Command): void {
 function cells(delivery: Delivery): string[] {
   const { id, created_at, event_type, submission_id, destination, attempts_made } = delivery;
   const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made];
-  return [...shown.map((value) => printable(String(value))), coloured(stateOf(delivery))];
+  return [...shown.map((value) => escapeText(String(value))), coloured(stateOf(delivery))];
 }
 
 function collectNumbers(text: string, before: number[] = []): number[] {

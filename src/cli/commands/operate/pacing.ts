@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { PollingCost, UpstreamPacing } from '../../../client/client.ts';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { curvePicture, quantileMs, roughly } from '../../output/curve-plot.ts';
 import { toJson } from '../../output/json.ts';
@@ -57,8 +57,8 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
     ['next', nextText(pacing, now)],
   ];
   return [
-    printable(upstream),
-    ...facts.map(([name, text]) => `  ${name.padEnd(10)}  ${printable(text)}`),
+    escapeText(upstream),
+    ...facts.map(([name, text]) => `  ${name.padEnd(10)}  ${escapeText(text)}`),
     ...section(
       'probability that a submission is final, by time since tracking; ▲ when it would be polled',
       curvePicture(pacing),

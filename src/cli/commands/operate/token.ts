@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { sha256 } from '../../../http/access/access.ts';
 import { makeToken } from '../../../http/access/credentials.ts';
 import { ROLES, type Role } from '../../../http/ports.ts';
@@ -72,7 +72,7 @@ function addRevoke(token: Command): void {
         const known = store.list().find((record) => record.id === id);
         if (!known)
           throw new CommandError(`there is no token ${id}: \`dawatch token list\` shows them`, ExitCode.usage);
-        process.stderr.write(`token ${id}, "${printable(known.name)}", ${isRevoked ? 'is' : 'was already'} revoked\n`);
+        process.stderr.write(`token ${id}, "${escapeText(known.name)}", ${isRevoked ? 'is' : 'was already'} revoked\n`);
       });
     });
 }
@@ -112,7 +112,7 @@ function toTable(rows: readonly Row[]): string {
   const cells = rows.map((row) => [
     String(row.id),
     row.role,
-    printable(row.name),
+    escapeText(row.name),
     row.created_at,
     row.last_used_at ?? 'never',
     row.revoked_at ?? '-',

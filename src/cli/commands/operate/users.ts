@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { User } from '../../../client/client.ts';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { askWithToken, type ConnectOptions, withAddress } from '../../connect.ts';
 import { parseCount } from '../../output/count.ts';
 import { toJson } from '../../output/json.ts';
@@ -32,7 +32,7 @@ function addGet(users: Command): void {
     .addHelpText('after', `\nExample:\n  dawatch users get --name "Ada Example" --email ada@example.com\n${HELP}`)
     .action(async ({ name, email, ...options }: Options & { name: string; email: string }) => {
       const user = await askWithToken(options, TOKEN, (client) => client.getUser({ name, email }));
-      print(options, user, () => table(Object.entries(user).map(([field, value]) => [printable(field), cell(value)])));
+      print(options, user, () => table(Object.entries(user).map(([field, value]) => [escapeText(field), cell(value)])));
     });
 }
 
@@ -58,5 +58,5 @@ function print(options: Options, answer: User | User[], toText: () => string): v
 
 function cell(value: unknown): string {
   if (value === undefined || value === null) return '-';
-  return printable(typeof value === 'string' ? value : JSON.stringify(value));
+  return escapeText(typeof value === 'string' ? value : JSON.stringify(value));
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { MetadataFilter, NewWebhook, WebhookPatch, WebhookWithSecret } from '../../../client/index.ts';
 import { SIGNATURES } from '../../../domain/notifications/webhook.ts';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { durationOption } from '../../input/duration.ts';
@@ -117,6 +117,6 @@ function filtersOf({ type, metadata, description }: Options) {
 function printSecret(options: { json?: boolean }, webhook: WebhookWithSecret): void {
   const { id, url, secret, public_keys } = webhook;
   const keep = secret === null ? 'receivers verify with this public key' : 'keep the secret now, it is not shown again';
-  process.stderr.write(`webhook ${printable(id)}, ${printable(url ?? 'callbacks', 2_100)}: ${keep}\n`);
-  process.stdout.write(options.json ? `${toJson(webhook)}\n` : `${printable(secret ?? public_keys[0] ?? '')}\n`);
+  process.stderr.write(`webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', 2_100)}: ${keep}\n`);
+  process.stdout.write(options.json ? `${toJson(webhook)}\n` : `${escapeText(secret ?? public_keys[0] ?? '')}\n`);
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
 import { ExitCode } from '../../exit.ts';
 import { parseSince } from '../../input/since.ts';
@@ -42,8 +42,8 @@ function addList(webhooks: Command): void {
       const rows = page.webhooks.map((webhook) => {
         const { id, url, types, metadata, description } = webhook;
         const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
-        const shown = cells.map((text) => printable(text, 2_100));
-        return [...shown, coloured(stateOf(webhook)), printable(description, 2_100)];
+        const shown = cells.map((text) => escapeText(text, 2_100));
+        return [...shown, coloured(stateOf(webhook)), escapeText(description, 2_100)];
       });
       const head = ['id', 'url', 'types', 'metadata', 'state', 'description'];
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));
@@ -103,6 +103,6 @@ function addDelete(webhooks: Command): void {
     .argument('<id>', ID)
     .action(async (id: string, options: ConnectOptions) => {
       await askAsAdmin(options, (client) => client.webhooks.delete(id));
-      process.stderr.write(`webhook ${printable(id)} is deleted\n`);
+      process.stderr.write(`webhook ${escapeText(id)} is deleted\n`);
     });
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { isSecret, loadConfig, type Setting, variableOf } from '../../../config/load.ts';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
@@ -37,7 +37,7 @@ function toTable(rows: readonly Setting[]): string {
     rows.map((row) => {
       const variable = variableOf(row.path);
       const about = variable ? `${row.description} [${variable}]` : row.description;
-      return [row.path, textOf(row.value), row.source, about].map((text) => printable(text, text.length));
+      return [row.path, textOf(row.value), row.source, about].map((text) => escapeText(text, text.length));
     }),
   );
 }

@@ -8,7 +8,7 @@ import { loadConfig } from '../../../config/load.ts';
 import { Status } from '../../../domain/submission.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
 import type { Sandbox } from '../../../sandbox/server.ts';
-import type { Recorded } from '../../../watch/ports.ts';
+import type { RecordedObservation } from '../../../watch/ports.ts';
 import { CommandError } from '../../exit.ts';
 import { createDemoReport } from '../../output/demo-report.ts';
 
@@ -61,7 +61,7 @@ async function watchStream(demo: {
   const report = createDemoReport({ total, sandbox, stream: process.stdout });
   const allFinal = Promise.withResolvers<void>();
   let left = total;
-  const recorded = (entry: Recorded) => {
+  const recorded = (entry: RecordedObservation) => {
     report.recorded(entry);
     const isNew = entry.previousStatus !== Status.finalized && entry.submission.status === Status.finalized;
     if (isNew && --left === 0) allFinal.resolve();

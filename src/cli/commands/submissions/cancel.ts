@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { readIds } from '../../input/ids.ts';
 import { toJson } from '../../output/json.ts';
@@ -15,7 +15,9 @@ export function addCancel(program: Command): void {
       const client = connect(options);
       for (const id of ids) {
         const submission = await client.cancel(id);
-        const text = options.json ? toJson(submission) : printable(`${submission.status}  ${submission.submission_id}`);
+        const text = options.json
+          ? toJson(submission)
+          : escapeText(`${submission.status}  ${submission.submission_id}`);
         process.stdout.write(`${text}\n`);
       }
     });

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Submission, SubmissionWithHistory } from '../../../client/client.ts';
 import { STATUSES } from '../../../domain/submission.ts';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { requests } from '../../await-final.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { coloured } from '../../output/colors.ts';
@@ -40,7 +40,7 @@ export function addStatus(program: Command): void {
 }
 
 function cells({ status, submission_id, tracked_at, polls }: Submission): string[] {
-  return [coloured(status), printable(submission_id), printable(`tracked ${tracked_at}`), requests(polls)];
+  return [coloured(status), escapeText(submission_id), escapeText(`tracked ${tracked_at}`), requests(polls)];
 }
 
 function paragraph(submission: SubmissionWithHistory): string {
@@ -62,11 +62,11 @@ function paragraph(submission: SubmissionWithHistory): string {
   const history = submission.history.map((entry) => {
     const state = entry.upstream_state === null ? '' : `  (upstream: ${entry.upstream_state})`;
     const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}`;
-    return `    ${printable(entry.at)}  ${coloured(entry.status)}${printable(why, MAX_CHARS)}`;
+    return `    ${escapeText(entry.at)}  ${coloured(entry.status)}${escapeText(why, MAX_CHARS)}`;
   });
   const head = shown.map(([name, value]) => {
-    const text = printable(String(value), MAX_CHARS);
+    const text = escapeText(String(value), MAX_CHARS);
     return `  ${name.padEnd(15)} ${name === 'status' ? coloured(text) : text}`;
   });
-  return [printable(submission.submission_id), ...head, '  history', ...history].join('\n');
+  return [escapeText(submission.submission_id), ...head, '  history', ...history].join('\n');
 }

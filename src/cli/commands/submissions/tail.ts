@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { DawatchEvent, EventOptions, FeedEvent, MetadataFilter } from '../../../client/index.ts';
-import { printable } from '../../../domain/text.ts';
+import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { collectMetadata, collectTypes } from '../../input/event-filter.ts';
 import { untilStopped } from '../../input/signals.ts';
@@ -47,7 +47,7 @@ function toEventOptions({ type, id, metadata, after }: Options): EventOptions {
 }
 
 const onRetry: NonNullable<EventOptions['onRetry']> = ({ error, delayMs }) => {
-  process.stderr.write(`dawatch: ${printable(error.message)}; again in ${(delayMs / 1_000).toFixed(1)} s\n`);
+  process.stderr.write(`dawatch: ${escapeText(error.message)}; again in ${(delayMs / 1_000).toFixed(1)} s\n`);
 };
 
 const onGap: NonNullable<EventOptions['onGap']> = ({ after, through }) => {
@@ -60,7 +60,7 @@ function withoutSeq({ seq: _, ...event }: FeedEvent): DawatchEvent {
 
 function toLine(event: FeedEvent): string {
   const parts = [String(event.seq), event.timestamp, event.type, ...about(event)];
-  return parts.map((part) => printable(part)).join('  ');
+  return parts.map((part) => escapeText(part)).join('  ');
 }
 
 /** A newer server may tell of what isn't known here: then it is named, and nothing else. */

@@ -3,7 +3,7 @@ import { pause } from '../../../client/backoff.ts';
 import type { DawatchClient, TrackOptions } from '../../../client/client.ts';
 import { ApiError } from '../../../client/errors.ts';
 import type { Tracked } from '../../../client/shapes.ts';
-import { DEEP_METADATA_REASON, isTooDeep } from '../../../domain/nesting.ts';
+import { DEEP_METADATA_REASON, isTooDeep } from '../../../domain/json.ts';
 import { MAX_IDS_PER_REQUEST } from '../../../domain/track-request.ts';
 import { awaitFinal } from '../../await-final.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';

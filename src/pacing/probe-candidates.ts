@@ -4,7 +4,7 @@ import type { Entry } from './entry.ts';
 const MOST = 100;
 
 /** Which submissions the upstream has shown. The last of them are what an outage is probed with. */
-export class Witnesses {
+export class ProbeCandidates {
   /** The newest at the end. */
   readonly #latest = new Set<Entry>();
   #seen = 0;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { normaliseUser, normaliseUsers } from '../../src/upstream/normalise-users.ts';
+import { normalizeUser, normalizeUsers } from '../../src/upstream/normalize-users.ts';
 
 const RECORD = { id: '1', name: 'Ada', email: 'ada@example.com', app_id: 7, assigned_wallet: '0xab' };
-const user = (body: unknown) => normaliseUser(typeof body === 'string' ? body : JSON.stringify(body));
+const user = (body: unknown) => normalizeUser(typeof body === 'string' ? body : JSON.stringify(body));
 const users = (body: unknown, limit = 10) =>
-  normaliseUsers(typeof body === 'string' ? body : JSON.stringify(body), limit);
+  normalizeUsers(typeof body === 'string' ? body : JSON.stringify(body), limit);
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
 describe('one user is found', () => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { classify } from '../../src/domain/classify.ts';
-import { isTextTooDeep, isTooDeep, MAX_NESTING } from '../../src/domain/nesting.ts';
-import { dataOf, parseJson } from '../../src/domain/notifications/envelope.ts';
+import { dataOf } from '../../src/domain/envelope.ts';
+import { isTextTooDeep, isTooDeep, MAX_NESTING, parseJson } from '../../src/domain/json.ts';
 import { trackBodySchema } from '../../src/domain/track-request.ts';
 
 const arrays = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Answer } from '../../src/domain/classify.ts';
+import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import type { Submission, TrackRequest } from '../../src/domain/submission.ts';
 import { createLocalEngine } from '../../src/engines/local.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import type { PolicyFactory } from '../../src/pacing/policy.ts';
 import type { PacerSettings } from '../../src/pacing/scheduler.ts';
-import type { MonitorListener } from '../../src/watch/listeners.ts';
+import type { WatcherListener } from '../../src/watch/listeners.ts';
 import type { TrackResult, UpstreamChange } from '../../src/watch/ports.ts';
-import { Monitor, type MonitorSettings } from '../../src/watch/watcher.ts';
+import { Watcher, type WatcherSettings } from '../../src/watch/watcher.ts';
 import { byAge } from './pacing.ts';
 import { tempFolder } from './temp-folder.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -25,13 +25,13 @@ const PACER: PacerSettings = {
 
 type World = {
   /** What the upstream answers now; a promise for one that hangs. */
-  answer: (submissionId: string) => Answer | Promise<Answer>;
+  answer: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
   pacer?: Partial<PacerSettings>;
   recheck?: boolean;
   policy?: PolicyFactory;
-  listener?: MonitorListener;
+  listener?: WatcherListener;
   /** More of them, told after that one. */
-  listeners?: readonly MonitorListener[];
+  listeners?: readonly WatcherListener[];
   file?: string;
 };
 
@@ -48,7 +48,7 @@ export function openMonitor(world: World) {
       return world.answer(submissionId);
     },
   });
-  const settings: MonitorSettings = {
+  const settings: WatcherSettings = {
     pacers: new Map([['default', { ...PACER, ...world.pacer }]]),
     policy: () => world.policy ?? byAge,
     recheck: world.recheck ?? false,
@@ -65,7 +65,7 @@ export function openMonitor(world: World) {
     // A dead process's timers never go off.
     const { now, skippedMs } = clock;
     const own = { now, skippedMs, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
-    const monitor = new Monitor({ settings, ledger, engine, clock: own, random: () => 0.5, listeners });
+    const monitor = new Watcher({ settings, ledger, engine, clock: own, random: () => 0.5, listeners });
     monitor.start();
     const kill = () => {
       alive = false;
@@ -123,7 +123,7 @@ export function openMonitor(world: World) {
   };
 }
 
-export function response(httpStatus: number, body: unknown, headers: { retryAfter?: string } = {}): Answer {
+export function response(httpStatus: number, body: unknown, headers: { retryAfter?: string } = {}): UpstreamResponse {
   return {
     kind: 'response',
     httpStatus,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreEvidence } from '../../src/domain/store-evidence.ts';
+import { StoreEvidence } from '../../src/watch/store-evidence.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
 
 const MINUTE = 60_000;
@@ -13,14 +13,14 @@ function evidenceOf(...observed: [VerdictName, number, { seen?: boolean; id?: st
 
 /** Whether a "not found" at this moment is believed. */
 function believes(evidence: StoreEvidence, at: number): boolean {
-  const { since, until } = evidence.belief(at);
+  const { since, until } = evidence.trust(at);
   return at >= since && at <= until;
 }
 
 describe('"not found" is believed', () => {
   it.each(['pending', 'finalized', 'error', 'not_found'] as const)('for six minutes after %s', (name) => {
     const evidence = evidenceOf(['pending', 0], [name, 10 * MINUTE]);
-    expect(evidence.belief(10 * MINUTE).share).toBe(1);
+    expect(evidence.trust(10 * MINUTE).share).toBe(1);
     expect(believes(evidence, 10 * MINUTE - 1), 'the silence before it lasted too long').toBe(false);
     expect(believes(evidence, 16 * MINUTE)).toBe(true);
     expect(believes(evidence, 16 * MINUTE + 1)).toBe(false);
@@ -51,18 +51,18 @@ describe('"not found" is believed', () => {
       ['unavailable', 2 * MINUTE - 1],
       ['pending', 2 * MINUTE],
     );
-    expect(brief.belief(2 * MINUTE).since).toBe(0);
+    expect(brief.trust(2 * MINUTE).since).toBe(0);
     const long = evidenceOf(['pending', 0], ['unavailable', MINUTE], ['pending', 3 * MINUTE]);
-    expect(long.belief(3 * MINUTE).since).toBe(3 * MINUTE);
+    expect(long.trust(3 * MINUTE).since).toBe(3 * MINUTE);
   });
 
   it('for a quarter of the time, from the last trouble on, where the upstream has never shown anything', () => {
-    expect(evidenceOf().belief(MINUTE)).toEqual({
+    expect(evidenceOf().trust(MINUTE)).toEqual({
       since: Number.NEGATIVE_INFINITY,
       until: Number.POSITIVE_INFINITY,
       share: 0.25,
     });
-    expect(evidenceOf(['unavailable', 7]).belief(MINUTE)).toMatchObject({ since: 7, share: 0.25 });
+    expect(evidenceOf(['unavailable', 7]).trust(MINUTE)).toMatchObject({ since: 7, share: 0.25 });
   });
 
   it('not at all before a proof where an earlier process was shown something', () => {
@@ -76,7 +76,7 @@ describe('"not found" is believed', () => {
 
 it('a proof is wanted where the last one is older than a minute, and after trouble', () => {
   const evidence = evidenceOf(['pending', 0]);
-  expect([evidence.wantsProof(MINUTE), evidence.wantsProof(MINUTE + 1)]).toEqual([false, true]);
+  expect([evidence.needsProof(MINUTE), evidence.needsProof(MINUTE + 1)]).toEqual([false, true]);
   evidence.observe(observation('unavailable', 5, 'a'), true);
-  expect(evidence.wantsProof(6)).toBe(true);
+  expect(evidence.needsProof(6)).toBe(true);
 });

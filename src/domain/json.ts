@@ -40,3 +40,27 @@ export function isTooDeep(value: unknown): boolean {
 function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
+
+const longInteger = /[:,[\s]-?\d{16,}/;
+
+/**
+ * JSON.parse, but an integer too large for a JavaScript number stays the string of its digits. Undefined if the text is not
+ * JSON or has more than MAX_NESTING levels.
+ */
+export function parseJson(text: string): unknown {
+  if (isTextTooDeep(text)) return undefined;
+  try {
+    return longInteger.test(text) ? JSON.parse(text, keepLongIntegers) : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function keepLongIntegers(_key: string, value: unknown, context?: { source?: string }): unknown {
+  const inexact = typeof value === 'number' && !Number.isSafeInteger(value);
+  return inexact && context?.source && /^-?\d+$/.test(context.source) ? context.source : value;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

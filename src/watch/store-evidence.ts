@@ -1,14 +1,6 @@
-import type { Observation } from './classify.ts';
-import { isSeen } from './upstream-health.ts';
-
-/** In which time a response "not found" is believed, and which share of that time counts towards the grace period. */
-export type Belief = { since: number; until: number; share: number };
-
-export const ALWAYS_BELIEVED: Belief = {
-  since: Number.NEGATIVE_INFINITY,
-  until: Number.POSITIVE_INFINITY,
-  share: 1,
-};
+import type { Observation } from '../domain/classify.ts';
+import { FULL_TRUST, type NotFoundTrust } from '../domain/transition.ts';
+import { isSeen } from '../domain/upstream-health.ts';
 
 /** For so long after a definite response the store is taken to work: longer than the intervals between two polls are by default. */
 const PROOF_LASTS_MS = 6 * 60_000;
@@ -63,14 +55,14 @@ export class StoreEvidence {
   }
 
   /** Whether a poll of the shown submission is worth its request. */
-  wantsProof(now: number): boolean {
+  needsProof(now: number): boolean {
     return this.#provenAt < now - PROOF_RENEWED_MS;
   }
 
-  belief(now: number): Belief {
+  trust(now: number): NotFoundTrust {
     const until = this.#provenAt + PROOF_LASTS_MS;
     if (this.#shownId === undefined && until < now)
-      return { ...ALWAYS_BELIEVED, since: this.#troubledAt, share: UNPROVABLE_SHARE };
+      return { ...FULL_TRUST, since: this.#troubledAt, share: UNPROVABLE_SHARE };
     return { since: this.#provenSince, until, share: 1 };
   }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isTextTooDeep } from '../nesting.ts';
+import { isObject, parseJson } from './json.ts';
 
 /**
  * What we use of the upstream's answer, section 2 of its interface. A field of another type reads as absent and a field
@@ -38,30 +38,6 @@ export type Envelope = z.output<typeof envelopeSchema>;
 export function readEnvelope(body: unknown): Envelope | undefined {
   const parsed = envelopeSchema.safeParse(body);
   return parsed.success ? parsed.data : undefined;
-}
-
-const longInteger = /[:,[\s]-?\d{16,}/;
-
-/**
- * JSON.parse, but an integer too large for a JavaScript number stays the string of its digits. Undefined if the text is not
- * JSON or has more than MAX_NESTING levels.
- */
-export function parseJson(text: string): unknown {
-  if (isTextTooDeep(text)) return undefined;
-  try {
-    return longInteger.test(text) ? JSON.parse(text, keepLongIntegers) : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function keepLongIntegers(_key: string, value: unknown, context?: { source?: string }): unknown {
-  const inexact = typeof value === 'number' && !Number.isSafeInteger(value);
-  return inexact && context?.source && /^-?\d+$/.test(context.source) ? context.source : value;
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** `data` of a kept envelope, as it came; null where a ledger of an older version holds one that is nested too deeply. */

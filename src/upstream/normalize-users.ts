@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { isTextTooDeep } from '../domain/nesting.ts';
-import { isObject, parseJson } from '../domain/notifications/envelope.ts';
-
+import { isObject, isTextTooDeep, parseJson } from '../domain/json.ts';
 /** A user as the upstream keeps them, every field as it came. */
 export type UserRecord = Record<string, unknown>;
 
 /** What is in an answer with HTTP 200. */
-export type Normalised<T> = { kind: 'found'; value: T } | { kind: 'not_found' } | { kind: 'malformed'; detail: string };
+export type NormalizedResponse<T> =
+  | { kind: 'found'; value: T }
+  | { kind: 'not_found' }
+  | { kind: 'malformed'; detail: string };
 
 /**
  * The five fields of the interface. An integer too long for a JavaScript number comes as the string of its digits; null is
@@ -24,14 +25,14 @@ const MAX_WRAPPINGS = 3;
 const FIELDS = Object.keys(recordSchema.shape);
 
 /** One user: the bare record, or wrapped in `data`. */
-export function normaliseUser(text: string): Normalised<UserRecord> {
+export function normalizeUser(text: string): NormalizedResponse<UserRecord> {
   const content = read(text);
   if (content.kind !== 'found') return content;
   return toRecord(content.value);
 }
 
 /** A listing: an array, bare or wrapped in `data` or `results`, that one bare or in `Ok`. One bad record spoils it. */
-export function normaliseUsers(text: string, limit: number): Normalised<UserRecord[]> {
+export function normalizeUsers(text: string, limit: number): NormalizedResponse<UserRecord[]> {
   const content = read(text);
   // "Not found" of a whole listing is the upstream's way to say that its database failed.
   if (content.kind === 'not_found') return malformed('a failure with HTTP 200');
@@ -46,12 +47,12 @@ export function normaliseUsers(text: string, limit: number): Normalised<UserReco
   return { kind: 'found', value: users };
 }
 
-function read(text: string): Normalised<unknown> {
+function read(text: string): NormalizedResponse<unknown> {
   return isTextTooDeep(text) ? malformed('nested too deeply') : unwrap(parseJson(text));
 }
 
 /** Takes the wrappings off: {"state","message","data"}, {"results"}, {"data"}, and within them {"Ok"} or {"Err"}. */
-function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): Normalised<unknown> {
+function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedResponse<unknown> {
   if (body === undefined) return malformed('no JSON');
   if (wrappingsLeft < 0) return malformed('wrapped too often');
   if (!isObject(body)) return { kind: 'found', value: body };
@@ -76,7 +77,7 @@ function isRecord(body: Record<string, unknown>): boolean {
   return FIELDS.some((field) => Object.hasOwn(body, field));
 }
 
-function toRecord(value: unknown): Normalised<UserRecord> {
+function toRecord(value: unknown): NormalizedResponse<UserRecord> {
   if (!isObject(value) || !isRecord(value)) return malformed('not a user');
   const parsed = recordSchema.safeParse(value);
   if (!parsed.success) return malformed(`a user whose ${parsed.error.issues[0]?.path.join('.')} is of another type`);
