@@ -1,13 +1,13 @@
-/** The known name that differs least from `text`; undefined: none is near enough to have been meant. */
+/** Returns the known name most similar to `text`, or undefined if none is similar enough to be a misspelling. */
 export function closest(text: string, known: readonly string[]): string | undefined {
-  // Two, since a swap of neighbours counts as two; of the shortest names that would be another name.
+  // At least two edits, because two swapped characters count as two. Names below four characters would match too much.
   const limit = text.length < 4 ? 1 : Math.max(2, Math.floor(text.length / 3));
   const ranked = known.map((name) => ({ name, distance: distanceOf(text.toLowerCase(), name.toLowerCase()) }));
   const [best] = ranked.sort((a, b) => a.distance - b.distance);
   return best && best.distance <= limit ? best.name : undefined;
 }
 
-/** How many characters must be added, removed or replaced (Levenshtein). */
+/** Returns the Levenshtein distance. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (const [i, char] of [...a].entries()) {

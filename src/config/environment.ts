@@ -1,7 +1,7 @@
 import { closest } from './closest.ts';
 import { ENVIRONMENT } from './schema.ts';
 
-/** Of the command line (its settings file, its server, its token for users), and of the receivers in docs/examples. */
+/** Variables of the command line, and of the receivers in docs/examples. */
 const OTHERS = ['DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN', 'DAWATCH_WEBHOOK_SECRET'];
 
 const KNOWN = [...Object.keys(ENVIRONMENT), ...OTHERS];
@@ -14,8 +14,8 @@ const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//;
 type Environment = Record<string, string | undefined>;
 
 /**
- * The variables that are for dawatch: empty ones are as good as none, and Kubernetes sets some for every Service whose name begins with
- * "dawatch" (DAWATCH_SERVICE_HOST, DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…), which are passed over.
+ * Returns the variables that configure dawatch, without empty ones and without those that Kubernetes sets for a Service
+ * whose name begins with "dawatch" (DAWATCH_SERVICE_HOST, DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…).
  */
 export function ownVariables(env: Environment): Record<string, string> {
   const own = Object.entries(env).filter(
@@ -25,13 +25,14 @@ export function ownVariables(env: Environment): Record<string, string> {
   return Object.fromEntries(own);
 }
 
-/** One sentence for each variable that is none of ours, without its value: a misspelt one would go without effect. */
+/** Returns one sentence per unknown variable, without its value. Unknown variables are errors, because a misspelt one would have no effect. */
 export function unknownVariables(own: Record<string, string>): string[] {
   return Object.keys(own)
     .filter((name) => !KNOWN.includes(name))
     .map((name) => {
-      const meant = closest(name, KNOWN);
-      return `${name} is no variable of dawatch${meant === undefined ? ': docs/settings.md lists all' : `; did you mean ${meant}?`}`;
+      const similar = closest(name, KNOWN);
+      const hint = similar === undefined ? 'docs/settings.md lists all variables' : `did you mean ${similar}?`;
+      return `${name} is not a variable of dawatch; ${hint}`;
     });
 }
 

@@ -7,24 +7,24 @@ import { isTree, readSettings, type SettingsFile, type SettingsTree } from './se
 
 const DEFAULT_FILE = 'config/dawatch.yaml';
 
-/** What is wrong with the settings, one line per problem, each naming the setting and where it was set. */
+/** Invalid settings: one line per problem, with the setting and its source. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
   constructor(problems: readonly string[]) {
-    super(`the settings are not usable:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    super(`the settings are invalid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
     this.problems = problems;
   }
 }
 
-/** One setting as it is in force. `source`: an environment variable, a file, or "default". */
+/** One setting in force. `source`: an environment variable, a file, or "default". */
 export type Setting = { path: string; value: unknown; source: string; description: string };
 
 export type LoadedConfig = { config: Config; settings: Setting[] };
 
 /**
- * Environment over file over defaults. `file` undefined: config/dawatch.yaml if there is one; null: none.
- * Throws ConfigError naming everything that is wrong at once.
+ * Loads the settings: environment variables override the file, which overrides defaults. `file` undefined: DAWATCH_CONFIG
+ * or config/dawatch.yaml if it exists; null: no file. Throws one ConfigError with all problems.
  */
 export function loadConfig(from: {
   env: Record<string, string | undefined>;
@@ -32,7 +32,8 @@ export function loadConfig(from: {
 }): LoadedConfig {
   const own = ownVariables(from.env);
   const file = from.file === null ? undefined : (from.file ?? fileOf(own));
-  const read = file === undefined ? withoutFile() : readSettings(file);
+  const read: SettingsFile =
+    file === undefined ? { kind: 'read', tree: {}, lineOf: () => undefined } : readSettings(file);
   if (read.kind === 'unusable') throw new ConfigError([`${file}: ${read.reason}`]);
   const input = read.tree;
   const sources = new Map<string, string>();
@@ -59,20 +60,16 @@ export function loadConfig(from: {
   return { config: data, settings };
 }
 
-function withoutFile(): SettingsFile {
-  return { kind: 'read', tree: {}, lineOf: () => undefined };
-}
-
 function fileOf(own: Record<string, string>): string | undefined {
   return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
-/** Addresses of channels and of Redis hold keys and passwords. */
+/** Returns whether a setting is a secret. Addresses of channels and of Redis contain keys and passwords. */
 export function isSecret(path: string): boolean {
   return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^redis\.url$/.test(path);
 }
 
-/** Every secret of the settings. Of an address the whole and its password, as it is written and as it is meant. */
+/** Returns all secrets of the settings. For an address: the address and its password, both percent-encoded and decoded. */
 export function secretsOf(settings: readonly Setting[]): string[] {
   return settings.flatMap(({ path, value }) => {
     if (!isSecret(path) || typeof value !== 'string') return [];
@@ -81,7 +78,7 @@ export function secretsOf(settings: readonly Setting[]): string[] {
   });
 }
 
-/** As it is, where a % begins nothing. */
+/** Returns the text unchanged if it is not valid percent-encoding. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -90,12 +87,12 @@ function decoded(text: string): string {
   }
 }
 
-/** The environment variable of a setting; null: it has none. */
+/** Returns the environment variable of a setting, or null if it has none. */
 export function variableOf(path: string): string | null {
   return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
 }
 
-/** What an environment variable, which is always text, means; undefined: not what it should be, the schema says why. */
+/** Converts the text of an environment variable. Returns undefined for invalid text, which the schema then reports. */
 const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
   'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
   'pacing.lag_price': (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined),
@@ -108,7 +105,7 @@ function toList(text: string): string[] {
   return text.split(',').map((part) => part.trim());
 }
 
-/** "server.port must be a number, not text (dawatch.yaml:3)". */
+/** Returns a line such as "server.port must be a number, not text (dawatch.yaml:3)". */
 function explain(
   { path, text: problem }: SchemaProblem,
   from: {
@@ -124,13 +121,13 @@ function explain(
   return `${path.join('.')}${isPredicate ? '' : ':'} ${text} (${source}${line === undefined ? '' : `:${line}`})`;
 }
 
-/** Where the setting came from, or the list or section that it is in. */
+/** Returns the source of a setting, or of the list or section that contains it. */
 function sourceOf(path: readonly string[], sources: Map<string, string>): string | undefined {
   if (path.length === 0) return undefined;
   return sources.get(path.join('.')) ?? sourceOf(path.slice(0, -1), sources);
 }
 
-/** Every setting of a parsed config with its description; what has names of its own by those. */
+/** Returns the path and description of every setting of a parsed config, including those under names of the operator. */
 function describeAll(config: Config): Map<string, string> {
   const found = new Map<string, string>();
   const walk = (schema: unknown, value: unknown, path: string) => {
@@ -178,7 +175,7 @@ function assign(tree: SettingsTree, path: string, value: unknown): void {
     return;
   }
   const child = tree[head];
-  // A section that is no section is left for the schema to refuse.
+  // The schema reports a section with a value of another type.
   if (child !== undefined && !isTree(child)) return;
   const subtree = child ?? {};
   tree[head] = subtree;

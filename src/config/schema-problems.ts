@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { closest } from './closest.ts';
 
-/** What is wrong with one value: "must be a whole number from 0 to 65535, not text" about the value at `path`. */
+/** A problem of the value at `path`, such as "must be a whole number from 0 to 65535, not text". */
 export type SchemaProblem = { path: string[]; text: string };
 
 export type Checked<T> = { kind: 'valid'; data: T } | { kind: 'invalid'; problems: SchemaProblem[] };
 
-/** The parts of a JSON Schema that are put into words. */
+/** The parts of a JSON Schema from which messages are built. */
 type Node = {
   type?: string;
   format?: string;
@@ -25,46 +25,46 @@ type Node = {
   oneOf?: Node[];
 };
 
-/** Stands for the library's own words, which are for developers. A schema's own messages stay: they begin with "must". */
-const NO_WORDS = '';
+/** Replaces the messages of the library, which address developers. Messages set by the schema are kept. */
+const NO_MESSAGE = '';
 
 const MAX_SHOWN_NAME = 40;
 
 /**
- * Checks a value and words what is wrong with it. Text that was given is never shown, since it may be a secret in the wrong
- * place; numbers are, unless `isSecret` says otherwise.
+ * Validates a value and describes all problems. Messages never quote text, which may be a misplaced secret. They quote
+ * numbers unless `isSecret` returns true for the path.
  */
 export function checkWith<T extends z.ZodType>(
   schema: T,
   input: unknown,
   isSecret: (path: string) => boolean = () => false,
 ): Checked<z.output<T>> {
-  const parsed = schema.safeParse(input, { error: () => NO_WORDS });
+  const parsed = schema.safeParse(input, { error: () => NO_MESSAGE });
   if (parsed.success) return { kind: 'valid', data: parsed.data };
   const root = z.toJSONSchema(schema, { io: 'input' }) as Node;
   const problems = parsed.error.issues.flatMap((issue) => {
     const path = issue.path.map(String);
     const node = nodeAt(root, path);
     if (issue.code === 'unrecognized_keys')
-      return issue.keys.map((key) => ({ path: [...path, shownName(key)], text: unknownText(key, path, node) }));
+      return issue.keys.map((key) => ({ path: [...path, displayName(key)], text: unknownKeyMessage(key, path, node) }));
     const { message } = (issue.code === 'invalid_key' && issue.issues[0]) || issue;
     const value = valueAt(input, path);
-    return [{ path, text: message === NO_WORDS ? wording(node, value, isSecret(path.join('.'))) : message }];
+    return [{ path, text: message === NO_MESSAGE ? messageFor(node, value, isSecret(path.join('.'))) : message }];
   });
   return { kind: 'invalid', problems };
 }
 
-function unknownText(key: string, path: readonly string[], { properties = {} }: Node): string {
-  const meant = closest(key, Object.keys(properties));
-  return `is no setting${meant === undefined ? '' : `; did you mean ${[...path, meant].join('.')}?`}`;
+function unknownKeyMessage(key: string, path: readonly string[], { properties = {} }: Node): string {
+  const similar = closest(key, Object.keys(properties));
+  return `is not a setting${similar === undefined ? '' : `; did you mean ${[...path, similar].join('.')}?`}`;
 }
 
-/** A key that was written without a space after its colon is a name, too, and may be a secret. */
-function shownName(key: string): string {
-  return /^[a-z_]+$/i.test(key) && key.length <= MAX_SHOWN_NAME ? key : '(a name)';
+/** Returns a placeholder for an unusual key: a line without a space after its colon is parsed as a key and may be a secret. */
+function displayName(key: string): string {
+  return /^[a-z_]+$/i.test(key) && key.length <= MAX_SHOWN_NAME ? key : '(hidden)';
 }
 
-function wording(node: Node, value: unknown, isSecret: boolean): string {
+function messageFor(node: Node, value: unknown, isSecret: boolean): string {
   const form = formOf(node);
   if (value === undefined || value === null) return `is missing: it must be ${form}`;
   const found = kindOf(value, isSecret);
@@ -103,7 +103,7 @@ function countOf(least: number | undefined, most: number | undefined, what: stri
   return least === undefined ? '' : ' that is not empty';
 }
 
-/** Undefined: nothing that helps. */
+/** Returns the kind of a value, or undefined if naming it would not help. */
 function kindOf(value: unknown, isSecret: boolean): string | undefined {
   if (Number.isNaN(value)) return undefined;
   if (typeof value === 'number') return isSecret ? 'a number (put it in quotes)' : String(value);
@@ -121,7 +121,7 @@ function nodeAt(root: Node, path: readonly string[]): Node {
   return path.reduce(below, root);
 }
 
-/** Of variants, what they have in common, and the choice that tells them apart. */
+/** Returns the schema of a property. For variants: the discriminating choices, or the first variant that has the property. */
 function below({ properties, additionalProperties, items, oneOf }: Node, name: string): Node {
   if (oneOf) {
     const variants = oneOf.map((variant) => below(variant, name)).filter((variant) => Object.keys(variant).length > 0);

@@ -3,7 +3,7 @@ import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml'
 
 export type SettingsTree = { [key: string]: unknown };
 
-/** A file of settings, or why it can't be used, in a few words. */
+/** The content of a settings file, or the reason why it is unusable. `lineOf` returns the line of a setting, from 1. */
 export type SettingsFile =
   | { kind: 'read'; tree: SettingsTree; lineOf: (path: readonly string[]) => number | undefined }
   | { kind: 'unusable'; reason: string };
@@ -11,9 +11,9 @@ export type SettingsFile =
 const OPTIONS = { schema: 'core', logLevel: 'error' } as const;
 
 const REASONS: Record<string, string | undefined> = {
-  ENOENT: 'there is no such file',
-  EISDIR: 'is a folder, not a file',
-  EACCES: 'this user may not read it',
+  ENOENT: 'the file does not exist',
+  EISDIR: 'is a directory, not a file',
+  EACCES: 'no permission to read the file',
 };
 
 export function readSettings(file: string): SettingsFile {
@@ -27,20 +27,20 @@ export function readSettings(file: string): SettingsFile {
   try {
     const content: unknown = parse(text, OPTIONS);
     if (content === null || content === undefined) return { kind: 'read', tree: {}, lineOf: () => undefined };
-    if (!isTree(content)) return { kind: 'unusable', reason: 'expected settings by name, like "server:"' };
+    if (!isTree(content)) return { kind: 'unusable', reason: 'expected named settings, such as "server:"' };
     return { kind: 'read', tree: withoutEmpty(content), lineOf: (path) => lineIn(text, path) };
   } catch (error) {
-    // The reader shows the line that is wrong, which may hold a key: only what it says before that is passed on.
+    // The parser quotes the invalid line after a colon. The line may contain a key, so the quote is removed.
     return { kind: 'unusable', reason: messageOf(error).split(/[:\n]/)[0] ?? '' };
   }
 }
 
-/** Sections whose names are the user's own. */
+/** Sections whose keys are chosen by the operator. */
 const NAMED = ['upstreams', 'channels'];
 
 /**
- * A name without a value (a section whose lines are all comments) is as good as not there. It stays as undefined, so that one that is
- * no setting is still found: "api_key:secret" without a space is such a name.
+ * Replaces empty values by undefined, such as a section whose lines are all comments. The keys remain, so that unknown ones
+ * are still reported: "api_key:secret" without a space is parsed as such a key.
  */
 function withoutEmpty(tree: SettingsTree, section = ''): SettingsTree {
   const kept = Object.entries(tree).filter(([, value]) => value !== null || !NAMED.includes(section));
@@ -52,7 +52,7 @@ function withoutEmpty(tree: SettingsTree, section = ''): SettingsTree {
   );
 }
 
-/** Where it stands, or the section it would be in; from 1. */
+/** Returns the line of a setting, or of the section that would contain it, from 1. */
 function lineIn(text: string, path: readonly string[]): number | undefined {
   const lineCounter = new LineCounter();
   let node: unknown = parseDocument(text, { ...OPTIONS, lineCounter }).contents;

@@ -1,4 +1,4 @@
-/** The settings can't be started with. The message says what to do. */
+/** The server cannot start with these settings. The message states how to fix it. */
 export class StartError extends Error {
   override readonly name = 'StartError';
 }

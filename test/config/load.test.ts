@@ -153,12 +153,16 @@ describe('config/dawatch.yaml', () => {
 
 describe('what is wrong is told with its setting and its source', () => {
   it.each<[string, string, RegExp]>([
-    ['an unknown section', 'sever: { port: 1 }', /^sever is no setting; did you mean server\? \(FILE:1\)$/],
-    ['an unknown name', 'server: { prot: 1 }', /^server\.prot is no setting; did you mean server\.port\? \(FILE:1\)$/],
+    ['an unknown section', 'sever: { port: 1 }', /^sever is not a setting; did you mean server\? \(FILE:1\)$/],
+    [
+      'an unknown name',
+      'server: { prot: 1 }',
+      /^server\.prot is not a setting; did you mean server\.port\? \(FILE:1\)$/,
+    ],
     [
       'an unknown name in an upstream',
       'upstreams: { a: { budget: { rps: 1 } } }',
-      /^upstreams\.a\.budget\.rps is no setting.*FILE/,
+      /^upstreams\.a\.budget\.rps is not a setting.*FILE/,
     ],
     [
       'text for a number',
@@ -201,7 +205,7 @@ describe('what is wrong is told with its setting and its source', () => {
     [
       'a channel called queue',
       'channels: { queue: { type: slack, url: "https://s" } }',
-      /^channels\.queue .*taken.*FILE/,
+      /^channels\.queue .*reserved.*FILE/,
     ],
     ['a route to nowhere', 'routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels .*"b".*FILE/],
     [
@@ -209,7 +213,7 @@ describe('what is wrong is told with its setting and its source', () => {
       'channels: { b: { type: slack, url: "https://s" } }\nroutes: [{ types: [blocks.*], channels: [b] }]',
       /^routes\.0\.types\.0: .*"blocks.*FILE/,
     ],
-    ['a list for everything', '- 1', /FILE: expected settings/],
+    ['a list for everything', '- 1', /FILE: expected named settings/],
     ['broken YAML', 'server: { port: 1', /FILE: .*line 1/],
     ['the same name twice', 'server: { port: 1 }\nserver: {}', /FILE: .*unique/],
   ])('%s', (_name, yaml, expected) => {
@@ -341,7 +345,7 @@ describe('a problem names the line of its setting, also where', () => {
     ['it is nested', '# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
     ['it is in a list', 'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
     ['its name is unknown', 'server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
-    ['it has no value', 'server:\n  prot:\n', /^server\.prot is no setting.* \(FILE:2\)$/],
+    ['it has no value', 'server:\n  prot:\n', /^server\.prot is not a setting.* \(FILE:2\)$/],
     [
       'it is missing',
       'channels:\n  ops:\n    type: email\n    from: a@b.c\n    to: [a@b.example]\n',
@@ -362,7 +366,7 @@ it.each([
   const found = problems(yaml);
   expect(found.length).toBeGreaterThan(1);
   for (const problem of found) {
-    expect(problem).toMatch(/^\S+ (?:must (?:be|have)|is missing: it must be|is no setting)\b.* \(FILE:\d+\)$/);
+    expect(problem).toMatch(/^\S+ (?:must (?:be|have)|is missing: it must be|is not a setting)\b.* \(FILE:\d+\)$/);
     expect(problem).not.toMatch(/invalid|expected|received|unrecognized|too (?:small|big)|>=|<=/i);
   }
 });
@@ -370,7 +374,7 @@ it.each([
 it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
   'a secret that became a name is refused and not shown: %s',
   (yaml) => {
-    expect(problems(yaml)).toEqual([expect.stringMatching(/^auth\.\(a name\) is no setting \(FILE:1\)$/)]);
+    expect(problems(yaml)).toEqual([expect.stringMatching(/^auth\.\(hidden\) is not a setting \(FILE:1\)$/)]);
   },
 );
 
@@ -381,12 +385,14 @@ describe('variables that begin with DAWATCH_', () => {
     ['DAWATCH_DATABSE', 'DAWATCH_DATABASE'],
     ['DAWATCH_LOGLEVEL', 'DAWATCH_LOG_LEVEL'],
   ])('%s is refused, with the one that may be meant, and without its value', (name, meant) => {
-    expect(problems('', { [name]: SECRET })).toEqual([`${name} is no variable of dawatch; did you mean ${meant}?`]);
+    expect(problems('', { [name]: SECRET })).toEqual([`${name} is not a variable of dawatch; did you mean ${meant}?`]);
   });
 
   it('one that is like no other is refused with where all are', () => {
     const [problem] = problems('', { DAWATCH_COMPLETELY_DIFFERENT: SECRET });
-    expect(problem).toBe('DAWATCH_COMPLETELY_DIFFERENT is no variable of dawatch: docs/settings.md lists all');
+    expect(problem).toBe(
+      'DAWATCH_COMPLETELY_DIFFERENT is not a variable of dawatch; docs/settings.md lists all variables',
+    );
   });
 
   it('are told together with what else is wrong', () => {

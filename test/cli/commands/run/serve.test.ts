@@ -86,7 +86,7 @@ describe('does not start', () => {
       ['pacing.lag_price', `${file}:1`],
     ])
       expect(stderr).toMatch(new RegExp(`${name} must .+ \\(${source}\\)`));
-    expect(stderr).toContain(`nonsense is no setting (${file}:2)`);
+    expect(stderr).toContain(`nonsense is not a setting (${file}:2)`);
     expect(stderr).not.toContain('too-short');
   });
 

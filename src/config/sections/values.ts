@@ -1,0 +1,37 @@
+import { z } from 'zod';
+
+const MAX_COUNT = 1_000_000_000;
+
+/** A part of the settings in which every setting has a default. */
+export function section<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.strictObject(shape).prefault({} as never);
+}
+
+/** A duration in seconds, fractions included, up to 366 days. */
+export function seconds(fallback: number, minimum = 0) {
+  return z
+    .number()
+    .min(minimum)
+    .max(366 * 86_400)
+    .default(fallback);
+}
+
+/** A duration in days, fractions included, up to 100 years; 0 by default. */
+export const days = z.number().min(0).max(36_600).default(0);
+
+/** A whole number. */
+export function count(fallback: number, minimum: number, maximum = MAX_COUNT) {
+  return z.number().int().min(minimum).max(maximum).default(fallback);
+}
+
+export const lagPrice = z.number().min(0.01).max(1_000);
+
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
+
+/** Settings by names chosen by the operator. */
+export function byName<Value extends z.ZodType>(value: Value) {
+  const name = z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be a name of at most 32 characters out of a-z, 0-9, - and _');
+  return z.record(name, value);
+}
