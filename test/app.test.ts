@@ -122,13 +122,13 @@ it('goes on after a restart with every submission that was open, until it is fin
   const sandbox = await startSandbox({ options: { speed: 200 } });
   onTestFinished(() => sandbox.close());
   const database = newLedger();
-  sandbox.answerNext({ kind: 'html_503' });
+  sandbox.injectFault({ kind: 'html_503' });
   const before = await start({ database, upstreamUrl: sandbox.url });
   const ids = Array.from({ length: 20 }, (_, index) => sandbox.model.submit(`data ${index}`, Date.now()));
   const tracked = trackedOf(await post(before.url, { submission_ids: ids, metadata: { kept: true } }));
   await before.close();
 
-  sandbox.answerNext({ kind: 'none' });
+  sandbox.injectFault({ kind: 'none' });
   const after = await start({ database, upstreamUrl: sandbox.url });
   for (const [index, id] of ids.entries()) {
     expect(submissionOf(await call(after.url, `${pathOf(id)}/wait`)).status).toBe('finalized');

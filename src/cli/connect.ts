@@ -4,7 +4,7 @@ import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { escapeText } from '../domain/text.ts';
 import { CommandError, ExitCode } from './exit.ts';
-import { waitingFor } from './waiting.ts';
+import { withWaitIndicator } from './output/wait-indicator.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE = '`dawatch token create --role admin --name …` makes one';
@@ -31,8 +31,8 @@ export function withAdmin(command: Command): Command {
   return withAddress(command).addHelpText('after', `\nThe token is taken from ${ADMIN_VARIABLE}.`);
 }
 
-export function askAsAdmin<T>(options: ConnectOptions, ask: (client: DawatchClient) => Promise<T>): Promise<T> {
-  return askWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, ask);
+export function requestAsAdmin<T>(options: ConnectOptions, ask: (client: DawatchClient) => Promise<T>): Promise<T> {
+  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, ask);
 }
 
 /** Where the server is that a command talks to. */
@@ -53,7 +53,7 @@ export function connect(options: ConnectOptions): DawatchClient {
 }
 
 /** Asks with the token in the first of these variables that is set. `advice`: where to get one. */
-export async function askWithToken<T>(
+export async function requestWithToken<T>(
   options: ConnectOptions,
   { variables, advice }: { variables: readonly string[]; advice: string },
   ask: (client: DawatchClient) => Promise<T>,
@@ -64,7 +64,7 @@ export async function askWithToken<T>(
   const token = variable && process.env[variable];
   if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
-    return await waitingFor(url, ask(new DawatchClient({ url, token })));
+    return await withWaitIndicator(url, ask(new DawatchClient({ url, token })));
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(

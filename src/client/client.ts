@@ -1,9 +1,9 @@
 import { pause, retryDelayMs } from './backoff.ts';
 import { DeliveryRequests } from './deliveries.ts';
-import { ConnectionError, errorOf, isPassing, notDawatch } from './errors.ts';
+import { ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
 import type { Overview } from './overview.ts';
-import { type Ask, queryOf } from './request.ts';
+import { queryOf, type SendRequest } from './request.ts';
 import {
   type AuditEntry,
   isFinal,
@@ -65,7 +65,7 @@ export class DawatchClient {
       accept: 'application/json',
     };
     this.#token = options.token ?? options.apiKey;
-    const ask: Ask = (method, path, body) => this.#requestWithToken(method, path, body);
+    const ask: SendRequest = (method, path, body) => this.#requestWithToken(method, path, body);
     this.webhooks = new WebhookRequests(ask);
     this.deliveries = new DeliveryRequests(ask);
   }
@@ -123,7 +123,7 @@ export class DawatchClient {
         // A server that closes answers before its time.
         failures = answeredAt - askedAt < waitS * 500 ? 1 : 0;
       } catch (error) {
-        if (signal?.aborted || !isPassing(error) || performance.now() - answeredAt > PATIENCE_MS) throw error;
+        if (signal?.aborted || !isTransient(error) || performance.now() - answeredAt > PATIENCE_MS) throw error;
         if (leftMs === 0) throw error;
         failures += 1;
       }
@@ -142,8 +142,9 @@ export class DawatchClient {
       const resumed = after === undefined ? {} : { 'last-event-id': after };
       const headers = { ...this.#headers, accept: 'text/event-stream', ...resumed };
       const response = await this.#fetch('GET', `/v1/events${filter}`, { headers, signal });
-      if (!response.ok) throw await errorOf(response, this.#url);
-      if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw notDawatch(response, this.#url);
+      if (!response.ok) throw await toApiError(response, this.#url);
+      if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
+        throw notDawatchError(response, this.#url);
       return response;
     }, options);
   }
@@ -203,11 +204,11 @@ export class DawatchClient {
       ...(body !== undefined && { body: toJson(body) }),
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     });
-    if (!response.ok) throw await errorOf(response, this.#url);
+    if (!response.ok) throw await toApiError(response, this.#url);
     if (response.status === 204) return undefined as T;
     const answer: unknown = await response.json().catch(() => undefined);
     signal?.throwIfAborted();
-    if (typeof answer !== 'object' || answer === null) throw notDawatch(response, this.#url);
+    if (typeof answer !== 'object' || answer === null) throw notDawatchError(response, this.#url);
     return answer as T;
   }
 

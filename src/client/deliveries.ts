@@ -1,4 +1,4 @@
-import { type Ask, queryOf } from './request.ts';
+import { queryOf, type SendRequest } from './request.ts';
 import type { DawatchEvent } from './shapes.ts';
 
 /** One event for one destination. Times are ISO 8601 in UTC. */
@@ -53,9 +53,9 @@ export type DeliveryQuery = {
 
 /** Which event was sent where, and what came of it. Needs the role admin. Methods throw ApiError or ConnectionError. */
 export class DeliveryRequests {
-  readonly #ask: Ask;
+  readonly #ask: SendRequest;
 
-  constructor(ask: Ask) {
+  constructor(ask: SendRequest) {
     this.#ask = ask;
   }
 

@@ -28,20 +28,20 @@ export class ConnectionError extends Error {
 }
 
 /** Whether the same request may succeed later as it is: the server is away, busy, or counts too many requests. */
-export function isPassing(error: unknown): error is ApiError | ConnectionError {
+export function isTransient(error: unknown): error is ApiError | ConnectionError {
   if (error instanceof ConnectionError) return true;
   return error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500);
 }
 
 /** The error of an answer that is no success. Throws ConnectionError if it isn't one of dawatch. */
-export async function errorOf(response: Response, url: string): Promise<ApiError> {
+export async function toApiError(response: Response, url: string): Promise<ApiError> {
   const problem: unknown = await response.json().catch(() => undefined);
-  if (typeof problem !== 'object' || problem === null) throw notDawatch(response, url);
+  if (typeof problem !== 'object' || problem === null) throw notDawatchError(response, url);
   const retryAfter = response.headers.get('retry-after') ?? '';
   const retryAfterS = /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) : undefined;
   return new ApiError({ title: 'Refused', detail: '', ...problem, status: response.status, retryAfterS });
 }
 
-export function notDawatch(response: Response, url: string): ConnectionError {
+export function notDawatchError(response: Response, url: string): ConnectionError {
   return new ConnectionError(`${url} answered HTTP ${response.status}, but not as dawatch does`);
 }

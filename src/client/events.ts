@@ -1,5 +1,5 @@
 import { pause, retryDelayMs } from './backoff.ts';
-import { ConnectionError, isPassing } from './errors.ts';
+import { ConnectionError, isTransient } from './errors.ts';
 import type { DawatchEvent, FeedGap } from './shapes.ts';
 import { parseSse } from './sse.ts';
 import type { MetadataFilter } from './webhooks.ts';
@@ -52,7 +52,7 @@ export async function* readEvents(open: OpenStream, options: EventOptions): Asyn
       }
     } catch (thrown) {
       if (signal?.aborted) return;
-      if (!isPassing(thrown)) throw thrown;
+      if (!isTransient(thrown)) throw thrown;
       error = thrown;
     } finally {
       connection.close();

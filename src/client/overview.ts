@@ -1,7 +1,7 @@
 import type { SubmissionStatus } from './shapes.ts';
 
 /** Seconds; exact to 4 %. */
-export type Spread = { mean: number; p50: number; p90: number; p99: number };
+export type Distribution = { mean: number; p50: number; p90: number; p99: number };
 
 /** What is going on at a server, and how its last hour was. */
 export type Overview = {
@@ -20,9 +20,9 @@ export type Overview = {
   }[];
   last_hour: {
     finalized: number;
-    time_to_finality_s: Spread | null;
+    time_to_finality_s: Distribution | null;
     /** From finality until it was noticed, at most. */
-    detection_lag_s: Spread | null;
+    detection_lag_s: Distribution | null;
     polls_per_submission: number | null;
     /** If each were asked about every 5 s. */
     fixed_5s_polls_per_submission: number | null;

@@ -1,5 +1,5 @@
 /** One request of a client; undefined: the answer has no body. */
-export type Ask = <T>(method: string, path: string, body?: unknown) => Promise<T>;
+export type SendRequest = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
 /** "?a=1&b=2", without what is undefined; empty if nothing is left. */
 export function queryOf(query: object): string {

@@ -1,5 +1,5 @@
 import type { Delivery } from './deliveries.ts';
-import { type Ask, queryOf } from './request.ts';
+import { queryOf, type SendRequest } from './request.ts';
 
 /** Each name must have exactly this value in the metadata of a submission. */
 export type MetadataFilter = Record<string, string | number | boolean | null>;
@@ -47,9 +47,9 @@ export type WebhookPatch = Partial<Omit<NewWebhook, 'signature' | 'secret'>>;
 
 /** Webhooks of a dawatch server. Needs the role admin. Methods throw ApiError or ConnectionError. */
 export class WebhookRequests {
-  readonly #ask: Ask;
+  readonly #ask: SendRequest;
 
-  constructor(ask: Ask) {
+  constructor(ask: SendRequest) {
     this.#ask = ask;
   }
 

@@ -5,7 +5,7 @@ const WARNING_S = 5;
 const PROBLEM_S = 60;
 
 /** How far this machine's clock is from an upstream's, by the Date of an answer: a whole second, made while we waited. */
-export function examineClock(name: string, answer: UpstreamResponse, askedAt: number, answeredAt: number): Finding[] {
+export function checkClock(name: string, answer: UpstreamResponse, askedAt: number, answeredAt: number): Finding[] {
   const about = `clock.${name}`;
   const date = answer.kind === 'response' && answer.date !== null ? Date.parse(answer.date) : Number.NaN;
   if (Number.isNaN(date)) return [];

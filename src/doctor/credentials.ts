@@ -6,7 +6,7 @@ import { settingName } from './settings.ts';
 import { weaknessOf } from './weak-secret.ts';
 
 /** Who could call the server: it refuses to listen beyond this machine for nobody. */
-export function examineCredentials({ auth, server }: Config, seen: LedgerInspection): Finding[] {
+export function checkCredentials({ auth, server }: Config, seen: LedgerInspection): Finding[] {
   const isSet = auth.api_key !== undefined || auth.admin_token !== undefined;
   if (isSet) return [ok('credentials', 'set'), ...examineChosen(auth)];
   if (seen.kind === 'current' && seen.hasCredential) return [ok('credentials', 'in the ledger')];

@@ -17,7 +17,7 @@ const NETWORK_FILE_SYSTEMS = new Map([
   [0x5346414f, 'AFS'],
 ]);
 
-export function examineDisk(file: string, statfs: (path: string) => Stats = (path) => statfsSync(path)): Finding[] {
+export function checkDisk(file: string, statfs: (path: string) => Stats = (path) => statfsSync(path)): Finding[] {
   const folder = nearestFolder(file);
   const { bavail, bsize, type } = statfs(folder);
   const freeBytes = bavail * bsize;

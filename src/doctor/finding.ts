@@ -17,6 +17,6 @@ export function problem(name: string, message: string, action: string): Finding 
   return { name, status: 'problem', message, action };
 }
 
-export function worstOf(findings: readonly Finding[]): Level {
+export function worstLevel(findings: readonly Finding[]): Level {
   return LEVELS.findLast((level) => findings.some(({ status }) => status === level)) ?? 'ok';
 }

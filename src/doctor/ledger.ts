@@ -12,7 +12,7 @@ const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_EVERYONE = 0o002;
 
 /** What can be told of the ledger without reading all of it. */
-export function examineLedger(file: string, path: string, seen: LedgerInspection): Finding[] {
+export function checkLedger(file: string, path: string, seen: LedgerInspection): Finding[] {
   if (seen.kind === 'missing') {
     const folder = nearestFolder(path);
     return [
@@ -26,11 +26,11 @@ export function examineLedger(file: string, path: string, seen: LedgerInspection
     ];
   }
   // What is no ledger holds no secrets, and its rights are not for us to change.
-  if (seen.kind === 'refused' && seen.problem === 'foreign') return [judge(file, seen)];
-  return [judge(file, seen), ...examineRights(file, path), ...examineWal(path)];
+  if (seen.kind === 'refused' && seen.problem === 'foreign') return [findingOf(file, seen)];
+  return [findingOf(file, seen), ...checkPermissions(file, path), ...checkWal(path)];
 }
 
-function judge(file: string, seen: Exclude<LedgerInspection, { kind: 'missing' }>): Finding {
+function findingOf(file: string, seen: Exclude<LedgerInspection, { kind: 'missing' }>): Finding {
   switch (seen.kind) {
     case 'refused':
       return problem(
@@ -56,7 +56,7 @@ function judge(file: string, seen: Exclude<LedgerInspection, { kind: 'missing' }
   }
 }
 
-function examineRights(file: string, path: string): Finding[] {
+function checkPermissions(file: string, path: string): Finding[] {
   const isOpen = (statSync(path).mode & OPEN_TO_OTHERS) !== 0;
   return [
     ...(mayWrite(path) && mayWrite(dirname(path))
@@ -83,7 +83,7 @@ function examineRights(file: string, path: string): Finding[] {
   ];
 }
 
-function examineWal(path: string): Finding[] {
+function checkWal(path: string): Finding[] {
   const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   const message = `the log beside the ledger has ${(wal / 1e6).toFixed(0)} MB`;
   if (wal < LARGE_WAL_BYTES) return [ok('ledger.wal', message)];
@@ -92,7 +92,7 @@ function examineWal(path: string): Finding[] {
   return [warning('ledger.wal', message, action)];
 }
 
-export async function examineIntegrity(
+export async function checkLedgerIntegrity(
   file: string,
   { full, signal }: { full: boolean; signal: AbortSignal },
 ): Promise<Finding[]> {

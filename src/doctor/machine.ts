@@ -5,7 +5,7 @@ const TESTED_NODE = 24;
 /** Each caller, reader of the feed and receiver takes one. */
 const ENOUGH_FILES = 4_096;
 
-export function examineMachine(
+export function checkMachine(
   { nodeVersion, openFiles } = { nodeVersion: process.versions.node, openFiles: openFilesLimit() },
 ): Finding[] {
   const isOld = Number.parseInt(nodeVersion, 10) < TESTED_NODE;

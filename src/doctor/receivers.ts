@@ -11,7 +11,7 @@ type Limits = { limitMs: number; signal: AbortSignal };
 type DeadLetters = ReadonlyMap<string, number>;
 
 /** Whether events would arrive there; nothing is sent. */
-export async function examineWebhook(
+export async function checkWebhook(
   webhook: Webhook,
   { webhooks, dead, limitMs, signal }: Limits & { webhooks: Config['webhooks']; dead: DeadLetters },
 ): Promise<Finding[]> {
@@ -57,14 +57,14 @@ function disabled(about: string, id: string, reason: Webhook['disabledReason']):
 }
 
 /** Of the addresses that came with submissions. */
-export function examineCallbacks(dead: DeadLetters): Finding[] {
+export function checkCallbacks(dead: DeadLetters): Finding[] {
   const counts = [...dead].filter(([destination]) => destination.startsWith('callback:')).map(([, count]) => count);
   const total = counts.reduce((sum, count) => sum + count, 0);
   return deadLetters(`webhook.${CALLBACKS_ID}`, total, `dawatch webhooks replay ${CALLBACKS_ID} --since 24h`);
 }
 
 /** The same of a channel of the settings, whose address is the operator's own and may be anywhere. */
-export async function examineChannel(
+export async function checkChannel(
   name: string,
   channel: ChannelConfig,
   { dead, limitMs, signal }: Limits & { dead: DeadLetters },

@@ -6,7 +6,7 @@ import { settingName } from './settings.ts';
 
 const SETTING = settingName('redis.url');
 
-export async function examineRedis(
+export async function checkRedis(
   { url, secret }: { url: string; secret?: string | undefined },
   limitMs: number,
 ): Promise<Finding[]> {

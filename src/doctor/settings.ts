@@ -6,10 +6,7 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 const OPEN_TO_OTHERS = 0o007;
 
 /** What can be said of the settings once they could be read. */
-export function examineSettings(
-  { config, settings }: LoadedConfig,
-  env: Record<string, string | undefined>,
-): Finding[] {
+export function checkSettings({ config, settings }: LoadedConfig, env: Record<string, string | undefined>): Finding[] {
   const set = settings.filter(({ source }) => source !== 'default');
   const sources = [...new Set(set.map(({ source }) => source))].filter((source) => !Object.hasOwn(ENVIRONMENT, source));
   const from = [

@@ -8,7 +8,7 @@ import { settingName } from './settings.ts';
 const NOBODY = { name: 'dawatch doctor', email: 'doctor@dawatch.invalid' };
 
 /** Whether the token for lookups of users is taken, by looking up somebody who does not exist. */
-export async function examineBearer(
+export async function checkBearer(
   upstream: UpstreamConfig & { url: string; bearer: string },
   { limitMs, signal }: { limitMs: number; signal: AbortSignal },
 ): Promise<Finding[]> {

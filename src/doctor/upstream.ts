@@ -6,14 +6,14 @@ import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import type { ConnectionCause } from '../notify/transport/connection-error.ts';
 import { reach } from '../notify/transport/reach.ts';
 import { UpstreamClient } from '../upstream/client.ts';
-import { examineClock } from './clock.ts';
+import { checkClock } from './clock.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
 type Examined = { name: string; upstream: UpstreamConfig & { url: string }; limitMs: number; signal: AbortSignal };
 
 /** Asks about a submission that nobody has: whoever does not find it is there, and has taken the key. */
-export async function examineUpstream({ name, upstream, limitMs, signal }: Examined): Promise<Finding[]> {
+export async function checkUpstream({ name, upstream, limitMs, signal }: Examined): Promise<Finding[]> {
   const about = `upstream.${name}`;
   const { host } = new URL(upstream.url);
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
@@ -36,10 +36,7 @@ export async function examineUpstream({ name, upstream, limitMs, signal }: Exami
     const askedAt = Date.now();
     const answer = await client.getSubmissionInfo(submissionId);
     const verdict = classify(submissionId, answer);
-    return [
-      judge(verdict, answer, { about, host, name, upstream }),
-      ...examineClock(name, answer, askedAt, Date.now()),
-    ];
+    return [judge(verdict, answer, { about, host, name, upstream }), ...checkClock(name, answer, askedAt, Date.now())];
   } finally {
     signal.removeEventListener('abort', close);
     await client.close();

@@ -1,6 +1,6 @@
 import type { Model } from './model.ts';
 import type { SandboxOptions } from './options.ts';
-import type { FaultSetting } from './routes/fault-answers.ts';
+import type { FaultContext } from './routes/fault-responses.ts';
 import type { Faults } from './routes/faults.ts';
 import type { RateLimit } from './routes/rate-limit.ts';
 import type { Traffic } from './traffic.ts';
@@ -18,5 +18,5 @@ export type SandboxContext = {
   now: () => number;
   /** Waits as long as an answer takes by the latency options. */
   delay: () => Promise<void>;
-  faultSetting: () => FaultSetting;
+  faultContext: () => FaultContext;
 };

@@ -1,9 +1,9 @@
 import { createAgenda } from './chain/agenda.ts';
 import { createChain, type FinalBlock, type Placement } from './chain/chain.ts';
 import { digest, uuidOf } from './chain/digest.ts';
-import { drawFate, type Fate } from './chain/fate.ts';
-import { type Contents, contentsOf, ROW_STATE, type Row, type RowState, settlementOf } from './chain/row.ts';
+import { type Contents, chainDataOf, contentsOf, ROW_STATE, type Row, type RowState } from './chain/row.ts';
 import { createSenders } from './chain/senders.ts';
+import { planSubmission, type SubmissionPlan } from './chain/submission-plan.ts';
 import { createClock, nextMultiple } from './clock.ts';
 import type { SandboxOptions } from './options.ts';
 
@@ -29,7 +29,7 @@ type Submission = {
   id: string;
   submittedMs: number;
   contents: Contents;
-  fate: Fate;
+  fate: SubmissionPlan;
   /** undefined: there is no row yet. */
   state: RowState | undefined;
   error: string | null;
@@ -202,7 +202,7 @@ export function createModel(options: SandboxOptions): Model {
       attempts,
     };
     if (state !== ROW_STATE.finalized || placement === undefined) return row;
-    return { ...row, ...settlementOf({ seed: options.seed, submissionId: id, attempts }, placement, contents) };
+    return { ...row, ...chainDataOf({ seed: options.seed, submissionId: id, attempts }, placement, contents) };
   }
 
   return {
@@ -215,7 +215,7 @@ export function createModel(options: SandboxOptions): Model {
         id,
         submittedMs: reachedMs,
         contents: contentsOf(data),
-        fate: drawFate(options, clock, ordinal),
+        fate: planSubmission(options, clock, ordinal),
         state: undefined,
         error: null,
         attempts: 0,

@@ -18,7 +18,7 @@ export type Sandbox = {
   model: Model;
   stats(): SandboxStats;
   /** Makes the next answers a fault, see FaultOrder. */
-  answerNext(order: FaultOrder): void;
+  injectFault(order: FaultOrder): void;
   /** Ends every connection at once, also those that hang. Idempotent. */
   close(): Promise<void>;
 };
@@ -51,7 +51,7 @@ export async function startSandbox({
     faults: createFaults(),
     now,
     delay: createLatency(options, closing.signal),
-    faultSetting: () => ({ nowMs: now(), retryAfterForm: options.retryAfterForm, redirectTo }),
+    faultContext: () => ({ nowMs: now(), retryAfterForm: options.retryAfterForm, redirectTo }),
   };
 
   const app = buildApp(context);
@@ -63,7 +63,7 @@ export async function startSandbox({
     url,
     model: context.model,
     stats: () => statsOf(context),
-    answerNext: (order) => context.faults.answerNext(order),
+    injectFault: (order) => context.faults.inject(order),
     close() {
       closing.abort();
       closed ??= app.close();

@@ -12,8 +12,8 @@ import {
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { examineDisk } from '../../src/doctor/disk.ts';
-import { examineIntegrity, examineLedger } from '../../src/doctor/ledger.ts';
+import { checkDisk } from '../../src/doctor/disk.ts';
+import { checkLedger, checkLedgerIntegrity } from '../../src/doctor/ledger.ts';
 import { inspectLedger } from '../../src/ledger/maintenance/inspect.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -21,11 +21,11 @@ import { tempFolder } from '../support/temp-folder.ts';
 const PAGE_BYTES = 4_096;
 
 function named(file: string, name: string) {
-  return examineLedger(file, file, inspectLedger(file, 0)).filter((finding) => finding.name === name);
+  return checkLedger(file, file, inspectLedger(file, 0)).filter((finding) => finding.name === name);
 }
 
 async function integrity(file: string, full = false) {
-  const [finding] = await examineIntegrity(file, { full, signal: new AbortController().signal });
+  const [finding] = await checkLedgerIntegrity(file, { full, signal: new AbortController().signal });
   return finding;
 }
 
@@ -49,7 +49,7 @@ describe('the ledger', () => {
   it('is fine beside its server, and is not touched', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);
-    expect(examineLedger(ledger.file, ledger.file, inspectLedger(ledger.file, 0)).map(({ status }) => status)).toEqual([
+    expect(checkLedger(ledger.file, ledger.file, inspectLedger(ledger.file, 0)).map(({ status }) => status)).toEqual([
       'ok',
       'ok',
       'ok',
@@ -82,7 +82,7 @@ describe('the ledger', () => {
       db.pragma(pragma);
       db.close();
       chmodSync(file, 0o644);
-      const findings = examineLedger(file, file, inspectLedger(file, 0));
+      const findings = checkLedger(file, file, inspectLedger(file, 0));
       expect(findings).toMatchObject([{ name: 'ledger', status: 'problem' }]);
       expect(findings[0]?.action).not.toMatch(/restore|chmod/);
     }
@@ -177,7 +177,7 @@ describe('integrity', () => {
 
   it('is given up with its signal', async () => {
     const signal = AbortSignal.abort();
-    await expect(examineIntegrity(closedLedger(), { full: true, signal })).rejects.toThrow(/abort/);
+    await expect(checkLedgerIntegrity(closedLedger(), { full: true, signal })).rejects.toThrow(/abort/);
   });
 });
 
@@ -191,17 +191,17 @@ describe('the disk', () => {
     [500e6, 'warning'],
     [5e9, 'ok'],
   ])('with %i bytes left: %s', (freeBytes, status) => {
-    const [space, ...more] = examineDisk(join(tempFolder(), 'not', 'there', 'dawatch.db'), of(freeBytes));
+    const [space, ...more] = checkDisk(join(tempFolder(), 'not', 'there', 'dawatch.db'), of(freeBytes));
     expect([space?.status, more]).toEqual([status, []]);
   });
 
   it('of this machine is looked at', () => {
-    expect(examineDisk(join(tempFolder(), 'dawatch.db'))[0]?.message).toMatch(/^\d+\.\d GB are free in /);
+    expect(checkDisk(join(tempFolder(), 'dawatch.db'))[0]?.message).toMatch(/^\d+\.\d GB are free in /);
   });
 
   it.runIf(process.platform === 'linux')('that is a network file system', () => {
     // As a signed number, too.
     for (const type of [0x6969, 0xff534d42, 0xff534d42 | 0])
-      expect(examineDisk('/tmp/dawatch.db', of(5e9, type))[1]).toMatchObject({ status: 'warning' });
+      expect(checkDisk('/tmp/dawatch.db', of(5e9, type))[1]).toMatchObject({ status: 'warning' });
   });
 });

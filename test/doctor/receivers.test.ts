@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { examineCallbacks, examineChannel, examineWebhook } from '../../src/doctor/receivers.ts';
+import { checkCallbacks, checkChannel, checkWebhook } from '../../src/doctor/receivers.ts';
 import type { Webhook } from '../../src/domain/notifications/webhook.ts';
 import { openReceiver } from '../support/receiver.ts';
 import { deadAddress } from '../support/upstream-server.ts';
@@ -27,7 +27,7 @@ const common = (dead: Record<string, number> = {}) => ({
 
 async function webhook(fields: Partial<Webhook>, settings: { allow?: string[]; dead?: Record<string, number> } = {}) {
   const webhooks = { allow: settings.allow ?? ['127.0.0.0/8'], allow_http: true, disable_after_s: 1 };
-  const findings = await examineWebhook({ ...WEBHOOK, ...fields }, { webhooks, ...common(settings.dead) });
+  const findings = await checkWebhook({ ...WEBHOOK, ...fields }, { webhooks, ...common(settings.dead) });
   expect(JSON.stringify(findings)).not.toContain(SECRET_PATH);
   return findings;
 }
@@ -80,12 +80,12 @@ describe('a webhook', () => {
 
   it('of the callbacks has dead letters only', async () => {
     expect(await webhook({ id: 'callbacks' })).toEqual([]);
-    expect(examineCallbacks(new Map([['webhook:x', 1]]))).toEqual([]);
+    expect(checkCallbacks(new Map([['webhook:x', 1]]))).toEqual([]);
     const dead = new Map([
       ['callback:https://a.example', 1],
       ['callback:https://b.example', 2],
     ]);
-    expect(examineCallbacks(dead)).toMatchObject([
+    expect(checkCallbacks(dead)).toMatchObject([
       { name: 'webhook.callbacks', message: expect.stringMatching(/^3 dead/) },
     ]);
   });
@@ -95,14 +95,14 @@ describe('a channel', () => {
   it('is connected to wherever it is, and sent nothing', async () => {
     const receiver = await openReceiver();
     const slack = { type: 'slack' as const, url: `${receiver.url}/${SECRET_PATH}`, gather_s: 5 };
-    expect(await examineChannel('ops', slack, common())).toMatchObject([{ name: 'channel.ops', status: 'ok' }]);
+    expect(await checkChannel('ops', slack, common())).toMatchObject([{ name: 'channel.ops', status: 'ok' }]);
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
 
   it('of e-mail where nobody listens, with dead letters', async () => {
     const smtp_url = (await deadAddress()).replace('http://', 'smtp://user:the-password@');
     const email = { type: 'email' as const, smtp_url, from: 'a@b.example', to: ['c@d.example'], gather_s: 5 };
-    const findings = await examineChannel('mail', email, common({ 'channel:mail': 1 }));
+    const findings = await checkChannel('mail', email, common({ 'channel:mail': 1 }));
     expect(findings).toMatchObject([
       { status: 'warning', action: expect.stringMatching(/channels\.mail\.smtp_url/) },
       {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { examineRedis } from '../../src/doctor/redis.ts';
+import { checkRedis } from '../../src/doctor/redis.ts';
 import { lookInto } from '../support/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { deadAddress, serveRaw } from '../support/upstream-server.ts';
@@ -7,7 +7,7 @@ import { deadAddress, serveRaw } from '../support/upstream-server.ts';
 const LIMIT_MS = 5_000;
 
 async function statuses(url: string, secret?: string) {
-  const findings = await examineRedis({ url, secret }, LIMIT_MS);
+  const findings = await checkRedis({ url, secret }, LIMIT_MS);
   for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
   return Object.fromEntries(findings.map(({ name, status }) => [name, status]));
 }
@@ -40,7 +40,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 
   it('that refuses the password, which is not shown', async () => {
     const { url } = await redisForTest({ password: 'right-one' });
-    const findings = await examineRedis({ url: url.replace('right-one', 'wrong-one') }, LIMIT_MS);
+    const findings = await checkRedis({ url: url.replace('right-one', 'wrong-one') }, LIMIT_MS);
     expect(findings).toMatchObject([{ status: 'problem', message: expect.stringMatching(/refuses the credentials/) }]);
     expect(JSON.stringify(findings)).not.toMatch(/wrong-one|right-one/);
   });
@@ -49,7 +49,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 describe('where a Redis should be', () => {
   it('nobody listens', async () => {
     const url = (await deadAddress()).replace('http:', 'redis:');
-    expect(await examineRedis({ url }, LIMIT_MS)).toMatchObject([
+    expect(await checkRedis({ url }, LIMIT_MS)).toMatchObject([
       {
         status: 'problem',
         message: expect.stringMatching(/ECONNREFUSED/),
@@ -60,7 +60,7 @@ describe('where a Redis should be', () => {
 
   it('somebody listens and says nothing', async () => {
     const { url } = await serveRaw((socket) => socket.resume());
-    expect(await examineRedis({ url: url.replace('http:', 'redis:') }, 100)).toMatchObject([
+    expect(await checkRedis({ url: url.replace('http:', 'redis:') }, 100)).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/no answer within 0.1 s/) },
     ]);
   });

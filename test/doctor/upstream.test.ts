@@ -1,13 +1,13 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { examineUpstream } from '../../src/doctor/upstream.ts';
+import { checkUpstream } from '../../src/doctor/upstream.ts';
 import { upstreamOf } from '../support/doctor.ts';
 import { openReceiver, selfSigned } from '../support/receiver.ts';
 import { deadAddress, KEY, serve, serveRaw } from '../support/upstream-server.ts';
 
 async function examined(url: string, fields: { api_key?: string | undefined; limitMs?: number } = {}) {
   const { limitMs = 5_000, ...upstream } = fields;
-  const findings = await examineUpstream({
+  const findings = await checkUpstream({
     name: 'default',
     upstream: upstreamOf({ url, api_key: KEY, ...upstream }),
     limitMs,

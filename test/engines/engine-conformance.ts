@@ -82,7 +82,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       'huge',
     ] as const)('a failure (%s) is an observation too', async (kind) => {
       const sandbox = await openSandbox();
-      sandbox.answerNext({ kind });
+      sandbox.injectFault({ kind });
       const engine = await open(sandbox.url, { apiKey: 'sandbox-key', timeoutMs: 300 });
       const observations = await polled(engine, [UNKNOWN, 'another']);
       expect(observations.map((observation) => observation.kind)).toEqual(['unavailable', 'unavailable']);
@@ -93,7 +93,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       const sandbox = await openSandbox();
       const engine = await open(sandbox.url, { apiKey: 'wrong' });
       expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'unauthorized' }]);
-      sandbox.answerNext({ kind: 'throttle', retryAfterS: 7, count: 1 });
+      sandbox.injectFault({ kind: 'throttle', retryAfterS: 7, count: 1 });
       expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'throttled', retryAfterMs: 7_000 }]);
     });
 

@@ -102,7 +102,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const app = await open();
     for (const name of ['one', 'two']) openWorker(redis, sandbox.url, name);
     await ready(app.url, { redis: { workers: [{ name: 'one' }, { name: 'two' }] } });
-    sandbox.answerNext({ kind: 'throttle', retryAfterS: 2, count: 1 });
+    sandbox.injectFault({ kind: 'throttle', retryAfterS: 2, count: 1 });
     const ids = submit(1);
     await post(app.url, { submission_ids: ids });
     await vi.waitUntil(() => sandbox.stats().throttled === 1, 5_000);

@@ -1,6 +1,6 @@
 import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
 import type { UpstreamConfig } from '../../src/config/schema.ts';
-import { type Examination, examine } from '../../src/doctor/examine.ts';
+import { type DoctorOptions, runDoctor } from '../../src/doctor/run-doctor.ts';
 
 /** An upstream as the settings have it, with the defaults. */
 export function upstreamOf(fields: Partial<UpstreamConfig> & { url: string }): UpstreamConfig & { url: string } {
@@ -13,9 +13,9 @@ export function settingsOf(env: Record<string, string>): LoadedConfig {
 }
 
 /** Every finding with these settings, by name. */
-export async function findingsOf(loaded: LoadedConfig, fields: Partial<Examination> = {}) {
+export async function findingsOf(loaded: LoadedConfig, fields: Partial<DoctorOptions> = {}) {
   const told: Record<'begun' | 'ended', string[]> = { begun: [], ended: [] };
-  const findings = await examine({
+  const findings = await runDoctor({
     loaded,
     env: {},
     now: Date.now(),

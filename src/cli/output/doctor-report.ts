@@ -1,4 +1,4 @@
-import { type Finding, type Level, worstOf } from '../../doctor/finding.ts';
+import { type Finding, type Level, worstLevel } from '../../doctor/finding.ts';
 import { escapeText } from '../../domain/text.ts';
 import type { Paint } from './colors.ts';
 import { toJson } from './json.ts';
@@ -18,7 +18,7 @@ export function doctorText(findings: readonly Finding[], paint: Paint): string {
 }
 
 function summaryOf(findings: readonly Finding[], paint: Paint): string {
-  const worst = worstOf(findings);
+  const worst = worstLevel(findings);
   const count = (level: Level) => findings.filter(({ status }) => status === level).length;
   const counted = (level: Level) => `${count(level)} ${level}${count(level) === 1 ? '' : 's'}`;
   if (worst === 'ok') return paint(COLOURS.ok, 'all is well');
@@ -26,5 +26,5 @@ function summaryOf(findings: readonly Finding[], paint: Paint): string {
 }
 
 export function doctorJson(findings: readonly Finding[]): string {
-  return `${toJson({ status: worstOf(findings), checks: findings }, 2)}\n`;
+  return `${toJson({ status: worstLevel(findings), checks: findings }, 2)}\n`;
 }

@@ -1,6 +1,6 @@
 import type { UpstreamClock } from '../clock.ts';
 import type { SandboxOptions } from '../options.ts';
-import { createChance } from './chance.ts';
+import { createRandomStream } from './random-stream.ts';
 
 /** The chain counts its slots from here on (Avail's main network began in July 2024). */
 const GENESIS_MS = Date.UTC(2024, 6, 4);
@@ -23,7 +23,7 @@ export function createBlockSource(options: SandboxOptions, clock: UpstreamClock,
   const { emptySlotRate, blockDelayMinS, blockDelayMaxS, roundMinS, roundTailMeanS } = options;
   const { stallRate, stallMinS, stallMaxS } = options;
   const { slotMs, seconds } = clock;
-  const chance = createChance('blocks', options.seed);
+  const chance = createRandomStream('blocks', options.seed);
   let slot = Math.floor(startMs / slotMs) - 1;
   let number = heightAt(startMs) - 1;
   let stallEndMs = Number.NEGATIVE_INFINITY;

@@ -27,7 +27,7 @@ export function contentsOf(data: string): Contents {
 }
 
 /** What the chain says about a transaction. Made when asked for: most submissions are read while still pending. */
-export function settlementOf(
+export function chainDataOf(
   { seed, submissionId, attempts }: { seed: number; submissionId: string; attempts: number },
   { blockNumber, txIndex }: Placement,
   { amountBytes, dataHash }: Contents,

@@ -1,6 +1,6 @@
 import type { UpstreamClock } from '../clock.ts';
 import type { SandboxOptions } from '../options.ts';
-import { createChance } from './chance.ts';
+import { createRandomStream } from './random-stream.ts';
 
 /**
  * Who brings submissions to the chain. `begin` is called once per accepted submission with the moment at which its sending
@@ -37,7 +37,7 @@ type Sender<T> = {
 function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: Begin<T>): Senders<T> {
   const restMs = clock.seconds(options.senderRestS);
   const skipMs = clock.seconds(options.senderSkipS);
-  const chance = createChance('senders', options.seed);
+  const chance = createRandomStream('senders', options.seed);
   const holders = new Map<T, Sender<T>>();
   const senders = Array.from(
     { length: options.senders },
@@ -47,7 +47,7 @@ function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: 
 
   function addressee(): Sender<T> | undefined {
     turn = (turn + 1) % senders.length;
-    return senders[options.senderChoice === 'in_turn' ? turn : Math.floor(chance.share() * senders.length)];
+    return senders[options.senderChoice === 'in_turn' ? turn : Math.floor(chance.uniform() * senders.length)];
   }
 
   function skip(sender: Sender<T>, atMs: number): void {

@@ -48,7 +48,7 @@ export const faultOrderSchema = z
 
 export type Faults = {
   /** Replaces what was ordered before for the same target. */
-  answerNext(order: FaultOrder): void;
+  inject(order: FaultOrder): void;
   /** The fault the next answer must be, used up by asking. */
   takeNext(target: FaultTarget): Fault | undefined;
 };
@@ -57,7 +57,7 @@ export function createFaults(): Faults {
   const ordered = new Map<FaultTarget, { fault: Fault; left: number }>();
 
   return {
-    answerNext({ kind, count = Number.POSITIVE_INFINITY, target = 'submissions', retryAfterS = 1 }) {
+    inject({ kind, count = Number.POSITIVE_INFINITY, target = 'submissions', retryAfterS = 1 }) {
       if (kind === 'none') ordered.delete(target);
       else ordered.set(target, { fault: { kind, retryAfterS }, left: count });
     },

@@ -28,7 +28,7 @@ export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext)
   app.post('/_sandbox/faults', async (request, reply) => {
     const order = faultOrderSchema.safeParse(request.body);
     if (!order.success) return reply.code(400).type('text/plain').send(z.prettifyError(order.error));
-    context.faults.answerNext(order.data);
+    context.faults.inject(order.data);
     return reply.code(204).send();
   });
 

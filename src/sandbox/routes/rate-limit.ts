@@ -8,7 +8,7 @@ export type Admission = { admitted: boolean; limit: number; remaining: number; r
 
 export type RateLimit = {
   /** Meters one request, whatever becomes of it. */
-  arrive(key: string, nowMs: number): void;
+  meter(key: string, nowMs: number): void;
   /** Decides about one request; only admitted ones count against the limit. undefined: there is no limit. */
   admit(key: string, nowMs: number): Admission | undefined;
   readonly windowMs: number;
@@ -33,7 +33,7 @@ export function createRateLimit(options: SandboxOptions): RateLimit {
   }
 
   return {
-    arrive(key, nowMs) {
+    meter(key, nowMs) {
       const window = windowOf(arrived, key);
       window.add(nowMs);
       maxPerWindow = Math.max(maxPerWindow, window.count(nowMs));

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { parseSubmissionId } from '../chain/submission-id.ts';
 import type { SandboxContext } from '../context.ts';
-import { answerFault, throttled } from './fault-answers.ts';
+import { sendFault, throttled } from './fault-responses.ts';
 import { type Admission, retryAfterOf } from './rate-limit.ts';
 import { submissionBody } from './wire.ts';
 
@@ -26,7 +26,7 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     count(request);
     const key = keyOf(request);
     const arrivedMs = now();
-    rateLimit.arrive(key ?? '', arrivedMs);
+    rateLimit.meter(key ?? '', arrivedMs);
     const fault = faults.takeNext('submissions');
     const refusal = keyRefusal(key, options.apiKey);
     // Decided on arrival: after the latency, answers overtake each other and the window would no longer be exact.
@@ -34,7 +34,7 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     const admission = isCounted ? rateLimit.admit(key ?? '', arrivedMs) : undefined;
     await context.delay();
 
-    if (fault !== undefined) answerFault(reply, fault, context.faultSetting());
+    if (fault !== undefined) sendFault(reply, fault, context.faultContext());
     else if (refusal !== undefined) text(reply, 401, refusal);
     else if (isAdmitted(reply, admission)) lookUp(request, reply);
     if (reply.statusCode === 401) traffic.unauthorized += 1;

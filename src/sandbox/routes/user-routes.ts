@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { SandboxContext } from '../context.ts';
 import type { SandboxOptions } from '../options.ts';
 import type { UserRecord } from '../users.ts';
-import { answerFault } from './fault-answers.ts';
+import { sendFault } from './fault-responses.ts';
 
 type Principal = 'user' | 'admin';
 type Answer = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
@@ -26,7 +26,7 @@ export function addUserRoutes(app: FastifyInstance, context: SandboxContext): vo
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const fault = context.faults.takeNext('users');
       await context.delay();
-      return fault === undefined ? answer(request, reply) : answerFault(reply, fault, context.faultSetting());
+      return fault === undefined ? answer(request, reply) : sendFault(reply, fault, context.faultContext());
     };
   }
 

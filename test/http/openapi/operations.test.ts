@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  app.sandbox.answerNext({ kind: 'none' });
+  app.sandbox.injectFault({ kind: 'none' });
   await untilState('closed');
 });
 
@@ -64,11 +64,11 @@ it.each([
 ] as const)(
   'takes submissions but is degraded while the upstream %s, and is well again after it',
   async (_, kind, state) => {
-    app.sandbox.answerNext({ kind });
+    app.sandbox.injectFault({ kind });
     await untilState(state);
     expect((await readiness()).status).toBe('degraded');
     expect((await post(app.url, { submission_id: `taken-while-${state}-${kind}` })).status).toBe(202);
-    app.sandbox.answerNext({ kind: 'none' });
+    app.sandbox.injectFault({ kind: 'none' });
     await untilState('closed');
     expect((await readiness()).status).toBe('ok');
   },

@@ -68,7 +68,7 @@ const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 /** Asks while the upstream fails in this way, once. */
 function failing(kind: 'hang' | 'html_502', target: 'users' | 'submissions', ask: () => Promise<Answer>) {
   return () => {
-    lookups().sandbox.answerNext({ kind, count: 1, target });
+    lookups().sandbox.injectFault({ kind, count: 1, target });
     return ask();
   };
 }

@@ -23,7 +23,7 @@ describe('every lookup leaves a row', () => {
     await lookups.get(userPath(), tokens.service);
     await lookups.get(LISTING, tokens.user);
     await lookups.get(LISTING, tokens.admin);
-    lookups.sandbox.answerNext({ kind: 'database', count: 1, target: 'users' });
+    lookups.sandbox.injectFault({ kind: 'database', count: 1, target: 'users' });
     await lookups.get(LISTING, tokens.admin);
     const second = { email_hash: HASH, email_masked: 'u…@example.com' };
     const nobody = { email_hash: null, email_masked: null };

@@ -143,7 +143,7 @@ it.each([
   ['throttle', 502, '7'],
 ] as const)('an upstream that answers with %s is a %i', async (kind, status, retryAfter) => {
   const { ask, submit, sandbox } = await open();
-  sandbox.answerNext({ kind, count: 1, ...(kind === 'throttle' && { retryAfterS: 7 }) });
+  sandbox.injectFault({ kind, count: 1, ...(kind === 'throttle' && { retryAfterS: 7 }) });
   const answer = await ask(submit());
   const problem = problemOf(answer);
   expect([answer.status, problem.status, answer.headers['retry-after']]).toEqual([status, status, retryAfter]);
@@ -152,7 +152,7 @@ it.each([
 
 it('while the upstream is out, the answer is a 502 at once with a time to come back', async () => {
   const { ask, submit, sandbox, requests } = await open();
-  sandbox.answerNext({ kind: 'html_502' });
+  sandbox.injectFault({ kind: 'html_502' });
   for (let round = 0; round < 3; round++) await ask(submit());
   const before = requests();
   const answers = await Promise.all(Array.from({ length: 50 }, () => ask(submit())));

@@ -8,7 +8,7 @@ const LISTING = '/admin/get_all_users?limit=2';
 const lookups = useLookups({ upstream: { timeout_s: 1 }, limits: { failed_authentications_per_minute: 0 } });
 
 async function failWith(kind: FaultOrder['kind'], path: string) {
-  lookups().sandbox.answerNext({ kind, count: 1, target: 'users', retryAfterS: 7 });
+  lookups().sandbox.injectFault({ kind, count: 1, target: 'users', retryAfterS: 7 });
   const answer = await lookups().get(path, lookups().tokens.admin);
   const problem = problemOf(answer);
   expect(problem.error).toBe(problem.detail);
@@ -111,7 +111,7 @@ it('no log line holds a name, an address, a token or a word of the upstream; eac
   await own.get(`${userPath(asked)}&more=1`, tokens.user);
   await own.get(userPath(asked, '/users/nowhere'), tokens.user);
   await own.get(LISTING, tokens.admin);
-  own.sandbox.answerNext({ kind: 'not_json', count: 1, target: 'users' });
+  own.sandbox.injectFault({ kind: 'not_json', count: 1, target: 'users' });
   await own.get(userPath(asked), tokens.user);
   for (const secret of [UPSTREAM_BEARER, ...Object.values(tokens)]) expect(own.logs()).not.toContain(secret);
   expect(own.logs()).not.toMatch(/secretive|example\.com|doctype|0x[0-9a-f]{20}/i);

@@ -27,16 +27,16 @@ describe('a fault', () => {
   test('lasts until it is called off when no count was given', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit();
-    sandbox.answerNext({ kind: 'database' });
+    sandbox.injectFault({ kind: 'database' });
     for (const _ of Array(5)) expect((await sandbox.lookUp(id)).status).toBe(500);
-    sandbox.answerNext({ kind: 'none' });
+    sandbox.injectFault({ kind: 'none' });
     expect((await sandbox.lookUp(id)).status).toBe(200);
   });
 
   test('can be ordered for the users instead', async () => {
     const sandbox = await openSandbox({ userParams: 'ignored' });
     const id = await sandbox.submit();
-    sandbox.answerNext({ kind: 'html_503', target: 'users', count: 1 });
+    sandbox.injectFault({ kind: 'html_503', target: 'users', count: 1 });
     const headers = { authorization: 'Bearer sandbox-user-token' };
     expect((await sandbox.lookUp(id)).status).toBe(200);
     expect((await sandbox.get('/users/get_user', headers)).status).toBe(503);
@@ -49,9 +49,9 @@ describe('a fault', () => {
 
   test('is counted as traffic, and does not use up the limit', async () => {
     const sandbox = await openSandbox({ rateLimit: 1 });
-    sandbox.answerNext({ kind: 'unauthorized', count: 1 });
+    sandbox.injectFault({ kind: 'unauthorized', count: 1 });
     await sandbox.lookUp(ID);
-    sandbox.answerNext({ kind: 'throttle', count: 1 });
+    sandbox.injectFault({ kind: 'throttle', count: 1 });
     await sandbox.lookUp(ID);
     expect((await sandbox.lookUp(ID)).status).toBe(500);
     expect(sandbox.stats()).toMatchObject({ requests: 3, unauthorized: 1, throttled: 1, maxRequestsPerWindow: 3 });
@@ -73,7 +73,7 @@ describe('the fault', () => {
     ['empty_200', 200, 'application/json', ''],
   ] as const)('%s answers %i', async (kind, status, type, body) => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind, count: 1 });
+    sandbox.injectFault({ kind, count: 1 });
     const answer = await sandbox.lookUp(ID);
     expect([answer.status, await answer.text()]).toEqual([status, body]);
     expect(answer.headers.get('content-type') ?? '').toContain(type);
@@ -88,7 +88,7 @@ describe('the fault', () => {
 
   test('hang answers nothing until the sandbox is closed', async () => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind: 'hang', count: 1 });
+    sandbox.injectFault({ kind: 'hang', count: 1 });
     let isSettled = false;
     const hanging = expect(sandbox.lookUp(ID).finally(() => (isSettled = true))).rejects.toThrow();
     await expect.poll(() => sandbox.stats().requests).toBe(1);
@@ -101,13 +101,13 @@ describe('the fault', () => {
 
   test('reset ends the connection without an answer', async () => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind: 'reset', count: 1 });
+    sandbox.injectFault({ kind: 'reset', count: 1 });
     await expect(sandbox.lookUp(ID)).rejects.toThrow();
   });
 
   test('cut ends the connection in the middle of the body', async () => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind: 'cut', count: 1 });
+    sandbox.injectFault({ kind: 'cut', count: 1 });
     const answer = await sandbox.lookUp(ID);
     expect(answer.status).toBe(200);
     await expect(answer.text()).rejects.toThrow();
@@ -115,7 +115,7 @@ describe('the fault', () => {
 
   test('drip sends its body byte by byte', async () => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind: 'drip', count: 1 });
+    sandbox.injectFault({ kind: 'drip', count: 1 });
     const answer = await sandbox.lookUp(ID);
     expect(answer.status).toBe(200);
     expect(await readAtLeast(answer, 2)).toBe(2);
@@ -123,14 +123,14 @@ describe('the fault', () => {
 
   test('endless sends more than anyone wants', async () => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind: 'endless', count: 1 });
+    sandbox.injectFault({ kind: 'endless', count: 1 });
     const answer = await sandbox.lookUp(ID);
     expect(await readAtLeast(answer, 30_000_000)).toBeGreaterThanOrEqual(30_000_000);
   });
 
   test('huge is 10 MB of valid JSON', async () => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind: 'huge', count: 1 });
+    sandbox.injectFault({ kind: 'huge', count: 1 });
     const body = await (await sandbox.lookUp(ID)).text();
     expect(body.length).toBeGreaterThan(10_000_000);
     expect(Object.keys(JSON.parse(body) as object)).toEqual(['error']);
@@ -138,7 +138,7 @@ describe('the fault', () => {
 
   test('redirect leads to another host, and tells who went there', async () => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind: 'redirect', count: 1 });
+    sandbox.injectFault({ kind: 'redirect', count: 1 });
     const answer = await sandbox.lookUp(ID);
     expect(answer.status).toBe(302);
     const location = answer.headers.get('location') ?? '';
@@ -150,7 +150,7 @@ describe('the fault', () => {
 
   test.each(FAULT_KINDS)('%s does not keep the sandbox from closing', async (kind) => {
     const sandbox = await openSandbox();
-    sandbox.answerNext({ kind, count: 1 });
+    sandbox.injectFault({ kind, count: 1 });
     const answer = sandbox.lookUp(ID).catch(() => undefined);
     await expect.poll(() => sandbox.stats().requests).toBe(1);
     await sandbox.close();

@@ -28,7 +28,7 @@ describe('the limit', () => {
     const arrivals = Array.from({ length: 6000 }, (_, index) => index * 90 + ((index * index) % 13) * 60).toSorted(
       (a, b) => a - b,
     );
-    for (const atMs of arrivals) limit.arrive('key', atMs);
+    for (const atMs of arrivals) limit.meter('key', atMs);
     const admitted = arrivals.filter((atMs) => limit.admit('key', atMs)?.admitted);
     const mostIn = (times: readonly number[]) =>
       Math.max(

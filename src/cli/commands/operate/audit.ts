@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { escapeText } from '../../../domain/text.ts';
-import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { parseCount } from '../../output/count.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
@@ -14,7 +14,7 @@ export function addAudit(program: Command): void {
     .option('--json', 'print JSON, as the HTTP interface answers')
     .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')
     .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
-      const page = await askAsAdmin(options, (client) => client.audit({ limit }));
+      const page = await requestAsAdmin(options, (client) => client.audit({ limit }));
       const rows = page.entries.map(({ at, caller, credential_id, address, action, outcome, email_masked, detail }) =>
         [
           at,

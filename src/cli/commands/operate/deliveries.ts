@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Delivery, DeliveryQuery } from '../../../client/index.ts';
 import { DELIVERY_STATES } from '../../../domain/notifications/delivery.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { parseSince } from '../../input/since.ts';
 import { coloured } from '../../output/colors.ts';
@@ -48,7 +48,7 @@ function addList(deliveries: Command): void {
         const { webhook: webhook_id, submission: submission_id, event: event_id, destination, state, limit } = options;
         const query = { webhook_id, submission_id, event_id, destination, state, limit };
         const given = Object.entries(query).filter(([, value]) => value !== undefined);
-        const page = await askAsAdmin(options, (client) => client.deliveries.list(Object.fromEntries(given)));
+        const page = await requestAsAdmin(options, (client) => client.deliveries.list(Object.fromEntries(given)));
         process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]));
       },
     );
@@ -60,7 +60,7 @@ function addShow(deliveries: Command): void {
     .argument('<id>', 'its number, as `dawatch deliveries list` shows it', parseNumber)
     .option('--json', 'print JSON, as the HTTP interface answers, with the event')
     .action(async (id: number, options: Options) => {
-      const delivery = await askAsAdmin(options, (client) => client.deliveries.get(id));
+      const delivery = await requestAsAdmin(options, (client) => client.deliveries.get(id));
       process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
     });
 }
@@ -81,12 +81,12 @@ function addReplay(deliveries: Command): void {
       if (ids.length > 0 === (destination !== undefined) || (destination === undefined) !== (since === undefined))
         throw new CommandError('give either numbers, or --destination and --since', ExitCode.usage);
       for (const id of ids) {
-        const delivery = await askAsAdmin(options, (client) => client.deliveries.replay(id));
+        const delivery = await requestAsAdmin(options, (client) => client.deliveries.replay(id));
         process.stdout.write(`replayed ${delivery.id}  ${escapeText(delivery.destination)}\n`);
       }
       if (destination === undefined || since === undefined) return;
       const dead = { destination, since };
-      const { replayed } = await askAsAdmin(options, (client) => client.deliveries.replayDead(dead));
+      const { replayed } = await requestAsAdmin(options, (client) => client.deliveries.replayDead(dead));
       process.stdout.write(`replayed ${replayed}\n`);
     });
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { pause } from '../../../client/backoff.ts';
 import type { DawatchClient } from '../../../client/client.ts';
-import { isPassing } from '../../../client/errors.ts';
+import { isTransient } from '../../../client/errors.ts';
 import { type ConnectOptions, connect, serverAddress, withServer } from '../../connect.ts';
 import { durationOption } from '../../input/duration.ts';
 import { untilStopped } from '../../input/signals.ts';
@@ -65,7 +65,7 @@ async function look(view: View, client: DawatchClient, signal: AbortSignal): Pro
     return { ...view, overview: await client.overview(signal), trouble: undefined };
   } catch (error) {
     if (signal.aborted) return view;
-    if (!isPassing(error)) throw error;
+    if (!isTransient(error)) throw error;
     return { ...view, trouble: error.message };
   }
 }

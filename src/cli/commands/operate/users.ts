@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { User } from '../../../client/client.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { askWithToken, type ConnectOptions, withAddress } from '../../connect.ts';
+import { type ConnectOptions, requestWithToken, withAddress } from '../../connect.ts';
 import { parseCount } from '../../output/count.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
@@ -31,7 +31,7 @@ function addGet(users: Command): void {
     .option('--json', 'print JSON, as the upstream has it')
     .addHelpText('after', `\nExample:\n  dawatch users get --name "Ada Example" --email ada@example.com\n${HELP}`)
     .action(async ({ name, email, ...options }: Options & { name: string; email: string }) => {
-      const user = await askWithToken(options, TOKEN, (client) => client.getUser({ name, email }));
+      const user = await requestWithToken(options, TOKEN, (client) => client.getUser({ name, email }));
       print(options, user, () => table(Object.entries(user).map(([field, value]) => [escapeText(field), cell(value)])));
     });
 }
@@ -47,7 +47,7 @@ function addList(users: Command): void {
     .option('--json', 'print a JSON array, as the upstream has it')
     .addHelpText('after', `\nExample:\n  dawatch users list --limit 100 --json | jq '.[].email'\n${HELP}`)
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
-      const list = await askWithToken(options, TOKEN, (client) => client.listUsers(limit));
+      const list = await requestWithToken(options, TOKEN, (client) => client.listUsers(limit));
       print(options, list, () => table([COLUMNS, ...list.map((user) => COLUMNS.map((name) => cell(user[name])))]));
     });
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { MetadataFilter, NewWebhook, WebhookPatch, WebhookWithSecret } from '../../../client/index.ts';
 import { SIGNATURES } from '../../../domain/notifications/webhook.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { durationOption } from '../../input/duration.ts';
 import { collectMetadata, collectTypes } from '../../input/event-filter.ts';
@@ -47,7 +47,7 @@ export function addCreate(webhooks: Command): void {
         const { signature, disabled = false } = options;
         const secret = await readSecret(options.secretFile);
         const webhook: NewWebhook = { url, signature, enabled: !disabled, ...filtersOf(options), ...secret };
-        printSecret(options, await askAsAdmin(options, (client) => client.webhooks.create(webhook)));
+        printSecret(options, await requestAsAdmin(options, (client) => client.webhooks.create(webhook)));
       },
     );
 }
@@ -72,7 +72,7 @@ export function addUpdate(webhooks: Command): void {
       };
       if (Object.keys(patch).length === 0)
         throw new CommandError('nothing to change was given (--help shows what can be)', ExitCode.usage);
-      const webhook = await askAsAdmin(options, (client) => client.webhooks.update(id, patch));
+      const webhook = await requestAsAdmin(options, (client) => client.webhooks.update(id, patch));
       process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
     });
 }
@@ -90,7 +90,7 @@ export function addRotate(webhooks: Command): void {
         keep_old_s: Math.ceil(options.keepOld / 1_000),
         ...(await readSecret(options.secretFile)),
       };
-      printSecret(options, await askAsAdmin(options, (client) => client.webhooks.rotate(id, rotation)));
+      printSecret(options, await requestAsAdmin(options, (client) => client.webhooks.rotate(id, rotation)));
     });
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { escapeText } from '../../../domain/text.ts';
-import { askAsAdmin, type ConnectOptions, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { ExitCode } from '../../exit.ts';
 import { parseSince } from '../../input/since.ts';
 import { coloured } from '../../output/colors.ts';
@@ -38,7 +38,7 @@ function addList(webhooks: Command): void {
     .option('--limit <count>', 'at most so many, 1 to 1000', parseCount, 100)
     .option('--json', 'print JSON, as the HTTP interface answers')
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
-      const page = await askAsAdmin(options, (client) => client.webhooks.list({ limit }));
+      const page = await requestAsAdmin(options, (client) => client.webhooks.list({ limit }));
       const rows = page.webhooks.map((webhook) => {
         const { id, url, types, metadata, description } = webhook;
         const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
@@ -56,7 +56,7 @@ function addShow(webhooks: Command): void {
     .argument('<id>', ID)
     .option('--json', 'print JSON, as the HTTP interface answers')
     .action(async (id: string, options: Options) => {
-      const webhook = await askAsAdmin(options, (client) => client.webhooks.get(id));
+      const webhook = await requestAsAdmin(options, (client) => client.webhooks.get(id));
       process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
     });
 }
@@ -68,7 +68,7 @@ function addTest(webhooks: Command): void {
     .option('--json', 'print JSON: the delivery')
     .addHelpText('after', '\nExits with 3 if it did not arrive; it is tried again, as any event.')
     .action(async (id: string, options: Options) => {
-      const delivery = await askAsAdmin(options, async (client) => {
+      const delivery = await requestAsAdmin(options, async (client) => {
         const { id: number } = await client.webhooks.test(id);
         const endsAt = performance.now() + TEST_PATIENCE_MS;
         for (;;) {
@@ -92,7 +92,7 @@ function addReplay(webhooks: Command): void {
     .addHelpText('after', '\nExample:\n  dawatch webhooks replay wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11 --since 24h')
     .action(async (id: string, options: ConnectOptions & { since: string }) => {
       const dead = { destination: `webhook:${id}`, since: options.since };
-      const { replayed } = await askAsAdmin(options, (client) => client.deliveries.replayDead(dead));
+      const { replayed } = await requestAsAdmin(options, (client) => client.deliveries.replayDead(dead));
       process.stdout.write(`replayed ${replayed}\n`);
     });
 }
@@ -102,7 +102,7 @@ function addDelete(webhooks: Command): void {
     .description('Delete a webhook, and discard what waits for it and its dead letters.')
     .argument('<id>', ID)
     .action(async (id: string, options: ConnectOptions) => {
-      await askAsAdmin(options, (client) => client.webhooks.delete(id));
+      await requestAsAdmin(options, (client) => client.webhooks.delete(id));
       process.stderr.write(`webhook ${escapeText(id)} is deleted\n`);
     });
 }

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { ConfigError, type LoadedConfig, loadConfig } from '../../../config/load.ts';
-import { type Finding, type Level, problem, worstOf } from '../../../doctor/finding.ts';
+import { type Finding, type Level, problem, worstLevel } from '../../../doctor/finding.ts';
 import { durationOption } from '../../input/duration.ts';
 import { paintFor } from '../../output/colors.ts';
 import { doctorJson, doctorText } from '../../output/doctor-report.ts';
-import { createWaiting } from '../../waiting.ts';
+import { createWaitIndicator } from '../../output/wait-indicator.ts';
 
 type Options = { config?: string; full?: boolean; timeout: number; json?: boolean };
 
@@ -41,15 +41,15 @@ Exit codes of this command: 0 all is well, 1 warnings, 2 problems.`,
       const findings = await examined(options);
       const text = options.json ? doctorJson(findings) : doctorText(findings, paintFor(process.stdout));
       // What was given up may still hold the process, as a nameserver that is silent.
-      process.stdout.write(text, () => process.exit(EXIT_CODES[worstOf(findings)]));
+      process.stdout.write(text, () => process.exit(EXIT_CODES[worstLevel(findings)]));
     });
 }
 
 async function examined({ config: file, full = false, timeout: limitMs }: Options): Promise<Finding[]> {
   const { env } = process;
   // Everything it looks at would make the start of every command slower.
-  const [{ examine }, { examineMachine }] = await Promise.all([
-    import('../../../doctor/examine.ts'),
+  const [{ runDoctor }, { checkMachine }] = await Promise.all([
+    import('../../../doctor/run-doctor.ts'),
     import('../../../doctor/machine.ts'),
   ]);
   let loaded: LoadedConfig;
@@ -58,11 +58,11 @@ async function examined({ config: file, full = false, timeout: limitMs }: Option
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const action = 'mend it; dawatch config shows every setting and where its value comes from';
-    return [...examineMachine(), ...error.problems.map((text) => problem('settings', text, action))];
+    return [...checkMachine(), ...error.problems.map((text) => problem('settings', text, action))];
   }
-  const waiting = createWaiting(process.stderr);
+  const waiting = createWaitIndicator(process.stderr);
   try {
-    return await examine({
+    return await runDoctor({
       loaded,
       env,
       now: Date.now(),

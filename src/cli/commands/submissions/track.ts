@@ -11,7 +11,7 @@ import { CommandError, ExitCode } from '../../exit.ts';
 import { parseDuration } from '../../input/duration.ts';
 import { readIds } from '../../input/ids.ts';
 import { toJson } from '../../output/json.ts';
-import { waitingFor } from '../../waiting.ts';
+import { withWaitIndicator } from '../../output/wait-indicator.ts';
 
 /** Too many requests, too much at once. */
 const BUSY: readonly number[] = [429, 503];
@@ -63,7 +63,7 @@ Examples:
       for (let start = 0; start < ids.length; start += MAX_IDS_PER_REQUEST) {
         const batch = ids.slice(start, start + MAX_IDS_PER_REQUEST);
         const name = `ids ${start + 1} to ${start + batch.length} of ${ids.length}`;
-        const tracked = await waitingFor(name, track(client, batch, toTrackOptions(options)));
+        const tracked = await withWaitIndicator(name, track(client, batch, toTrackOptions(options)));
         total.accepted += tracked.accepted;
         total.already_tracked += tracked.already_tracked;
       }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { ok } from '../../src/doctor/finding.ts';
-import { examineMachine } from '../../src/doctor/machine.ts';
+import { checkMachine } from '../../src/doctor/machine.ts';
 import { runChecks } from '../../src/doctor/run-checks.ts';
 import { findingsOf, settingsOf } from '../support/doctor.ts';
 import { openLedger } from '../support/ledger-file.ts';
@@ -133,7 +133,7 @@ describe('the settings', () => {
 
 it('an old Node and few open files are told of', () => {
   const statuses = (nodeVersion: string, openFiles: number | 'unlimited') =>
-    examineMachine({ nodeVersion, openFiles }).map(({ status }) => status);
+    checkMachine({ nodeVersion, openFiles }).map(({ status }) => status);
   expect(statuses('22.18.0', 1_024)).toEqual(['warning', 'warning']);
   expect(statuses('24.0.0', 'unlimited')).toEqual(['ok', 'ok']);
 });

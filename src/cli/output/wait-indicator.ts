@@ -1,17 +1,17 @@
-import { escapeText } from '../domain/text.ts';
+import { escapeText } from '../../domain/text.ts';
 
 const FIRST_SHOWN_AFTER_MS = 1_000;
 const REDRAW_MS = 200;
 const CLEAR_LINE = '\r\u001b[K';
 
 /** Names what a command still waits for, in one line on a terminal, once that takes longer than a second. */
-export type Waiting = {
+export type WaitIndicator = {
   begin(names: readonly string[]): void;
   end(name: string): void;
   stop(): void;
 };
 
-export function createWaiting(stream: NodeJS.WriteStream): Waiting {
+export function createWaitIndicator(stream: NodeJS.WriteStream): WaitIndicator {
   if (!stream.isTTY) return { begin: () => undefined, end: () => undefined, stop: () => undefined };
   const open: string[] = [];
   const beganAt = performance.now();
@@ -36,8 +36,8 @@ export function createWaiting(stream: NodeJS.WriteStream): Waiting {
 }
 
 /** Waits for one thing, and says so if it takes its time. */
-export async function waitingFor<T>(name: string, work: Promise<T>): Promise<T> {
-  const waiting = createWaiting(process.stderr);
+export async function withWaitIndicator<T>(name: string, work: Promise<T>): Promise<T> {
+  const waiting = createWaitIndicator(process.stderr);
   waiting.begin([name]);
   try {
     return await work;

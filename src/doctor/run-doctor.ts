@@ -1,20 +1,20 @@
 import type { LoadedConfig } from '../config/load.ts';
 import { realPath } from '../ledger/file/open.ts';
 import { inspectLedger } from '../ledger/maintenance/inspect.ts';
-import { examineCredentials } from './credentials.ts';
-import { examineDisk } from './disk.ts';
+import { checkCredentials } from './credentials.ts';
+import { checkDisk } from './disk.ts';
 import type { Finding } from './finding.ts';
-import { examineIntegrity, examineLedger } from './ledger.ts';
-import { examineMachine } from './machine.ts';
-import { examineCallbacks, examineChannel, examineWebhook } from './receivers.ts';
-import { examineRedis } from './redis.ts';
+import { checkLedger, checkLedgerIntegrity } from './ledger.ts';
+import { checkMachine } from './machine.ts';
+import { checkCallbacks, checkChannel, checkWebhook } from './receivers.ts';
+import { checkRedis } from './redis.ts';
 import { type Check, runChecks } from './run-checks.ts';
 import { withoutSecrets } from './secrets.ts';
-import { examineSettings } from './settings.ts';
-import { examineUpstream } from './upstream.ts';
-import { examineBearer } from './upstream-users.ts';
+import { checkSettings } from './settings.ts';
+import { checkUpstream } from './upstream.ts';
+import { checkBearer } from './upstream-users.ts';
 
-export type Examination = {
+export type DoctorOptions = {
   loaded: LoadedConfig;
   env: Record<string, string | undefined>;
   now: number;
@@ -33,13 +33,13 @@ const FULL_LIMIT_MS = 24 * 3_600_000;
 const MARGIN_MS = 1_000;
 
 /** Looks at everything that a server with these settings needs, and changes nothing. Never rejects. */
-export async function examine(examination: Examination): Promise<Finding[]> {
+export async function runDoctor(examination: DoctorOptions): Promise<Finding[]> {
   const checks = checksOf(examination);
   examination.onBegin(checks.map(({ name }) => name));
   return withoutSecrets(await runChecks(checks, examination.onEnded), examination.loaded.settings);
 }
 
-function checksOf({ loaded, env, now, full, limitMs }: Examination): Check[] {
+function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
   const { config } = loaded;
   const file = config.database;
   const path = realPath(file);
@@ -55,43 +55,43 @@ function checksOf({ loaded, env, now, full, limitMs }: Examination): Check[] {
   const { url: redisUrl, secret } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
   return [
-    atOnce('node', () => examineMachine()),
-    atOnce('settings', () => examineSettings(loaded, env)),
-    atOnce('credentials', () => examineCredentials(config, seen)),
+    atOnce('node', () => checkMachine()),
+    atOnce('settings', () => checkSettings(loaded, env)),
+    atOnce('credentials', () => checkCredentials(config, seen)),
     ...Object.entries(config.upstreams).flatMap(([name, upstream]) => {
       const { url } = upstream;
       if (url === undefined) return [];
       return asking(`upstream.${name}`, (signal) =>
-        examineUpstream({ name, upstream: { ...upstream, url }, limitMs, signal }),
+        checkUpstream({ name, upstream: { ...upstream, url }, limitMs, signal }),
       );
     }),
     ...(defaultUrl !== undefined && bearer !== undefined
       ? [
           asking('users.default', (signal) =>
-            examineBearer({ ...config.upstreams.default, url: defaultUrl, bearer }, { limitMs, signal }),
+            checkBearer({ ...config.upstreams.default, url: defaultUrl, bearer }, { limitMs, signal }),
           ),
         ]
       : []),
-    atOnce('ledger', () => examineLedger(file, path, seen)),
+    atOnce('ledger', () => checkLedger(file, path, seen)),
     ...(seen.kind === 'missing'
       ? []
       : [
           {
             name: 'ledger.integrity',
             limitMs: full ? FULL_LIMIT_MS : QUICK_LIMIT_MS,
-            run: (signal: AbortSignal) => examineIntegrity(file, { full, signal }),
+            run: (signal: AbortSignal) => checkLedgerIntegrity(file, { full, signal }),
           },
         ]),
-    atOnce('disk', () => examineDisk(path)),
-    ...(redisUrl === undefined ? [] : [asking('redis', () => examineRedis({ url: redisUrl, secret }, limitMs))]),
+    atOnce('disk', () => checkDisk(path)),
+    ...(redisUrl === undefined ? [] : [asking('redis', () => checkRedis({ url: redisUrl, secret }, limitMs))]),
     ...webhooks.map((webhook) =>
       asking(`webhook.${webhook.id}`, (signal) =>
-        examineWebhook(webhook, { webhooks: config.webhooks, dead, limitMs, signal }),
+        checkWebhook(webhook, { webhooks: config.webhooks, dead, limitMs, signal }),
       ),
     ),
-    atOnce('webhook.callbacks', () => examineCallbacks(dead)),
+    atOnce('webhook.callbacks', () => checkCallbacks(dead)),
     ...Object.entries(config.channels).map(([name, channel]) =>
-      asking(`channel.${name}`, (signal) => examineChannel(name, channel, { dead, limitMs, signal })),
+      asking(`channel.${name}`, (signal) => checkChannel(name, channel, { dead, limitMs, signal })),
     ),
   ];
 }

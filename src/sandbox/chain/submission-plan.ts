@@ -1,6 +1,6 @@
 import type { UpstreamClock } from '../clock.ts';
 import type { SandboxOptions } from '../options.ts';
-import { createChance } from './chance.ts';
+import { createRandomStream } from './random-stream.ts';
 
 const REJECTED_WITHIN_S = 6;
 const REJECTIONS = [
@@ -20,7 +20,7 @@ type Attempt =
     };
 
 /** What chance has in store for one submission. */
-export type Fate = {
+export type SubmissionPlan = {
   isLost: boolean;
   isDead: boolean;
   isLeftBehind: boolean;
@@ -35,8 +35,8 @@ export type Fate = {
  * Each submission has a stream of its own, so no one's luck depends on the order in which others are looked at. All
  * draws are always made: changing one rate leaves every other draw as it was, and runs stay comparable.
  */
-export function drawFate(options: SandboxOptions, clock: UpstreamClock, ordinal: number): Fate {
-  const chance = createChance('fate', options.seed, ordinal);
+export function planSubmission(options: SandboxOptions, clock: UpstreamClock, ordinal: number): SubmissionPlan {
+  const chance = createRandomStream('fate', options.seed, ordinal);
 
   const isLost = chance.happens(options.lostRate);
   const isDead = chance.happens(options.deadRate);
@@ -49,7 +49,7 @@ export function drawFate(options: SandboxOptions, clock: UpstreamClock, ordinal:
 
   function drawRowUpdate(): (sentMs: number, finalMs: number) => number {
     const pollMs = clock.seconds(chance.between(options.senderPollMinS, options.senderPollMaxS));
-    const share = chance.share();
+    const share = chance.uniform();
     const between = (minS: number, maxS: number) => clock.seconds(minS + (maxS - minS) * share);
     if (options.senders === 0) {
       const updateMs = between(options.rowUpdateMinS, options.rowUpdateMaxS);
@@ -69,8 +69,8 @@ export function drawFate(options: SandboxOptions, clock: UpstreamClock, ordinal:
     nextAttempt() {
       const fails = chance.happens(options.errorRate) || isDead;
       const timesOut = chance.happens(options.timeoutRate);
-      const rejectedAfterMs = clock.seconds(chance.share() * REJECTED_WITHIN_S);
-      const rejection = REJECTIONS[Math.floor(chance.share() * REJECTIONS.length)] ?? REJECTIONS[0];
+      const rejectedAfterMs = clock.seconds(chance.uniform() * REJECTED_WITHIN_S);
+      const rejection = REJECTIONS[Math.floor(chance.uniform() * REJECTIONS.length)] ?? REJECTIONS[0];
       const rowUpdatedAt = drawRowUpdate();
       if (!fails) return { outcome: 'included', rowUpdatedAt };
       if (timesOut) return { outcome: 'failed', afterMs: clock.timeoutMs, error: 'TIMEOUT' };

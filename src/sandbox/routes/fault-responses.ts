@@ -11,10 +11,10 @@ const HALF = BODY.slice(0, BODY.length / 2);
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
 /** What an answer is made of besides the fault itself. */
-export type FaultSetting = { nowMs: number; retryAfterForm: SandboxOptions['retryAfterForm']; redirectTo: string };
+export type FaultContext = { nowMs: number; retryAfterForm: SandboxOptions['retryAfterForm']; redirectTo: string };
 
 /** Answers with a fault, the way proxies, pools and networks produce it. */
-export function answerFault(reply: FastifyReply, fault: Fault, setting: FaultSetting): FastifyReply {
+export function sendFault(reply: FastifyReply, fault: Fault, setting: FaultContext): FastifyReply {
   switch (fault.kind) {
     case 'hang':
       return reply.hijack();
@@ -47,7 +47,7 @@ export function answerFault(reply: FastifyReply, fault: Fault, setting: FaultSet
     case 'drip':
       return raw(reply, drip);
     case 'endless':
-      return raw(reply, pourEndlessly);
+      return raw(reply, sendEndlessly);
     case 'huge':
       return reply.code(200).send({ error: 'x'.repeat(HUGE_BYTES) });
     case 'redirect':
@@ -93,7 +93,7 @@ function drip(response: ServerResponse): void {
 }
 
 /** As fast as the client reads, for ever: only a limit on the size ends it. */
-function pourEndlessly(response: ServerResponse): void {
+function sendEndlessly(response: ServerResponse): void {
   const chunk = Buffer.alloc(64 * 1024, 0x20);
   const pour = () => {
     while (!response.destroyed && response.write(chunk));

@@ -3,9 +3,9 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { digest, seedOf } from './digest.ts';
 
 /** Random variables of one stream. Each call takes exactly one number from it, so streams stay comparable. */
-export type Chance = {
+export type RandomStream = {
   /** Evenly from 0 (inclusive) to 1 (exclusive). */
-  share(): number;
+  uniform(): number;
   /** Evenly from min to max. */
   between(min: number, max: number): number;
   exponential(mean: number): number;
@@ -13,13 +13,13 @@ export type Chance = {
 };
 
 /** The stream is a pure function of the parts. */
-export function createChance(...parts: readonly (string | number)[]): Chance {
+export function createRandomStream(...parts: readonly (string | number)[]): RandomStream {
   const generator = xoroshiro128plus(seedOf(digest(...parts)));
-  const share = () => uniformFloat64(generator);
+  const uniform = () => uniformFloat64(generator);
   return {
-    share,
-    between: (min, max) => min + (max - min) * share(),
-    exponential: (mean) => -mean * Math.log(1 - share()),
-    happens: (probability) => share() < probability,
+    uniform,
+    between: (min, max) => min + (max - min) * uniform(),
+    exponential: (mean) => -mean * Math.log(1 - uniform()),
+    happens: (probability) => uniform() < probability,
   };
 }
