@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import Database from 'better-sqlite3';
-import { migrate } from '../../src/ledger/file/migrations.ts';
+import { migrate } from '../../src/ledger/file/schema.ts';
 
 export type Polled = { id: string; at: number; state: string; answer: string };
 export type Attempted = { id: number; at: number; durationMs: number; httpStatus: number; response: string };

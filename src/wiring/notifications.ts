@@ -5,7 +5,7 @@ import { CALLBACKS_ID, type Signature } from '../domain/notifications/webhook.ts
 import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Counters } from '../http/metrics/counters.ts';
 import type { Deliveries, Webhooks } from '../http/ports.ts';
-import type { WebhookSecret } from '../ledger/deliveries/webhooks.ts';
+import type { WebhookSecret } from '../ledger/deliveries/webhook-secrets.ts';
 import type { ChannelRoute } from '../ledger/events/fan-out.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { logAlert, logAttempt } from '../logging/listeners.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { schemaOf } from '../../src/ledger/file/migrations.ts';
+import { schemaOf } from '../../src/ledger/file/schema.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
 const textOf = (name: string) => readFileSync(join(DOCS, name), 'utf8');

@@ -1,90 +1,66 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type Database from 'better-sqlite3';
-import { guarded } from '../file/errors.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 
-/** One lookup of users. Whom it was about is kept only so that it can be recognised, never so that it can be read. */
+/** One lookup of users. The user is stored so that lookups can be compared, but not read. */
 export type AuditEntry = {
   /** Epoch milliseconds. */
   at: number;
-  /** The name of the credential, or how the caller was let in. */
+  /** Name of the credential, or how the caller was authenticated. */
   caller: string;
-  /** Of the credential in the ledger; null: it is not kept there. */
+  /** Id of the credential; null if the credential is not in the ledger. */
   credentialId: number | null;
-  /** Of the client; null: the entry was written by a version that did not record it. */
+  /** Address of the client; null in entries of versions that did not record it. */
   address: string | null;
   action: string;
   outcome: string;
-  /** A short text without personal data: the limit, say. */
+  /** A short text without personal data, such as the limit that was exceeded. */
   detail: string | null;
   /**
-   * Of the e-mail address asked for: keyed, so that guesses can't be tried on a listing or an export. The key lies in the
-   * ledger itself: whoever has that file can try them.
+   * Keyed hash of the e-mail address, so that a listing or an export does not allow guessing. The key is in the ledger file,
+   * so the file itself does.
    */
   emailHash: string | null;
-  /** "a…@example.com"; nothing before the … if there is one character only. */
+  /** Such as "a…@example.com"; without the first character if it is the only one. */
   emailMasked: string | null;
 };
 
 export type AuditRecord = AuditEntry & { seq: number };
 
-type Row = {
-  seq: number;
-  at: number;
-  caller: string;
-  credential_id: number | null;
-  address: string | null;
-  action: string;
-  outcome: string;
-  detail: string | null;
-  email_hash: string | null;
-  email_masked: string | null;
-};
-
 const SHORT_HASH_CHARS = 8;
 
-/** The append-only list of who looked up which users. Throws LedgerError. */
+/** The append-only trail of user lookups. Throws LedgerError. */
 export class AuditTrail {
-  readonly #file: string;
+  readonly #database: LedgerDatabase;
   readonly #key: Buffer;
-  readonly #insert: Database.Statement;
-  readonly #list: Database.Statement;
 
-  constructor(db: Database.Database, file: string) {
-    this.#file = file;
-    this.#key = guarded(file, () => keyOf(db));
-    this.#insert = db.prepare(`
-      -- One lookup.
-      INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
-      VALUES (@at, @caller, @credentialId, @address, @action, @outcome, @detail, @emailHash, @emailMasked)`);
-    this.#list = db.prepare(`
-      -- Newest first.
-      SELECT seq, at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked
-      FROM audit WHERE seq < @before ORDER BY seq DESC LIMIT @limit`);
+  constructor(database: LedgerDatabase) {
+    this.#database = database;
+    this.#key = readOrCreateKey(database);
   }
 
   add(entry: AuditEntry): void {
-    guarded(this.#file, () => this.#insert.run(entry));
+    this.#database.run(
+      `INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
+       VALUES (@at, @caller, @credentialId, @address, @action, @outcome, @detail, @emailHash, @emailMasked)`,
+      entry,
+    );
   }
 
-  /** Newest first, with the position to go on `before`; null at the end. */
+  /** Returns entries, newest first, and the position to continue `before`; null at the end. */
   list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null } {
     const { limit, before = Number.MAX_SAFE_INTEGER } = query;
-    const { page, hasMore } = guarded(this.#file, () =>
-      takePage<Row>(this.#list.iterate({ before, limit: limit + 1 }), limit),
+    const rows = this.#database.iterate<AuditRecord>(
+      `SELECT seq, at, caller, credential_id AS credentialId, address, action, outcome, detail,
+              email_hash AS emailHash, email_masked AS emailMasked
+       FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
+      [before, limit + 1],
     );
-    return {
-      entries: page.map(({ credential_id, email_hash, email_masked, ...row }) => ({
-        ...row,
-        credentialId: credential_id,
-        emailHash: email_hash,
-        emailMasked: email_masked,
-      })),
-      nextBefore: hasMore ? (page.at(-1)?.seq ?? null) : null,
-    };
+    const { page, hasMore } = takePage(rows, limit);
+    return { entries: page, nextBefore: hasMore ? (page.at(-1)?.seq ?? null) : null };
   }
 
-  /** How an e-mail address stands in an entry. */
+  /** Returns the fields of an entry that stand for an e-mail address. */
   emailFields(email: string): Pick<AuditEntry, 'emailHash' | 'emailMasked'> {
     const normal = email.trim().toLowerCase();
     const at = normal.lastIndexOf('@');
@@ -92,7 +68,7 @@ export class AuditTrail {
     return { emailHash: this.#hash(normal), emailMasked: at < 1 ? '…' : `${shown}…${normal.slice(at)}` };
   }
 
-  /** Tells secrets apart that are not ours: the same for the same one, too short to be the secret's fingerprint elsewhere. */
+  /** Returns a hash that distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
   shortHash(secret: string): string {
     return this.#hash(secret).slice(0, SHORT_HASH_CHARS);
   }
@@ -102,11 +78,8 @@ export class AuditTrail {
   }
 }
 
-/** Made once, kept in the ledger, beside what it is the key of. */
-function keyOf(db: Database.Database): Buffer {
-  db.prepare("INSERT INTO meta (key, value) VALUES ('audit_key', ?) ON CONFLICT DO NOTHING").run(
-    randomBytes(32).toString('hex'),
-  );
-  const hex = db.prepare("SELECT value FROM meta WHERE key = 'audit_key'").pluck().get();
-  return Buffer.from(String(hex), 'hex');
+function readOrCreateKey(database: LedgerDatabase): Buffer {
+  const key = randomBytes(32).toString('hex');
+  database.run("INSERT INTO meta (key, value) VALUES ('audit_key', ?) ON CONFLICT DO NOTHING", key);
+  return Buffer.from(String(database.value("SELECT value FROM meta WHERE key = 'audit_key'")), 'hex');
 }

@@ -1,101 +1,59 @@
-import type Database from 'better-sqlite3';
-import { guarded } from '../file/errors.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 
-/** A credential as it may be shown: its secret is known to its owner alone. Times are epoch milliseconds. */
+/** A credential without its secret. Times are epoch milliseconds. */
 export type CredentialRecord = {
   id: number;
   role: string;
   name: string;
   createdAt: number;
-  /** To the minute. */
+  /** With a resolution of one minute. */
   lastUsedAt: number | null;
   revokedAt: number | null;
 };
 
-type Row = {
-  id: number;
-  role: string;
-  name: string;
-  created_at: number;
-  last_used_at: number | null;
-  revoked_at: number | null;
-};
-
-/** A use is written down at most this often, because every write waits for the disk. */
+/** The last use is recorded at most this often, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
 
-/** Who may call. Secrets are kept as SHA-256 only, which is enough for 256 random bits. Throws LedgerError. */
+/** Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. Throws LedgerError. */
 export class CredentialStore {
-  readonly #file: string;
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #database: LedgerDatabase;
 
-  constructor(db: Database.Database, file: string) {
-    this.#file = file;
-    this.#sql = prepareStatements(db);
+  constructor(database: LedgerDatabase) {
+    this.#database = database;
   }
 
   add(credential: { hash: Buffer; role: string; name: string }, now: number): CredentialRecord {
-    const { lastInsertRowid } = this.#run(() => this.#sql.add.run({ ...credential, now }));
-    return toRecord(this.#run(() => this.#sql.get.get(lastInsertRowid)) as Row);
+    return this.#database.row<CredentialRecord>(
+      `INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now) RETURNING ${COLUMNS}`,
+      { ...credential, now },
+    ) as CredentialRecord;
   }
 
-  /** Oldest first, revoked ones too. */
+  /** Returns all credentials, oldest first, including revoked ones. */
   list(): CredentialRecord[] {
-    return (this.#run(() => this.#sql.list.all()) as Row[]).map(toRecord);
+    return this.#database.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
   }
 
-  /** Takes effect with the next request. False: there is none with this id, or it was revoked already. */
+  /** Takes effect with the next request. Returns false if the credential is unknown or already revoked. */
   revoke(id: number, now: number): boolean {
-    return this.#run(() => this.#sql.revoke.run({ id, now })).changes === 1;
+    const sql = 'UPDATE credentials SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL';
+    return this.#database.run(sql, now, id).changes === 1;
   }
 
-  /** Undefined: nobody's, or revoked. */
+  /** Returns the valid credential with this hash. */
   find(hash: Buffer): CredentialRecord | undefined {
-    const row = this.#run(() => this.#sql.find.get(hash)) as Row | undefined;
-    return row && toRecord(row);
+    return this.#database.row(`SELECT ${COLUMNS} FROM credentials WHERE hash = ? AND revoked_at IS NULL`, hash);
   }
 
   isAnyValid(): boolean {
-    return this.#run(() => this.#sql.any.get()) !== undefined;
+    return this.#database.row('SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1') !== undefined;
   }
 
   used({ id, lastUsedAt }: CredentialRecord, now: number): void {
-    if (lastUsedAt === null || now - lastUsedAt >= LAST_USED_STEP_MS) this.#run(() => this.#sql.used.run({ id, now }));
-  }
-
-  #run<T>(work: () => T): T {
-    return guarded(this.#file, work);
+    if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_STEP_MS) return;
+    const sql = 'UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?';
+    this.#database.run(sql, now, id);
   }
 }
 
-function toRecord(row: Row): CredentialRecord {
-  const { id, role, name, created_at, last_used_at, revoked_at } = row;
-  return { id, role, name, createdAt: created_at, lastUsedAt: last_used_at, revokedAt: revoked_at };
-}
-
-function prepareStatements(db: Database.Database) {
-  const columns = 'id, role, name, created_at, last_used_at, revoked_at';
-  return {
-    add: db.prepare(`
-      -- A new one.
-      INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now)`),
-    get: db.prepare(`
-      -- By its number.
-      SELECT ${columns} FROM credentials WHERE id = ?`),
-    list: db.prepare(`
-      -- Every one, oldest first.
-      SELECT ${columns} FROM credentials ORDER BY id`),
-    revoke: db.prepare(`
-      -- Once: the time of the first revocation stays.
-      UPDATE credentials SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL`),
-    find: db.prepare(`
-      -- Whose secret it is, while it is valid.
-      SELECT ${columns} FROM credentials WHERE hash = ? AND revoked_at IS NULL`),
-    any: db.prepare(`
-      -- Whether anybody can call.
-      SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1`),
-    used: db.prepare(`
-      -- The last use; never back in time.
-      UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), @now) WHERE id = @id`),
-  };
-}
+const COLUMNS = 'id, role, name, created_at AS createdAt, last_used_at AS lastUsedAt, revoked_at AS revokedAt';

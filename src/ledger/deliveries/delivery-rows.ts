@@ -27,13 +27,14 @@ export type DeliveryRow = {
   ended_at: number | null;
 };
 
-export function toWaiting(row: DueRow): DueDelivery | UnreadableDelivery {
+export function toDueDelivery(row: DueRow): DueDelivery | UnreadableDelivery {
   const { id, attempts, revision, callback_url } = row;
   const event = toEventRecord(row);
   const waiting = { id, attempts, revision, callbackUrl: callback_url };
   return 'unreadable' in event ? { ...waiting, event } : { ...waiting, event };
 }
 
+/** Replaces invalid values by null or the nearest valid time and lists them in `unreadable`. */
 export function toDelivery(row: DeliveryRow): Delivery {
   const { dead_reason: reason } = row;
   const isReason = reason === null || DEAD_REASONS.includes(reason);

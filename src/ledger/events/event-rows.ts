@@ -36,7 +36,10 @@ export type EventRow =
   | (Head & { type: UpstreamEventType; upstream: string; submission_id: null; answer: null })
   | (Head & { type: AlertEventType | typeof TEST_EVENT_TYPE; submission_id: null; answer: null });
 
-/** An event `o` with what it tells of, as that was then: its row of history never changes. */
+/**
+ * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and the columns of
+ * `submissions` used here are fixed when tracking begins.
+ */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
   s.submission_id, s.tracked_at, s.finalized_at, s.deadline_at, s.metadata, s.callback_url,
@@ -48,14 +51,14 @@ export const EVENT_JOINS = `
   LEFT JOIN history h ON h.seq = o.history_seq
   LEFT JOIN history p ON p.submission = h.submission AND p.version = h.version - 1`;
 
-/** Whatever a row holds, this does not throw: one that nobody can render must not hold back the events around it. */
+/** Never throws: an invalid row becomes an unreadable event, so that it does not block the events after it. */
 export function toEventRecord(row: EventRow): EventRecord | UnreadableEvent {
   const { seq, event_id: id, type, at } = row;
   const content = !ID_PATTERN.test(id) ? 'its id is not one of dawatch' : contentOf(row);
   return typeof content === 'string' ? { seq, id, type, at, unreadable: content } : { seq, id, at, ...content };
 }
 
-/** An id is part of a header, of a Message-ID, and of a key in Redis that must be no number. */
+/** Event ids occur in HTTP headers, in Message-IDs, and in Redis keys, which must not be numbers. */
 const ID_PATTERN = /^[a-z][\w-]{0,127}$/i;
 
 type Content = EventRecord extends infer Event
@@ -64,7 +67,7 @@ type Content = EventRecord extends infer Event
     : never
   : never;
 
-/** A text says what is wrong. */
+/** Returns the content of an event, or a text that says what is invalid. */
 function contentOf(row: EventRow): Content | string {
   if (!isTime(row.at)) return 'its time is missing or not a time';
   if (isSubmissionEvent(row)) {
@@ -113,14 +116,14 @@ function ofSubmission(row: SubmissionEventRow) {
   const unreadable = unreadableFields(row, metadata);
   return {
     type,
-    // To be stuck is no change: the row of history is the one that was the newest then.
+    // Becoming stuck is no change of status: the row of history is the newest one of that time.
     previous: type === SubmissionEventType.stuck ? now : before,
     submission: {
       ...now,
       submissionId: row.submission_id,
       upstream: row.upstream,
       trackedAt: nearestTime(row.tracked_at),
-      // It is set once, by the change that made it finalized.
+      // finalized_at is set once, by the change to finalized, and must not show in earlier events.
       finalizedAt: status === Status.finalized && row.finalized_at !== null ? nearestTime(row.finalized_at) : null,
       deadlineAt: nearestTime(row.deadline_at),
       metadata: metadata ?? null,

@@ -1,144 +1,163 @@
-import type Database from 'better-sqlite3';
 import {
   callbackDestination,
   channelDestination,
-  DeliveryState,
+  type DeadReason,
   parseDestination,
   webhookDestination,
 } from '../../domain/notifications/delivery.ts';
 import { createMatcher, type Subscription } from '../../domain/notifications/subscription.ts';
 import { CALLBACKS_ID } from '../../domain/notifications/webhook.ts';
-import { type ReportUnreadable, readStored, readStoredObject } from '../../domain/stored.ts';
-import { DeadLetterListeners } from '../deliveries/dead-letters.ts';
+import { type ReportUnreadable, readStoredObject } from '../../domain/stored.ts';
 import { type MissedEvent, WebhookPauses } from '../deliveries/webhook-pauses.ts';
-import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { readSubscription } from '../deliveries/webhook-rows.ts';
+import { CommittedChanges, type LedgerDatabase } from '../file/ledger-database.ts';
 
-/** What goes to one channel of the settings: an event that one of these subscriptions wants, once. */
+/** The events of one channel of the settings: each event that matches one of the subscriptions, once. */
 export type ChannelRoute = {
   name: string;
   subscriptions: readonly Subscription[];
-  /** How long the first event waits for others that are told with it. */
+  /** How long the first event of a message waits for others, in milliseconds. */
   gatherMs: number;
 };
+
+/** Deliveries to one destination that became dead letters. `callback:` without an origin stands for all callbacks. */
+export type DeadLetters = { destination: string; reason: DeadReason; count: number };
 
 type Route = {
   destination: string;
   enabled: boolean;
   gatherMs: number;
-  /** When the message goes out that is being gathered, if one is. */
+  /** When the message is sent that gathers events now, or was gathered last. */
   gathersUntil: number;
-  wants: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
+  matches: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
 };
 
 type AddedEvent = { seq: number; type: string; at: number; metadata?: string | null } & Partial<CallbackAddress>;
 type CallbackAddress = { submissionId: string | null; callbackUrl: string | null };
 
-/** Writes an event's deliveries, in the transaction that wrote the event. */
+/** Writes the deliveries of an event, in the transaction that writes the event. */
 export class FanOut {
-  readonly deadLetters: DeadLetterListeners;
   readonly pauses: WebhookPauses;
-  /** Told of what is read here and can't be. */
+  /** Called with stored values that are invalid. */
   onUnreadable: ReportUnreadable = () => undefined;
-  readonly #sql: ReturnType<typeof prepareStatements>;
-  readonly #listeners = new Set<(destinations: ReadonlySet<string>) => void>();
+  readonly #database: LedgerDatabase;
+  readonly #deadLetters: CommittedChanges<DeadLetters>;
+  readonly #waiting: CommittedChanges<string>;
   #channels: Route[] = [];
   /** Undefined: not read since the last change. */
   #webhooks: Route[] | undefined;
-  #touched = new Set<string>();
 
-  constructor(transactions: LedgerDatabase) {
-    this.#sql = prepareStatements(transactions.db);
-    this.deadLetters = new DeadLetterListeners(transactions);
-    this.pauses = new WebhookPauses(transactions.db);
-    transactions.onEnd((committed) => this.#announce(committed));
+  constructor(database: LedgerDatabase) {
+    this.#database = database;
+    this.#deadLetters = new CommittedChanges(database);
+    this.pauses = new WebhookPauses(database);
+    this.#waiting = new CommittedChanges(database);
+    database.onEnd((committed) => {
+      if (!committed) this.invalidateWebhooks();
+    });
   }
 
-  /** From now on. What waits for a channel that is gone stays. */
+  /** Replaces the channels. Deliveries that wait for a removed channel are kept. */
   setChannels(channels: readonly ChannelRoute[]): void {
     this.#channels = channels.map(({ name, subscriptions, gatherMs }) => {
       const matchers = subscriptions.map(createMatcher);
-      const wants: Route['wants'] = (event) => matchers.some((matches) => matches(event));
       return {
         destination: channelDestination(name),
         enabled: true,
         gatherMs,
         gathersUntil: Number.NEGATIVE_INFINITY,
-        wants,
+        matches: (event) => matchers.some((matches) => matches(event)),
       };
     });
   }
 
-  /** The webhooks are other ones than before, or may be. */
+  /** Must be called when webhooks have changed, so that they are read again. */
   invalidateWebhooks(): void {
     this.#webhooks = undefined;
   }
 
-  /** Called after every commit that made deliveries wait, with where they go. */
+  /** Calls `listener` after every commit with the destinations that have new deliveries. Returns a function that removes it. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#waiting.onCommitted((destinations) => listener(new Set(destinations)));
   }
 
-  /** Inside a transaction: one delivery for everybody who wants the event; none for a webhook that is disabled. */
+  /** Adds one delivery for each route that matches, except disabled webhooks. Must be called inside a transaction. */
   add(event: AddedEvent): void {
     const { type, at, metadata = null } = event;
     const routes = [...this.#currentWebhooks().filter(({ enabled }) => enabled), ...this.#channels];
-    // Metadata that can't be read matches no filter; the event lists it in `unreadable`.
+    // Unreadable metadata matches no filter; the event lists it in `unreadable`.
     const subject = { type, metadata: readStoredObject(metadata) ?? null };
     for (const route of routes) {
+      if (!route.matches(subject)) continue;
       if (route.destination === CALLBACKS) {
-        const destination = route.wants(subject) ? this.#callbackOf(event) : undefined;
-        if (destination !== undefined) this.#insert(event, { ...route, destination });
-      } else if (route.wants(subject)) {
+        const destination = this.#callbackOf(event);
+        if (destination !== undefined) this.#insert(event, destination, at);
+      } else {
         if (at >= route.gathersUntil) route.gathersUntil = at + route.gatherMs;
-        this.#insert(event, route, route.gathersUntil);
+        this.#insert(event, route.destination, route.gathersUntil);
       }
     }
   }
 
-  /** Inside a transaction: one delivery for that webhook alone. Gives back its number. */
+  /** Adds one delivery for that webhook only, and returns its id. Must be called inside a transaction. */
   addForWebhook(event: AddedEvent, webhookId: string): number {
-    const destination = webhookDestination(webhookId);
-    return this.#insert(event, { destination, enabled: true });
+    return this.#insert(event, webhookDestination(webhookId), event.at);
   }
 
   /**
-   * Inside a transaction: deliveries of the events that a webhook, or one origin of the callbacks, missed while it was
-   * disabled. Gives back how many there are.
+   * Adds deliveries of the events since `since` that a webhook, or one origin of the callbacks, missed while it was disabled.
+   * Returns their number. Must be called inside a transaction.
    */
   addMissed(destination: string, since: number, now: number): number {
     const parsed = parseDestination(destination);
     if (parsed.kind === 'channel') return 0;
     const isCallback = parsed.kind === 'callback' || destination === CALLBACKS;
-    const webhookId = isCallback ? CALLBACKS_ID : (parsed as { webhookId: string }).webhookId;
+    const webhookId = parsed.kind === 'callback' ? CALLBACKS_ID : parsed.webhookId;
     const route = this.#currentWebhooks().find((one) => one.destination === webhookDestination(webhookId));
     let count = 0;
     const visit = (event: MissedEvent) => {
-      if (!route?.wants(event)) return;
-      const to = isCallback ? this.#callbackOf(event) : destination;
-      if (to === undefined || (parsed.kind === 'callback' && to !== destination)) return;
-      const { changes } = this.#sql.insertMissed.run({ event: event.seq, destination: to, at: event.at, now });
+      if (!route?.matches(event)) return;
+      const target = isCallback ? this.#callbackOf(event) : destination;
+      if (target === undefined || (parsed.kind === 'callback' && target !== destination)) return;
+      const { changes } = this.#database.run(
+        `INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
+         SELECT @event, @target, 'waiting', @now, @at, @now
+         WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE event = @event AND destination = @target)`,
+        { event: event.seq, target, at: event.at, now },
+      );
       count += changes;
-      if (changes > 0) this.notifyWaiting(to);
+      if (changes > 0) this.notifyWaiting(target);
     };
-    this.pauses.replay(webhookId, since, visit, { forget: parsed.kind === 'webhook' });
+    this.pauses.replay(webhookId, since, visit, { remove: parsed.kind === 'webhook' });
     return count;
   }
 
-  /** Inside a transaction: something waits there that did not. */
+  /** Notes that the destination has a new delivery. Must be called inside a transaction. */
   notifyWaiting(destination: string): void {
-    this.#touched.add(destination);
+    this.#waiting.add(destination);
   }
 
-  /** Whether what waits there is sent: false for a webhook that is disabled. */
+  /** Notes new dead letters. Must be called inside a transaction. */
+  notifyDead(dead: DeadLetters): void {
+    if (dead.count > 0) this.#deadLetters.add(dead);
+  }
+
+  /** Calls `listener` after every commit that made dead letters, once for each note. */
+  onDead(listener: (dead: DeadLetters) => void): void {
+    this.#deadLetters.onCommitted((notes) => {
+      for (const dead of notes) listener(dead);
+    });
+  }
+
+  /** Returns whether deliveries to the destination are sent: false for a disabled webhook and an unknown destination. */
   isEnabled(destination: string): boolean {
     const parsed = parseDestination(destination);
     if (parsed.kind === 'channel') return this.#channels.some((route) => route.destination === destination);
-    const wanted = parsed.kind === 'callback' ? CALLBACKS : destination;
-    return this.#currentWebhooks().some((route) => route.destination === wanted && route.enabled);
+    const webhook = parsed.kind === 'callback' ? CALLBACKS : destination;
+    return this.#currentWebhooks().some((route) => route.destination === webhook && route.enabled);
   }
 
-  /** Where the callback of an event goes; undefined if nowhere. An address that can't be read is reported. */
+  /** Returns the destination of an event's callback; undefined if it has none. Reports an invalid address. */
   #callbackOf({ submissionId, callbackUrl }: Partial<CallbackAddress>): string | undefined {
     if (!callbackUrl) return undefined;
     if (URL.canParse(callbackUrl)) return callbackDestination(callbackUrl);
@@ -146,14 +165,12 @@ export class FanOut {
     return undefined;
   }
 
-  #insert(event: AddedEvent, route: Pick<Route, 'destination' | 'enabled'>, nextAt = event.at): number {
-    const { destination, enabled } = route;
-    const { seq, at } = event;
-    const { lastInsertRowid } = enabled
-      ? this.#sql.insert.run(seq, destination, DeliveryState.waiting, null, nextAt, at, null)
-      : this.#sql.insert.run(seq, destination, DeliveryState.dead, 'endpoint_disabled', null, at, at);
-    if (enabled) this.notifyWaiting(destination);
-    else this.deadLetters.add(destination, 'endpoint_disabled', 1);
+  #insert({ seq, at }: AddedEvent, destination: string, nextAt: number): number {
+    const { lastInsertRowid } = this.#database.run(
+      "INSERT INTO deliveries (event, destination, state, next_at, created_at) VALUES (?, ?, 'waiting', ?, ?)",
+      [seq, destination, nextAt, at],
+    );
+    this.notifyWaiting(destination);
     return Number(lastInsertRowid);
   }
 
@@ -163,60 +180,21 @@ export class FanOut {
   }
 
   #readWebhooks(): Route[] {
-    const rows = this.#sql.webhooks.all() as {
-      webhook_id: string;
-      types: string;
-      metadata: string | null;
-      enabled: number;
-    }[];
+    const rows = this.#database.rows<{ webhook_id: string; types: string; metadata: string | null; enabled: number }>(
+      'SELECT webhook_id, types, metadata, enabled FROM webhooks ORDER BY id',
+    );
     return rows.map((row) => {
-      const { unreadable, ...subscription } = subscriptionOf(row);
+      const { unreadable, ...subscription } = readSubscription(row);
       if (unreadable) this.onUnreadable({ kind: 'webhook', id: row.webhook_id, fields: unreadable });
       return {
         destination: webhookDestination(row.webhook_id),
         enabled: row.enabled === 1,
         gatherMs: 0,
         gathersUntil: Number.NEGATIVE_INFINITY,
-        wants: createMatcher(subscription),
+        matches: createMatcher(subscription),
       };
     });
   }
-
-  #announce(committed: boolean): void {
-    const touched = this.#touched;
-    if (touched.size > 0) this.#touched = new Set();
-    // What a transaction that was rolled back read of the webhooks may not be so.
-    if (!committed) this.#webhooks = undefined;
-    else if (touched.size > 0) for (const listener of this.#listeners) listener(touched);
-  }
-}
-
-/** What a webhook wants; nothing where that can't be read: to send it everything would be worse. */
-export function subscriptionOf(row: {
-  types: string;
-  metadata: string | null;
-}): Subscription & { unreadable?: string[] } {
-  const types = readStored(row.types)?.value;
-  const metadata = readStoredObject(row.metadata);
-  const areTypes = Array.isArray(types) && types.every((type) => typeof type === 'string');
-  if (areTypes && metadata !== undefined) return { types, metadata };
-  const unreadable = [...(areTypes ? [] : ['types']), ...(metadata === undefined ? ['metadata'] : [])];
-  return { types: [], metadata: metadata ?? null, unreadable };
 }
 
 const CALLBACKS = webhookDestination(CALLBACKS_ID);
-
-function prepareStatements(db: Database.Database) {
-  return {
-    insert: db.prepare(`
-      -- One event for one destination.
-      INSERT INTO deliveries (event, destination, state, dead_reason, next_at, created_at, ended_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?)`),
-    insertMissed: db.prepare(`
-      -- The same later on, unless there is one.
-      INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
-      SELECT @event, @destination, 'waiting', @now, @at, @now
-      WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE event = @event AND destination = @destination)`),
-    webhooks: db.prepare('SELECT webhook_id, types, metadata, enabled FROM webhooks ORDER BY id'),
-  };
-}

@@ -2,20 +2,20 @@ import Database from 'better-sqlite3';
 import { LedgerUnavailableError } from '../../watch/ports.ts';
 
 export type LedgerProblem =
-  /** The disk, or the size the file may have, is used up. */
+  /** The disk or the permitted size of the file is exhausted. */
   | 'full'
-  /** The file or its folder can't be written. */
+  /** The file or its folder can not be written. */
   | 'read_only'
-  /** The file is damaged, or no SQLite database. */
+  /** The file is damaged or not a SQLite database. */
   | 'corrupt'
-  /** A database of another program, or of a newer dawatch. */
+  /** The file is a database of another program or of a newer dawatch. */
   | 'foreign'
-  /** Another process has it. */
+  /** Another process uses the file. */
   | 'locked'
   /** The disk failed. */
   | 'io';
 
-/** The ledger can't do its work. Nothing of the transaction was kept; everything committed before is still there. */
+/** The ledger can not be used now. The transaction was rolled back; earlier commits are intact. */
 export class LedgerError extends LedgerUnavailableError {
   override readonly name = 'LedgerError';
   readonly problem: LedgerProblem;
@@ -26,22 +26,22 @@ export class LedgerError extends LedgerUnavailableError {
   }
 }
 
-const MEND = 'it was left as it is: restore a backup, or move it away to start anew';
+const FIX = 'it was left unchanged: restore a backup, or move it away to start with an empty ledger';
 
 const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => string> = {
   full: (file) => `no room left to write ${file}: free some space; nothing committed is lost`,
   read_only: (file) => `cannot write ${file}: check that its folder exists and that this user may write there`,
-  corrupt: (file) => `${file} is damaged or no SQLite database; ${MEND}`,
+  corrupt: (file) => `${file} is damaged or no SQLite database; ${FIX}`,
   locked: (file) => `${file} is in use by another dawatch: one server per ledger; stop it first`,
   io: (file) => `the disk failed while using ${file}`,
 };
 
-/** What SQLite found when it looked through the file, in one line. */
+/** Returns the error for a file that fails SQLite's check. `verdict`: the result of the check. */
 export function damaged(file: string, verdict: string): LedgerError {
-  return new LedgerError('corrupt', `${file} is damaged (${verdict.replaceAll('\n', ' ')}); ${MEND}`);
+  return new LedgerError('corrupt', `${file} is damaged (${verdict.replaceAll('\n', ' ')}); ${FIX}`);
 }
 
-/** Runs `work` on the ledger's file; what SQLite or the file system throws comes out as a LedgerError. */
+/** Returns the result of `work`. Converts errors of SQLite and the file system to LedgerError. */
 export function guarded<T>(file: string, work: () => T): T {
   try {
     return work();
@@ -50,7 +50,7 @@ export function guarded<T>(file: string, work: () => T): T {
   }
 }
 
-/** What SQLite or the file system threw, as a LedgerError; anything else as it is. */
+/** Converts an error of SQLite or the file system to LedgerError. Returns any other error as it is. */
 export function toLedgerError(file: string, error: unknown): unknown {
   const problem = problemOf(error);
   return problem ? new LedgerError(problem, MESSAGES[problem](file), error) : error;
@@ -68,7 +68,7 @@ function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefine
   return undefined;
 }
 
-/** The code that SQLite or the system gives an error; empty: it has none. */
+/** Returns the code of an error of SQLite or the system; an empty string if it has none. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

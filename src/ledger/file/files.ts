@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** Copies into a new file that only its owner may read, and has it on the disk when it returns. */
+/** Copies a file to a new one that only its owner may read. The copy is on the disk when this returns. */
 export function copyToPrivateFile(source: string, target: string): void {
   const from = openSync(source, 'r');
   try {
@@ -21,7 +21,7 @@ export function copyToPrivateFile(source: string, target: string): void {
   }
 }
 
-/** Whether the file begins as those of SQLite do. */
+/** Returns whether the file begins with the header of SQLite. */
 export function isSqliteFile(file: string): boolean {
   const descriptor = openSync(file, 'r');
   try {
@@ -34,7 +34,7 @@ export function isSqliteFile(file: string): boolean {
 
 const MAGIC = Buffer.from('SQLite format 3\0');
 
-/** What the file holds, and under which name, is on the disk when this returns. */
+/** Writes the content of a file and its folder entry to the disk. */
 export function syncWithFolder(file: string): void {
   for (const path of [file, dirname(file)]) {
     const descriptor = openSync(path, 'r');

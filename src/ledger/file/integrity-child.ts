@@ -1,4 +1,4 @@
-// A process of its own, so that it can be ended: SQLite gives nothing else the processor while it reads.
+// Runs in its own process, which can be killed: SQLite blocks the event loop during the check.
 import Database from 'better-sqlite3';
 
 const [file = '', check = ''] = process.argv.slice(2);

@@ -1,29 +1,39 @@
 import type Database from 'better-sqlite3';
-import { guarded } from './errors.ts';
+import { guarded, toLedgerError } from './errors.ts';
 
-/** Everything that is written goes through here: on the disk when `run` returns, not at all when it throws. */
+/**
+ * The connection to a ledger file: runs SQL statements, and is the only place where transactions begin.
+ *
+ * Statements are prepared at their first use and cached by their text, so every text must be a constant or one of a few
+ * variants. Every method throws LedgerError for errors of SQLite and the file system.
+ */
 export class LedgerDatabase {
-  readonly db: Database.Database;
+  readonly connection: Database.Database;
   readonly file: string;
   readonly #transaction: Database.Transaction<(work: () => unknown) => unknown>;
-  #isReading = false;
-  readonly #afterwards: ((committed: boolean, durationMs: number) => void)[] = [];
+  readonly #statements = new Map<string, Database.Statement>();
+  readonly #valueStatements = new Map<string, Database.Statement>();
+  readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
+  #isInSnapshot = false;
 
-  constructor(db: Database.Database, file: string) {
-    this.db = db;
+  constructor(connection: Database.Database, file: string) {
+    this.connection = connection;
     this.file = file;
-    this.#transaction = db.transaction((work: () => unknown) => work());
+    this.#transaction = connection.transaction((work: () => unknown) => work());
   }
 
-  /** Called after each transaction, whether it was committed or rolled back, with how long it took. */
+  /** Calls `listener` after each transaction, committed or rolled back, with its duration in milliseconds. */
   onEnd(listener: (committed: boolean, durationMs: number) => void): void {
-    this.#afterwards.push(listener);
+    this.#endListeners.push(listener);
   }
 
-  /** Throws LedgerError. Inside of another one it is part of that. */
+  /**
+   * Runs `work` in a transaction: its changes are on the disk when this returns, and none of them is kept when it throws.
+   * Joins the transaction in progress, if there is one. Throws inside a snapshot, because listeners would not be called.
+   */
   transaction<T>(work: () => T): T {
-    if (this.#isReading) throw new Error('nothing is written within a snapshot: it would be committed unheard');
-    if (this.db.inTransaction) return work();
+    if (this.#isInSnapshot) throw new Error('nothing can be written inside a snapshot');
+    if (this.connection.inTransaction) return work();
     const startedAt = performance.now();
     let committed = false;
     try {
@@ -32,40 +42,117 @@ export class LedgerDatabase {
       return result;
     } finally {
       const durationMs = performance.now() - startedAt;
-      for (const end of this.#afterwards) apart(() => end(committed, durationMs));
+      for (const listener of this.#endListeners) throwLater(() => listener(committed, durationMs));
     }
   }
 
-  /** The same without waiting for the disk: a power cut may undo it, a kill can't. For what would only be done again. */
+  /**
+   * Runs `work` in a transaction that does not wait for the disk. A power failure may undo it, the end of the process can
+   * not. For work that would only be repeated.
+   */
   unsyncedTransaction<T>(work: () => T): T {
-    if (this.db.inTransaction) return this.transaction(work);
-    this.db.pragma('synchronous = NORMAL');
+    if (this.connection.inTransaction) return this.transaction(work);
+    this.connection.pragma('synchronous = NORMAL');
     try {
       return this.transaction(work);
     } finally {
-      this.db.pragma('synchronous = FULL');
+      this.connection.pragma('synchronous = FULL');
     }
   }
 
-  /** Reads several times, as of one moment: each statement by itself would lock and unlock the file. Throws LedgerError. */
+  /** Runs several reads as of one moment, with one lock of the file instead of one per statement. */
   snapshot<T>(work: () => T): T {
-    if (this.db.inTransaction) return work();
-    this.#isReading = true;
+    if (this.connection.inTransaction) return work();
+    this.#isInSnapshot = true;
     try {
       return guarded(this.file, () => this.#transaction.deferred(work) as T);
     } finally {
-      this.#isReading = false;
+      this.#isInSnapshot = false;
     }
   }
 
-  /** Reads outside of a transaction. Throws LedgerError. */
-  read<T>(work: () => T): T {
-    return guarded(this.file, work);
+  /** Runs a statement that returns no rows. */
+  run(sql: string, ...parameters: unknown[]): Database.RunResult {
+    return guarded(this.file, () => this.#statement(sql).run(...parameters));
+  }
+
+  /** Returns the first row; undefined if there is none. */
+  row<Row>(sql: string, ...parameters: unknown[]): Row | undefined {
+    return guarded(this.file, () => this.#statement(sql).get(...parameters) as Row | undefined);
+  }
+
+  rows<Row>(sql: string, ...parameters: unknown[]): Row[] {
+    return guarded(this.file, () => this.#statement(sql).all(...parameters) as Row[]);
+  }
+
+  /** Yields rows as SQLite finds them. Nothing can be written meanwhile. */
+  *iterate<Row>(sql: string, ...parameters: unknown[]): Generator<Row, void> {
+    try {
+      yield* this.#statement(sql).iterate(...parameters) as IterableIterator<Row>;
+    } catch (error) {
+      throw toLedgerError(this.file, error);
+    }
+  }
+
+  /** Returns the first column of the first row; undefined if there is no row. */
+  value<Value>(sql: string, ...parameters: unknown[]): Value | undefined {
+    return guarded(this.file, () => this.#valueStatement(sql).get(...parameters) as Value | undefined);
+  }
+
+  /** Returns the first column of every row. */
+  values<Value>(sql: string, ...parameters: unknown[]): Value[] {
+    return guarded(this.file, () => this.#valueStatement(sql).all(...parameters) as Value[]);
+  }
+
+  #statement(sql: string): Database.Statement {
+    return prepared(this.#statements, sql, () => this.connection.prepare(sql));
+  }
+
+  #valueStatement(sql: string): Database.Statement {
+    return prepared(this.#valueStatements, sql, () => this.connection.prepare(sql).pluck());
   }
 }
 
-/** What fails afterwards must not look as if the transaction had: it is a fault of ours, and ends the process as one. */
-function apart(work: () => void): void {
+function prepared(
+  statements: Map<string, Database.Statement>,
+  sql: string,
+  prepare: () => Database.Statement,
+): Database.Statement {
+  const known = statements.get(sql);
+  if (known) return known;
+  const statement = prepare();
+  statements.set(sql, statement);
+  return statement;
+}
+
+/** Collects the changes of a transaction and reports them to listeners once it is committed. A rollback discards them. */
+export class CommittedChanges<Change> {
+  readonly #listeners = new Set<(changes: readonly Change[]) => void>();
+  #changes: Change[] = [];
+
+  constructor(database: LedgerDatabase) {
+    database.onEnd((committed) => {
+      if (this.#changes.length === 0) return;
+      const changes = this.#changes;
+      this.#changes = [];
+      if (committed) for (const listener of this.#listeners) listener(changes);
+    });
+  }
+
+  /** Must be called inside a transaction. */
+  add(change: Change): void {
+    this.#changes.push(change);
+  }
+
+  /** Returns a function that removes the listener. */
+  onCommitted(listener: (changes: readonly Change[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
+
+/** Throws an error of a listener outside the transaction, which succeeded: it is a defect and ends the process. */
+function throwLater(work: () => void): void {
   try {
     work();
   } catch (error) {

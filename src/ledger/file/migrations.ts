@@ -1,22 +1,20 @@
-import type Database from 'better-sqlite3';
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
-import { LedgerError } from './errors.ts';
 
 const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
 /**
- * Each runs once, in order, in a transaction of its own; `user_version` counts those that ran. A migration that was
- * released never changes. Times are epoch milliseconds.
+ * The migrations, oldest first. Each runs once, in a transaction of its own, and `user_version` is the number of those that ran.
+ * A released migration never changes. Times are epoch milliseconds.
  */
-const MIGRATIONS: readonly string[] = [
+export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
 
-  -- What must outlive the process of each upstream: its outage, and when it was last asked.
+  -- The state of each upstream that outlives the process: its outage, and until when polls may have been sent.
   CREATE TABLE upstreams (
     name TEXT PRIMARY KEY,
     state TEXT NOT NULL DEFAULT 'closed',
@@ -25,7 +23,7 @@ const MIGRATIONS: readonly string[] = [
     asked_until INTEGER
   ) STRICT, WITHOUT ROWID;
 
-  -- One narrow row per submission: it is written at every poll. What the upstream said is in its newest row of history.
+  -- One narrow row per submission, written at every poll. The report of the upstream is in the newest row of history.
   CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
@@ -51,7 +49,7 @@ const MIGRATIONS: readonly string[] = [
     WHEN OLD.status IN (${list(FINAL_STATUSES)}) AND NEW.status <> OLD.status
     BEGIN SELECT RAISE(ABORT, 'a final status has no way out'); END;
 
-  -- One row per change, never altered. version counts from 1 per submission, seq over all.
+  -- One row per change, never altered. version counts the changes of one submission from 1; seq is global.
   CREATE TABLE history (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     submission INTEGER NOT NULL REFERENCES submissions (id),
@@ -67,7 +65,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history
     BEGIN SELECT RAISE(ABORT, 'history is append-only'); END;
 
-  -- What must be told to others, written with the change that it tells of.
+  -- Events, each written with the change that it reports.
   CREATE TABLE outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -91,7 +89,7 @@ const MIGRATIONS: readonly string[] = [
     revoked_at INTEGER
   ) STRICT;
 
-  -- Who looked up which users. E-mail addresses only as a keyed hash (the key is in meta) and masked.
+  -- Lookups of users. E-mail addresses are stored only masked and as a keyed hash (the key is in meta).
   CREATE TABLE audit (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
@@ -112,7 +110,7 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE submissions ADD COLUMN callback_url TEXT;
   CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
 
-  -- Events may be about no upstream by now: what alerts and tests say is in detail.
+  -- Events of alerts and tests have no upstream. Their content is in detail.
   CREATE TABLE new_outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -131,7 +129,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
 
-  -- Whom events are sent to over HTTP. Without a url: the callbacks, whose addresses are with the submissions.
+  -- Webhook endpoints. The one without a url is for callbacks, whose addresses are stored with the submissions.
   CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook_id TEXT NOT NULL UNIQUE,
@@ -141,7 +139,7 @@ const MIGRATIONS: readonly string[] = [
     description TEXT NOT NULL,
     signature TEXT NOT NULL,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
-    -- Another address, enabled, disabled: what was under way belongs to the revision before.
+    -- Counts changes of the address and of enabled: attempts in flight belong to an earlier revision.
     revision INTEGER NOT NULL DEFAULT 0,
     disabled_reason TEXT,
     failing_since INTEGER,
@@ -151,7 +149,7 @@ const MIGRATIONS: readonly string[] = [
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
 
-  -- Signing needs them as they are. The one that expires is being rotated away.
+  -- Stored in clear, as signing requires. expires_at is set by a rotation.
   CREATE TABLE webhook_secrets (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
@@ -183,7 +181,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX deliveries_by_event ON deliveries (event);
   CREATE INDEX deliveries_by_destination ON deliveries (destination, id);
 
-  -- Every try, never altered.
+  -- Attempts at deliveries, never altered.
   CREATE TABLE attempts (
     id INTEGER PRIMARY KEY,
     delivery INTEGER NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
@@ -197,7 +195,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER attempts_are_append_only BEFORE UPDATE ON attempts
     BEGIN SELECT RAISE(ABORT, 'attempts are append-only'); END;
 
-  -- Conditions that hold and were told.
+  -- Open alerts that have been reported.
   CREATE TABLE alerts (
     rule TEXT NOT NULL,
     subject TEXT NOT NULL,
@@ -209,28 +207,28 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   `,
   `
-  -- When it became final: what retention goes by.
+  -- The time of the final status, which retention depends on.
   ALTER TABLE submissions ADD COLUMN ended_at INTEGER;
   UPDATE submissions SET ended_at =
     (SELECT min(at) FROM history h WHERE h.submission = submissions.id AND h.status = submissions.status)
     WHERE status IN (${list(FINAL_STATUSES)});
   CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 0;
 
-  -- Without it, every row of history that is deleted would cost a look through all events.
+  -- Without this index, deleting a row of history would scan all events.
   CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT NULL;
   `,
   `
-  -- What is sent again has not waited since its event: it waits since it was asked for.
+  -- A replayed delivery waits since the replay, not since its event.
   ALTER TABLE deliveries ADD COLUMN replayed_at INTEGER;
   DROP INDEX deliveries_waiting_since;
   CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
   `,
   `
-  -- The client that asked; null in rows that were written before.
+  -- The address of the client; null in older rows.
   ALTER TABLE audit ADD COLUMN address TEXT;
   `,
   `
-  -- Between which events a webhook was disabled: it missed those behind the event after, through that one. NULL: it still is.
+  -- The events that a webhook missed while it was disabled: those with after < seq <= through. NULL: it is still disabled.
   CREATE TABLE webhook_pauses (
     id INTEGER PRIMARY KEY,
     webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
@@ -238,68 +236,20 @@ const MIGRATIONS: readonly string[] = [
     through INTEGER
   ) STRICT;
   CREATE INDEX webhook_pauses_by_webhook ON webhook_pauses (webhook);
-  -- What was missed before has dead letters.
+  -- Events that were missed earlier have dead letters.
   INSERT INTO webhook_pauses (webhook, after)
     SELECT id, (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox') FROM webhooks WHERE enabled = 0;
   `,
   `
-  -- For how long "not found" has been confirmed, and the pause that an upstream asked for with Retry-After.
+  -- How long "not found" has been confirmed, and the pause that an upstream requested with Retry-After.
   ALTER TABLE submissions ADD COLUMN not_found_ms INTEGER;
   ALTER TABLE upstreams ADD COLUMN paused_since INTEGER;
   ALTER TABLE upstreams ADD COLUMN paused_until INTEGER;
   `,
   `
-  -- UUIDs are compared in lower case. Of one that was tracked in several spellings, one row takes the name; the others stay as they
-  -- are, with their histories, and are found by their own spelling.
+  -- UUIDs are compared in lower case. If one was tracked in several spellings, one row gets the canonical id; the others keep
+  -- their spellings and histories, and are found by those spellings.
   UPDATE OR IGNORE submissions SET submission_id = lower(submission_id)
     WHERE submission_id <> lower(submission_id) AND submission_id GLOB '${UUID_GLOB}';
   `,
 ];
-
-/** "dawa": marks the file as ours. */
-export const APPLICATION_ID = 0x64617761;
-
-/** Whether it was made by any version of dawatch. Only reads. */
-export function isDawatchDatabase(db: Database.Database): boolean {
-  return Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
-}
-
-/** Refuses a database of another program or a newer dawatch. Only reads. */
-export function assertOwnSchema(db: Database.Database, file: string): void {
-  const version = versionOf(db);
-  const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
-  if (!isDawatchDatabase(db) && (tables > 0 || version !== 0))
-    throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
-  if (version > MIGRATIONS.length)
-    throw new LedgerError(
-      'foreign',
-      `${file} was written by a newer dawatch (schema ${version}, this one knows ${MIGRATIONS.length}): upgrade dawatch`,
-    );
-}
-
-/** The schema that the file has, and the one of this program. Only reads. */
-export function schemaOf(db: Database.Database): { found: number; needed: number } {
-  return { found: versionOf(db), needed: MIGRATIONS.length };
-}
-
-/** Whether the file has this program's schema. Only reads. */
-export function isCurrent(db: Database.Database): boolean {
-  return versionOf(db) === MIGRATIONS.length;
-}
-
-/** Brings the file to this program's schema. */
-export function migrate(db: Database.Database): void {
-  const version = versionOf(db);
-  for (const [index, sql] of MIGRATIONS.entries()) {
-    if (index < version) continue;
-    db.transaction(() => {
-      db.exec(sql);
-      db.pragma(`application_id = ${APPLICATION_ID}`);
-      db.pragma(`user_version = ${index + 1}`);
-    }).immediate();
-  }
-}
-
-function versionOf(db: Database.Database): number {
-  return Number(db.pragma('user_version', { simple: true }));
-}

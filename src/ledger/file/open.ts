@@ -2,27 +2,28 @@ import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } 
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, LedgerError } from './errors.ts';
-import { assertOwnSchema, isCurrent, migrate } from './migrations.ts';
+import { LedgerDatabase } from './ledger-database.ts';
 import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
+import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
 
 export type OpenOptions = {
-  /** Path of the SQLite file; its folder is made if it doesn't exist. */
+  /** Path of the SQLite file. A missing folder is created. */
   file: string;
   now: number;
-  /** The most pages (4 KiB each) the file may have: a full disk at will. */
+  /** The most pages (4 KiB each) that the file may have. Tests simulate a full disk with it. */
   maxPages?: number;
 };
 
 export type OpenedDatabase = {
   db: Database.Database;
-  /** Files that others could read or write until now. */
+  /** Files and folders whose permissions for other users were removed. */
   tightened: string[];
   close: () => void;
 };
 
 /**
- * Opens the file for one server: locked against a second one, checked, migrated, and proved writable.
- * Throws LedgerError; a file that can't be used is left as it is.
+ * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests that it can be written.
+ * Throws LedgerError; a file that can not be used is left unchanged.
  */
 export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
@@ -34,7 +35,7 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
     const tightened = tightenPermissions(path);
     const lock = lockFile(path);
     try {
-      // It holds the secrets that webhooks are signed with. What SQLite puts beside it is made alike.
+      // The file holds signing secrets. SQLite creates its side files with the same permissions.
       createPrivateFile(path);
       const db = new Database(path);
       try {
@@ -58,12 +59,12 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
   });
 }
 
-/** How long a short command waits for a write of the server to end. */
+/** How long a command waits for a transaction of the server, in milliseconds. */
 const BUSY_MS = 5_000;
 
 /**
- * Where the ledger is that a command works on, links resolved. Throws LedgerError if there is none: only a server and a restore
- * make one, since a command in another folder would work on an empty one without a word.
+ * Returns the path of an existing ledger, with links resolved. Throws LedgerError if there is none: a command that is run in the
+ * wrong folder must not create an empty ledger.
  */
 export function existingLedgerPath(file: string): string {
   const path = realPath(file);
@@ -74,32 +75,33 @@ export function existingLedgerPath(file: string): string {
 }
 
 /**
- * Opens the file for one short command, beside a server that may have it or without one. Only where no server has it is it
- * migrated. Throws LedgerError; a file that can't be used is left as it is.
+ * Opens a ledger for a short command, with or without a running server. Migrates it only if no server uses it.
+ * Throws LedgerError; a file that can not be used is left unchanged.
  */
-export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { db: Database.Database; close: () => void } {
+export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: LedgerDatabase; close: () => void } {
   const { file } = options;
   return guarded(file, () => {
     const path = existingLedgerPath(file);
-    if (!isReady(path, file)) makeReady(options);
+    if (!isMigrated(path, file)) migrateOffline(options);
     const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
     db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
-    return { db, close: () => db.close() };
+    return { database: new LedgerDatabase(db, file), close: () => db.close() };
   });
 }
 
-function isReady(path: string, file: string): boolean {
+function isMigrated(path: string, file: string): boolean {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {
     assertOwnSchema(db, file);
-    return isCurrent(db);
+    const { found, needed } = schemaOf(db);
+    return found === needed;
   } finally {
     db.close();
   }
 }
 
-function makeReady(options: OpenOptions): void {
+function migrateOffline(options: OpenOptions): void {
   try {
     openDatabase(options).close();
   } catch (error) {
@@ -109,24 +111,27 @@ function makeReady(options: OpenOptions): void {
   }
 }
 
-/** The folder of a ledger, with those above it. One that is there may be used by others, too, and stays as it is. */
+/** Creates the folder of a ledger and its parents. The permissions of existing folders stay, because they may be shared. */
 export function createFolder(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
 }
 
-/** One path per file: two names of it must not have a lock each. SQLite reads a few names as "in memory", but no absolute one. */
+/**
+ * Returns the absolute path with links resolved, so that two names of a file share one lock. SQLite never takes an absolute path
+ * for an in-memory database.
+ */
 export function realPath(file: string): string {
   const path = resolve(file.trim());
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-/** An exclusive transaction on a file beside the ledger: the system ends it with the process, however that dies. */
+/** Locks a ledger by a transaction on a file beside it. The operating system releases the lock when the process ends. */
 export function lockFile(path: string): Database.Database {
   const file = `${path}.lock`;
   createPrivateFile(file);
   const lock = new Database(file, { timeout: 0 });
   try {
-    // On a file that it may only read, SQLite would begin without a lock and without a word.
+    // SQLite silently takes no lock on a read-only file.
     accessSync(file, constants.W_OK);
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
@@ -137,11 +142,11 @@ export function lockFile(path: string): Database.Database {
 }
 
 function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): void {
-  // These two come first: nothing may be written to a file that is not sound, or not ours.
+  // Nothing may be written before these checks.
   const verdict = db.pragma('quick_check(1)', { simple: true });
   if (verdict !== 'ok') throw damaged(file, String(verdict));
   assertOwnSchema(db, file);
-  // So that free pages can be given back later; it is fixed with the first table.
+  // Allows free pages to be returned to the file system. Can only be set before the first table exists.
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
@@ -152,7 +157,7 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   probe(db, now);
 }
 
-/** A real write, so that a read-only or full disk is known before anything is acknowledged. */
+/** Writes a row, to detect a read-only or full disk before anything is acknowledged. */
 export function probe(db: Database.Database, now: number): void {
   db.prepare(
     "INSERT INTO meta (key, value) VALUES ('written_at', ?) ON CONFLICT DO UPDATE SET value = excluded.value",

@@ -11,17 +11,17 @@ import {
 } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { codeOf, LedgerError } from './errors.ts';
-import { APPLICATION_ID } from './migrations.ts';
+import { APPLICATION_ID } from './schema.ts';
 
 const OF_OWNER = 0o600;
 const OF_OTHERS = 0o077;
 const BY_EVERYONE = 0o002;
-/** As SQLite's file format has it. */
+/** The header of a SQLite file: its size, and the position of the application id. */
 const HEADER_BYTES = 100;
 const APPLICATION_ID_AT = 68;
 const BESIDE = ['-wal', '-shm', '-journal', '.lock'];
 
-/** Makes an empty file that only its owner may read and write, if there is none. Throws LedgerError where a symbolic link stands. */
+/** Creates an empty file with access for its owner only, if there is no file. Throws LedgerError for a symbolic link. */
 export function createPrivateFile(path: string): void {
   refuseLink(path);
   try {
@@ -31,14 +31,14 @@ export function createPrivateFile(path: string): void {
   }
 }
 
-/** Throws LedgerError where a symbolic link stands beside the ledger: whoever may write its folder could aim writes elsewhere. */
+/** Throws LedgerError if a side file is a symbolic link, by which another user could redirect writes. */
 export function refuseLinkedSideFiles(path: string): void {
   for (const suffix of BESIDE) refuseLink(`${path}${suffix}`);
 }
 
 /**
- * Throws LedgerError where the ledger belongs to another user in a folder in which everyone may make files: its owner could read
- * whatever is written to it.
+ * Throws LedgerError if the ledger belongs to another user and everyone may create files in its folder: then its owner may have
+ * planted it, and could read everything that is written to it.
  */
 export function refuseForeignOwner(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
@@ -53,9 +53,9 @@ function refuseLink(path: string): void {
 }
 
 /**
- * Takes from others what they may do with a ledger, the files beside it, and its folder if that holds nothing else; any other
- * file or folder stays as it is. Returns those that were changed: none of another owner, and no right is added. Before SQLite
- * opens them: to close a file ends its locks.
+ * Removes the permissions of other users for a ledger, its side files, and its folder if that holds nothing else. Adds no
+ * permission, and skips files of other owners. Returns the changed paths. Must run before SQLite opens the files, because closing
+ * a file releases its locks.
  */
 export function tightenPermissions(path: string): string[] {
   const files = ['', ...BESIDE].map((suffix) => `${path}${suffix}`).filter(isOpenToOthers);
@@ -68,7 +68,7 @@ function isOpenFolder(path: string): boolean {
   return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OF_OTHERS) !== 0;
 }
 
-/** A folder with anything else in it may be shared on purpose. */
+/** A folder with other files may be shared on purpose. */
 function holdsOnly(folder: string, ledger: string): boolean {
   try {
     return readdirSync(folder).every(
@@ -84,7 +84,7 @@ function isOpenToOthers(path: string): boolean {
   return found?.isFile() === true && (found.mode & OF_OTHERS) !== 0;
 }
 
-/** As the header of the file says; one whose first transaction is in its log alone has been made private. */
+/** Reads the application id in the header. A ledger whose first transaction is only in its log was created private. */
 function isLedger(descriptor: number): boolean {
   const header = Buffer.alloc(HEADER_BYTES);
   readSync(descriptor, header);
@@ -96,7 +96,7 @@ function takeFromOthers(descriptor: number): boolean {
   return true;
 }
 
-/** False, too, for a file of another owner or on a file system that is read-only: the doctor tells of those. */
+/** Also returns false if the file can not be opened or changed. `dawatch doctor` reports such files. */
 function withDescriptor(path: string, work: (descriptor: number) => boolean): boolean {
   let descriptor: number | undefined;
   try {

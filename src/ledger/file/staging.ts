@@ -7,17 +7,17 @@ import { lockFile } from './open.ts';
 const OPEN_TO_OTHERS = 0o022;
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
-/** A place for a file that is not complete yet. */
+/** A private folder with one incomplete file. */
 export type Staging = {
   file: string;
-  /** Removes the folder with what is in it. */
+  /** Removes the folder with its content. */
   close(): void;
 };
 
 /**
- * A fresh folder beside `target` that only this user may enter, so that nobody can put a link in the place of what is written
- * there. What a killed process left behind for the same target is removed. Throws LedgerError `locked` while another process
- * writes the same target, and what the file system throws.
+ * Creates a folder beside `target` that only this user may enter, so that no other user can redirect writes by a link. Removes
+ * what a killed process left for the same target. Throws LedgerError `locked` while another process writes the same target;
+ * other errors are those of the file system.
  */
 export function openStaging(target: string): Staging {
   const prefix = `${target}.partial-`;
@@ -39,7 +39,7 @@ export function openStaging(target: string): Staging {
   };
 }
 
-/** Gives a complete file its name, on the disk when this returns. Throws LedgerError if that name is taken: nothing is replaced. */
+/** Moves a complete file to `target` and writes both to the disk. Throws LedgerError if `target` exists. */
 export function publish(file: string, target: string): void {
   syncWithFolder(file);
   try {
@@ -52,7 +52,7 @@ export function publish(file: string, target: string): void {
   syncWithFolder(target);
 }
 
-/** Throws LedgerError if there is anything by that name, a link to nothing included. */
+/** Throws LedgerError if `target` exists, even as a broken link. */
 export function refuseTaken(target: string): void {
   if (lstatSync(target, { throwIfNoEntry: false })) throw taken(target);
 }
@@ -61,7 +61,7 @@ function taken(target: string): LedgerError {
   return new LedgerError('read_only', `${target} exists already: it was left as it is`);
 }
 
-/** Folders of other users are theirs to remove. */
+/** Returns the staging folders of this user. */
 function ownFolders(prefix: string): string[] {
   const folder = dirname(prefix);
   const names = readdirSync(folder).filter((name) => name.startsWith(basename(prefix)));
@@ -73,7 +73,7 @@ function isPrivate(folder: string): boolean {
   return found?.isDirectory() === true && found.uid === process.geteuid?.() && (found.mode & OPEN_TO_OTHERS) === 0;
 }
 
-/** Whoever writes there holds its lock. Without one it has only just been made, or nothing was written yet. */
+/** Removes a staging folder unless a process is writing there, which holds the lock. Without a lock file it is new or empty. */
 function removeLeftover(folder: string, target: string): void {
   const file = join(folder, 'file');
   if (!existsSync(`${file}.lock`)) return;

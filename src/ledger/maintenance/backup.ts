@@ -8,8 +8,8 @@ import { openStaging, publish, refuseTaken, type Staging } from '../file/staging
 const PAGES_AT_ONCE = 1_000;
 
 /**
- * Copies the ledger while a server uses it, checks the copy, and only then gives it its name: `target` is never half a
- * backup. Throws LedgerError where there is no ledger, `target` exists already, or another backup is writing it.
+ * Copies the ledger, which a server may be using, checks the copy, and then moves it to `target`, which is never incomplete.
+ * Throws LedgerError if there is no ledger, `target` exists, or another backup is writing it.
  */
 export async function backupLedger(
   file: string,
@@ -22,7 +22,7 @@ export async function backupLedger(
   try {
     refuseTaken(target);
     staging = openStaging(target);
-    // Holds one moment of the ledger: without it, every write of the server would start the copy over.
+    // A read transaction: without it, every write of the server would restart the copy.
     guarded(file, () => source.exec('BEGIN; SELECT count(*) FROM sqlite_schema'));
     createPrivateFile(staging.file);
     await source.backup(staging.file, {

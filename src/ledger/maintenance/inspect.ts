@@ -6,22 +6,22 @@ import { Webhooks } from '../deliveries/webhooks.ts';
 import { FanOut } from '../events/fan-out.ts';
 import { guarded, LedgerError, type LedgerProblem } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
-import { assertOwnSchema, schemaOf } from '../file/migrations.ts';
 import { realPath } from '../file/open.ts';
+import { assertOwnSchema, schemaOf } from '../file/schema.ts';
 
-/** What a ledger says of itself to somebody who is not its server. */
+/** The state of a ledger as another process sees it. */
 export type LedgerInspection =
   | { kind: 'missing' }
   | { kind: 'refused'; problem: LedgerProblem | undefined; message: string }
-  /** Of an older version, or empty: then `found` is 0. */
+  /** The schema is of an older version; `found` is 0 for an empty file. */
   | { kind: 'older'; found: number; needed: number }
   | {
       kind: 'current';
       schema: number;
       hasCredential: boolean;
-      /** Newest first, `MAX_WEBHOOKS` at most. */
+      /** Newest first, at most `MAX_WEBHOOKS`. */
       webhooks: Webhook[];
-      /** By destination. */
+      /** Number by destination. */
       deadLetters: ReadonlyMap<string, number>;
     };
 
@@ -29,8 +29,8 @@ const BUSY_MS = 2_000;
 const MAX_WEBHOOKS = 1_000;
 
 /**
- * Never throws. Reads, and neither makes, migrates nor changes anything. Where no server has the ledger, SQLite leaves its two empty
- * side files there, which the next server takes.
+ * Reads the state of a ledger, with or without a server. Never throws, and never creates, migrates or changes a ledger. Without
+ * a server, SQLite leaves its two empty side files, which the next server reuses.
  */
 export function inspectLedger(file: string, now: number): LedgerInspection {
   const path = realPath(file);
@@ -41,7 +41,8 @@ export function inspectLedger(file: string, now: number): LedgerInspection {
       try {
         assertOwnSchema(db, file);
         const { found, needed } = schemaOf(db);
-        return found === needed ? look(db, { file, schema: found, now }) : { kind: 'older', found, needed };
+        if (found !== needed) return { kind: 'older', found, needed };
+        return inspectCurrent(new LedgerDatabase(db, file), found, now);
       } finally {
         db.close();
       }
@@ -52,22 +53,15 @@ export function inspectLedger(file: string, now: number): LedgerInspection {
   }
 }
 
-function look(
-  db: Database.Database,
-  { file, schema, now }: { file: string; schema: number; now: number },
-): LedgerInspection {
-  const transactions = new LedgerDatabase(db, file);
-  const dead = db
-    .prepare(
-      `-- Dead letters, by where they should have gone.
-      SELECT destination, count(*) AS count FROM deliveries WHERE state = 'dead' GROUP BY destination`,
-    )
-    .all() as { destination: string; count: number }[];
+function inspectCurrent(database: LedgerDatabase, schema: number, now: number): LedgerInspection {
+  const deadLetters = database.rows<{ destination: string; count: number }>(
+    "SELECT destination, count(*) AS count FROM deliveries WHERE state = 'dead' GROUP BY destination",
+  );
   return {
     kind: 'current',
     schema,
-    hasCredential: new CredentialStore(db, file).isAnyValid(),
-    webhooks: new Webhooks(transactions, new FanOut(transactions)).list({ limit: MAX_WEBHOOKS, now }).webhooks,
-    deadLetters: new Map(dead.map(({ destination, count }) => [destination, count])),
+    hasCredential: new CredentialStore(database).isAnyValid(),
+    webhooks: new Webhooks(database, new FanOut(database)).list({ limit: MAX_WEBHOOKS, now }).webhooks,
+    deadLetters: new Map(deadLetters.map(({ destination, count }) => [destination, count])),
   };
 }

@@ -1,15 +1,15 @@
 import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { RECORD_MISSING_EVENTS } from '../events/missing-events.ts';
+import { RECORD_MISSING_EVENTS } from '../events/outbox.ts';
 import { checkLedger } from '../file/check.ts';
 import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
 import { copyToPrivateFile, isSqliteFile, syncWithFolder } from '../file/files.ts';
-import { isDawatchDatabase } from '../file/migrations.ts';
 import { createFolder, lockFile, realPath } from '../file/open.ts';
 import { refuseLinkedSideFiles } from '../file/permissions.ts';
+import { isDawatchDatabase } from '../file/schema.ts';
 import { openStaging, type Staging } from '../file/staging.ts';
 
-/** More events than there can have been since the backup. */
+/** Exceeds the number of events that can have been added since the backup. */
 const SKIPPED_EVENTS = 1_000_000;
 
 export type RestoreStep = 'copying' | 'checking' | 'replacing';
@@ -17,14 +17,14 @@ export type RestoreStep = 'copying' | 'checking' | 'replacing';
 export type RestoredLedger = {
   bytes: number;
   submissions: number;
-  /** Where the ledger that was replaced is now; null: there was none. */
+  /** Where the replaced ledger was moved; null if there was none. */
   replacedFile: string | null;
 };
 
 /**
- * Puts a backup in the place of the ledger, which is kept beside it. The backup is copied and checked before anything is
- * replaced; whoever ends this at any moment has either the one ledger or the other. Throws LedgerError: a server has the
- * ledger, or the backup can't be used.
+ * Replaces the ledger by a backup and keeps the replaced file beside it. The backup is copied and checked first, and the
+ * replacement is atomic: a process that is killed leaves either ledger. Throws LedgerError if the ledger is in use or the backup
+ * can not be used.
  */
 export function restoreLedger(options: {
   file: string;
@@ -74,13 +74,13 @@ function refuseUnusable(backup: string, path: string): void {
 }
 
 /**
- * Brings everything of the old ledger into its one file, if it can be read at all. A damaged one is kept as it is; how far it
- * counted nobody knows then, but not beyond the milliseconds since 1970.
+ * Moves the content of the replaced ledger's log into its file, and returns its newest event. A damaged file stays unchanged; its
+ * newest event is unknown, but less than the current time in milliseconds.
  */
 function closeReplaced(path: string, { file, now }: { file: string; now: number }): { newestEvent: number } {
   const unreadable = { newestEvent: now };
   if (!existsSync(path)) return unreadable;
-  // SQLite would delete the log of a file that it can't read, and nobody knows what can still be made of the two.
+  // SQLite would delete the log of a file that it can not read, which a repair may need.
   if (!isSqliteFile(path)) return unreadable;
   let db: Database.Database | undefined;
   try {
@@ -106,8 +106,8 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
 const NEWEST_EVENT = "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
 
 /**
- * What others know of the ledger that is replaced must not deceive them: no number of an event is given twice, whoever resumes
- * hears that events may be missing, and the budget counts what was asked until now.
+ * Prepares the copy for clients of the replaced ledger: event numbers are not assigned twice, clients that resume the feed learn
+ * that events may be missing, and the request budget counts the polls sent until now.
  */
 function prepare(copy: string, { newestEvent, now }: { newestEvent: number; now: number }): void {
   const db = new Database(copy);
@@ -126,15 +126,15 @@ function prepare(copy: string, { newestEvent, now }: { newestEvent: number; now:
   syncWithFolder(copy);
 }
 
-/** The old file has both names until the new one takes its place, so that there is a ledger at every moment. */
+/** Gives the old file a second name before the new one replaces it, so that a ledger exists at every moment. */
 function replace(path: string, copy: string, now: number): string | null {
   const kept = existsSync(path) ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}` : null;
   if (kept !== null) {
     keep(path, kept);
-    // Only of a ledger that could not be read: otherwise it is empty by now.
+    // Only an unreadable ledger still has a log with content.
     if (existsSync(`${path}-wal`)) keep(`${path}-wal`, `${kept}-wal`);
   }
-  // A log of the old file would be taken for one of the new.
+  // SQLite would apply the log of the old file to the new one.
   for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
   renameSync(copy, path);
   syncWithFolder(path);
@@ -145,7 +145,7 @@ function keep(path: string, kept: string): void {
   try {
     linkSync(path, kept);
   } catch {
-    // Not every file system has links.
+    // The file system does not support links.
     copyToPrivateFile(path, kept);
   }
 }

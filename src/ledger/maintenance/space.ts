@@ -1,59 +1,55 @@
-import type Database from 'better-sqlite3';
 import { guarded } from '../file/errors.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { LedgerStats } from '../stats/ledger-stats.ts';
 
-/** SQLite empties the log by itself from 4 MiB on; with four times as much, something has kept it from that. */
+/** SQLite checkpoints a log of 4 MiB by itself. A log of this size shows that a reader has prevented it. */
 const LARGE_WAL_BYTES = 16 * 1024 * 1024;
-/** As much as stays of a log that is written anew (journal_size_limit): with more, somebody reads what it holds. */
+/** journal_size_limit: a log keeps this size after a checkpoint. A larger log is in use by a reader. */
 const HELD_WAL_BYTES = 64 * 1024 * 1024;
-/** Fewer free pages than this, or than a tenth of the file, are left for what is written next. */
-const FEW_FREE_PAGES = 256;
+/** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
+const MIN_FREE_PAGES = 256;
+/** The value of `PRAGMA auto_vacuum` for INCREMENTAL. */
+const INCREMENTAL = 2;
 
-/** What the ledger takes on the disk. Throws LedgerError. */
+/** The disk space of the ledger. Throws LedgerError. */
 export class Space {
-  readonly #db: Database.Database;
-  readonly #file: string;
-  readonly #figures: LedgerStats;
+  readonly #database: LedgerDatabase;
+  readonly #stats: LedgerStats;
 
-  constructor(db: Database.Database, file: string, figures: LedgerStats) {
-    this.#db = db;
-    this.#file = file;
-    this.#figures = figures;
+  constructor(database: LedgerDatabase, stats: LedgerStats) {
+    this.#database = database;
+    this.#stats = stats;
   }
 
-  /**
-   * Empties a log that has grown large, unless somebody still reads what it holds: nobody is waited for. False: somebody does,
-   * and it is very large by now.
-   */
+  /** Truncates a large log without waiting for readers. Returns false if a reader prevents it and the log is very large. */
   checkpoint(): boolean {
-    if (this.#figures.bytes().wal < LARGE_WAL_BYTES) return true;
-    guarded(this.#file, () => {
-      const waitMs = this.#db.pragma('busy_timeout', { simple: true });
-      this.#db.pragma('busy_timeout = 0');
+    if (this.#stats.bytes().wal < LARGE_WAL_BYTES) return true;
+    const { connection, file } = this.#database;
+    guarded(file, () => {
+      const waitMs = this.#pragma('busy_timeout');
+      connection.pragma('busy_timeout = 0');
       try {
-        this.#db.pragma('wal_checkpoint(TRUNCATE)');
+        connection.pragma('wal_checkpoint(TRUNCATE)');
       } finally {
-        this.#db.pragma(`busy_timeout = ${waitMs}`);
+        connection.pragma(`busy_timeout = ${waitMs}`);
       }
     });
-    return this.#figures.bytes().wal <= HELD_WAL_BYTES;
+    return this.#stats.bytes().wal <= HELD_WAL_BYTES;
   }
 
-  /** Gives up to `pages` free pages back to the file system, where there are many. Whether there is more to give back. */
+  /** Returns up to `pages` free pages to the file system if there are many. Returns whether more can be returned. */
   shrink(pages: number): boolean {
-    return guarded(this.#file, () => {
-      if (this.#number('auto_vacuum') !== INCREMENTAL) return false;
-      const spare = () => this.#number('freelist_count') - Math.max(FEW_FREE_PAGES, this.#number('page_count') / 10);
+    const { connection, file } = this.#database;
+    return guarded(file, () => {
+      if (this.#pragma('auto_vacuum') !== INCREMENTAL) return false;
+      const spare = () => this.#pragma('freelist_count') - Math.max(MIN_FREE_PAGES, this.#pragma('page_count') / 10);
       if (spare() <= 0) return false;
-      this.#db.pragma(`incremental_vacuum(${pages})`);
+      connection.pragma(`incremental_vacuum(${pages})`);
       return spare() > 0;
     });
   }
 
-  #number(pragma: string): number {
-    return Number(this.#db.pragma(pragma, { simple: true }));
+  #pragma(name: string): number {
+    return Number(this.#database.connection.pragma(name, { simple: true }));
   }
 }
-
-/** What SQLite answers for `auto_vacuum = INCREMENTAL`. */
-const INCREMENTAL = 2;

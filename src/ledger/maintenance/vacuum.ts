@@ -3,8 +3,8 @@ import { guarded } from '../file/errors.ts';
 import { existingLedgerPath, openDatabase } from '../file/open.ts';
 
 /**
- * Writes the file anew without its free pages, in the form from which they can be given back later without this. Bytes
- * before and after. Throws LedgerError: there is none, a server has it, the disk is full; then it is as it was.
+ * Rewrites a ledger without its free pages, so that later ones can be returned to the file system. Returns its size before and
+ * after, in bytes. Throws LedgerError, and leaves the ledger unchanged, if it is missing or in use or the disk is full.
  */
 export function vacuumLedger(file: string, now: number): { before: number; after: number } {
   guarded(file, () => existingLedgerPath(file));

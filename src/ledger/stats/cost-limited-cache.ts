@@ -1,15 +1,15 @@
-/** The most of the time that making it may take: 1 %. */
-const SHARE = 0.01;
+/** The most of the time that computing the value may take. */
+const MAX_SHARE = 0.01;
 
-/** Gives the newest value again as long as making it anew would cost too much of the time: what is cheap is always fresh. */
-export function costLimitedCache<T>(make: () => T, stopwatchMs: () => number = () => performance.now()): () => T {
-  let kept: { value: T; until: number } | undefined;
+/** Caches the result of `compute` for 100 times as long as it took, so that computing it uses at most 1 % of the time. */
+export function costLimitedCache<T>(compute: () => T, stopwatchMs: () => number = () => performance.now()): () => T {
+  let cached: { value: T; until: number } | undefined;
   return () => {
     const startedAt = stopwatchMs();
-    if (kept && startedAt < kept.until) return kept.value;
-    const value = make();
+    if (cached && startedAt < cached.until) return cached.value;
+    const value = compute();
     const endedAt = stopwatchMs();
-    kept = { value, until: endedAt + (endedAt - startedAt) / SHARE };
+    cached = { value, until: endedAt + (endedAt - startedAt) / MAX_SHARE };
     return value;
   };
 }

@@ -1,49 +1,44 @@
 import { statSync } from 'node:fs';
-import type Database from 'better-sqlite3';
 import { isTime, nearestTime } from '../../domain/stored.ts';
 import type { Status, Submission } from '../../domain/submission.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from '../submissions/status-counts.ts';
 import { costLimitedCache } from './cost-limited-cache.ts';
 
-export type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
+type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
 
-/** Deliveries that wait, and dead letters. */
-export type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number | null };
+/** Waiting deliveries and dead letters. */
+type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number | null };
 
-/** Figures about everything in the ledger. None of them takes long, however much that is. Throws LedgerError. */
+/** Statistics of the whole ledger, each read in a short time even from a large ledger. Throws LedgerError. */
 export class LedgerStats {
-  readonly #transactions: LedgerDatabase;
+  readonly #database: LedgerDatabase;
   readonly #counts: StatusCounts;
-  readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #countDeliveries: () => { waiting: number; dead: number };
 
-  constructor(transactions: LedgerDatabase, counts: StatusCounts) {
-    this.#transactions = transactions;
+  constructor(database: LedgerDatabase, counts: StatusCounts) {
+    this.#database = database;
     this.#counts = counts;
-    this.#sql = prepareStatements(transactions.db);
-    this.#countDeliveries = costLimitedCache(
-      () => this.#sql.countDeliveries.get() as { waiting: number; dead: number },
-    );
+    const countIn = (state: string) => `(SELECT count(*) FROM deliveries WHERE state = '${state}')`;
+    const sql = `SELECT ${countIn('waiting')} AS waiting, ${countIn('dead')} AS dead`;
+    this.#countDeliveries = costLimitedCache(() => database.row(sql) as { waiting: number; dead: number });
   }
 
-  /** Calls `listener` after every commit with how long the transaction took, from its beginning until it was on the disk. */
+  /** Calls `listener` after every commit with the duration of the transaction in milliseconds. */
   onCommitted(listener: (durationMs: number) => void): void {
-    this.#transactions.onEnd((committed, durationMs) => {
+    this.#database.onEnd((committed, durationMs) => {
       if (committed) listener(durationMs);
     });
   }
 
-  /** Calls `listener` after every commit that ended submissions, once for each, with how it ended. */
+  /** Calls `listener` after a commit, once for each submission that ended, with its final status. */
   onEnded(listener: (status: Status) => void): void {
-    // What is not counted yet has no moves.
-    this.#counts.get();
     this.#counts.onEnded(listener);
   }
 
-  /** The sizes of the file and of the write-ahead log beside it; 0 for one that is not there. */
+  /** Returns the sizes of the file and of its write-ahead log; 0 for a missing file. */
   bytes(): { database: number; wal: number } {
-    const { name } = this.#transactions.db;
+    const { name } = this.#database.connection;
     const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
     return { database: sizeOf(name), wal: sizeOf(`${name}-wal`) };
   }
@@ -52,64 +47,49 @@ export class LedgerStats {
     return this.#counts.get();
   }
 
-  /** Those that have been open for longest, the oldest first. */
+  /** Returns the open submissions that were tracked first, oldest first. */
   oldestOpen(limit: number): OpenSubmission[] {
-    const rows = this.#transactions.read(() => this.#sql.oldestOpen.all({ limit })) as OpenSubmission[];
+    const oldestOf = (status: string) =>
+      `SELECT * FROM (SELECT submission_id AS submissionId, upstream, status, tracked_at AS trackedAt
+                      FROM submissions WHERE status = '${status}' ORDER BY id LIMIT @limit)`;
+    const rows = this.#database.rows<OpenSubmission>(
+      `${['tracking', 'pending', 'failing'].map(oldestOf).join(' UNION ALL ')} ORDER BY trackedAt LIMIT @limit`,
+      { limit },
+    );
     return rows.map((row) => (isTime(row.trackedAt) ? row : { ...row, trackedAt: nearestTime(row.trackedAt) }));
   }
 
   deliveries(): DeliveryCounts {
-    return this.#transactions.read(() => {
-      const at = this.#sql.oldestWaiting.get() as number | null;
-      return { ...this.#countDeliveries(), oldestWaitingAt: at === null ? null : nearestTime(at) };
-    });
+    const at = this.#database.value<number | null>(
+      "SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting'",
+    );
+    return { ...this.#countDeliveries(), oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
   }
 
-  /** What became final since then, the newest first, at most `limit`; `polls` as they are now. */
-  *finalizedSince(since: number, limit: number): Iterable<{ at: number; trackedAt: number; polls: number }> {
-    const from = this.#transactions.read(() => this.#firstEventSince(since));
-    const rows = this.#transactions.read(() => this.#sql.finalized.iterate({ from, since, limit }));
-    yield* rows as Iterable<{ at: number; trackedAt: number; polls: number }>;
+  /** Yields the submissions that were finalized at `since` or later, newest first, at most `limit`; `polls` as of now. */
+  finalizedSince(since: number, limit: number): Iterable<{ at: number; trackedAt: number; polls: number }> {
+    return this.#database.iterate(
+      `SELECT o.at, s.tracked_at AS trackedAt, s.polls FROM outbox o JOIN submissions s ON s.id = o.submission
+       WHERE o.seq >= @from AND o.at >= @since AND o.type = 'submission.finalized' ORDER BY o.seq DESC LIMIT @limit`,
+      { from: this.#firstEventSince(since), since, limit },
+    );
   }
 
-  /** Events are numbered in the order of their times, so the first one since then is found without an index of times. */
+  /** Events are numbered in the order of their times: a binary search finds the first one without an index of times. */
   #firstEventSince(since: number): number {
-    let [before, after] = this.#sql.eventRange.get() as [number, number];
-    while (before < after) {
-      const middle = Math.floor((before + after) / 2);
-      const [seq, at] = this.#sql.eventFrom.get(middle) as [number, number];
-      if (at >= since) after = middle;
-      else before = seq + 1;
+    const range = this.#database.row<{ first: number; end: number }>(
+      'SELECT coalesce(min(seq), 0) AS first, coalesce(max(seq), -1) + 1 AS end FROM outbox',
+    );
+    let { first: low, end: high } = range ?? { first: 0, end: 0 };
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const event = this.#database.row<{ seq: number; at: number }>(
+        'SELECT seq, at FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 1',
+        middle,
+      );
+      if (!event || event.at >= since) high = middle;
+      else low = event.seq + 1;
     }
-    return before;
+    return low;
   }
-}
-
-function prepareStatements(db: Database.Database) {
-  const oldestOf = (status: string) =>
-    `SELECT * FROM (SELECT submission_id AS submissionId, upstream, status, tracked_at AS trackedAt FROM submissions
-                    WHERE status = '${status}' ORDER BY id LIMIT @limit)`;
-  return {
-    oldestOpen: db.prepare(`
-      -- The first of each open status, in the order of tracking.
-      ${['tracking', 'pending', 'failing'].map(oldestOf).join(' UNION ALL ')}
-      ORDER BY trackedAt LIMIT @limit`),
-    countDeliveries: db.prepare(`
-      -- From the indexes alone.
-      SELECT (SELECT count(*) FROM deliveries WHERE state = 'waiting') AS waiting,
-             (SELECT count(*) FROM deliveries WHERE state = 'dead') AS dead`),
-    oldestWaiting: db
-      .prepare("SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting'")
-      .pluck(),
-    eventRange: db
-      .prepare(`
-        -- From the first event to behind the newest one.
-        SELECT coalesce(min(seq), 0), coalesce(max(seq), -1) + 1 FROM outbox`)
-      .raw(),
-    eventFrom: db.prepare('SELECT seq, at FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 1').raw(),
-    finalized: db.prepare(`
-      -- What became final lately, from the log of events.
-      SELECT o.at, s.tracked_at AS trackedAt, s.polls FROM outbox o JOIN submissions s ON s.id = o.submission
-      WHERE o.seq >= @from AND o.at >= @since AND o.type = 'submission.finalized' ORDER BY o.seq DESC LIMIT @limit`),
-  };
 }

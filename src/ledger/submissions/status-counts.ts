@@ -1,27 +1,38 @@
 import { isFinal, STATUSES, type Status } from '../../domain/submission.ts';
-import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { CommittedChanges, type LedgerDatabase } from '../file/ledger-database.ts';
 
-/** How many submissions have which status: counted once, then kept by what is committed, because there may be millions. */
+/** The number of submissions by status: counted at the first use, because there may be millions, then updated by each commit. */
 export class StatusCounts {
-  readonly #transactions: LedgerDatabase;
-  /** Undefined: nobody asked yet. */
+  readonly #database: LedgerDatabase;
+  readonly #moves: CommittedChanges<{ from: Status | null; to: Status | null }>;
+  /** Undefined until the first use. */
   #counts: Record<Status, number> | undefined;
-  readonly #onEnded: ((status: Status) => void)[] = [];
-  #moves: { from: Status | null; to: Status | null }[] = [];
 
-  constructor(transactions: LedgerDatabase) {
-    this.#transactions = transactions;
-    transactions.onEnd((committed) => this.#end(committed));
+  constructor(database: LedgerDatabase) {
+    this.#database = database;
+    this.#moves = new CommittedChanges(database);
+    this.#moves.onCommitted((moves) => {
+      const counts = this.#counts;
+      if (!counts) return;
+      for (const { from, to } of moves) {
+        if (from !== null) counts[from] -= 1;
+        if (to !== null) counts[to] += 1;
+      }
+    });
   }
 
-  /** Inside a transaction: a submission has another status. `from` null: it is new; `to` null: it is gone. */
+  /** Notes a change of status inside a transaction. `from` null: a new submission; `to` null: a deleted one. */
   moved(from: Status | null, to: Status | null): void {
-    if (this.#counts && from !== to) this.#moves.push({ from, to });
+    if (this.#counts && from !== to) this.#moves.add({ from, to });
   }
 
-  /** Calls `listener` after every commit that ended submissions, once for each, with how it ended. Only from the first `get` on. */
+  /** Calls `listener` after a commit, once for each submission that ended, with its final status. */
   onEnded(listener: (status: Status) => void): void {
-    this.#onEnded.push(listener);
+    // Moves are only noted once the submissions have been counted.
+    this.get();
+    this.#moves.onCommitted((moves) => {
+      for (const { to } of moves) if (to !== null && isFinal(to)) listener(to);
+    });
   }
 
   get(): Record<Status, number> {
@@ -30,22 +41,11 @@ export class StatusCounts {
   }
 
   #count(): Record<Status, number> {
-    const { db } = this.#transactions;
-    const rows = this.#transactions.read(() =>
-      db.prepare('SELECT status, count(*) FROM submissions GROUP BY status').raw().all(),
+    const rows = this.#database.rows<{ status: Status; count: number }>(
+      'SELECT status, count(*) AS count FROM submissions GROUP BY status',
     );
-    const none = STATUSES.map((status): [Status, number] => [status, 0]);
-    return Object.fromEntries([...none, ...(rows as [Status, number][])]) as Record<Status, number>;
-  }
-
-  #end(committed: boolean): void {
-    const moves = this.#moves;
-    this.#moves = [];
-    if (!committed || !this.#counts) return;
-    for (const { from, to } of moves) {
-      if (from !== null) this.#counts[from] -= 1;
-      if (to !== null) this.#counts[to] += 1;
-      if (to !== null && isFinal(to)) for (const listener of this.#onEnded) listener(to);
-    }
+    const counts = Object.fromEntries(STATUSES.map((status) => [status, 0])) as Record<Status, number>;
+    for (const { status, count } of rows) counts[status] = count;
+    return counts;
   }
 }

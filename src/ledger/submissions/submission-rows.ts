@@ -1,7 +1,7 @@
 import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
 import { type HistoryEntry, STATUSES, Status, type Submission } from '../../domain/submission.ts';
 
-/** What stands in its own row. */
+/** A row of `submissions`. */
 type SubmissionOwnRow = {
   id: number;
   submission_id: string;
@@ -25,22 +25,18 @@ type SubmissionOwnRow = {
   callback_url: string | null;
 };
 
-/** What the upstream said, as it stands in a row of history. */
-type SaidRow = { upstream_state: string | null; error: string | null; answer: string | null };
+/** What the upstream reported, as stored with each change in the history. */
+type ReportedRow = { upstream_state: string | null; error: string | null; answer: string | null };
 
-/** With what its newest row of history says. */
-export type SubmissionRow = SubmissionOwnRow & SaidRow;
+/** A submission with the report of its newest change. */
+export type SubmissionRow = SubmissionOwnRow & ReportedRow;
 
 export const SELECT_SUBMISSION = `
   SELECT s.*, h.upstream_state, h.error, h.answer
   FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
 
-/** A UUID, for SQLite's GLOB. */
+/** A pattern for UUIDs in the syntax of GLOB. */
 export const UUID_GLOB = [8, 4, 4, 4, 12].map((digits) => '[0-9A-Fa-f]'.repeat(digits)).join('-');
-
-/** What the outage clock of a row of upstreams shows at @now: see monitor/outage-clock.ts. */
-export const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)
-  + coalesce(max(0, min(@now, paused_until) - paused_since), 0)`;
 
 export function toSubmission(row: Omit<SubmissionRow, 'id' | 'ended_at'>): Submission {
   const metadata = readStoredObject(row.metadata);
@@ -74,7 +70,7 @@ export function toSubmission(row: Omit<SubmissionRow, 'id' | 'ended_at'>): Submi
   return { ...submission, trackedAt, deadlineAt, finalizedAt, unreadable: unreadableFields(row, metadata) };
 }
 
-/** Which fields of a submission can't be shown as they are stored. `metadata`: undefined, as readStoredObject has it. */
+/** Returns the fields of a submission whose stored values are invalid. `metadata`: the result of readStoredObject. */
 export function unreadableFields(
   row: Pick<SubmissionRow, 'tracked_at' | 'finalized_at' | 'deadline_at'>,
   metadata: Record<string, unknown> | null | undefined,
@@ -83,7 +79,7 @@ export function unreadableFields(
   return metadata === undefined ? ['metadata', ...times] : times;
 }
 
-/** Those of the columns that hold no time. */
+/** Returns those of the columns that hold no valid time. */
 export function unreadableTimes<C extends string>(
   row: { readonly [K in C]: number | null },
   columns: readonly C[],
@@ -91,7 +87,7 @@ export function unreadableTimes<C extends string>(
   return columns.filter((column) => !isTime(row[column] ?? 0));
 }
 
-export type HistoryRow = SaidRow & {
+export type HistoryRow = ReportedRow & {
   seq: number;
   version: number;
   at: number;

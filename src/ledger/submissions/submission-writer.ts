@@ -1,61 +1,78 @@
-import type Database from 'better-sqlite3';
 import { SubmissionEventType as Event } from '../../domain/notifications/events.ts';
-import { isFinal, Status, type Submission } from '../../domain/submission.ts';
+import { isFinal, Status, type Submission, type TrackRequest } from '../../domain/submission.ts';
 import type { TransitionResult } from '../../domain/transition.ts';
 import type { Outbox } from '../events/outbox.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { SubmissionRow } from './submission-rows.ts';
 
-/** Writes what a transition decided: the row, its history, its events. Always inside a transaction of its caller. */
+/** Writes submissions with their history and events. Every method must be called inside a transaction. */
 export class SubmissionWriter {
-  readonly #countPoll: Database.Statement;
-  readonly #move: Database.Statement;
-  readonly #update: Database.Statement;
-  readonly #insertHistory: Database.Statement;
+  readonly #database: LedgerDatabase;
   readonly #outbox: Outbox;
   readonly #counts: StatusCounts;
 
-  constructor(db: Database.Database, outbox: Outbox, counts: StatusCounts) {
+  constructor(database: LedgerDatabase, outbox: Outbox, counts: StatusCounts) {
+    this.#database = database;
     this.#outbox = outbox;
     this.#counts = counts;
-    // What an index or a trigger looks at is written anew wherever it is named, also with the value that it has.
-    this.#countPoll = db.prepare(`
-      -- A submission after an answer without news, as most are.
-      UPDATE submissions SET polls = ?, polled_at = ?, unanswered_since = ?, not_found_ms = ? WHERE id = ?`);
-    this.#move = db.prepare(`
-      -- A submission after a change that leaves it open.
-      UPDATE submissions SET status = ?, version = ?, polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?`);
-    this.#update = db.prepare(`
-      -- A submission after any other change.
-      UPDATE submissions
-      SET status = @status, watched = @watched, stuck = @stuck, version = @version, polls = @polls,
-          polled_at = @polledAt, unanswered_since = @noResponseSince, not_found_ms = @notFoundMs, finalized_at = @finalizedAt,
-          ended_at = @endedAt
-      WHERE id = @id`);
-    this.#insertHistory = db.prepare(`
-      -- One change.
-      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   }
 
   /**
-   * Applies an outcome to a submission as it was read in this transaction: its row, and what that says. `polls`: requests it
-   * cost; `polledAt`: the newest one's answer.
+   * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is tracked already.
+   * `outageMs`: the reading of the upstream's outage clock, in milliseconds.
    */
-  applyOutcome(
+  insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): Submission | undefined {
+    const { submissionId, upstream, deadlineAt, graceEndsAt, stuckAt, metadata, callbackUrl } = request;
+    const { changes, lastInsertRowid } = this.#database.run(
+      `INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
+                                grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url)
+       VALUES (?, ?, 'tracking', 1, 1, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (submission_id) DO NOTHING`,
+      [submissionId, upstream, now, deadlineAt, graceEndsAt, stuckAt, outageMs],
+      [metadata && JSON.stringify(metadata), callbackUrl],
+    );
+    if (changes === 0) return undefined;
+    const submission: Submission = {
+      ...request,
+      status: Status.tracking,
+      watched: true,
+      stuck: false,
+      version: 1,
+      polls: 0,
+      polledAt: null,
+      noResponseSince: null,
+      notFoundMs: null,
+      trackedAt: now,
+      finalizedAt: null,
+      outageMsBefore: outageMs,
+      upstreamState: null,
+      error: null,
+      envelope: null,
+    };
+    this.#counts.moved(null, submission.status);
+    this.#insertHistory(Number(lastInsertRowid), submission, null, now);
+    return submission;
+  }
+
+  /**
+   * Writes the result of a transition and returns the new state. `row` and `before` are the submission as read in this
+   * transaction. `polls`: requests to add; `polledAt`: time of the newest response.
+   */
+  applyTransition(
     { row, before }: { row: SubmissionRow; before: Submission },
-    outcome: TransitionResult,
+    result: TransitionResult,
     input: { at: number; polls: number; polledAt: number | null },
   ): Submission {
-    const { change } = outcome;
+    const { change } = result;
     const after: Submission = {
       ...before,
-      watched: outcome.watched,
-      stuck: before.stuck || outcome.becameStuck,
+      watched: result.watched,
+      stuck: before.stuck || result.becameStuck,
       polls: before.polls + input.polls,
       polledAt: input.polledAt,
-      noResponseSince: outcome.noResponseSince,
-      notFoundMs: outcome.notFoundMs,
+      noResponseSince: result.noResponseSince,
+      notFoundMs: result.notFoundMs,
     };
     if (change) {
       after.status = change.status;
@@ -65,35 +82,45 @@ export class SubmissionWriter {
       after.envelope = change.envelope;
       if (change.status === Status.finalized) after.finalizedAt ??= input.at;
     }
-    const endedAt = row.ended_at ?? (change && isFinal(change.status) ? input.at : null);
-    const { status, version, polls, polledAt, noResponseSince, notFoundMs } = after;
-    const stays = after.watched === before.watched && after.stuck === before.stuck && endedAt === row.ended_at;
-    if (!stays) this.#writeAll(row.id, after, endedAt);
-    else if (change) this.#move.run(status, version, polls, polledAt, noResponseSince, row.id);
-    else this.#countPoll.run(polls, polledAt, noResponseSince, notFoundMs, row.id);
+    const { status, version } = after;
+    this.#update(row, { before, after }, row.ended_at ?? (change && isFinal(status) ? input.at : null));
     this.#counts.moved(before.status, status);
-    if (change) this.#history(row.id, after, before.status, input.at);
+    if (change) this.#insertHistory(row.id, after, before.status, input.at);
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, input.at);
-    if (outcome.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, input.at);
+    if (result.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, input.at);
     return after;
   }
 
-  /** The first row of a submission's history. */
-  insertFirstHistory(id: number, submission: Submission): void {
-    this.#counts.moved(null, submission.status);
-    this.#history(id, submission, null, submission.trackedAt);
+  /** SQLite rewrites the index entries of every column that an UPDATE names, so the frequent updates name few of them. */
+  #update(row: SubmissionRow, { before, after }: Record<'before' | 'after', Submission>, endedAt: number | null): void {
+    const { status, version, polls, polledAt, noResponseSince, notFoundMs, finalizedAt } = after;
+    if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.ended_at)
+      this.#database.run(
+        `UPDATE submissions
+         SET status = ?, watched = ?, stuck = ?, version = ?, polls = ?, polled_at = ?, unanswered_since = ?,
+             not_found_ms = ?, finalized_at = ?, ended_at = ?
+         WHERE id = ?`,
+        [status, after.watched ? 1 : 0, after.stuck ? 1 : 0, version, polls, polledAt, noResponseSince],
+        [notFoundMs, finalizedAt, endedAt, row.id],
+      );
+    else if (version !== before.version)
+      this.#database.run(
+        'UPDATE submissions SET status = ?, version = ?, polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?',
+        [status, version, polls, polledAt, noResponseSince, row.id],
+      );
+    else
+      this.#database.run(
+        'UPDATE submissions SET polls = ?, polled_at = ?, unanswered_since = ?, not_found_ms = ? WHERE id = ?',
+        [polls, polledAt, noResponseSince, notFoundMs, row.id],
+      );
   }
 
-  #writeAll(id: number, submission: Submission, endedAt: number | null): void {
-    const { status, version, polls, polledAt, noResponseSince, notFoundMs, finalizedAt } = submission;
-    const watched = submission.watched ? 1 : 0;
-    const stuck = submission.stuck ? 1 : 0;
-    const counted = { version, polls, polledAt, noResponseSince, notFoundMs };
-    this.#update.run({ id, status, watched, stuck, ...counted, finalizedAt, endedAt });
-  }
-
-  #history(id: number, submission: Submission, previousStatus: Status | null, at: number): void {
+  #insertHistory(id: number, submission: Submission, previousStatus: Status | null, at: number): void {
     const { version, status, upstreamState, error, envelope } = submission;
-    this.#insertHistory.run(id, version, at, status, previousStatus, upstreamState, error, envelope);
+    this.#database.run(
+      `INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      [id, version, at, status, previousStatus, upstreamState, error, envelope],
+    );
   }
 }

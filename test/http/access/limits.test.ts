@@ -35,9 +35,9 @@ async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
     ask: (headers, path = '/v1/submissions', localAddress = '127.0.0.1') =>
       call(app.url, path, { headers: { 'x-api-key': [], ...headers }, localAddress }),
     token() {
-      const { db, close } = openBeside({ file: database, now: 0 });
+      const { database: ledger, close } = openBeside({ file: database, now: 0 });
       const secret = makeToken('service');
-      new CredentialStore(db, database).add({ hash: sha256(secret), role: 'service', name: 'limited' }, 0);
+      new CredentialStore(ledger).add({ hash: sha256(secret), role: 'service', name: 'limited' }, 0);
       close();
       return secret;
     },

@@ -47,9 +47,9 @@ describe.each([
   });
 
   const withStore = <T>(work: (store: CredentialStore) => T): T => {
-    const { db, close } = openBeside({ file: database, now: 0 });
+    const { database: ledger, close } = openBeside({ file: database, now: 0 });
     try {
-      return work(new CredentialStore(db, database));
+      return work(new CredentialStore(ledger));
     } finally {
       close();
     }

@@ -264,9 +264,9 @@ describe('closing', () => {
 
 it('ends the stream of a credential that was revoked, with the next heartbeat', async () => {
   const token = makeToken('service');
-  const { db, close } = openBeside({ file: app.database, now: 0 });
+  const { database, close } = openBeside({ file: app.database, now: 0 });
   onTestFinished(close);
-  const store = new CredentialStore(db, app.database);
+  const store = new CredentialStore(database);
   const { id } = store.add({ hash: sha256(token), role: 'service', name: 'to be revoked' }, 0);
   const headers = { 'x-api-key': token };
   const reader = await readEvents(app.url, '', headers);

@@ -12,9 +12,9 @@ const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing'
 
 /** A credential store as a short command has it; closed when the test ends. */
 function beside(file: string): CredentialStore {
-  const { db, close } = openBeside({ file, now: 0 });
+  const { database, close } = openBeside({ file, now: 0 });
   onTestFinished(close);
-  return new CredentialStore(db, file);
+  return new CredentialStore(database);
 }
 
 function refusal(file: string): LedgerError {
@@ -96,12 +96,12 @@ describe('a command without a server', () => {
 
   it('gives up on a ledger that somebody else writes for too long, saying so', () => {
     const { file } = openLedger();
-    const { db, close } = openBeside({ file, now: 0 });
+    const { database, close } = openBeside({ file, now: 0 });
     onTestFinished(close);
-    db.pragma('busy_timeout = 1');
+    database.connection.pragma('busy_timeout = 1');
     const other = rawConnection(file);
     other.exec('BEGIN IMMEDIATE');
-    const store = new CredentialStore(db, file);
+    const store = new CredentialStore(database);
     expect(() => store.add(CREDENTIAL, 5)).toThrow(LedgerError);
     other.exec('ROLLBACK');
     expect(store.add(CREDENTIAL, 5).name).toBe('billing');

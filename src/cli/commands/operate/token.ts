@@ -79,9 +79,9 @@ function addRevoke(token: Command): void {
 
 function withStore<T>(options: SettingsOptions, work: (store: CredentialStore) => T): T {
   const file = ledgerOf(options);
-  const { db, close } = openBeside({ file, now: Date.now() });
+  const { database, close } = openBeside({ file, now: Date.now() });
   try {
-    return work(new CredentialStore(db, file));
+    return work(new CredentialStore(database));
   } finally {
     close();
   }

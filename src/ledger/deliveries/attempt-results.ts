@@ -1,0 +1,77 @@
+import {
+  type DeadReason,
+  type DeliveryResult,
+  DeliveryState,
+  parseDestination,
+} from '../../domain/notifications/delivery.ts';
+import type { FanOut } from '../events/fan-out.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { DeliveryRow } from './delivery-rows.ts';
+import type { Webhooks } from './webhooks.ts';
+
+/** How soon a delivery is sent to the new address of its webhook. */
+const MOVED_RETRY_MS = 5_000;
+
+/** Records the results of attempts: the attempt, the next state of the delivery, and the health of its webhook. */
+export class AttemptResults {
+  readonly #database: LedgerDatabase;
+  readonly #fanOut: FanOut;
+  readonly #webhooks: Webhooks;
+
+  constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks) {
+    this.#database = database;
+    this.#fanOut = fanOut;
+    this.#webhooks = webhooks;
+  }
+
+  /** Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is disabled. */
+  record(result: DeliveryResult, disableAfterMs: number): void {
+    const { deliveryId, destination, attempts, revision, attempt, next } = result;
+    const row = this.#database.row<Pick<DeliveryRow, 'state' | 'attempts'>>(
+      'SELECT state, attempts FROM deliveries WHERE id = ?',
+      deliveryId,
+    );
+    if (!row) return;
+    this.#database.run(
+      `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
+       VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
+      { deliveryId, ...attempt },
+    );
+    const endedAt = attempt.at + attempt.durationMs;
+    const parsed = parseDestination(destination);
+    const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
+    // The attempt went to an earlier address: its result does not count for the webhook.
+    const isMoved = webhookId !== undefined && this.#webhooks.revisionOf(webhookId) !== revision;
+    const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
+    if (next.kind === 'delivered') this.#end(deliveryId, DeliveryState.delivered, null, endedAt);
+    // The webhook was deleted or disabled during the attempt: that decision stays.
+    else if (row.state !== DeliveryState.waiting)
+      this.#database.run('UPDATE deliveries SET attempts = attempts + 1 WHERE id = ?', deliveryId);
+    // The delivery was replayed during the attempt: it starts over.
+    else if (row.attempts !== attempts) return;
+    else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
+    else if (isMoved && !isUndeliverable) this.#retry(deliveryId, endedAt + MOVED_RETRY_MS);
+    else {
+      const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
+      this.#end(deliveryId, DeliveryState.dead, reason, endedAt);
+      this.#fanOut.notifyDead({ destination, reason, count: 1 });
+    }
+    // An event that can not be sent is no failure of the receiver.
+    if (webhookId === undefined || isMoved || isUndeliverable) return;
+    if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
+    else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
+    else this.#webhooks.failed(webhookId, endedAt, disableAfterMs);
+  }
+
+  #retry(id: number, nextAt: number): void {
+    this.#database.run('UPDATE deliveries SET attempts = attempts + 1, next_at = ? WHERE id = ?', nextAt, id);
+  }
+
+  #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
+    this.#database.run(
+      `UPDATE deliveries SET attempts = attempts + 1, state = ?, dead_reason = ?, next_at = NULL, ended_at = ?
+       WHERE id = ?`,
+      [state, deadReason, endedAt, id],
+    );
+  }
+}

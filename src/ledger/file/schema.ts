@@ -1,0 +1,52 @@
+import type Database from 'better-sqlite3';
+import { LedgerError } from './errors.ts';
+import { MIGRATIONS } from './migrations.ts';
+
+/** "dawa" in ASCII: marks a SQLite file as a ledger. */
+export const APPLICATION_ID = 0x64617761;
+
+/** Returns whether any version of dawatch created the file. */
+export function isDawatchDatabase(db: Database.Database): boolean {
+  return Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
+}
+
+/** Throws LedgerError for a database of another program or of a newer dawatch. An empty database passes. */
+export function assertOwnSchema(db: Database.Database, file: string): void {
+  const version = versionOf(db);
+  const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
+  if (!isDawatchDatabase(db) && (tables > 0 || version !== 0))
+    throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
+  if (version > MIGRATIONS.length)
+    throw new LedgerError(
+      'foreign',
+      `${file} was written by a newer dawatch (schema ${version}, this one knows ${MIGRATIONS.length}): upgrade dawatch`,
+    );
+}
+
+/** Throws LedgerError unless the file is a ledger of this or an older dawatch. */
+export function assertLedger(db: Database.Database, file: string): void {
+  assertOwnSchema(db, file);
+  if (!isDawatchDatabase(db)) throw new LedgerError('foreign', `${file} is empty: it is no ledger`);
+}
+
+/** Returns the schema version of the file and the one that this program needs. */
+export function schemaOf(db: Database.Database): { found: number; needed: number } {
+  return { found: versionOf(db), needed: MIGRATIONS.length };
+}
+
+/** Runs the migrations that the file lacks. */
+export function migrate(db: Database.Database): void {
+  const version = versionOf(db);
+  for (const [index, sql] of MIGRATIONS.entries()) {
+    if (index < version) continue;
+    db.transaction(() => {
+      db.exec(sql);
+      db.pragma(`application_id = ${APPLICATION_ID}`);
+      db.pragma(`user_version = ${index + 1}`);
+    }).immediate();
+  }
+}
+
+function versionOf(db: Database.Database): number {
+  return Number(db.pragma('user_version', { simple: true }));
+}

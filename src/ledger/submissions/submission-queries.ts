@@ -1,0 +1,123 @@
+import { canonicalId, type HistoryEntry, type Status, type Submission, uuidPrefix } from '../../domain/submission.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { takePage } from '../file/page.ts';
+import {
+  type HistoryRow,
+  SELECT_SUBMISSION,
+  type SubmissionRow,
+  toHistoryEntry,
+  toSubmission,
+  UUID_GLOB,
+} from './submission-rows.ts';
+
+export type ListQuery = {
+  status?: Status | undefined;
+  limit: number;
+  /** Only submissions tracked before the one at this position. */
+  before?: number | undefined;
+};
+
+export type PrefixQuery = {
+  prefix: string;
+  limit: number;
+  /** Only ids greater than this one, which need not be tracked. */
+  after?: string | undefined;
+};
+
+/** Reads submissions and their history. */
+export class SubmissionQueries {
+  readonly #database: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#database = database;
+  }
+
+  /**
+   * Returns the row of an id in the given spelling, else in its canonical form: a ledger that was created before schema 8 may
+   * hold one UUID in several spellings, each with its own history.
+   */
+  findRow(submissionId: string): SubmissionRow | undefined {
+    const row = this.#database.row<SubmissionRow>(FIND, submissionId);
+    if (row) return row;
+    const canonical = canonicalId(submissionId);
+    return canonical === submissionId ? undefined : this.#database.row<SubmissionRow>(FIND, canonical);
+  }
+
+  get(submissionId: string): Submission | undefined {
+    const row = this.findRow(submissionId);
+    return row && toSubmission(row);
+  }
+
+  /** Returns each submission with its history, oldest change first, all as of one moment; undefined for unknown ids. */
+  getWithHistory(
+    submissionIds: readonly string[],
+  ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {
+    type Row = Omit<SubmissionRow, 'id' | 'ended_at'> & HistoryRow;
+    return this.#database.snapshot(() =>
+      submissionIds.map((id) => {
+        const exact = this.#database.rows<Row>(WITH_HISTORY, id);
+        const rows = exact.length > 0 ? exact : this.#database.rows<Row>(WITH_HISTORY, canonicalId(id));
+        const newest = rows.at(-1);
+        return newest && { submission: toSubmission(newest), history: rows.map(toHistoryEntry) };
+      }),
+    );
+  }
+
+  /** Returns submissions, newest first, and the position to continue `before`; null at the end. */
+  list({ status, limit, before = Number.MAX_SAFE_INTEGER }: ListQuery): {
+    submissions: Submission[];
+    nextBefore: number | null;
+  } {
+    const parameters = { status, before, limit: limit + 1 };
+    const rows = this.#database.iterate<SubmissionRow>(status === undefined ? LIST : LIST_BY_STATUS, parameters);
+    const { page, hasMore } = takePage(rows, limit);
+    return { submissions: page.map(toSubmission), nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  /**
+   * Returns submissions whose ids begin with the prefix (of UUIDs in any case), ordered by id, and the id to continue
+   * `after`; null at the end.
+   */
+  findByPrefix({ prefix, limit, after = '' }: PrefixQuery): { submissions: Submission[]; nextAfter: string | null } {
+    // "!" is the least character of an id and "~" the greatest.
+    const rangeOf = (start: string) => ({ from: after < start ? start : `${after}!`, end: `${start}\x7f` });
+    const read = (sql: string, start: string, count: number) =>
+      takePage(this.#database.iterate<SubmissionRow>(sql, { ...rangeOf(start), limit: count + 1 }), count);
+    const lower = uuidPrefix(prefix);
+    const { page, hasMore } = this.#database.snapshot(() => {
+      const exact = read(FIND_BY_PREFIX, prefix, limit);
+      if (lower === undefined || lower === prefix || exact.hasMore) return exact;
+      // Upper case sorts before lower case, so the canonical UUIDs follow all of the exact matches.
+      const uuids = read(FIND_UUIDS_BY_PREFIX, lower, limit - exact.page.length);
+      return { page: [...exact.page, ...uuids.page], hasMore: uuids.hasMore };
+    });
+    return { submissions: page.map(toSubmission), nextAfter: hasMore ? (page.at(-1)?.submission_id ?? null) : null };
+  }
+}
+
+/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes longer than the search. */
+const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;
+
+/**
+ * A submission beside each of its changes; with the newest change, the row shows the current state. Metadata may be large, so
+ * only that row has it.
+ */
+const WITH_HISTORY = `
+  SELECT s.submission_id, s.upstream, s.watched, s.stuck, s.polls, s.polled_at, s.unanswered_since, s.not_found_ms,
+         s.tracked_at, s.finalized_at, s.deadline_at, s.grace_ends_at, s.stuck_at, s.outage_ms_before, s.callback_url,
+         iif(h.version = s.version, s.metadata, NULL) AS metadata,
+         h.seq, h.version, h.at, h.status, h.previous_status, h.upstream_state, h.error, h.answer
+  FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = +? ORDER BY h.version`;
+
+const LIST = `${SELECT_SUBMISSION} WHERE s.id < @before ORDER BY s.id DESC LIMIT @limit`;
+const LIST_BY_STATUS = `
+  ${SELECT_SUBMISSION} WHERE s.status = @status AND s.id < @before ORDER BY s.id DESC LIMIT @limit`;
+
+/** Reads the unique index of the ids in order, so a page costs the same however many ids match. */
+const FIND_BY_PREFIX = `
+  ${SELECT_SUBMISSION} WHERE s.submission_id >= @from AND s.submission_id < @end
+  ORDER BY s.submission_id LIMIT @limit`;
+const FIND_UUIDS_BY_PREFIX = `
+  ${SELECT_SUBMISSION}
+  WHERE s.submission_id >= @from AND s.submission_id < @end AND s.submission_id GLOB '${UUID_GLOB}'
+  ORDER BY s.submission_id LIMIT @limit`;

@@ -1,0 +1,123 @@
+import type { Observation } from '../../domain/classify.ts';
+import { Status, type Submission, type TrackRequest } from '../../domain/submission.ts';
+import {
+  contextWithoutLimits,
+  type TransitionContext,
+  type TransitionResult,
+  transition,
+} from '../../domain/transition.ts';
+import type { RecordedObservation, TrackResult } from '../../watch/ports.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { SubmissionQueries } from './submission-queries.ts';
+import { type SubmissionRow, toSubmission } from './submission-rows.ts';
+import type { SubmissionWriter } from './submission-writer.ts';
+import type { UpstreamStore } from './upstream-store.ts';
+
+/** Tracks, cancels and updates submissions. Every method that writes must be called inside a transaction. */
+export class SubmissionStore {
+  readonly #database: LedgerDatabase;
+  readonly #queries: SubmissionQueries;
+  readonly #writer: SubmissionWriter;
+  readonly #upstreams: UpstreamStore;
+
+  constructor(deps: {
+    database: LedgerDatabase;
+    queries: SubmissionQueries;
+    writer: SubmissionWriter;
+    upstreams: UpstreamStore;
+  }) {
+    this.#database = deps.database;
+    this.#queries = deps.queries;
+    this.#writer = deps.writer;
+    this.#upstreams = deps.upstreams;
+  }
+
+  /** Tracks all of the requests or none. `outages` caches the outage clock of each upstream, in milliseconds. */
+  track(requests: readonly TrackRequest[], now: number, outages: Map<string, number>): TrackResult {
+    const known = requests.map((request) => this.#queries.findRow(request.submissionId));
+    for (const [index, { upstream, deadlineAt }] of requests.entries()) {
+      const row = known[index];
+      if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
+      if (!row && deadlineAt <= now) return { kind: 'late', index };
+    }
+    const submissions = requests.map((request, index) => {
+      const { submissionId, upstream } = request;
+      const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
+      outages.set(upstream, outageMs);
+      const inserted = known[index] ? undefined : this.#writer.insert(request, { now, outageMs });
+      if (inserted) return { submission: inserted, isNew: true };
+      // The id may occur twice in one batch: then the first request has inserted it.
+      const row = known[index] ?? this.#queries.findRow(submissionId);
+      if (row?.upstream !== upstream)
+        throw new Error(`${submissionId} can not be tracked at both upstreams ${row?.upstream} and ${upstream}`);
+      return { submission: toSubmission(row), isNew: false };
+    });
+    return { kind: 'tracked', submissions };
+  }
+
+  /** Returns the submission after the cancellation; undefined if it was never tracked. */
+  cancel(submissionId: string, now: number): Submission | undefined {
+    const row = this.#queries.findRow(submissionId);
+    if (!row) return undefined;
+    const before = toSubmission(row);
+    const result = transition(before, { kind: 'cancel', at: now }, contextWithoutLimits(now));
+    return this.#writer.applyTransition({ row, before }, result, { at: now, polls: 0, polledAt: row.polled_at });
+  }
+
+  /** Records one observation. Returns undefined if the submission is not tracked. */
+  record(observation: Observation, context: TransitionContext): RecordedObservation | undefined {
+    const { at } = observation;
+    const row = this.#queries.findRow(observation.submissionId);
+    if (!row) return undefined;
+    // A time of the newest poll that lies in the future was written by a clock that was ahead, and is ignored.
+    const isStale = row.polled_at !== null && at < row.polled_at && row.polled_at <= context.now;
+    const before = toSubmission(row);
+    const result = isStale ? unchanged(before) : transition(before, observation, context);
+    const polledAt = isStale ? row.polled_at : at;
+    const submission = this.#writer.applyTransition({ row, before }, result, { at, polls: 1, polledAt });
+    return { observation, result, previousStatus: row.status, submission };
+  }
+
+  /** Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and where the next begins. */
+  listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
+    type WatchedRow = Pick<
+      SubmissionRow,
+      'id' | 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'
+    >;
+    const rows = this.#database.rows<WatchedRow>(
+      `SELECT id, submission_id, tracked_at, status, finalized_at, polled_at
+       FROM submissions WHERE upstream = ? AND watched = 1 AND id > ? ORDER BY id LIMIT ?`,
+      [upstream, after, limit],
+    );
+    const watched = rows.map((row) => ({
+      submissionId: row.submission_id,
+      trackedAt: row.tracked_at,
+      seen: row.status !== Status.tracking,
+      polledAt: row.polled_at,
+      finalizedAt: row.finalized_at,
+    }));
+    return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
+  }
+
+  /** Returns the number of watched submissions by upstream. */
+  watchedCounts(): Map<string, number> {
+    const rows = this.#database.rows<{ upstream: string; count: number }>(
+      'SELECT upstream, count(*) AS count FROM submissions WHERE watched = 1 GROUP BY upstream',
+    );
+    return new Map(rows.map(({ upstream, count }) => [upstream, count]));
+  }
+
+  /** Returns a submission that the upstream has finalized. Searches the newest 1,000 of all upstreams, to bound the time. */
+  findShownId(upstream: string): string | undefined {
+    return this.#database.value<string>(
+      `SELECT submission_id
+       FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY id DESC LIMIT 1000)
+       WHERE upstream = ? LIMIT 1`,
+      upstream,
+    );
+  }
+}
+
+function unchanged({ watched, noResponseSince, notFoundMs }: Submission): TransitionResult {
+  return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs };
+}

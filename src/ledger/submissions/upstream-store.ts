@@ -1,0 +1,70 @@
+import type { PauseRecord } from '../../watch/outage-clock.ts';
+import type { UpstreamRecord } from '../../watch/ports.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+
+/** SQL expression: the outage clock of a row of `upstreams` at @now, in milliseconds. See watch/outage-clock.ts. */
+export const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)
+  + coalesce(max(0, min(@now, paused_until) - paused_since), 0)`;
+
+/** What each upstream keeps across restarts: its outage, its outage clock, the fencing of its polls, and the learned pacing. */
+export class UpstreamStore {
+  readonly #database: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#database = database;
+  }
+
+  /** Returns the record of an upstream, and creates it if there is none. Must be called inside a transaction. */
+  get(name: string): UpstreamRecord {
+    this.#database.run('INSERT INTO upstreams (name) VALUES (?) ON CONFLICT DO NOTHING', name);
+    return this.#database.row<UpstreamRecord>(
+      `SELECT state, out_since AS outSince, outage_ms AS outageMs, paused_since AS pausedSince,
+              paused_until AS pausedUntil, asked_until AS pollingUntil,
+              (SELECT value FROM meta WHERE key = 'pacing:' || name) AS snapshot
+       FROM upstreams WHERE name = ?`,
+      name,
+    ) as UpstreamRecord;
+  }
+
+  /** Returns the reading of the outage clock at `now`, in milliseconds. */
+  outageMs(name: string, now: number): number {
+    const sql = `SELECT ${OUTAGE_MS} FROM upstreams WHERE name = @name`;
+    const outageMs = this.#database.value<number>(sql, { name, now });
+    if (outageMs === undefined) throw new Error(`no upstream is named ${name}`);
+    return outageMs;
+  }
+
+  /** Records the beginning or the end of an outage. `outageMs` includes the pause before it, which is cleared. */
+  setOutage(
+    name: string,
+    { state, outSince, outageMs }: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>,
+  ): void {
+    this.#database.run(
+      `UPDATE upstreams
+       SET state = @state, out_since = @outSince, outage_ms = @outageMs, paused_since = NULL, paused_until = NULL
+       WHERE name = @name`,
+      { name, state, outSince, outageMs },
+    );
+  }
+
+  /** Records the outage clock while there is no outage. */
+  setPause(name: string, { outageMs, pausedSince, pausedUntil }: PauseRecord): void {
+    this.#database.run('UPDATE upstreams SET outage_ms = ?, paused_since = ?, paused_until = ? WHERE name = ?', [
+      outageMs,
+      pausedSince,
+      pausedUntil,
+      name,
+    ]);
+  }
+
+  /** Records until when this process may send polls, and a snapshot of the pacing; null leaves the snapshot as it is. */
+  setPolling(name: string, until: number, snapshot: string | null): void {
+    this.#database.run('UPDATE upstreams SET asked_until = ? WHERE name = ?', until, name);
+    if (snapshot === null) return;
+    this.#database.run(
+      'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
+      `pacing:${name}`,
+      snapshot,
+    );
+  }
+}
