@@ -52,6 +52,8 @@ const CURVE_STEP = 5;
 const MOST_AT_ONCE = 10_000;
 /** While no slots are known, a submission stands in line for so long: then its order says nothing any more. */
 const IN_LINE_MS = 6 * 3_600_000;
+/** A sender waits for finality for so long. */
+const TIMEOUT_MS = 120_000;
 /** So many finals teach little. */
 const LEARNING = 100;
 const NET = { maxIntervalMs: 60_000 };
@@ -136,7 +138,8 @@ class LearnedPacing implements PacingPolicy {
       case 'pending':
       case 'not_found':
         this.#open(item, sentAt);
-        if (observation.kind === 'error') this.#requeue(item, sentAt, now);
+        // One that waits to be sent again has been given up already.
+        if (observation.kind === 'error' && item.order < this.#begun) this.#requeue(item, sentAt, now);
         break;
       case 'rejected':
       case 'unauthorized':
@@ -587,7 +590,19 @@ class LearnedPacing implements PacingPolicy {
       this.#cohorts.shift();
     }
     this.#line.trim(this.#cohorts[0]?.first ?? this.#begun);
+    this.#giveUp(now);
     this.#begin(now, null);
+  }
+
+  /** A serial sender waits for so long only: it takes the next one, and what it gave up is sent again behind the others. */
+  #giveUp(now: number): void {
+    if (this.#senders.best === Number.POSITIVE_INFINITY) return;
+    for (let item = this.#line.first(); item && item.order < this.#begun; item = this.#line.first()) {
+      const began = this.#senders.beganAt(item.order, this.#queuedAt(item));
+      if (began === null || now < began + TIMEOUT_MS) return;
+      if (this.#requeued.has(item)) this.#leaveLine(item, began + TIMEOUT_MS);
+      else this.#requeue(item, began + TIMEOUT_MS, now);
+    }
   }
 
   /** The clock is another one: slots learned before mean nothing. */
