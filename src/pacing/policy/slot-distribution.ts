@@ -36,6 +36,8 @@ export class SlotDistribution {
   /** By the phase at which it began to wait, then by slots until it was final. */
   readonly #counts: Float64Array;
   #cut = 0;
+  /** The phases of the cuts that are as good as this one. */
+  #edge = { first: -EDGE, end: EDGE };
   #unlikely = 0;
   #merged: (Float64Array | undefined)[] = [];
   #hazards: (Float64Array | undefined)[] = [];
@@ -85,7 +87,7 @@ export class SlotDistribution {
   }
 
   #isEdge(row: number): boolean {
-    return (row - this.#cut + EDGE + CUTS) % CUTS < 2 * EDGE;
+    return (row - this.#edge.first + CUTS) % CUTS < this.#edge.end - this.#edge.first;
   }
 
   /** Probability of becoming final in the k-th slot with an event, if it was not before. */
@@ -224,13 +226,16 @@ export class SlotDistribution {
       entropies[cut] = entropy;
     }
     const least = Math.min(...entropies);
+    const isAsGood = (cut: number, by: number) => (entropies[(cut + CUTS) % CUTS] as number) < least + by;
     // The one in use is kept where another is hardly better.
-    if ((entropies[this.#cut] as number) < least + 0.01) return;
-    let first = entropies.indexOf(least);
+    const isKept = isAsGood(this.#cut, 0.01);
+    let first = isKept ? this.#cut : entropies.indexOf(least);
     let last = first;
-    while (last - first < CUTS - 1 && (entropies[(last + 1) % CUTS] as number) < least + 0.003) last++;
-    while (last - first < CUTS - 1 && (entropies[(first - 1 + CUTS) % CUTS] as number) < least + 0.003) first--;
-    this.#cut = (Math.round((first + last) / 2) + CUTS) % CUTS;
+    while (last - first < CUTS - 1 && isAsGood(last + 1, 0.003)) last++;
+    while (last - first < CUTS - 1 && isAsGood(first - 1, 0.003)) first--;
+    const cut = isKept ? this.#cut : Math.round((first + last) / 2);
+    this.#edge = { first: Math.min(first, cut - EDGE), end: Math.max(last, cut + EDGE) };
+    this.#cut = (cut + CUTS) % CUTS;
   }
 }
 
