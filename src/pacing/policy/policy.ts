@@ -706,15 +706,17 @@ class LearnedPacing implements PacingPolicy {
     const position = this.#clock.position(now);
     const slotNow = Math.floor(position);
     const isScout = cohort.scout === item;
+    // A scout searches for its cohort, which was open when the one before it was.
+    const openAt = isScout ? Math.max(item.openAt, cohort.openAt) : item.openAt;
     for (let slot = slotNow; slot <= Math.max(slotNow, cohort.slot + SLOTS); slot++) {
       const isNow = slot === slotNow;
       const belief = isNow ? (this.#belief as SlotBelief) : this.#futureBelief();
       const isSearched = !isNow || !belief.hasHappenedBy(this.#cellOf(now, slot));
       const weight = isScout && isSearched ? bucket(cohort.open) : 1;
       const from = isNow ? Math.min(CELLS - 1, Math.ceil((position - slotNow) * CELLS - 0.01)) : 0;
-      const openSlot = item.openAt === NEVER ? Number.NEGATIVE_INFINITY : Math.floor(this.#clock.position(item.openAt));
-      const since = openSlot === slot ? this.#cellOf(item.openAt, slot) : -1;
-      const cell = this.#plan(cohort, item, slot, { belief, isNow, weight, from, since, openSlot });
+      const openSlot = openAt === NEVER ? Number.NEGATIVE_INFINITY : Math.floor(this.#clock.position(openAt));
+      const since = openSlot === slot ? this.#cellOf(openAt, slot) : -1;
+      const cell = this.#plan(cohort, openAt, slot, { belief, isNow, weight, from, since, openSlot });
       if (cell < 0) continue;
       const at = this.#clock.timeOf(slot + cell / CELLS);
       if (!jitter || isScout || weight > 1) return at;
@@ -726,7 +728,7 @@ class LearnedPacing implements PacingPolicy {
 
   #plan(
     cohort: Cohort,
-    item: Candidate,
+    openAt: number,
     slot: number,
     {
       belief,
@@ -744,11 +746,11 @@ class LearnedPacing implements PacingPolicy {
     }
     const k = slot - cohort.slot;
     const partial =
-      openSlot < slot && openSlot >= cohort.slot ? Math.round(20 * (this.#clock.position(item.openAt) - openSlot)) : -1;
+      openSlot < slot && openSlot >= cohort.slot ? Math.round(20 * (this.#clock.position(openAt) - openSlot)) : -1;
     const key = `${isNow ? 1 : 0}.${cohort.zone}.${k}.${weight}.${from}.${since}.${Math.max(-1, openSlot - cohort.slot)}.${partial}`;
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
-    const { prospect } = this.#prospect(cohort, item.openAt, slot);
+    const { prospect } = this.#prospect(cohort, openAt, slot);
     const cell =
       prospect.before + prospect.within < 0.002 ? -1 : this.#solve(belief, prospect, { weight, from, since });
     this.#plans.set(key, cell);
