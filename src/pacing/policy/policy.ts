@@ -707,9 +707,7 @@ class LearnedPacing implements PacingPolicy {
     const slotNow = Math.floor(position);
     const isScout = cohort.scout === item;
     // A scout searches for its cohort: what was open in this slot was not final in an earlier one.
-    const openAt = isScout
-      ? Math.max(item.openAt, Math.min(cohort.openAt, this.#clock.timeOf(slotNow)))
-      : item.openAt;
+    const openAt = isScout ? Math.max(item.openAt, Math.min(cohort.openAt, this.#clock.timeOf(slotNow))) : item.openAt;
     for (let slot = slotNow; slot <= Math.max(slotNow, cohort.slot + SLOTS); slot++) {
       const isNow = slot === slotNow;
       const belief = isNow ? (this.#belief as SlotBelief) : this.#futureBelief();

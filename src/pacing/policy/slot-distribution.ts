@@ -231,8 +231,8 @@ export class SlotDistribution {
     const isKept = isAsGood(this.#cut, 0.01);
     let first = isKept ? this.#cut : entropies.indexOf(least);
     let last = first;
-    while (last - first < CUTS - 1 && isAsGood(last + 1, 0.003)) last++;
-    while (last - first < CUTS - 1 && isAsGood(first - 1, 0.003)) first--;
+    while (last - first < CUTS - 1 && isAsGood(last + 1, 0.0005)) last++;
+    while (last - first < CUTS - 1 && isAsGood(first - 1, 0.0005)) first--;
     const cut = isKept ? this.#cut : Math.round((first + last) / 2);
     this.#edge = { first: Math.min(first, cut - EDGE), end: Math.max(last, cut + EDGE) };
     this.#cut = (cut + CUTS) % CUTS;
