@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { sendProblem } from './problems.ts';
-import { sentPath } from './stored-response.ts';
+import { sentPath } from './static-files.ts';
 
 const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /**
- * Answers requests for which there is no route by what there is at their path: OPTIONS with 204, another method that is not
- * allowed with 405, both with Allow. Registered before the first route, and after whatever limits requests. The body is not read.
+ * Responds to requests without a route whose path has other methods: 204 to OPTIONS and 405 to the rest, both with Allow and
+ * without reading the body. Must be called before the first route, and after the hooks that limit requests.
  */
 export function handleUnroutedMethods(app: FastifyInstance): void {
   const routes = new Map<string, { segments: string[]; methods: Set<string> }>();
@@ -32,17 +32,18 @@ export function handleUnroutedMethods(app: FastifyInstance): void {
     }
     reply.header('allow', allowed);
     if (method === 'OPTIONS') reply.code(204).send();
-    else sendProblem(reply, { status: 405, detail: `${path.slice(0, 200)} takes no ${method}, only ${allowed}` });
+    else
+      sendProblem(reply, { status: 405, detail: `${path.slice(0, 200)} does not support ${method}, only ${allowed}` });
   });
 }
 
 function isAt(pattern: readonly string[], path: readonly string[]): boolean {
   if (pattern.at(-1) === '*' ? path.length < pattern.length : path.length !== pattern.length) return false;
-  // As the router has it, a parameter may also be empty.
+  // A parameter may be empty, as in the router.
   return pattern.every((segment, index) => segment.startsWith(':') || segment === '*' || segment === path[index]);
 }
 
-/** As the router reads it. */
+/** Decodes a path as the router does. */
 function decoded(path: string): string {
   try {
     return decodeURI(path);

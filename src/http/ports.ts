@@ -3,78 +3,78 @@ import type { EventRecord, UnreadableEvent } from '../domain/notifications/event
 import type { NewWebhook, Webhook, WebhookPatch } from '../domain/notifications/webhook.ts';
 import type { HistoryEntry, Status, Submission } from '../domain/submission.ts';
 import type { TrackBody } from '../domain/track-request.ts';
+import type { AuditTrail } from '../ledger/access/audit.ts';
 import type { HourStats, MinuteStats } from '../stats/rolling-hour.ts';
+import type { UpstreamUsers } from '../upstream/users.ts';
 import type { LookupResult } from '../watch/cached-lookup.ts';
 import type { TrackResult } from '../watch/ports.ts';
 import type { UpstreamHealth, UpstreamPacing } from '../watch/watcher.ts';
 
 export type TrackRequestResult = TrackResult | { kind: 'invalid'; field: string; reason: string };
 
-/** What the routes do with submissions. */
 export type Submissions = {
   track(body: TrackBody): TrackRequestResult;
-  /** The same of each of them, in one commit. */
+  /** Tracks each body for itself, all in one commit. */
   trackBatch(bodies: readonly TrackBody[]): TrackRequestResult[];
   get(submissionId: string): Submission | undefined;
-  /** Each with its history, oldest first, all as of one moment; undefined: it was never tracked. */
+  /** Returns each submission with its history, oldest first, as of one moment; undefined if it was never tracked. */
   getWithHistory(submissionIds: readonly string[]): ({ submission: Submission; history: HistoryEntry[] } | undefined)[];
   list(query: { status?: Status | undefined; limit: number; before?: number | undefined }): {
     submissions: Submission[];
     nextBefore: number | null;
   };
-  /** In the order of the ids. */
+  /** Returns a page in the order of ids. */
   findByPrefix(query: { prefix: string; limit: number; after?: string | undefined }): {
     submissions: Submission[];
     nextAfter: string | null;
   };
-  /** All in one commit. */
+  /** Cancels all in one commit; undefined if one was never tracked. */
   cancel(submissionIds: readonly string[]): (Submission | undefined)[];
   waitUntilFinal(submissionId: string, timeoutMs: number, signal: AbortSignal): Promise<void>;
   deadlineAt(submission: Submission): number;
 };
 
-/** Answers for the upstream about single submissions. */
+/** Cached lookups in the upstream's own format. */
 export type SubmissionInfo = {
   hasUpstream(name: string): boolean;
-  /** Clients share the request budget of the upstream. */
+  /** `client`: the name that the request budget of the upstream is shared by. */
   lookUp(submissionId: string, upstream: string, client: string): Promise<LookupResult>;
 };
 
-/** Every event there is, in the order in which they were committed, as the live feed reads them. */
+/** All events in commit order, for the live feed. */
 export type EventLog = {
-  /** 0 if there never was one. */
+  /** Returns 0 without events. */
   newestSeq(): number;
-  /** Events with numbers up to this one may be missing; 0: none is. */
+  /** Returns the number up to which events may be missing; 0 if none is. */
   missingThrough(): number;
-  /** The next ones after `seq`, oldest first, at most `limit`; empty only if there is nothing newer. */
+  /** Returns up to `limit` events after `seq`, oldest first; empty only if there are no newer ones. */
   after(seq: number, limit: number): (EventRecord | UnreadableEvent)[];
-  /** Calls `listener` after every commit that added events, until the function it gives back is called. */
+  /** Calls `listener` after every commit with events, until the returned function is called. */
   onAppended(listener: () => void): () => void;
 };
 
-/** Whom events are sent to over HTTP. */
+/** Webhook endpoints. */
 export type Webhooks = {
-  /** Why nothing is ever sent to that address; undefined: it may be. */
+  /** Returns why the URL is not allowed; undefined if it is. */
   refusalOf(url: string): string | undefined;
-  /** Why that can't be a secret of this kind; undefined: it can. */
+  /** Returns why the secret is not valid for this signature; undefined if it is. */
   refusalOfSecret(secret: string, signature: Webhook['signature']): string | undefined;
-  /** `secret` undefined: one is made. The secret is given back this once. */
+  /** Creates a webhook, with a new secret if none is given. The secret is never returned again. */
   create(webhook: NewWebhook, secret?: string): { webhook: Webhook; secret: string };
   get(id: string): Webhook | undefined;
   /** Newest first. */
   list(query: { limit: number; before?: number | undefined }): { webhooks: Webhook[]; nextBefore: number | null };
   update(id: string, patch: WebhookPatch): Webhook | undefined;
-  /** The old secret signs too for `keepOldMs`. Undefined: there is no such webhook. */
+  /** Replaces the secret; the old one also signs for `keepOldMs`. Returns undefined for an unknown webhook. */
   rotate(
     id: string,
     options: { keepOldMs: number; secret?: string | undefined },
   ): { webhook: Webhook; secret: string } | undefined;
   delete(id: string): boolean;
-  /** Sends an event to it alone. Gives back the number of the delivery. */
+  /** Sends a test event to this webhook only. Returns the id of the delivery. */
   test(id: string): number | undefined;
 };
 
-/** Which event was sent where, and what came of it. */
 export type Deliveries = {
   get(
     id: number,
@@ -89,34 +89,34 @@ export type Deliveries = {
     before?: number | undefined;
   }): { deliveries: Delivery[]; nextBefore: number | null };
   replay(id: number): 'waiting' | 'unknown' | 'disabled' | 'discarded';
-  /** Every dead letter of the destination whose event is from then on or later. Undefined: nothing is sent there. */
+  /** Replays dead letters of events since `since` and returns their number; undefined if nothing is sent to the destination. */
   replayDead(destination: string, since: number): number | undefined;
 };
 
-/** service: submissions. user: looking up one user. admin: everything. */
+/** service: submissions. user: lookups of single users. admin: everything. */
 export const ROLES = ['service', 'user', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
 export type Caller = {
-  /** null: it is configured, not in the ledger. */
+  /** null for a configured credential. */
   id: number | null;
   role: Role;
-  /** For the audit: never the secret. */
+  /** For the audit. */
   name: string;
 };
 
-/** What a share is counted by: the credential. */
+/** Returns the key by which limits are shared between clients: the credential. */
 export function clientOf(caller: Caller | undefined): string {
   return caller === undefined ? '' : `${caller.id ?? caller.name}`;
 }
 
-/** Whose secret this is, by its SHA-256; undefined: nobody's, or revoked. */
+/** Returns the owner of a secret by its SHA-256; undefined if it is unknown or revoked. */
 export type Credentials = (hash: Buffer) => Caller | undefined;
 
 export type Health = {
   ledgerWritable: boolean;
   upstreams: UpstreamHealth[];
-  /** Undefined: there is none. */
+  /** Undefined without Redis. */
   redis?:
     | {
         state: 'up' | 'away';
@@ -127,7 +127,7 @@ export type Health = {
     | undefined;
 };
 
-/** What is going on now, and how the last hour was. */
+/** The current state and the last hour. */
 export type Overview = {
   submissions: Record<Status, number>;
   minutes: MinuteStats[];
@@ -135,52 +135,32 @@ export type Overview = {
   upstreams: UpstreamPacing[];
   oldestOpen: Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>[];
   deliveries: { waiting: number; dead: number; oldestWaitingAt: number | null };
-  /** null: there is no Redis. */
+  /** null without Redis. */
   workers: number | null;
 };
 
-/** A file that browsers load, as it is sent. */
+/** A file of the dashboard. */
 export type Asset = { path: string; contentType: string; body: Buffer; policy?: string | undefined };
 
-/** What an error of the house means to a client; undefined: nothing it should know. */
+/** Maps an error of dawatch to a problem; undefined for an unexpected error. */
 export type ErrorToProblem = (error: unknown) => { status: 503 | 507; detail: string; retryAfterS: number } | undefined;
 
-/** A user as the upstream keeps them, every field as it came. */
-type UserRecord = Record<string, unknown>;
-
-/** What a lookup of users came to. `detail` is for the log: it holds nothing of what was sent or answered. */
-export type UserLookup<T> =
-  | { kind: 'found'; value: T }
-  | { kind: 'not_found' }
-  | { kind: 'unauthorized' }
-  | { kind: 'forbidden' }
-  /** Too many are under way already: the upstream was not asked. */
-  | { kind: 'busy' }
-  | {
-      kind: 'unavailable';
-      reason: 'timeout' | 'network' | 'too_large' | 'http_status' | 'throttled' | 'malformed';
-      detail: string;
-      retryAfterMs: number | null;
-    };
-
-/** The users of the upstream. `authorization` is the caller's own header, for an upstream that dawatch has no bearer of. */
-export type Users = {
-  /** Whether callers show the upstream's own token, and not one of dawatch. */
+/** User lookups. `authorization` is the caller's own header, used if no bearer is configured for the upstream. */
+export type Users = Pick<UpstreamUsers, 'getUser' | 'listUsers'> & {
+  /** Whether callers send the upstream's own token instead of one of dawatch. */
   forwards: boolean;
   maxLimit: number;
-  getUser(user: { name: string; email: string }, authorization?: string): Promise<UserLookup<UserRecord>>;
-  listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>>;
 };
 
 export const AUDIT_ACTIONS = ['users.get', 'users.list'] as const;
-/** refused: the caller may not, says dawatch or the upstream. failed: no usable answer of the upstream. busy: it was not asked. */
+/** refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. */
 export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy'] as const;
 
 export type AuditEntry = {
-  /** The name of the credential; "forwarded": somebody with a token of the upstream's own. */
+  /** The name of the credential; "forwarded" for a token of the upstream. */
   caller: string;
   credentialId: number | null;
-  /** Of the client. */
+  /** Address of the client. */
   address: string;
   action: (typeof AUDIT_ACTIONS)[number];
   outcome: (typeof AUDIT_RESULTS)[number];
@@ -188,28 +168,10 @@ export type AuditEntry = {
   detail: string | null;
 };
 
-export type AuditRecord = {
-  seq: number;
-  at: number;
-  /** As in the entry; of somebody with a token of the upstream's own with a short hash of that: "forwarded:1a2b3c4d". */
-  caller: string;
-  credentialId: number | null;
-  /** Of the client; null: it was not recorded then. */
-  address: string | null;
-  action: string;
-  outcome: string;
-  detail: string | null;
-  emailHash: string | null;
-  emailMasked: string | null;
-};
-
-/** Who looked up which users. */
-export type Audit = {
+export type Audit = Pick<AuditTrail, 'list'> & {
   /**
-   * It is on the disk when this returns; throws if it can't be written. The address is never kept as it is, nor `bearer`,
-   * which is what a forwarded caller showed.
+   * Stores an entry durably; throws if it cannot be written. Neither the e-mail address nor `bearer`, the token of a forwarded
+   * caller, is stored in plain text.
    */
   add(entry: AuditEntry & { email: string | null; bearer?: string | undefined }): void;
-  /** Newest first. */
-  list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null };
 };

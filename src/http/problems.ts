@@ -6,44 +6,51 @@ import type { ErrorToProblem } from './ports.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { InvalidRequestError } from './validation.ts';
 
-/** RFC 9457. `errors` point into the request: a JSON pointer into the body, or the name of a parameter. */
+/** A problem document (RFC 9457). */
 export const problemSchema = z
   .object({
-    type: z.string().describe('What kind of problem: urn:dawatch:problem:…'),
+    type: z.string().describe('The kind of problem: urn:dawatch:problem:…'),
     title: z.string(),
     status: z.int(),
     detail: z.string(),
-    instance: z.string().describe("This request's id, as it stands in the logs and in x-request-id"),
-    error: z.string().optional().describe("The same as detail, where the upstream's interface has its message"),
-    errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+    instance: z.string().describe('The id of this request, as in the logs and in x-request-id'),
+    error: z.string().optional().describe("The same as detail, on the routes of the upstream's own interface"),
+    errors: z
+      .array(z.object({ pointer: z.string(), detail: z.string() }))
+      .optional()
+      .describe('Invalid parts of the request; `pointer` is a JSON pointer into the body or the name of a parameter'),
   })
   .describe('A problem document (RFC 9457)');
 
-/** How a route documents that it may answer with a problem. */
-export const problemResponse = {
+const problemResponse = {
   description: 'A problem document (RFC 9457)',
   content: { 'application/problem+json': { schema: problemSchema } },
 };
 
 const TITLES = {
   400: ['invalid-request', 'The request is not valid'],
-  401: ['unauthenticated', 'A valid credential is needed'],
+  401: ['unauthenticated', 'A valid credential is required'],
   403: ['forbidden', 'Not allowed for this role'],
   404: ['not-found', 'Not found'],
-  405: ['method-not-allowed', 'Not possible with this method'],
+  405: ['method-not-allowed', 'Method not allowed'],
   408: ['timeout', 'The request took too long'],
-  409: ['conflict', 'It is in conflict with what is known'],
+  409: ['conflict', 'The request conflicts with the current state'],
   413: ['too-large', 'The body is too large'],
   415: ['unsupported-media-type', 'The body must be JSON'],
   431: ['headers-too-large', 'The headers are too large'],
   429: ['too-many-requests', 'Too many requests'],
-  500: ['internal', 'Something went wrong here'],
-  502: ['upstream-failed', 'The upstream did not answer as it should'],
-  503: ['unavailable', 'Not possible at the moment'],
-  504: ['upstream-timeout', 'The upstream did not answer in time'],
-  507: ['out-of-space', 'No room left on the disk'],
+  500: ['internal', 'Internal error'],
+  502: ['upstream-failed', 'The upstream returned an unusable response'],
+  503: ['unavailable', 'Temporarily unavailable'],
+  504: ['upstream-timeout', 'The upstream did not respond in time'],
+  507: ['out-of-space', 'The disk is full'],
 } as const satisfies Record<number, readonly [string, string]>;
 export type ProblemStatus = keyof typeof TITLES;
+
+/** Documents problems of a route. The OpenAPI document adds those that every route can return: 400, 401, 403, 429 and 503. */
+export function problemResponses<S extends ProblemStatus>(...statuses: S[]) {
+  return Object.fromEntries(statuses.map((status) => [status, problemResponse])) as Record<S, typeof problemResponse>;
+}
 
 export type Problem = {
   status: ProblemStatus;
@@ -64,14 +71,20 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .send(withErrorMember(reply, problemBody(problem, reply.request.id)));
 }
 
-/** In whole seconds, at least one; null: nobody knows when. */
+/** Reports one field of the body as invalid. */
+export function sendInvalidField(reply: FastifyReply, field: string, reason: string): FastifyReply {
+  const errors = [{ pointer: `/${field}`, detail: reason }];
+  return sendProblem(reply, { status: 400, detail: `body /${field}: ${reason}`, errors });
+}
+
+/** Sets Retry-After in whole seconds, at least one; null sets nothing. */
 export function setRetryAfter(reply: FastifyReply, ms: number | null): void {
   if (ms !== null) reply.header('retry-after', Math.max(1, Math.ceil(ms / 1_000)));
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A route of the upstream's own interface, whose clients look for `error`. */
+    /** A route of the upstream's own interface: its clients read the `error` member of a failure. */
     hasErrorMember?: boolean;
   }
 }
@@ -80,19 +93,19 @@ function withErrorMember(reply: FastifyReply, body: z.output<typeof problemSchem
   return reply.request.routeOptions.config?.hasErrorMember ? { ...body, error: body.detail } : body;
 }
 
-/** Every error leaves as a problem document; the text of a 5xx stays in the log. */
-export function registerProblems(app: FastifyInstance, meaningOf: ErrorToProblem): void {
+/** Turns every error into a problem document. The text of a 5xx goes to the log only. */
+export function registerProblems(app: FastifyInstance, errorToProblem: ErrorToProblem): void {
   app.setNotFoundHandler((request, reply) =>
     sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}` }),
   );
   app.setErrorHandler((error: FastifyError, request, reply) => {
     if (error instanceof InvalidRequestError)
       return sendProblem(reply, { status: 400, detail: error.message, errors: error.errors });
-    const meaning = meaningOf(error);
-    if (meaning) {
+    const known = errorToProblem(error);
+    if (known) {
       logOf(request).error({ err: error }, 'http.failed');
-      reply.header('retry-after', meaning.retryAfterS);
-      return sendProblem(reply, { status: meaning.status, detail: meaning.detail });
+      reply.header('retry-after', known.retryAfterS);
+      return sendProblem(reply, { status: known.status, detail: known.detail });
     }
     const status = error.statusCode ?? 500;
     if (isClientError(status)) return sendProblem(reply, { status, detail: detailOf(error, request) });
@@ -101,25 +114,27 @@ export function registerProblems(app: FastifyInstance, meaningOf: ErrorToProblem
   });
 }
 
-/** What the router refuses: there is no route to answer it. Hooks, and so limits, do not see it: its connection ends with it. */
+/**
+ * Responds to a request that the router refuses. Hooks, and therefore limits, do not run for it, so the connection is closed.
+ */
 export function sendUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID_HEADER]: request.id, connection: 'close' });
   const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
   sendProblem(reply, {
     status: 400,
-    detail: tooLong ? 'a part of the path is too long' : 'the path is not encoded well',
+    detail: tooLong ? 'a part of the path is too long' : 'the path is not correctly encoded',
   });
 }
 
-/** What the HTTP library refuses about a body, which it words for programmers. */
+/** Problem texts for Fastify's errors about bodies. */
 const BODY_REFUSALS: Record<string, (request: FastifyRequest) => string> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ({ headers }) =>
     `the body must be JSON, sent with content-type: application/json${shownOf(headers['content-type'])}`,
   FST_ERR_CTP_BODY_TOO_LARGE: ({ routeOptions }) => `the body must have at most ${routeOptions.bodyLimit} bytes`,
   FST_ERR_CTP_EMPTY_JSON_BODY: () => 'the body is empty, and must be JSON',
-  // The field is refused because it could change what every object has.
-  FST_ERR_CTP_INVALID_JSON_BODY: () => 'the body is not valid JSON, or has a field __proto__, which no body may have',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => 'the body does not have the length that Content-Length says',
+  // The field is refused because it could change the prototype of objects.
+  FST_ERR_CTP_INVALID_JSON_BODY: () => 'the body is not valid JSON, or has the forbidden field __proto__',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => 'the length of the body differs from Content-Length',
 };
 
 function detailOf(error: FastifyError, request: FastifyRequest): string {

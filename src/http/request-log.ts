@@ -5,42 +5,48 @@ import { canonicalId, SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
 import type { Log } from '../logging/event-catalog.ts';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
-export const REQUEST_ID_FIELD = 'request_id';
 
-/** What a caller may name a request: it stands in the log, in headers and in answers as it is. */
-const HARMLESS = /^[\w.:-]{1,64}$/;
+/** Request ids that are safe in logs and headers as they are. */
+const SAFE_ID = /^[\w.:-]{1,64}$/;
 
-/** The caller's own id of the request if it may stand anywhere, else a new one. */
+/** Returns the client's own x-request-id if it is safe, otherwise a new UUID. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers[REQUEST_ID_HEADER];
-  return typeof given === 'string' && HARMLESS.test(given) ? given : randomUUID();
+  return typeof given === 'string' && SAFE_ID.test(given) ? given : randomUUID();
 }
 
-/** The same log, which takes only what is documented; that of a request names it in every line. */
-export function logOf({ log }: { log: FastifyBaseLogger }): Log {
-  return log as unknown as Log;
+/**
+ * Returns the log typed by the event catalog. For a request it adds `request_id` to every line. The child log is made here and
+ * not once per request, because few requests write a line and making it costs more than most requests (row status-reads).
+ */
+export function logOf({ log, id }: { log: FastifyBaseLogger; id?: string }): Log {
+  return (id === undefined ? log : log.child({ request_id: id })) as unknown as Log;
 }
 
-/** Every answer names its request, and is a line at the level debug. Comes before every hook that may answer. */
+/** Whether debug lines are written. Checked before a line is built. */
+export function isDebugLogged({ log }: { log: FastifyBaseLogger }): boolean {
+  return logOf({ log }).isLevelEnabled('debug');
+}
+
+/** Sends x-request-id with every response and logs each response at debug. Must precede every hook that can respond. */
 export function addRequestLog(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
     done();
   });
   app.addHook('onResponse', (request, reply, done) => {
-    const log = logOf(request);
-    if (log.isLevelEnabled('debug')) logAnswer(log, request, reply);
+    if (isDebugLogged(request)) logResponse(request, reply);
     done();
   });
 }
 
-function logAnswer(log: Log, request: FastifyRequest, reply: FastifyReply): void {
+function logResponse(request: FastifyRequest, reply: FastifyReply): void {
   const submissionId = submissionIdOf(request);
-  log.debug(
+  logOf(request).debug(
     {
       address: request.clientAddress,
       method: request.method,
-      // Not the URL itself: it may hold names and addresses of users.
+      // The pattern, because the URL can contain names and addresses of users.
       route: request.routeOptions.url,
       http_status: reply.statusCode,
       duration_ms: Math.round(reply.elapsedTime),
@@ -53,7 +59,7 @@ function logAnswer(log: Log, request: FastifyRequest, reply: FastifyReply): void
 function submissionIdOf({ routeOptions, params, query }: FastifyRequest): string | undefined {
   const isOfOne = routeOptions.url?.startsWith('/v1/submissions/:id');
   const { id } = (isOfOne ? params : {}) as { id?: unknown };
-  const { submission_id: asked } = (query ?? {}) as { submission_id?: unknown };
-  const named = id ?? asked;
+  const { submission_id: fromQuery } = (query ?? {}) as { submission_id?: unknown };
+  const named = id ?? fromQuery;
   return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named) ? canonicalId(named) : undefined;
 }

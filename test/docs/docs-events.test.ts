@@ -10,7 +10,7 @@ import {
   TEST_EVENT_TYPE,
   UpstreamEventType,
 } from '../../src/domain/notifications/events.ts';
-import { eventJsonSchema } from '../../src/http/feed/event-schema.ts';
+import { eventJsonSchema } from '../../src/http/openapi/event-schema.ts';
 import { finalEnvelope, PENDING_DATA, submission } from '../support/domain.ts';
 import { call } from '../support/http-calls.ts';
 import { useApp } from '../support/running-app.ts';

@@ -5,42 +5,40 @@ import { sendProblem } from '../problems.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls, once `requireRole` let them pass. */
+    /** Set by `requireRole` when it accepts a request. */
     caller?: Caller;
-    /** What the deciding credential came to, once it was looked up. */
+    /** Result of the lookup of the credential. */
     identity?: Identity;
   }
   interface FastifyContextConfig {
-    /** A route of users or for admins: if a request carries both, the bearer decides. Elsewhere the x-api-key decides. */
+    /** If a request has both credentials, this route uses the bearer. Other routes use the x-api-key. */
     prefersBearer?: boolean;
-    /** A route whose credential is the bearer, for the upstream to judge. */
+    /** The credential of this route is a bearer of the upstream. */
     forwardsBearer?: boolean;
-    /** A route that browsers open: the secret may also come as the password of HTTP Basic. */
+    /** This route also accepts the secret as the password of HTTP Basic, for browsers. */
     acceptsBasic?: boolean;
   }
 }
 
-/** What a request shows of its caller. */
+/** The result of looking up the credential of a request. */
 export type Identity =
-  /** `absent`: no credential. `malformed`, `unknown`: none that is anybody's. */
   | { kind: 'absent' | 'malformed' | 'unknown' }
   | { kind: 'known'; hash: Buffer; caller: Caller }
-  /** The upstream judges it. `wasAccepted`: it took it from this address before. */
+  /** A bearer for the upstream. `wasAccepted`: the upstream has accepted it from this address before. */
   | { kind: 'forwarded'; secret: string; hash: Buffer; wasAccepted: boolean }
-  /** Not looked up: too many wrong credentials came from its address. */
+  /** Not looked up, because too many wrong credentials came from the address. */
   | { kind: 'locked'; retryAfterMs: number };
 
 export type Authenticator = {
-  /** Looks the deciding credential up, once per request. Throws what reading the ledger throws. */
+  /** Looks up the credential of a request, once per request. Throws LedgerError. */
   identify(request: FastifyRequest): Identity;
 };
 
-/** Malformed: not one credential, so that nobody could look it up. */
 export type PresentedCredential = { kind: 'secret'; secret: string } | { kind: 'malformed' };
 
 const MALFORMED = { kind: 'malformed' } as const;
 
-/** Lets the bearer decide on every route of this instance that is registered later. */
+/** Makes every route registered later on this instance use the bearer if a request has both credentials. */
 export function preferBearer(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, prefersBearer: true };
@@ -48,8 +46,8 @@ export function preferBearer(app: FastifyInstance): void {
 }
 
 /**
- * The one credential that decides about a request; a second one is ignored, so that a request is one attempt. Undefined: the
- * request carries none. An empty header counts as absent, an Authorization of another scheme too.
+ * Returns the credential of a request, or undefined without one. A second credential is ignored, so that each request is one
+ * attempt. An empty header and an Authorization of another scheme count as absent.
  */
 export function credentialOf(request: FastifyRequest): PresentedCredential | undefined {
   const { prefersBearer, forwardsBearer } = request.routeOptions.config ?? {};
@@ -64,7 +62,7 @@ function apiKeyOf(request: FastifyRequest): PresentedCredential | undefined {
 }
 
 function bearerOf(request: FastifyRequest): PresentedCredential | undefined {
-  // Node keeps the first of several, a proxy may have checked the last.
+  // Node would use the first of several headers, but a proxy may have checked the last.
   const [authorization = '', ...others] = request.raw.headersDistinct.authorization ?? [];
   if (others.length > 0) return MALFORMED;
   const bearer = /^Bearer(?: (.*))?$/i.exec(authorization);
@@ -83,19 +81,9 @@ function passwordOf(request: FastifyRequest, authorization: string): PresentedCr
   return pair.includes(':') && password !== '' ? { kind: 'secret', secret: password } : MALFORMED;
 }
 
-/** Of the secrets that were shown in this turn of the event loop, mostly one: what is kept for longer could be stolen for longer. */
-const hashes = new Map<string, Buffer>();
-
-export function hashOf(secret: string): Buffer {
-  if (hashes.size === 0) setImmediate(() => hashes.clear());
-  const hash = hashes.get(secret) ?? sha256(secret);
-  hashes.set(secret, hash);
-  return hash;
-}
-
 /**
- * A request hook: lets pass who shows a known secret, as `x-api-key` or bearer, of one of these roles. Nobody learns from
- * the answer whether a secret was ever known. `challenge`: how it is to be shown, where that is not as a bearer.
+ * Returns a request hook that accepts credentials of the given roles. The response does not reveal whether a refused secret
+ * was ever valid. `challenge` replaces the WWW-Authenticate header for a bearer.
  */
 export function requireRole(authenticator: Authenticator, roles: readonly Role[], challenge?: string) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
@@ -116,7 +104,7 @@ export function requireRole(authenticator: Authenticator, roles: readonly Role[]
   };
 }
 
-/** The same answer to every credential that is not looked up, right or wrong. */
+/** Refuses a credential that was not looked up, right or wrong, with 429. */
 export function sendLocked(reply: FastifyReply, retryAfterMs: number): FastifyReply {
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1_000));
   reply.header('retry-after', seconds);
@@ -133,7 +121,7 @@ export function sendUnauthenticated(
   return sendProblem(reply, { status: 401, detail });
 }
 
-/** Secrets are looked up and kept by this hash only: they are random enough that a plain one can't be guessed back. */
+/** The hash by which secrets are stored and looked up. A plain hash suffices, because tokens have 256 random bits. */
 export function sha256(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }

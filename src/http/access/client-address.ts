@@ -4,15 +4,16 @@ import { type Hop, hopsOfForwarded, hopsOfXForwardedFor } from './forwarded.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** For limits, logs and the audit. "unknown" if the connection is gone. */
+    /** For limits, logs and the audit. "unknown" if the connection is closed. */
     clientAddress: string;
   }
 }
 
 /**
- * Reads the address of a request's client. Only a trusted peer is believed: its X-Forwarded-For or Forwarded is followed from
- * the nearest hop to the first that is not trusted. If it carries both and they disagree, one of them comes from the
- * client, as most proxies set one and pass on the other: then, as where a hop names no address, the last trusted address counts.
+ * Returns a function that determines the client address of a request. X-Forwarded-For and Forwarded are used only from a trusted
+ * peer, and followed from the nearest hop to the first one that is not trusted. If a hop has no address, the last trusted
+ * address counts. If the two headers disagree, the peer's address counts: most proxies set one header and pass on the other,
+ * which the client may have forged.
  */
 export function clientAddressReader(trustedProxies: readonly string[]): (request: IncomingMessage) => string {
   const isTrusted = proxyMatcher(trustedProxies);
@@ -32,11 +33,11 @@ export function clientAddressReader(trustedProxies: readonly string[]): (request
     if (remoteAddress === undefined) return 'unknown';
     const peer = unmapIpv4(remoteAddress.replace(/%.*/, ''));
     if (trustedProxies.length === 0 || !isTrusted(peer)) return peer;
-    const told: string[] = [];
+    const claimed: string[] = [];
     const { 'x-forwarded-for': xForwardedFor, forwarded } = headers;
-    if (xForwardedFor !== undefined) told.push(follow(peer, hopsOfXForwardedFor(String(xForwardedFor))));
-    if (forwarded !== undefined) told.push(follow(peer, hopsOfForwarded(forwarded)));
-    const [first = peer, second = first] = told;
+    if (xForwardedFor !== undefined) claimed.push(follow(peer, hopsOfXForwardedFor(String(xForwardedFor))));
+    if (forwarded !== undefined) claimed.push(follow(peer, hopsOfForwarded(forwarded)));
+    const [first = peer, second = first] = claimed;
     return first === second ? first : peer;
   };
 }

@@ -8,8 +8,8 @@ const PREFLIGHT_HEADERS = {
 const EXPOSED = 'ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';
 
 /**
- * Lets pages of exactly these origins read answers. Without any, no answer says a word about origins. Cookies are never
- * allowed: a page shows its token itself.
+ * Allows pages of the given origins to read responses. Without origins, no CORS headers are sent. Cookies are never allowed: a
+ * page sends its token itself.
  */
 export function addCors(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;

@@ -1,39 +1,39 @@
 import type { FastifyRequest } from 'fastify';
 import { networkOf } from '../../platform/addresses.ts';
 import type { Credentials } from '../ports.ts';
-import { type Authenticator, credentialOf, hashOf, type Identity } from './access.ts';
+import { type Authenticator, credentialOf, type Identity, sha256 } from './access.ts';
 import { FailureBucket } from './failure-bucket.ts';
 import { UsedCredentials } from './used-credentials.ts';
 
 const WINDOW_MS = 60_000;
-/** Addresses and credentials with failures that are kept; past it the one that failed longest ago is removed. */
+/** Limit of addresses and credentials with recorded failures; the one that failed longest ago is evicted. */
 const MAX_FAILED = 10_000;
 const MAX_USED = 10_000;
 
 type AuthenticationAttempt =
-  | { kind: 'entered'; leave: (failed: boolean) => void }
+  | { kind: 'started'; end: (failed: boolean) => void }
   | { kind: 'locked'; retryAfterMs: number };
 
 /**
- * Looks credentials up, and bounds how many wrong ones an address may try: after `maxFailures` different ones within a minute
- * it is locked for the rest of that minute. Repeating one wrong credential counts once, and locks only that credential, so
- * that a caller with an outdated one does not lock its neighbours.
+ * Looks up credentials and limits how many wrong ones an address may try: after `maxFailures` different ones within a minute,
+ * the address is locked for the rest of that minute. Repetitions of one wrong credential count once and lock only that
+ * credential, so that a client with an outdated one does not lock its neighbors.
  *
- * A locked address is answered 429 to every credential without a lookup, so that a correct guess looks like a wrong one.
- * Exempt are tokens of dawatch's own form, whose 256 random bits cannot be guessed, and credentials that this address has used
- * before. Where the upstream judges the bearers, it has used those that the upstream accepted.
+ * A locked address gets 429 for every credential without a lookup, so that a correct guess looks like a wrong one. Exempt are
+ * tokens of dawatch's own form, whose 256 random bits cannot be guessed, and credentials that the address has used
+ * successfully; for bearers of the upstream, these are the ones that the upstream has accepted.
  */
 export class CredentialLock implements Authenticator {
   readonly #credentials: Credentials;
   readonly #hasTokenForm: (secret: string) => boolean;
   readonly #addresses: FailureBucket;
-  /** By address as well: what fails for one address says nothing about another. */
+  /** Failures by address and credential. */
   readonly #repeated: FailureBucket;
   readonly #used = new UsedCredentials(MAX_USED);
-  /** Apart, so that bearers of the upstream, which may be many, remove none of those that dawatch knows. */
+  /** Separate, so that many bearers of the upstream do not evict credentials of dawatch. */
   readonly #accepted = new UsedCredentials(MAX_USED);
 
-  /** `maxFailures` 0: nothing is locked. */
+  /** `maxFailures` 0 disables locking. */
   constructor(deps: { credentials: Credentials; hasTokenForm: (secret: string) => boolean; maxFailures: number }) {
     this.#credentials = deps.credentials;
     this.#hasTokenForm = deps.hasTokenForm;
@@ -47,7 +47,7 @@ export class CredentialLock implements Authenticator {
     return request.identity;
   }
 
-  /** Ends the attempt of a forwarded bearer, once the upstream has judged it or was not asked. */
+  /** Ends the attempt of a forwarded bearer. `none`: the upstream did not decide about it. */
   recordVerdict(request: FastifyRequest, verdict: 'accepted' | 'refused' | 'failed' | 'none'): void {
     const { identity } = request;
     if (identity?.kind !== 'forwarded') return;
@@ -61,13 +61,13 @@ export class CredentialLock implements Authenticator {
     const shown = credentialOf(request);
     if (shown?.kind !== 'secret') return { kind: shown === undefined ? 'absent' : 'malformed' };
     const { secret } = shown;
-    const hash = hashOf(secret);
+    const hash = sha256(secret);
     const address = networkOf(request.clientAddress);
     if (request.routeOptions.config?.forwardsBearer !== true) return this.#lookUp(secret, hash, address);
     const wasAccepted = this.#accepted.has(address, hash);
     const attempt = this.#attempt(address, hash, { isExempt: wasAccepted });
     if (attempt.kind === 'locked') return attempt;
-    request.endAttempt = attempt.leave;
+    request.endAttempt = attempt.end;
     return { kind: 'forwarded', secret, hash, wasAccepted };
   }
 
@@ -84,32 +84,32 @@ export class CredentialLock implements Authenticator {
       else if (!hasTokenForm) this.#used.add(address, hash);
       return caller === undefined ? { kind: 'unknown' } : { kind: 'known', hash, caller };
     } finally {
-      attempt.leave(failed);
+      attempt.end(failed);
     }
   }
 
-  /** An exempt attempt counts only once it has failed: it takes no room from others while it is under way. */
+  /** Starts an attempt. An exempt one counts only after it has failed, not while it is in flight. */
   #attempt(address: string, hash: Buffer, { isExempt }: { isExempt: boolean }): AuthenticationAttempt {
     const pair = `${address} ${hash.toString('base64')}`;
-    if (isExempt) return { kind: 'entered', leave: (failed) => failed && this.#enter(address, pair)(true) };
+    if (isExempt) return { kind: 'started', end: (failed) => failed && this.#begin(address, pair)(true) };
     const retryAfterMs = this.#addresses.retryAfterMs(address) ?? this.#repeated.retryAfterMs(pair);
     if (retryAfterMs !== undefined) return { kind: 'locked', retryAfterMs };
-    return { kind: 'entered', leave: this.#enter(address, pair) };
+    return { kind: 'started', end: this.#begin(address, pair) };
   }
 
-  #enter(address: string, pair: string): (failed: boolean) => void {
-    const leaveAddress = this.#repeated.isClean(pair) ? this.#addresses.begin(address) : undefined;
-    const leavePair = this.#repeated.begin(pair);
+  #begin(address: string, pair: string): (failed: boolean) => void {
+    const endAddress = this.#repeated.isClean(pair) ? this.#addresses.begin(address) : undefined;
+    const endPair = this.#repeated.begin(pair);
     return (failed) => {
-      leaveAddress?.(failed);
-      leavePair(failed);
+      endAddress?.(failed);
+      endPair(failed);
     };
   }
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Ends what a forwarded bearer counts among the failures of its address while it is under way. */
+    /** Ends the attempt of a forwarded bearer, which counts against its address while it is in flight. */
     endAttempt?: (failed: boolean) => void;
   }
 }

@@ -6,21 +6,22 @@ import { isLoopback } from '../../platform/addresses.ts';
 import { type Caller, type Credentials, ROLES, type Role } from '../ports.ts';
 import { sha256 } from './access.ts';
 
-/** 256 random bits behind a prefix that secret scanners can be taught. */
+/** Returns a new token: 256 random bits after a prefix that secret scanners can recognize. */
 export function makeToken(role: Role): string {
   return `dawatch_${role}_${randomBytes(32).toString('base64url')}`;
 }
 
+/** Whether a secret has the prefix of a dawatch token. */
 export function isOwnToken(secret: string): boolean {
   return ROLES.some((role) => secret.startsWith(`dawatch_${role}_`));
 }
 
-/** Whether a secret has the whole form of what `makeToken` makes. */
+/** Whether a secret has the complete form of a dawatch token. */
 export function hasTokenForm(secret: string): boolean {
   return isOwnToken(secret) && /^[a-z]+_[a-z]+_[\w-]{43}$/.test(secret);
 }
 
-/** Whoever the settings or the ledger know. */
+/** Returns the lookup of configured and stored credentials. */
 export function credentialsOf(auth: Config['auth'], store: CredentialStore, now: () => number): Credentials {
   const configured: { hash: Buffer; caller: Caller }[] = [];
   if (auth.api_key !== undefined)
@@ -31,19 +32,19 @@ export function credentialsOf(auth: Config['auth'], store: CredentialStore, now:
       caller: { id: null, role: 'admin', name: 'DAWATCH_ADMIN_TOKEN' },
     });
   return (hash) => {
-    // Always all of them: the time must not tell which one it was.
+    // All are compared, so that the time does not reveal which one matched.
     const known = configured.filter((one) => timingSafeEqual(one.hash, hash))[0];
     if (known) return known.caller;
     const record = store.find(hash);
     const role = ROLES.find((name) => name === record?.role);
     if (!record || !role) return undefined;
-    noteUse(store, record, now());
+    recordUse(store, record, now());
     return { id: record.id, role, name: record.name };
   };
 }
 
-/** A full disk must not keep anybody from looking. */
-function noteUse(store: CredentialStore, record: CredentialRecord, now: number): void {
+/** Records the time of use. A full disk must not prevent access. */
+function recordUse(store: CredentialStore, record: CredentialRecord, now: number): void {
   try {
     store.used(record, now);
   } catch (error) {
@@ -52,8 +53,8 @@ function noteUse(store: CredentialStore, record: CredentialRecord, now: number):
 }
 
 /**
- * Without any credential a service key is made, and given back to be shown once; but never for an address that others
- * reach: then it is refused with the reason.
+ * Creates a service key if there is no credential at all, and returns it to be shown once. Refuses, with the reason, if the
+ * server would listen on an address that is not loopback.
  */
 export function ensureCredential(deps: {
   auth: Config['auth'];

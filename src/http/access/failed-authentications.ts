@@ -3,18 +3,18 @@ import { logOf } from '../request-log.ts';
 import type { Identity } from './access.ts';
 
 /**
- * absent: 401 without a credential. malformed, unknown: it is nobody's. locked: not looked up, too many wrong ones came from
- * its address. refused: the upstream did not accept a forwarded bearer, or it was not forwarded.
+ * absent: no credential where one is required. malformed, unknown: not a valid credential. locked: not looked up, because too
+ * many wrong ones came from the address. refused: a bearer that the upstream refused or that was not forwarded.
  */
 export const AUTHENTICATION_FAILURES = ['absent', 'malformed', 'unknown', 'locked', 'refused'] as const;
 export type AuthenticationFailure = (typeof AUTHENTICATION_FAILURES)[number];
 
-/** Reports and logs every failed authentication, once per request, before its answer leaves. */
+/** Reports and logs every failed authentication, once per request, before the response is sent. */
 export function reportFailedAuthentications(
   app: FastifyInstance,
   onFailed: (reason: AuthenticationFailure) => void,
 ): void {
-  // The log of the request would be made for each line, also for those that the log suppresses.
+  // Without a child log for each request, because most of these lines are deduplicated.
   const log = logOf(app);
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
     const reason = request.identity && failureOf(request.identity, statusCode);
@@ -25,7 +25,7 @@ export function reportFailedAuthentications(
     onFailed(reason);
     const { id, method, clientAddress, routeOptions } = request;
     const fields = { request_id: id, reason, address: clientAddress, method, route: routeOptions.url };
-    // Browsers and scanners do this all day, and nothing was tried.
+    // Browsers and scanners cause these constantly, and no credential was tried.
     if (reason === 'absent') log.debug(fields, 'auth.failed');
     else log.warn(fields, 'auth.failed');
     done();
@@ -36,7 +36,7 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
   switch (identity.kind) {
     case 'unknown':
     case 'locked':
-      // Also where no credential is needed: a wrong one was tried.
+      // Counted on open routes, too: a wrong credential was tried.
       return identity.kind;
     case 'absent':
     case 'malformed':

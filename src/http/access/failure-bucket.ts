@@ -1,57 +1,56 @@
 type Options = {
-  /** At most so many under way and failed, together, by one key. */
+  /** Limit of attempts in flight and failed together, per key. */
   max: number;
   windowMs: number;
-  /** Keys with failures kept; past it the one that failed longest ago is forgotten. */
+  /** Limit of keys with failures; the one that failed longest ago is evicted. */
   maxKeys: number;
 };
 
 type EndAttempt = (failed: boolean) => void;
 
 /**
- * Counts attempts before they are made, and gives back those that did not fail: many at once get no further than one after
- * the other. Failures are counted in fixed windows; what is under way counts whatever the window.
+ * Limits failed attempts per key in fixed windows. An attempt counts from its start, so that concurrent attempts get no further
+ * than sequential ones, and is uncounted if it succeeds. Attempts in flight count in every window.
  */
 export class FailureBucket {
   readonly #options: Options;
-  /** As many as there are requests under way, at most. */
-  readonly #underWay = new Map<string, number>();
+  readonly #inFlight = new Map<string, number>();
   readonly #failed = new Map<string, { count: number; endsAt: number }>();
 
   constructor(options: Options) {
     this.#options = options;
   }
 
-  /** Milliseconds until another attempt may be made; undefined: now. */
+  /** Returns the milliseconds until another attempt is allowed; undefined if it is allowed now. */
   retryAfterMs(key: string): number | undefined {
     const failed = this.#failedOf(key);
-    const underWay = this.#underWay.get(key) ?? 0;
-    if (failed.count + underWay < this.#options.max) return undefined;
-    // What is under way may be given back at any time.
-    return underWay > 0 ? 1_000 : failed.endsAt - Date.now();
+    const inFlight = this.#inFlight.get(key) ?? 0;
+    if (failed.count + inFlight < this.#options.max) return undefined;
+    // An attempt in flight may succeed at any time.
+    return inFlight > 0 ? 1_000 : failed.endsAt - Date.now();
   }
 
-  /** Whether nothing of this key failed in this window or is under way. */
+  /** Whether the key has no failure in this window and no attempt in flight. */
   isClean(key: string): boolean {
-    return !this.#underWay.has(key) && this.#failedOf(key).count === 0;
+    return !this.#inFlight.has(key) && this.#failedOf(key).count === 0;
   }
 
-  /** Counts an attempt as under way until the returned function is called; a second call does nothing. */
+  /** Starts an attempt. The returned function ends it; a second call does nothing. */
   begin(key: string): EndAttempt {
-    this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1);
-    let isUnderWay = true;
+    this.#inFlight.set(key, (this.#inFlight.get(key) ?? 0) + 1);
+    let isInFlight = true;
     return (hasFailed) => {
-      if (!isUnderWay) return;
-      isUnderWay = false;
+      if (!isInFlight) return;
+      isInFlight = false;
       this.#end(key);
       if (hasFailed) this.#fail(key);
     };
   }
 
   #end(key: string): void {
-    const left = (this.#underWay.get(key) ?? 0) - 1;
-    if (left > 0) this.#underWay.set(key, left);
-    else this.#underWay.delete(key);
+    const left = (this.#inFlight.get(key) ?? 0) - 1;
+    if (left > 0) this.#inFlight.set(key, left);
+    else this.#inFlight.delete(key);
   }
 
   #fail(key: string): void {

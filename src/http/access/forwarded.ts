@@ -1,10 +1,10 @@
 import { isIP } from 'node:net';
 import { canonicalAddress } from '../../platform/addresses.ts';
 
-/** The address of one hop; null: it names none, because it is obfuscated, unknown or malformed. */
+/** The address of one hop; null if it is obfuscated, unknown or malformed. */
 export type Hop = string | null;
 
-/** The hops of an X-Forwarded-For, the nearest one last. */
+/** Returns the hops of X-Forwarded-For, nearest last. */
 export function hopsOfXForwardedFor(header: string): Hop[] {
   return header
     .split(',')
@@ -13,10 +13,10 @@ export function hopsOfXForwardedFor(header: string): Hop[] {
     .map(addressOfNode);
 }
 
-/** A parameter of a Forwarded header, and what ends it. */
+/** A parameter of a Forwarded header with its delimiter. */
 const PARAMETER = /[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+))[ \t]*)?([,;]|$)/y;
 
-/** The hops of a Forwarded header (RFC 7239), the nearest one last; undefined: it is malformed, so that nothing in it is sure. */
+/** Returns the hops of Forwarded (RFC 7239), nearest last; undefined if the header is malformed. */
 export function hopsOfForwarded(header: string): Hop[] | undefined {
   const hops: Hop[] = [];
   let names: string[] = [];
@@ -33,7 +33,7 @@ export function hopsOfForwarded(header: string): Hop[] | undefined {
       if (lower === 'for') hop = addressOfNode(quoted?.replace(/\\(.)/g, '$1') ?? token);
     }
     if (end === ';') continue;
-    // An empty element of a list counts as absent.
+    // An empty list element counts as absent.
     if (names.length > 0) hops.push(hop);
     if (end === '') return hops;
     names = [];
@@ -41,7 +41,7 @@ export function hopsOfForwarded(header: string): Hop[] | undefined {
   }
 }
 
-/** An address with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`, or IPv6 without brackets. */
+/** Parses an address with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`, or IPv6 without brackets. */
 function addressOfNode(node: string): Hop {
   const bracketed = /^\[([\da-f:.]+)\](?::[\w.-]+)?$/i.exec(node)?.[1];
   if (bracketed !== undefined) return isIP(bracketed) === 6 ? canonicalAddress(bracketed) : null;

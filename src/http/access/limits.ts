@@ -6,18 +6,18 @@ import { sendLocked } from './access.ts';
 import type { CredentialLock } from './credential-lock.ts';
 
 export type LimitSettings = {
-  /** By one credential, or by one address without a known one. 0: no limit. */
+  /** Per credential, or per address without a known credential. 0: no limit. */
   requestsPerMinute: number;
-  /** Wrong credentials from one address. 0: no limit. */
+  /** Wrong credentials per address. 0: no limit. */
   failedAuthenticationsPerMinute: number;
 };
 
 const WINDOW_MS = 60_000;
-/** Buckets kept; past it the one unused for longest is forgotten. */
+/** Limit of buckets; the least recently used one is evicted. */
 const MAX_BUCKETS = 10_000;
-/** What the upstream accepted or could not find, and what was no valid question. Anything else counts, so that guesses stay bounded. */
+/** Statuses of a forwarded bearer that are no failed authentication. All others count, so that guesses are limited. */
 const NO_FAILURES: readonly number[] = [200, 400, 404];
-/** Whoever watches over the process must always get an answer. */
+/** Routes of health checks and monitoring, which must always respond. */
 const UNLIMITED: readonly string[] = ['/livez', '/readyz', '/metrics'];
 
 export function isUnlimited(route: string | undefined): boolean {
@@ -25,16 +25,15 @@ export function isUnlimited(route: string | undefined): boolean {
 }
 
 /**
- * Two limits, each in windows of a minute: how many wrong credentials an address may show, which `lock` counts, and how many
- * requests a credential may make. A guessed credential falls into the bucket of its address, as no credential does: guesses
- * would make a bucket each.
+ * Applies two limits per minute: wrong credentials per address, which `lock` counts, and requests per credential. Requests
+ * with an unknown credential count for their address, because every guess would otherwise have its own bucket.
  */
 export async function addLimits(
   app: FastifyInstance,
   { limits, lock }: { limits: LimitSettings; lock: CredentialLock },
 ): Promise<void> {
   const { requestsPerMinute, failedAuthenticationsPerMinute } = limits;
-  // First: whoever is locked out learns nothing of a credential from what the next hooks count either.
+  // First, so that the following hooks reveal nothing about a credential to a locked address.
   app.addHook('onRequest', (request, reply, done) => {
     const identity = isUnlimited(request.routeOptions.url) ? undefined : lock.identify(request);
     if (identity?.kind !== 'locked') {
@@ -42,11 +41,11 @@ export async function addLimits(
       return;
     }
     const ttlInSeconds = Math.ceil(identity.retryAfterMs / 1_000);
-    tell(reply, { max: failedAuthenticationsPerMinute, remaining: 0, ttlInSeconds });
+    setRateLimitHeaders(reply, { max: failedAuthenticationsPerMinute, remaining: 0, ttlInSeconds });
     sendLocked(reply, identity.retryAfterMs);
   });
 
-  // Before the answer leaves: whoever has it must be counted already.
+  // Before the response is sent, so that a client cannot send its next guess uncounted.
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
     if (statusCode === 200) lock.recordVerdict(request, 'accepted');
     else if (statusCode === 401 || statusCode === 403) lock.recordVerdict(request, 'refused');
@@ -54,7 +53,7 @@ export async function addLimits(
     done();
   });
 
-  // The plugin's own hooks would come after those that refuse a credential, and not at all where there is no route.
+  // The plugin's own hooks would run after those that refuse a credential, and not at all without a route.
   await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS, cache: MAX_BUCKETS });
   const requests = app.createRateLimit({ max: requestsPerMinute, keyGenerator: keyOf });
 
@@ -68,7 +67,7 @@ export async function addLimits(
     if (isUnlimited(request.routeOptions.url)) return undefined;
     const bucket = await requests(request);
     if (bucket.isAllowed) return undefined;
-    tell(reply, bucket);
+    setRateLimitHeaders(reply, bucket);
     return bucket.isExceeded
       ? refuse(reply, bucket.ttlInSeconds, `at most ${requestsPerMinute} requests a minute`)
       : undefined;
@@ -78,7 +77,7 @@ export async function addLimits(
 
 type Bucket = { max: number; remaining: number; ttlInSeconds: number };
 
-function tell(reply: FastifyReply, { max, remaining, ttlInSeconds }: Bucket): void {
+function setRateLimitHeaders(reply: FastifyReply, { max, remaining, ttlInSeconds }: Bucket): void {
   reply.headers({ 'ratelimit-limit': max, 'ratelimit-remaining': remaining, 'ratelimit-reset': ttlInSeconds });
 }
 

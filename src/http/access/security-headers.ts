@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 
 /**
- * On every answer, also on those that never reach a route. Answers may hold what only the caller may see, so that nothing
- * keeps them; a page may override its own. No HSTS: TLS, and promises about it, belong to whoever ends it in front of us.
+ * Headers of every response, also of those that reach no route. Responses are not cached, because they can be confidential;
+ * pages override this. HSTS is left to the proxy that terminates TLS.
  */
 export const SECURITY_HEADERS = {
   'cache-control': 'no-store',
@@ -15,7 +15,7 @@ export const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** Comes before every hook that may answer. */
+/** Must precede every hook that can respond. */
 export function addSecurityHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(SECURITY_HEADERS);

@@ -1,7 +1,4 @@
-/**
- * Which credentials an address has used successfully, by hash only. Past `max` pairs the one unused for longest is removed, so
- * that neither many addresses nor many credentials take more memory.
- */
+/** The credentials, by hash, that each address has used successfully. Holds at most `max` pairs, evicting the oldest use. */
 export class UsedCredentials {
   readonly #max: number;
   readonly #pairs = new Set<string>();

@@ -6,7 +6,7 @@ import { canonicalId } from '../../domain/submission.ts';
 
 export type EventFilter = (event: EventRecord) => boolean;
 
-/** `type` of a query: once or repeated, each a list with commas. */
+/** The `type` parameter: comma-separated, repeatable. */
 export const typesSchema = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [value].flat().flatMap((text) => text.split(',')))
@@ -15,7 +15,7 @@ export const typesSchema = z
   })
   .describe('Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated');
 
-/** `metadata` of a query: the filter as JSON, the same object that a webhook takes. */
+/** The `metadata` parameter: the metadata filter of a webhook as JSON. */
 export const metadataQuerySchema = z
   .string()
   .transform((text, context) => {
@@ -23,18 +23,18 @@ export const metadataQuerySchema = z
     addIssues(context, filter);
     return filter.data ?? z.NEVER;
   })
-  .describe('Only events about submissions with such metadata, as JSON: {"team":"billing"}');
+  .describe('Only events about submissions with this metadata, as JSON: {"team":"billing"}');
 
-/** Nothing was asked for in particular. It is known by itself, because most readers have it. */
+/** The filter without conditions, which most readers use. FeedPage recognizes it and shares the bytes between them. */
 export const matchAll: EventFilter = () => true;
 
-/** Events of one of the types, if any are given, about the submission and with the metadata, if those are given. */
+/** Returns a filter for the given types, submission and metadata; undefined conditions match every event. */
 export function filterOf(query: {
   types: readonly string[] | undefined;
   submissionId: string | undefined;
   metadata: Record<string, unknown> | undefined;
 }): EventFilter {
-  if (Object.values(query).every((asked) => asked === undefined)) return matchAll;
+  if (Object.values(query).every((condition) => condition === undefined)) return matchAll;
   const { types = ['*'], submissionId, metadata = null } = query;
   const matches = createMatcher({ types, metadata });
   const ids = submissionId === undefined ? undefined : [submissionId, canonicalId(submissionId)];
@@ -45,13 +45,13 @@ export function filterOf(query: {
   };
 }
 
-/** What is wrong, said of the parameter as a whole: nobody finds a place within it. */
+/** Reports the issues for the parameter as a whole, with the path in the message. */
 function addIssues(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResult<unknown>): void {
   for (const { path, message } of error?.issues ?? [])
     context.addIssue({ code: 'custom', message: [...path, message].join(': ') });
 }
 
-/** Undefined: it is no JSON, or has a name that would be passed over. Numbers are read as those of bodies are. */
+/** Parses the filter; undefined if it is not JSON or has the key __proto__. */
 function parseFilter(text: string): unknown {
   try {
     const filter: unknown = JSON.parse(text);

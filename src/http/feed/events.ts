@@ -3,23 +3,23 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Credentials, EventLog } from '../ports.ts';
-import { problemResponse, sendProblem } from '../problems.ts';
+import { sendProblem } from '../problems.ts';
 import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
 
 const seqSchema = z.string().regex(/^\d{1,15}$/, 'must be the sequence number of an event: a whole number, 0 or more');
 
-const streamAnswer = {
-  description: 'Server-sent events, until one side hangs up',
+const streamResponse = {
+  description: 'Server-sent events, until either side closes the connection',
   content: {
     'text/event-stream': {
       schema: z
         .string()
         .describe(
           'Per event: `id:` its sequence number, `event:` its type, `data:` the event as JSON on one line, the same ' +
-            'object that a webhook gets. A comment every 15 s; blocks without data tell the position alone. One of the type ' +
-            '`feed.gap` comes first where events behind the position may be missing, up to `data.through`: they were kept no ' +
-            'longer, or a backup was restored. One in between stands for an event that can not be read.',
+            'object that a webhook receives. A comment is sent every 15 s; blocks without data only update the position. An ' +
+            'event `feed.gap` at the start reports that events up to `data.through` may be missing, because they were pruned ' +
+            'or a backup was restored; later in the stream it replaces an unreadable event.',
         )
         .meta({
           examples: [
@@ -31,7 +31,7 @@ const streamAnswer = {
   },
 };
 
-/** The live feed: what happens, as it happens, and everything since a position before. */
+/** Registers the live feed: new events, and all events since a position. */
 export function registerEvents(
   instance: FastifyInstance,
   deps: { events: EventLog; feed: EventFeed; credentials: Credentials },
@@ -43,33 +43,28 @@ export function registerEvents(
   app.get(
     '/v1/events',
     {
-      // Whoever asks for the head alone would open a stream that nobody reads.
+      // A HEAD request would open a stream without a reader.
       exposeHeadRoute: false,
       config: { staysOpen: true },
       schema: {
         operationId: 'readEvents',
-        summary: 'The live feed of events',
+        summary: 'Stream events',
         description:
-          'Resumes after the event that Last-Event-ID or `after` names (the header wins), else begins now. No event is ' +
-          'left out and none is repeated; where some are kept no longer, `feed.gap` says so. A reader that takes nothing between two heartbeats, although something waits for it, ' +
-          'is hung up on; it can resume. A revoked credential ends the stream with the next heartbeat.',
+          'Resumes after the event in Last-Event-ID or `after` (the header has precedence), otherwise starts with the next ' +
+          'event. No event is skipped or repeated; `feed.gap` reports pruned ones. A reader that reads nothing between two ' +
+          'heartbeats although data is waiting is disconnected and can resume. A revoked credential ends the stream at the ' +
+          'next heartbeat.',
         tags: ['events'],
         headers: z.looseObject({
-          'last-event-id': seqSchema.optional().describe('The `id` of the last event received'),
+          'last-event-id': seqSchema.optional().describe('The `id` of the last received event'),
         }),
         querystring: z.strictObject({
-          after: seqSchema.optional().describe('The same for a first request; 0: from the very first event'),
+          after: seqSchema.optional().describe('The same for a first request; 0 starts at the first event'),
           type: typesSchema.optional(),
           submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
           metadata: metadataQuerySchema.optional(),
         }),
-        response: {
-          200: streamAnswer,
-          400: problemResponse,
-          401: problemResponse,
-          403: problemResponse,
-          503: problemResponse,
-        },
+        response: { 200: streamResponse },
       },
     },
     (request, reply) => {
@@ -79,7 +74,7 @@ export function registerEvents(
       const position = Number(lastEventId ?? after ?? newest);
       if (position > newest) {
         const pointer = lastEventId === undefined ? 'after' : 'last-event-id';
-        const reason = `there is no event ${position} yet, the newest is ${newest}; was it of another ledger?`;
+        const reason = `there is no event ${position} yet, the newest is ${newest}; is it from another ledger?`;
         const place = lastEventId === undefined ? 'query' : 'header';
         sendProblem(reply, {
           status: 400,
@@ -92,14 +87,13 @@ export function registerEvents(
       reply.headers({
         'content-type': 'text/event-stream',
         'cache-control': 'no-store',
-        // Tells nginx to pass events on as they come.
+        // Disables buffering in nginx.
         'x-accel-buffering': 'no',
-        // A stream is the last thing on its connection: closing the server need not wait for a next request.
+        // Closing the server then does not wait for another request on this connection.
         connection: 'close',
       });
-      // Its end is the end of the connection: written in chunks, each telling would be three pieces for each reader.
+      // Without chunks a write is one piece instead of three for each reader (row feed). The connection's end ends the body.
       reply.raw.removeHeader('transfer-encoding');
-      // The schema tells of the text that the stream gives.
       const { identity } = request;
       const mayRead = () => identity?.kind === 'known' && credentials(identity.hash) !== undefined;
       reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);

@@ -5,45 +5,45 @@ import type { EventLog } from '../ports.ts';
 import type { EventFilter } from './event-filter.ts';
 import { FeedPage, gapFrame } from './feed-page.ts';
 
-/** With so much waiting, more than a page mostly is, a reader counts as behind: what comes then stays in the log until it has taken that. */
+/** A reader with more waiting bytes, which is more than most pages, is no longer live. */
 const MAX_WAITING_BYTES = 512 * 1024;
-/** Events that are read at once for a reader that is behind; then others have their turn. */
+/** Events read from the log at once for a reader that is catching up. */
 const PAGE = 100;
 
-/** A position without an event: who is cut off from here on resumes without a gap. */
+/** Returns a frame without data that updates the position from which a client resumes. */
 function positionFrame(comment: string, position: number): string {
   return `: ${comment}\nid: ${position}\n\n`;
 }
 
 export type FeedReaderOptions = {
   log: EventLog;
-  /** The newest event that it has. */
+  /** Number of the last event the client has. */
   position: number;
   filter: EventFilter;
   response: ServerResponse;
-  /** Whether its credential still holds. */
+  /** Whether the credential is still valid. */
   mayRead: () => boolean;
-  /** It has everything that is committed by now, and must be told of what comes from now on. */
+  /** Called when the reader has every committed event and becomes live. */
   onCaughtUp: (reader: FeedReader) => void;
   onFailed: (error: unknown) => void;
   onUnreadable: ReportUnreadable;
 };
 
 /**
- * One reader of the live feed, as the body of its response.
+ * One reader of the live feed; the stream is the body of its response.
  *
- * It begins behind: reads pages from the log as fast as its client takes them. Once a page is empty it is live, and is
- * told what is new. Between the empty page and being live nothing else runs, so there is no gap and no repeat. If too
- * much waits for its client it is behind again: memory holds a page at most, the log the rest.
+ * A reader starts in catch-up: it reads pages from the log as fast as its client accepts them. When a page is empty it becomes
+ * live, and `send` delivers new events. Both happen in one synchronous step, so no event is skipped or repeated. A live reader
+ * with too many waiting bytes returns to catch-up, which limits memory to about one page per reader.
  */
 export class FeedReader extends Readable {
   readonly #options: FeedReaderOptions;
   #position: number;
   #isLive = false;
   #isScheduled = false;
-  #isOver = false;
-  #tookSomething = true;
-  #gapTold = 0;
+  #isEnded = false;
+  #hasRead = true;
+  #reportedGap = 0;
 
   constructor(options: FeedReaderOptions) {
     super({ highWaterMark: 16 * 1024 });
@@ -52,7 +52,7 @@ export class FeedReader extends Readable {
     this.push(positionFrame('dawatch', this.#position));
   }
 
-  /** The newest event that it was told, or that was not for it. */
+  /** Number of the last event that was sent or filtered out. */
   get position(): number {
     return this.#position;
   }
@@ -61,9 +61,9 @@ export class FeedReader extends Readable {
     return this.readableLength + this.#options.response.writableLength;
   }
 
-  /** What is new. False: its client reads too slowly for it to be live; it is behind again, and catches up by itself. */
+  /** Sends new events to a live reader. Returns false if the client reads too slowly; the reader then catches up by itself. */
   send(page: FeedPage): boolean {
-    if (this.#isOver || page.position <= this.#position) return true;
+    if (this.#isEnded || page.position <= this.#position) return true;
     const bytes = page.bytesFor(this.#position, this.#options.filter);
     if (bytes) this.push(bytes);
     this.#position = page.position;
@@ -72,28 +72,28 @@ export class FeedReader extends Readable {
   }
 
   /**
-   * Shows the client, and everything in between, that the connection lives. False: it took nothing since the last beat
-   * although something waits for it, and was hung up on; it can resume where it was.
+   * Sends a heartbeat, and ends the stream if the credential is no longer valid. Returns false if the client was disconnected,
+   * because it has read nothing since the last heartbeat although data is waiting.
    */
   heartbeat(): boolean {
-    if (this.#isOver) return true;
+    if (this.#isEnded) return true;
     if (!this.#mayRead()) this.end();
     else if (this.waitingBytes === 0) this.push(positionFrame('heartbeat', this.#position));
-    else if (!this.#tookSomething) return this.#drop();
-    this.#tookSomething = false;
+    else if (!this.#hasRead) return this.#drop();
+    this.#hasRead = false;
     return true;
   }
 
-  /** Ends the stream; at once if its client doesn't read. */
+  /** Ends the stream, and destroys it if data is still waiting. */
   end(): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     if (this.waitingBytes > 0) this.#drop();
     else this.push(null);
-    this.#isOver = true;
+    this.#isEnded = true;
   }
 
   override _read(): void {
-    this.#tookSomething = true;
+    this.#hasRead = true;
     if (!this.#isLive) this.#schedule();
   }
 
@@ -102,7 +102,7 @@ export class FeedReader extends Readable {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      if (this.destroyed || this.#isOver) return;
+      if (this.destroyed || this.#isEnded) return;
       try {
         this.#readPage();
       } catch (error) {
@@ -114,12 +114,12 @@ export class FeedReader extends Readable {
 
   #readPage(): void {
     const { log, filter, onCaughtUp } = this.#options;
-    this.#tellOfGap(log.missingThrough());
+    this.#reportGap(log.missingThrough());
     const page = new FeedPage(this.#position, this.#options.onUnreadable);
     page.add(log.after(this.#position, PAGE));
     if (page.size === 0) {
-      // Nothing is left of what is missing: who resumes from here need not hear of it again.
-      this.#position = Math.max(this.#position, this.#gapTold);
+      // A client that resumes from here does not need the same gap again.
+      this.#position = Math.max(this.#position, this.#reportedGap);
       this.#isLive = true;
       onCaughtUp(this);
       return;
@@ -129,14 +129,14 @@ export class FeedReader extends Readable {
     if (!bytes || this.push(bytes)) this.#schedule();
   }
 
-  /** What is missing may become more while it reads: then it is told again. */
-  #tellOfGap(through: number): void {
-    if (through <= this.#position || through <= this.#gapTold) return;
-    this.#gapTold = through;
+  /** Reports missing events, and reports them again if pruning removes more during catch-up. */
+  #reportGap(through: number): void {
+    if (through <= this.#position || through <= this.#reportedGap) return;
+    this.#reportedGap = through;
     this.push(gapFrame({ after: this.#position, through }, this.#position));
   }
 
-  /** False also where the ledger cannot be read: the stream ends, and a client that reconnects is told why. */
+  /** Returns false if the ledger cannot be read, too: a client that reconnects gets the problem. */
   #mayRead(): boolean {
     try {
       return this.#options.mayRead();
@@ -147,7 +147,7 @@ export class FeedReader extends Readable {
   }
 
   #drop(): false {
-    this.#isOver = true;
+    this.#isEnded = true;
     this.#options.response.destroy();
     return false;
   }

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FairQueue, isWithinFairShare } from '../../watch/fair-queue.ts';
 import { clientOf } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
@@ -8,102 +8,104 @@ import { type BatchFunction, type BatchItem, runBatch } from './request-batcher.
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Its body is no longer counted among those that are read or wait. Idempotent. */
+    /** Ends the accounting of the body. Idempotent. */
     bodyDone?: (() => void) | undefined;
-    /** So many more bytes of its body have come. */
+    /** Accounts for received bytes of the body. */
     bodyGrew?: ((bytes: number) => void) | undefined;
   }
 }
 
-/** What there is too much of. */
+/** The exhausted resource. */
 export type ShedReason = 'tracking' | 'held_open';
 
-export type AdmissionDeps<Body, Outcome> = {
-  processBatch: BatchFunction<Body, Outcome>;
-  /** So long may ids wait for the ledger, as it is estimated. */
+export type AdmissionDeps<Body, Result> = {
+  processBatch: BatchFunction<Body, Result>;
+  /** Limit of the estimated time that ids wait for the ledger. */
   maxWaitMs: number;
-  /** Requests that may be held open. */
+  /** Limit of requests held open. */
   maxHeldOpen: number;
-  onShed: (what: ShedReason) => void;
-  /** Calls `run` once everything else had its turn, and had so long for it. */
+  onShed: (reason: ShedReason) => void;
+  /** Calls `run` after other work had `restMs` in the event loop. */
   defer?: (run: () => void, restMs: number) => void;
   /** Monotonic milliseconds. */
   now?: () => number;
 };
 
-type QueuedRequest<Body, Outcome> = BatchItem<Body, Outcome> & { ids: number; client: string };
+type QueuedRequest<Body, Result> = BatchItem<Body, Result> & { ids: number; client: string };
 
-/** What one client has in hand: bytes of bodies, and what waits for the ledger. */
+/** Resources used by a client: bodies being received, and ids waiting for the ledger. */
 type ClientUsage = { bytes: number; bodies: number; ids: number; requests: number };
 
-/** What a request weighs besides its body. */
-const LEAST_BYTES = 1_024;
+/** Memory of a request besides its body. */
+const REQUEST_BYTES = 1_024;
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** What a request costs besides its ids, in ids: else a stream of single ones would make large batches look endless. */
-const TURN_IDS = 20;
-/** Until there was a turn: a slow disk. */
-const FIRST_PACE = { ids: 1_000, ms: 100 };
-const MEMORY = 0.9;
-/** Requests that wait are taken in one commit up to so many ids, so that a turn stays short. */
-const TOGETHER_IDS = 1_000;
-/** After a long turn others get this share of its time: bodies and answers come and go in many small steps. */
+/** Cost of a request besides its ids, in ids. Without it, single posts would distort the estimate for batches. */
+const REQUEST_IDS = 20;
+/** Assumed pace before the first batch: a slow disk. */
+const INITIAL_PACE = { ids: 1_000, ms: 100 };
+/** Decay of earlier batches in the measured pace. */
+const DECAY = 0.9;
+/** Limit of ids per commit of several requests, which keeps batches short. */
+const MAX_BATCH_IDS = 1_000;
+/** Share of a batch's duration that other work gets after it. */
 const REST = 0.25;
-const LEAST_REST_MS = 5;
-/** While others rest it is looked so often whether anything else has to do, and so much of that time idle says that nothing has. */
-const NAP_MS = 3;
-const ENOUGH_IDLE_MS = 2;
+const MIN_REST_MS = 5;
+/** Interval of the idle check during a rest, and the idle time in it that ends the rest early. */
+const IDLE_CHECK_MS = 3;
+const MIN_IDLE_MS = 2;
 const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
 
 /**
- * Takes no more than can be served soon, and says so to the rest: 503 with Retry-After, best before a body is read.
+ * Admission control for tracking requests and for requests held open. Requests that cannot be served soon are refused with 503
+ * and Retry-After, before their bodies are read if possible.
  *
- * Committing ten thousand ids takes a good part of a second, in which nothing else runs. So tracking requests stand in
- * line, and between two turns everything else has its own: answers of the upstream, deliveries, probes of the process.
- * Small ones that wait are taken in one turn, because a commit costs more than the few ids in it. What one client may have
- * read or wait leaves the others their share.
+ * Committing ten thousand ids takes a large part of a second, in which nothing else runs. Tracking requests are therefore queued,
+ * and other work (polls, deliveries, health checks) runs between two batches. Small requests share a batch, because a commit
+ * costs more than the few ids in it (row posts). The rest between two batches ends early when the event loop is idle (row
+ * ids per second, 20 %). Each client is limited to its share of the body memory and of the queue.
  */
-export class Admission<Body, Outcome> {
-  readonly #deps: AdmissionDeps<Body, Outcome>;
+export class Admission<Body, Result> {
+  readonly #deps: AdmissionDeps<Body, Result>;
   readonly #defer: (run: () => void, restMs: number) => void;
   readonly #now: () => number;
-  readonly #line = new FairQueue<QueuedRequest<Body, Outcome>>();
-  /** By client, as long as it has any. */
-  readonly #held = new Map<string, ClientUsage>();
-  readonly #all: ClientUsage = { bytes: 0, bodies: 0, ids: 0, requests: 0 };
+  readonly #queue = new FairQueue<QueuedRequest<Body, Result>>();
+  /** By client, while it uses any. */
+  readonly #usage = new Map<string, ClientUsage>();
+  readonly #total: ClientUsage = { bytes: 0, bodies: 0, ids: 0, requests: 0 };
   readonly #heldOpen = new Map<string, number>();
-  #allHeldOpen = 0;
-  #isTaken = false;
-  /** What the last turns took, the newer the more it counts. */
-  #pace = { ...FIRST_PACE };
+  #totalHeldOpen = 0;
+  #isBusy = false;
+  /** Duration of recent batches, weighted towards the newest. */
+  #pace = { ...INITIAL_PACE };
 
-  constructor(deps: AdmissionDeps<Body, Outcome>) {
+  constructor(deps: AdmissionDeps<Body, Result>) {
     this.#deps = deps;
     this.#defer = deps.defer ?? afterOthers;
     this.#now = deps.now ?? (() => performance.now());
   }
 
   get waitingIds(): number {
-    return this.#all.ids;
+    return this.#total.ids;
   }
 
-  /** A hook of tracking requests, before their bodies are read. A declared length that does not fit saves sending it. */
+  /** Hook of tracking requests: refuses a request before its body is read, by its declared length. */
   beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
     const { bodyLimit } = request.routeOptions;
     const client = clientOf(request.caller);
-    // What is longer is refused as soon as it is looked at.
+    // A longer body is refused by its limit.
     const declared = Math.min(bodyLimit, Number(request.headers['content-length'] ?? 0));
-    if (!this.#mayReceive(client, LEAST_BYTES + declared) || this.#isLineFull(client)) {
+    if (!this.#mayReceive(client, REQUEST_BYTES + declared) || this.#isQueueFull(client)) {
       this.shed('tracking', request, reply);
       return;
     }
-    let bytes = LEAST_BYTES;
-    this.#hold(client, { bytes, bodies: 1 });
+    let bytes = REQUEST_BYTES;
+    this.#use(client, { bytes, bodies: 1 });
     request.bodyGrew = (more) => {
       bytes += more;
-      this.#hold(client, { bytes: more });
+      this.#use(client, { bytes: more });
     };
     request.bodyDone = () => {
-      if (bytes > 0) this.#hold(client, { bytes: -bytes, bodies: -1 });
+      if (bytes > 0) this.#use(client, { bytes: -bytes, bodies: -1 });
       bytes = 0;
       request.bodyGrew = undefined;
     };
@@ -111,7 +113,7 @@ export class Admission<Body, Outcome> {
     done();
   }
 
-  /** A hook of tracking requests, while their bodies are read: what counts is what has come, whatever was declared. */
+  /** Hook of tracking requests: accounts for the body as it is received, whatever length was declared. */
   whileBody(request: FastifyRequest, reply: FastifyReply, _body: unknown, done: () => void): void {
     const client = clientOf(request.caller);
     request.raw.on('data', ({ length }: Buffer) => {
@@ -123,23 +125,24 @@ export class Admission<Body, Outcome> {
   }
 
   /**
-   * Takes a body of so many ids when it is its turn; clients take turns. Resolves once that is committed; undefined: too many
-   * ids wait already.
+   * Queues a body with `ids` ids; clients are served in turn. Resolves with the result once it is committed, or with undefined
+   * if too many ids wait already.
    */
-  take(body: Body, ids: number, client = ''): Promise<Outcome | undefined> {
-    if (this.#isTaken && this.#all.ids > 0 && !this.#mayWait(client, ids + TURN_IDS)) return Promise.resolve(undefined);
+  take(body: Body, ids: number, client = ''): Promise<Result | undefined> {
+    if (this.#isBusy && this.#total.ids > 0 && !this.#mayWait(client, ids + REQUEST_IDS))
+      return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
-      this.#line.add(client, { item: body, ids, client, resolve, reject });
-      this.#hold(client, { ids, requests: 1 });
-      if (!this.#isTaken) this.#turn();
+      this.#queue.add(client, { item: body, ids, client, resolve, reject });
+      this.#use(client, { ids, requests: 1 });
+      if (!this.#isBusy) this.#processNext();
     });
   }
 
-  /** Bounds the requests of these routes that are held open on purpose. */
+  /** Limits the requests of routes with `staysOpen`. */
   boundHeldOpen(app: FastifyInstance): void {
     const hold = (client: string, count: number) => {
       const own = (this.#heldOpen.get(client) ?? 0) + count;
-      this.#allHeldOpen += count;
+      this.#totalHeldOpen += count;
       if (own > 0) this.#heldOpen.set(client, own);
       else this.#heldOpen.delete(client);
     };
@@ -151,7 +154,7 @@ export class Admission<Body, Outcome> {
       const client = clientOf(request.caller);
       const own = this.#heldOpen.get(client) ?? 0;
       const clients = this.#heldOpen.size + (own > 0 ? 0 : 1);
-      if (!isWithinFairShare(1, { own, all: this.#allHeldOpen, limit: this.#deps.maxHeldOpen, clients })) {
+      if (!isWithinFairShare(1, { own, all: this.#totalHeldOpen, limit: this.#deps.maxHeldOpen, clients })) {
         this.shed('held_open', request, reply);
         return;
       }
@@ -161,118 +164,118 @@ export class Admission<Body, Outcome> {
     });
   }
 
-  shed(what: ShedReason, request: { log: FastifyBaseLogger }, reply: FastifyReply): FastifyReply {
-    const retryAfterS = RETRY_AFTER_S[what];
-    this.#deps.onShed(what);
-    logOf(request).warn({ reason: what, waiting_ids: this.#all.ids }, 'http.shed');
+  shed(reason: ShedReason, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const retryAfterS = RETRY_AFTER_S[reason];
+    this.#deps.onShed(reason);
+    logOf(request).warn({ reason, waiting_ids: this.#total.ids }, 'http.shed');
     reply.header('retry-after', retryAfterS);
-    const reason =
-      what === 'tracking'
-        ? 'too many ids wait to be taken: nothing of the request was'
+    const detail =
+      reason === 'tracking'
+        ? 'too many ids are waiting: nothing of the request was accepted'
         : 'too many requests are held open';
-    return sendProblem(reply, { status: 503, detail: `${reason}; try again in ${retryAfterS} s` });
+    return sendProblem(reply, { status: 503, detail: `${detail}; try again in ${retryAfterS} s` });
   }
 
-  #hold(client: string, more: Partial<ClientUsage>): void {
-    const own = this.#held.get(client) ?? { bytes: 0, bodies: 0, ids: 0, requests: 0 };
+  #use(client: string, more: Partial<ClientUsage>): void {
+    const own = this.#usage.get(client) ?? { bytes: 0, bodies: 0, ids: 0, requests: 0 };
     for (const [name, count] of Object.entries(more) as [keyof ClientUsage, number][]) {
       own[name] += count;
-      this.#all[name] += count;
+      this.#total[name] += count;
     }
-    if (own.bodies + own.requests > 0) this.#held.set(client, own);
-    else this.#held.delete(client);
+    if (own.bodies + own.requests > 0) this.#usage.set(client, own);
+    else this.#usage.delete(client);
   }
 
-  /** Of all clients with anything in hand, this one included. */
+  /** Number of clients that use anything, including this one. */
   #clients(client: string): number {
-    return this.#held.size + (this.#held.has(client) ? 0 : 1);
+    return this.#usage.size + (this.#usage.has(client) ? 0 : 1);
   }
 
   #mayReceive(client: string, bytes: number): boolean {
-    const own = this.#held.get(client)?.bytes ?? 0;
+    const own = this.#usage.get(client)?.bytes ?? 0;
     return isWithinFairShare(bytes, {
       own,
-      all: this.#all.bytes,
+      all: this.#total.bytes,
       limit: MAX_BODY_BYTES,
       clients: this.#clients(client),
     });
   }
 
-  /** Whether so many ids more would be taken in time. */
+  /** Whether `ids` more ids would be committed in time. */
   #mayWait(client: string, ids: number): boolean {
-    const own = this.#held.get(client);
-    const waits = { own: own ? this.#waitMs(own) : 0, all: this.#waitMs(this.#all) };
+    const own = this.#usage.get(client);
+    const waits = { own: own ? this.#waitMs(own) : 0, all: this.#waitMs(this.#total) };
     const limits = { limit: this.#deps.maxWaitMs, clients: this.#clients(client) };
     return isWithinFairShare(this.#msOf(ids), { ...waits, ...limits });
   }
 
-  #isLineFull(client: string): boolean {
-    return this.#waitMs(this.#all) >= this.#deps.maxWaitMs && !this.#mayWait(client, TURN_IDS);
+  #isQueueFull(client: string): boolean {
+    return this.#waitMs(this.#total) >= this.#deps.maxWaitMs && !this.#mayWait(client, REQUEST_IDS);
   }
 
   #waitMs({ ids, requests }: ClientUsage): number {
-    return this.#msOf(ids + TURN_IDS * requests);
+    return this.#msOf(ids + REQUEST_IDS * requests);
   }
 
   #msOf(ids: number): number {
     return (ids * this.#pace.ms) / this.#pace.ids;
   }
 
-  /** Of those who wait longest, and of everything else after them; then comes the next. */
-  #turn(): void {
-    const turn = this.#nextInLine();
-    if (turn.length === 0) return;
-    this.#isTaken = true;
+  /** Processes the next batch, lets other work run, and continues. */
+  #processNext(): void {
+    const batch = this.#nextBatch();
+    if (batch.length === 0) return;
+    this.#isBusy = true;
     const from = this.#now();
-    runBatch(turn, this.#deps.processBatch);
+    runBatch(batch, this.#deps.processBatch);
     const restMs = (this.#now() - from) * REST;
     this.#defer(() => {
-      if (restMs < LEAST_REST_MS || this.#line.clients === 0) this.#end(turn, from);
-      else this.#defer(() => this.#end(turn, from), restMs);
+      if (restMs < MIN_REST_MS || this.#queue.clients === 0) this.#end(batch, from);
+      else this.#defer(() => this.#end(batch, from), restMs);
     }, 0);
   }
 
-  #nextInLine(): QueuedRequest<Body, Outcome>[] {
-    const turn: QueuedRequest<Body, Outcome>[] = [];
+  #nextBatch(): QueuedRequest<Body, Result>[] {
+    const batch: QueuedRequest<Body, Result>[] = [];
     let ids = 0;
-    for (let next = this.#line.peek(); next; next = this.#line.peek()) {
+    for (let next = this.#queue.peek(); next; next = this.#queue.peek()) {
       ids += next.ids;
-      if (turn.length > 0 && ids > TOGETHER_IDS) break;
-      this.#line.shift();
-      this.#hold(next.client, { ids: -next.ids, requests: -1 });
-      turn.push(next);
+      if (batch.length > 0 && ids > MAX_BATCH_IDS) break;
+      this.#queue.shift();
+      this.#use(next.client, { ids: -next.ids, requests: -1 });
+      batch.push(next);
     }
-    return turn;
+    return batch;
   }
 
-  #end(turn: readonly QueuedRequest<Body, Outcome>[], from: number): void {
-    this.#isTaken = false;
-    if (this.#line.clients > 0) {
-      // With the turn of everything else: that is what those in line wait for.
-      const ids = turn.reduce((sum, one) => sum + TURN_IDS + one.ids, 0);
-      this.#pace = { ids: this.#pace.ids * MEMORY + ids, ms: this.#pace.ms * MEMORY + this.#now() - from };
+  #end(batch: readonly QueuedRequest<Body, Result>[], from: number): void {
+    this.#isBusy = false;
+    if (this.#queue.clients > 0) {
+      // Includes the time of other work, which queued requests wait for, too.
+      const ids = batch.reduce((sum, one) => sum + REQUEST_IDS + one.ids, 0);
+      this.#pace = { ids: this.#pace.ids * DECAY + ids, ms: this.#pace.ms * DECAY + this.#now() - from };
     }
-    this.#turn();
+    this.#processNext();
   }
 }
 
-/** Ends the rest where everything else has nothing to do before it is over. */
+/** Calls `run` after `restMs`, or earlier if the event loop is idle. */
 function afterOthers(run: () => void, restMs: number): void {
   if (restMs === 0) {
-    // Wherever in its turn the event loop is: those that arrived meanwhile are read in the next one, and served at its end.
+    // Three iterations: requests that arrived meanwhile are read in the next one and served at its end.
     setImmediate(() => setImmediate(() => setImmediate(run)));
     return;
   }
   const endsAt = performance.now() + restMs;
   let idleMs = performance.eventLoopUtilization().idle;
-  const look = () => {
+  const check = () => {
     const { idle } = performance.eventLoopUtilization();
-    if (idle - idleMs >= ENOUGH_IDLE_MS || performance.now() >= endsAt) {
+    if (idle - idleMs >= MIN_IDLE_MS || performance.now() >= endsAt) {
       run();
       return;
     }
     idleMs = idle;
-    setTimeout(look, NAP_MS);
+    setTimeout(check, IDLE_CHECK_MS);
   };
-  setTimeout(look, NAP_MS);
+  setTimeout(check, IDLE_CHECK_MS);
 }

@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import { logOf } from '../request-log.ts';
 
 /**
- * Requests that arrive in one turn of the event loop are served together at the end of it, and their answers leave one right
- * after the other. A client or a proxy with many connections is woken once for all of them instead of once for each: being
- * woken in between costs both sides more than most answers do. Comes before every hook that does more than set headers.
+ * Serves requests that arrive in one iteration of the event loop together at its end, so that a client or proxy with many
+ * connections is woken once for all responses. This and `coalesceResponses` save 40 % of the CPU of a status read (row
+ * status-reads, docs/decisions/0012). Must precede every hook that does more than set headers.
  */
 export function coalesceRequests(app: FastifyInstance): void {
   const serve = coalescer(setImmediate);
@@ -12,13 +12,14 @@ export function coalesceRequests(app: FastifyInstance): void {
 }
 
 /**
- * The second half of it, after every other hook of answers. Of requests that wait for nothing, all answers are made by the
- * next tick. One that can't be sent after all must not cost its neighbours theirs.
+ * Holds responses until the next tick, by which all coalesced requests that wait for nothing have theirs, and sends them
+ * together. Must follow every other onSend hook.
  */
 export function coalesceResponses(app: FastifyInstance): void {
   const send = coalescer(process.nextTick);
   app.addHook('onSend', (request, reply, _payload, done) =>
     send(() => {
+      // A response that cannot be sent must not prevent the others.
       try {
         done();
       } catch (error) {
@@ -29,7 +30,7 @@ export function coalesceResponses(app: FastifyInstance): void {
   );
 }
 
-/** Keeps what is to be done until `later`, and then does all of it. */
+/** Collects callbacks and runs all of them when `later` calls back. */
 function coalescer(later: (run: () => void) => void): (next: () => void) => void {
   let waiting: (() => void)[] = [];
   const run = () => {

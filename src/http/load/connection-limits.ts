@@ -4,33 +4,32 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 
-/** Requests of one connection that may wait for their answers; clients that pipeline send a few at a time. */
-const MAX_UNANSWERED = 16;
-/** Characters of answers that clients have not read yet, over all connections. */
+/** Pipelined requests per connection; clients that pipeline send a few at a time. */
+const MAX_PIPELINED = 16;
+/** Characters of unread responses over all connections. */
 const MAX_UNREAD_CHARS = 64 * 1024 * 1024;
-/** Shorter answers are not counted: other limits bound how many there are. */
-const LEAST_COUNTED_CHARS = 4 * 1024;
+/** Shorter responses are not counted; other limits bound their number. */
+const MIN_COUNTED_CHARS = 4 * 1024;
 
-/** What Node keeps with a connection. It is no public interface: without it, the limit holds but costs more. */
+/** Node's HTTP parser of a connection, which is no public interface. Without it, the limit holds but costs more. */
 type WithParser = Socket & {
   parser?: { onIncoming?: ((request: unknown, keepAlive: boolean) => number) | null } | null;
 };
 
-/** Returned to the parser, this ends its work on the packet. */
+/** Return value that makes the parser skip the rest of the packet. */
 const STOP_PARSING = 2;
 
 /**
- * Bounds the requests of one connection that wait for their answers: the first one beyond is refused with 429, what comes
- * after it is not looked at, and the connection is closed. One packet carries thousands of requests, which take memory and
- * time even if nothing is done for them. Counted before routing: hooks do not see what the router refuses. Comes before hooks
- * that wait.
+ * Limits the pipelined requests of a connection: the first one above the limit is refused with 429, later ones are not parsed,
+ * and the connection is closed. A packet can carry thousands of requests, which cost memory and time even if they are refused.
+ * Requests are counted before routing, because hooks do not run for requests that the router refuses. Must precede hooks that wait.
  */
 export function limitPipelining(app: FastifyInstance): void {
-  const unanswered = new WeakMap<Socket, number>();
-  const of = (socket: Socket) => unanswered.get(socket) ?? 0;
+  const pending = new WeakMap<Socket, number>();
+  const of = (socket: Socket) => pending.get(socket) ?? 0;
   const add = ({ socket }: IncomingMessage, response: ServerResponse) => {
-    unanswered.set(socket, of(socket) + 1);
-    response.once('close', () => unanswered.set(socket, of(socket) - 1));
+    pending.set(socket, of(socket) + 1);
+    response.once('close', () => pending.set(socket, of(socket) - 1));
   };
   for (const event of ['request', 'checkExpectation']) app.server.prependListener(event, add);
   app.server.on('connection', (socket: WithParser) => {
@@ -38,28 +37,27 @@ export function limitPipelining(app: FastifyInstance): void {
     const accept = parser?.onIncoming;
     if (!parser || !accept) return;
     parser.onIncoming = (request, keepAlive) =>
-      of(socket) > MAX_UNANSWERED ? STOP_PARSING : accept(request, keepAlive);
+      of(socket) > MAX_PIPELINED ? STOP_PARSING : accept(request, keepAlive);
   });
   app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
-    if (of(socket) <= MAX_UNANSWERED) {
+    if (of(socket) <= MAX_PIPELINED) {
       done();
       return;
     }
-    const detail = `more than ${MAX_UNANSWERED} requests of this connection wait for their answers`;
+    const detail = `more than ${MAX_PIPELINED} requests of this connection are waiting for responses`;
     sendProblem(reply.header('connection', 'close'), { status: 429, detail });
   });
 }
 
 /**
- * Bounds the answers that wait in memory for their clients to read. Past the limit the connection is closed whose answer has
- * waited longest, so that clients that read keep theirs. Stored answers are shared, and take no memory of their own. Comes
- * after every other hook of answers.
+ * Limits the unread responses in memory. Above the limit, the connection whose response has waited longest is closed. Stored
+ * responses are shared and not counted. Must follow every other onSend hook but `coalesceResponses`.
  */
 export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {
-  /** In the order in which they were answered. */
+  /** Unread responses and their lengths, oldest first. */
   const unread = new Map<FastifyReply, number>();
   let total = 0;
-  const forget = (reply: FastifyReply) => {
+  const remove = (reply: FastifyReply) => {
     total -= unread.get(reply) ?? 0;
     unread.delete(reply);
   };
@@ -67,13 +65,13 @@ export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD
     const { socket } = slowest.request.raw;
     logOf(slowest.request).warn({ waiting_bytes: total }, 'http.slow_client_closed');
     socket.destroy();
-    for (const reply of unread.keys()) if (reply.request.raw.socket === socket) forget(reply);
+    for (const reply of unread.keys()) if (reply.request.raw.socket === socket) remove(reply);
   };
   app.addHook('onSend', (_request, reply, payload, done) => {
-    if (typeof payload === 'string' && payload.length >= LEAST_COUNTED_CHARS) {
+    if (typeof payload === 'string' && payload.length >= MIN_COUNTED_CHARS) {
       unread.set(reply, payload.length);
       total += payload.length;
-      reply.raw.once('close', () => forget(reply));
+      reply.raw.once('close', () => remove(reply));
       for (const slowest of unread.keys()) {
         if (total <= maxChars || slowest === reply) break;
         cutOff(slowest);

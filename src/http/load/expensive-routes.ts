@@ -4,24 +4,24 @@ import { clientOf } from '../ports.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A route whose answer takes milliseconds to build. */
+    /** A route whose response takes milliseconds to build. */
     isExpensive?: boolean;
   }
 }
 
 /**
- * Builds long answers one by one, with turns of the event loop between them: however many clients ask at once, everything
- * else is delayed by one of them. Credentials take turns, and requests whose client has hung up meanwhile are left out.
- * Comes after every other hook of requests.
+ * Serves requests of expensive routes one at a time, with iterations of the event loop between them, so that polls and other
+ * requests are delayed by at most one of them. Credentials are served in turn. Requests of disconnected clients are dropped.
+ * Must follow every other hook of requests.
  */
 export function serializeExpensiveRoutes(app: FastifyInstance): void {
   const waiting = new FairQueue<() => void>();
-  let isTaken = false;
+  let isBusy = false;
   const next = () => {
     const serve = waiting.shift();
-    isTaken = serve !== undefined;
+    isBusy = serve !== undefined;
     if (!serve) return;
-    // Reading a request takes one turn, and answering it another.
+    // Reading a request takes one iteration, and responding to it another.
     setImmediate(() => setImmediate(next));
     serve();
   };
@@ -33,6 +33,6 @@ export function serializeExpensiveRoutes(app: FastifyInstance): void {
     waiting.add(clientOf(request.caller), () => {
       if (!reply.raw.destroyed) done();
     });
-    if (!isTaken) next();
+    if (!isBusy) next();
   });
 }

@@ -17,152 +17,118 @@ const BUCKETS = {
   http: [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
 };
 
-/** One attempt to tell somebody something. */
-type DeliveryAttempt = {
-  /** webhook, callback, queue, or the type of a channel of the settings. */
-  kind: string;
-  result: 'delivered' | 'retry' | 'dead' | 'gone';
-  durationMs: number;
-};
+export type Counters = ReturnType<typeof createCounters>;
 
-/** One request that was answered; `route` is its pattern, so that there are few. */
-type ServedRequest = {
-  method: string;
-  route: string;
-  status: number;
-  /** null: it was held open on purpose, so that its length says nothing. */
-  durationMs: number | null;
-};
-
-/** What happens, counted as it does. */
-export type Counters = {
-  polled(upstream: string, observation: Observation): void;
-  finalized(finality: Finality): void;
-  transactionCommitted(durationMs: number): void;
-  /** A submission ended so. */
-  submissionEnded(status: Status): void;
-  deliveryAttempted(attempt: DeliveryAttempt): void;
-  /** So many deliveries became dead letters; 0 shows that there were none yet. */
-  deadLettered(dead: { kind: string; reason: DeadReason; count: number }): void;
-  responded(answered: ServedRequest): void;
-  shed(reason: ShedReason): void;
-  authenticationFailed(reason: AuthenticationFailure): void;
-  /** A row of the ledger could not be read; once for each. */
-  rowUnreadable(kind: UnreadableRow['kind']): void;
-  /** So many results of workers were not believed; 0 shows that there were none yet. */
-  resultsRejected(reason: string, count?: number): void;
-};
-
-export function createCounters(registry: Registry): Counters {
+/** Creates the counters and histograms, which count events as they occur. */
+export function createCounters(registry: Registry) {
   const counter = <T extends string>(name: string, help: string, labelNames: T[]) =>
     new Counter({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
   const histogram = <T extends string>(name: string, help: string, labelNames: T[], buckets: number[]) =>
     new Histogram({ name: `dawatch_${name}`, help, labelNames, buckets, registers: [registry] });
 
-  const polls = counter('polls_total', 'Requests about submissions that ended, by what came of them', [
-    'upstream',
-    'result',
-  ]);
-  const pollSeconds = histogram(
-    'poll_duration_seconds',
-    'How long a request about a submission took',
-    ['upstream'],
-    BUCKETS.upstream,
-  );
+  const polls = counter('polls_total', 'Completed polls, by result', ['upstream', 'result']);
+  const pollSeconds = histogram('poll_duration_seconds', 'Duration of a poll', ['upstream'], BUCKETS.upstream);
   const timeToFinality = histogram(
     'time_to_finality_seconds',
-    'From tracking until it was found final',
+    'Time from tracking until found final',
     ['upstream'],
     BUCKETS.timeToFinality,
   );
   const lag = histogram(
     'detection_lag_seconds',
-    'From finality until it was noticed, at most: since a poll found it, or another submission of its block, open',
+    'Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open',
     ['upstream'],
     BUCKETS.detectionLag,
   );
   const requests = histogram(
     'requests_per_submission',
-    'Requests that were made for a submission until it was found final',
+    'Polls of a submission until it was found final',
     ['upstream'],
     BUCKETS.requests,
   );
-  const ended = counter('submissions_ended_total', 'Submissions that ended, by the status they have since', ['status']);
-  // An increase is seen of what was there before it.
+  const ended = counter('submissions_ended_total', 'Submissions that ended, by final status', ['status']);
+  // increase() sees the first event only if the sample existed before it.
   for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
   const commits = histogram(
     'ledger_commit_duration_seconds',
-    'A transaction of the ledger, from its beginning until it was on the disk',
+    'Duration of a ledger transaction until it is on disk',
     [],
     BUCKETS.commit,
   );
-  const attempts = counter('delivery_attempts_total', 'Attempts to deliver, by what came of them', ['kind', 'result']);
+  const attempts = counter('delivery_attempts_total', 'Delivery attempts, by result', ['kind', 'result']);
   const attemptSeconds = histogram(
     'delivery_attempt_duration_seconds',
-    'How long an attempt to deliver took',
+    'Duration of a delivery attempt',
     ['kind'],
     BUCKETS.delivery,
   );
-  const dead = counter('dead_letters_total', 'Deliveries that were given up, by why', ['kind', 'reason']);
-  const answers = counter('http_requests_total', 'Requests that were answered', ['method', 'route', 'status']);
+  const dead = counter('dead_letters_total', 'Deliveries that became dead letters, by reason', ['kind', 'reason']);
+  const responses = counter('http_requests_total', 'Completed HTTP requests', ['method', 'route', 'status']);
   const sheds = counter(
     'http_requests_shed_total',
-    'Requests that were refused with 503 because there was too much to do: tracking, or held_open',
+    'Requests refused with 503 by admission control, by exhausted resource: tracking or held_open',
     ['reason'],
   );
   const authenticationFailures = counter(
     'authentication_failures_total',
-    'Requests whose credential was absent where one is needed, malformed, unknown or revoked, locked (not looked up: too many wrong ones came from the address) or refused by the upstream',
+    'Requests with a credential that was absent where one is required, malformed, unknown or revoked, locked (not looked up after too many wrong ones from the address) or refused by the upstream',
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);
   const unreadableRows = counter(
     'ledger_unreadable_rows_total',
-    'Rows of the ledger that were read and hold what can not be shown, each counted once: submission, event, delivery, webhook',
+    'Unreadable rows found in the ledger, each counted once: submission, event, delivery, webhook',
     ['kind'],
   );
   for (const kind of ROW_KINDS) unreadableRows.inc({ kind }, 0);
   const rejected = counter(
     'poll_results_rejected_total',
-    'Results from Redis that were not believed, by why: malformed, signature, foreign_id, implausible_time',
+    'Poll results from Redis that were rejected, by reason: malformed, signature, foreign_id, implausible_time',
     ['reason'],
   );
-  const answerSeconds = histogram(
+  const responseSeconds = histogram(
     'http_request_duration_seconds',
-    'How long the answer to a request took; without those that are held open on purpose',
+    'Duration of an HTTP request, without requests that are held open',
     ['method', 'route'],
     BUCKETS.http,
   );
 
   return {
-    polled(upstream, observation) {
+    polled(upstream: string, observation: Observation) {
       polls.inc({ upstream, result: resultOf(observation) });
       pollSeconds.observe({ upstream }, observation.durationMs / 1_000);
     },
-    finalized({ upstream, at, trackedAt, after, polls }) {
+    finalized({ upstream, at, trackedAt, after, polls: count }: Finality) {
       timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);
       lag.observe({ upstream }, Math.max(0, at - after) / 1_000);
-      requests.observe({ upstream }, polls);
+      requests.observe({ upstream }, count);
     },
-    submissionEnded: (status) => ended.inc({ status }),
-    deadLettered: ({ count, ...labels }) => dead.inc(labels, count),
-    transactionCommitted: (durationMs) => commits.observe(durationMs / 1_000),
-    deliveryAttempted({ kind, result, durationMs }) {
+    submissionEnded: (status: Status) => ended.inc({ status }),
+    transactionCommitted: (durationMs: number) => commits.observe(durationMs / 1_000),
+    /** `kind`: webhook, callback, queue, or the type of a configured channel. */
+    deliveryAttempted(attempt: { kind: string; result: 'delivered' | 'retry' | 'dead' | 'gone'; durationMs: number }) {
+      const { kind, result, durationMs } = attempt;
       attempts.inc({ kind, result });
       attemptSeconds.observe({ kind }, durationMs / 1_000);
     },
-    responded({ method, route, status, durationMs }) {
-      answers.inc({ method, route, status });
-      if (durationMs !== null) answerSeconds.observe({ method, route }, durationMs / 1_000);
+    /** A `count` of 0 creates the sample without counting. */
+    deadLettered: ({ count, ...labels }: { kind: string; reason: DeadReason; count: number }) =>
+      dead.inc(labels, count),
+    /** `durationMs` null: the request was held open, so its duration is not observed. */
+    responded(response: { method: string; route: string; status: number; durationMs: number | null }) {
+      const { method, route, status, durationMs } = response;
+      responses.inc({ method, route, status });
+      if (durationMs !== null) responseSeconds.observe({ method, route }, durationMs / 1_000);
     },
-    shed: (reason) => sheds.inc({ reason }),
-    authenticationFailed: (reason) => authenticationFailures.inc({ reason }),
-    rowUnreadable: (kind) => unreadableRows.inc({ kind }),
-    resultsRejected: (reason, count = 1) => rejected.inc({ reason }, count),
+    shed: (reason: ShedReason) => sheds.inc({ reason }),
+    authenticationFailed: (reason: AuthenticationFailure) => authenticationFailures.inc({ reason }),
+    rowUnreadable: (kind: UnreadableRow['kind']) => unreadableRows.inc({ kind }),
+    /** A `count` of 0 creates the sample without counting. */
+    resultsRejected: (reason: string, count = 1) => rejected.inc({ reason }, count),
   };
 }
 
-/** A dozen words; what the upstream said is not among them. */
+/** Returns one of about a dozen words, never a text of the upstream. */
 function resultOf(observation: Observation): string {
   return observation.kind === 'unavailable' ? observation.reason : observation.kind;
 }

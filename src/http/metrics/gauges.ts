@@ -5,7 +5,7 @@ import type { Health, Overview } from '../ports.ts';
 
 export type GaugeValues = {
   now: number;
-  /** Undefined: the ledger could not be read. */
+  /** Undefined if the ledger could not be read. */
   overview: Overview | undefined;
   health: Health;
   ledgerBytes: { database: number; wal: number };
@@ -13,8 +13,8 @@ export type GaugeValues = {
   waitingIds: number;
 };
 
-/** How things stand, as /v1/overview says it. Gives back what brings the gauges up to date; what is not known has no sample. */
-export function createGauges(registry: Registry, version: string): (standing: GaugeValues) => void {
+/** Creates the gauges and returns the function that sets them. Unknown values have no sample. */
+export function createGauges(registry: Registry, version: string): (values: GaugeValues) => void {
   const gauge = <T extends string = never>(name: string, help: string, ...labelNames: T[]) =>
     new Gauge({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
 
@@ -22,37 +22,34 @@ export function createGauges(registry: Registry, version: string): (standing: Ga
   const submissions = gauge('submissions', 'Submissions in the ledger, by status', 'status');
   const oldest = gauge(
     'oldest_open_submission_age_seconds',
-    'For how long the oldest open submission has been tracked; 0: none is',
+    'Time since the oldest open submission was tracked; 0 without open submissions',
   );
   const state = gauge(
     'upstream_state',
-    '1 at the state that the upstream is in. closed: it answers; down: it does not; unauthorized: it refuses the key',
+    '1 for the current state of the upstream. closed: it responds; down: it does not; unauthorized: it refuses the key',
     'upstream',
     'state',
   );
-  const waiting = gauge(
-    'deliveries_waiting',
-    'Deliveries that wait in the ledger, for their first attempt or the next',
-  );
+  const waiting = gauge('deliveries_waiting', 'Deliveries waiting for their first or next attempt');
   const waitingAge = gauge(
     'deliveries_oldest_waiting_age_seconds',
-    'For how long the oldest delivery that waits has waited; 0: none does',
+    'Time for which the oldest waiting delivery has waited; 0 if none waits',
   );
-  const dead = gauge('deliveries_dead', 'Dead letters: deliveries that were given up, and can be replayed');
+  const dead = gauge('deliveries_dead', 'Dead letters in the ledger, which can be replayed');
   const feedReaders = gauge('feed_readers', 'Readers of the live feed');
-  const waitingIds = gauge('tracking_waiting_ids', 'Ids of tracking requests that wait for the ledger');
-  const writable = gauge('ledger_writable', '1: the ledger can be written; 0: nothing new is taken');
-  const databaseBytes = gauge('ledger_size_bytes', 'The size of the database file');
-  const walBytes = gauge('ledger_wal_size_bytes', 'The size of the write-ahead log beside the database file');
+  const waitingIds = gauge('tracking_waiting_ids', 'Ids of tracking requests that are waiting for the ledger');
+  const writable = gauge('ledger_writable', '1: the ledger is writable; 0: new submissions are refused');
+  const databaseBytes = gauge('ledger_size_bytes', 'Size of the database file');
+  const walBytes = gauge('ledger_wal_size_bytes', 'Size of the write-ahead log');
   const redisUp = gauge(
     'redis_up',
-    '1: Redis answers; 0: it does not, and this server asks alone; none: there is no Redis',
+    '1: Redis responds; 0: it does not, and this server polls alone; no sample without Redis',
   );
-  const workers = gauge('workers', 'Workers that are alive; none: there is no Redis');
+  const workers = gauge('workers', 'Live workers; no sample without Redis');
 
   const refused = gauge(
     'workers_refused',
-    'Workers that announce themselves and get no jobs: their version or redis.secret does not fit; none: there is no Redis',
+    'Workers that get no jobs because their version or redis.secret does not match; no sample without Redis',
   );
 
   return ({ now, overview, health, ledgerBytes, readers, waitingIds: ids }) => {

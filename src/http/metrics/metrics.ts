@@ -1,42 +1,45 @@
-import { Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
 import { type Counters, createCounters } from './counters.ts';
 import { createGauges, type GaugeValues } from './gauges.ts';
 import { createPacingGauges } from './pacing-gauges.ts';
-import { collectProcessMetrics } from './process.ts';
 
-/** What is shown to Prometheus. */
+/** Gauges of Node named like counters, which Prometheus warns about. The families without `_total` have the same data. */
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
+
 export type Metrics = {
   counters: Counters;
-  /** The text format, with the gauges as they are now. */
-  scrape(now: GaugeValues & { pacing: readonly UpstreamPacing[] }): Promise<{ contentType: string; text: string }>;
-  /** Every family. */
+  /** Sets the gauges to `values` and returns the Prometheus text format. */
+  scrape(values: GaugeValues & { pacing: readonly UpstreamPacing[] }): Promise<{ contentType: string; text: string }>;
+  /** Returns every metric family. */
   describe(): { name: string; help: string; type: string; labels: readonly string[] }[];
 };
 
-/** One per server: there may be several in a process. */
+/** Creates the metrics of one server; a process can have several servers. */
 export function createMetrics({ version }: { version: string }): Metrics {
   const registry = new Registry();
   const counters = createCounters(registry);
   const setGauges = createGauges(registry, version);
-  const pacing = createPacingGauges(registry);
-  let isWatchingProcess = false;
-  // Only where somebody looks: it costs timers and observers.
-  const watchProcess = () => {
-    if (!isWatchingProcess) collectProcessMetrics(registry);
-    isWatchingProcess = true;
+  const setPacingGauges = createPacingGauges(registry);
+  let collectsProcess = false;
+  /** Starts at the first scrape, because it costs timers and observers. */
+  const collectProcess = () => {
+    if (collectsProcess) return;
+    collectsProcess = true;
+    collectDefaultMetrics({ register: registry });
+    for (const name of MISNAMED) registry.removeSingleMetric(name);
   };
   return {
     counters,
-    async scrape({ pacing: upstreams, ...now }) {
-      watchProcess();
-      // Nothing waits between here and the last one, so two scrapes at once do not mix.
-      setGauges(now);
-      pacing(upstreams);
+    async scrape({ pacing: upstreams, ...values }) {
+      collectProcess();
+      // Synchronous, so that concurrent scrapes do not mix their values.
+      setGauges(values);
+      setPacingGauges(upstreams);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
     describe() {
-      watchProcess();
+      collectProcess();
       return registry.getMetricsAsArray().map((metric) => {
         const { name, help, type, labelNames } = metric as typeof metric & { labelNames?: readonly string[] };
         return { name, help, type: String(type), labels: labelNames ?? [] };

@@ -4,10 +4,11 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
 import type { Health, Overview } from '../ports.ts';
+import type { Counters } from './counters.ts';
 import type { GaugeValues } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
 
-/** For so long every request gets the same text. */
+/** Requests within this time get the same text. The route is open and unlimited, so it must stay cheap. */
 const MAX_AGE_MS = 1_000;
 
 const metricsSchema = z
@@ -15,7 +16,7 @@ const metricsSchema = z
   .describe('The text format of Prometheus, 0.0.4')
   .meta({
     examples: [
-      '# HELP dawatch_pacing_tracked_submissions Submissions that are being asked about\n# TYPE dawatch_pacing_tracked_submissions gauge\ndawatch_pacing_tracked_submissions{upstream="default"} 150\n',
+      '# HELP dawatch_pacing_tracked_submissions Submissions being polled\n# TYPE dawatch_pacing_tracked_submissions gauge\ndawatch_pacing_tracked_submissions{upstream="default"} 150\n',
     ],
   });
 
@@ -33,7 +34,7 @@ export function registerMetrics(
   },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  /** Where the ledger fails, everything else is still told. */
+  /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
   const overview = () => {
     try {
       return deps.overview();
@@ -54,31 +55,30 @@ export function registerMetrics(
     });
     return { contentType, body: Buffer.from(text) };
   };
-  let last: { at: number; answer: ReturnType<typeof scrape> } | undefined;
-  /** The route is open to everyone and has no limit, so that requests for it must not keep the server busy. */
+  let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
   const shared = () => {
     const now = deps.clock.now();
-    // Either way: the clock may be set back.
-    if (last && Math.abs(now - last.at) < MAX_AGE_MS) return last.answer;
-    const answer = scrape(now);
-    last = { at: now, answer };
-    answer.catch(() => {
-      if (last?.answer === answer) last = undefined;
+    // The absolute difference, because the clock can be set back.
+    if (last && Math.abs(now - last.at) < MAX_AGE_MS) return last.text;
+    const text = scrape(now);
+    last = { at: now, text };
+    text.catch(() => {
+      if (last?.text === text) last = undefined;
     });
-    return answer;
+    return text;
   };
   app.get(
     '/metrics',
     {
       schema: {
         operationId: 'getMetrics',
-        summary: 'Everything that is measured, for Prometheus',
+        summary: 'Get the metrics for Prometheus',
         tags: ['operations'],
         security: [],
         response: {
           200: {
             description:
-              'Gauges as they are now, counters and histograms since the server started; computed at most once a second',
+              'Current gauges, and counters and histograms since the server started; computed at most once a second',
             content: { 'text/plain': { schema: metricsSchema } },
           },
         },
@@ -89,4 +89,26 @@ export function registerMetrics(
       return reply.type(contentType).send(body as never);
     },
   );
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Requests are held open, so their duration is not measured and response deadlines do not apply. */
+    staysOpen?: boolean;
+  }
+}
+
+/** Counts responses by route pattern, so that no label contains parts of a path. */
+export function countRequests(app: FastifyInstance, counters: Counters): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const { url: route, config } = request.routeOptions;
+    counters.responded({
+      // Without a route, clients could create dozens of labels.
+      method: route === undefined ? 'any' : request.method,
+      route: route ?? 'none',
+      status: reply.statusCode,
+      durationMs: config?.staysOpen ? null : reply.elapsedTime,
+    });
+    done();
+  });
 }

@@ -3,12 +3,12 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import swaggerUi from '@fastify/swagger-ui';
 import { type FastifyInstance, fastify, type RouteOptions } from 'fastify';
-import { type StoredResponse, storedResponse } from '../stored-response.ts';
+import { type StoredResponse, storedResponse } from '../static-files.ts';
 import { addOpenapi } from './openapi.ts';
 
 const PAGE = '/docs';
 
-/** What Swagger UI needs: its own scripts and styles, pictures within those, and the document. Nothing from elsewhere. */
+/** The minimum for Swagger UI: its own scripts, styles with embedded images, and the document. */
 const DOCS_CSP = [
   "default-src 'none'",
   "script-src 'self'",
@@ -20,10 +20,10 @@ const DOCS_CSP = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The OpenAPI document, and every file of the page at /docs by its path. */
+/** The OpenAPI document and the files of the page at /docs by path. */
 export type Docs = { document: StoredResponse; files: ReadonlyMap<string, StoredResponse> };
 
-/** Renders the document of these routes and the page once, so that a request for them costs no more than sending bytes. */
+/** Renders the OpenAPI document of `routes` and the page at /docs. */
 export async function buildDocs(routes: readonly RouteOptions[], version: string): Promise<Docs> {
   const server = await describedServer(routes, version);
   try {
@@ -41,7 +41,7 @@ export async function buildDocs(routes: readonly RouteOptions[], version: string
   }
 }
 
-/** A server that listens nowhere. Its own routes only describe those of the product, and are never called. */
+/** Builds a server that never listens; its routes only carry the schemas of `routes`. */
 async function describedServer(routes: readonly RouteOptions[], version: string): Promise<FastifyInstance> {
   const server = fastify();
   server.setValidatorCompiler(() => () => true);
@@ -51,14 +51,14 @@ async function describedServer(routes: readonly RouteOptions[], version: string)
   await server.register(swaggerUi, {
     routePrefix: PAGE,
     theme: { title: 'dawatch' },
-    // Without the bar on top, which would load any other document.
+    // Without the bar at the top, which can load other documents.
     uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
   });
   await server.ready();
   return server;
 }
 
-/** Without index.html, which only redirects to the page. */
+/** Returns the paths of the page's files, without index.html, which only redirects. */
 async function pathsOfPage(): Promise<string[]> {
   const folder = join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui')), 'static');
   const files = (await readdir(folder)).filter((file) => file !== 'index.html');

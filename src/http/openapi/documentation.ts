@@ -1,14 +1,27 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-import { type StoredResponse, sendStoredResponse, sentPath } from '../stored-response.ts';
+import type { FastifyInstance, RouteOptions } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from '../static-files.ts';
 import type { Docs } from './docs-page.ts';
+import { eventJsonSchema } from './event-schema.ts';
+
+const openapiSchema = z
+  .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.record(z.string(), z.looseObject({})) })
+  .describe('An OpenAPI 3.1 document')
+  .meta({ examples: [{ openapi: '3.1.0', info: { title: 'dawatch', version: '0.1.0' }, paths: {} }] });
+
+const jsonSchemaSchema = z
+  .looseObject({ title: z.string(), anyOf: z.array(z.looseObject({})) })
+  .describe('A JSON Schema (2020-12)')
+  .meta({ examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
 
 /**
- * Serves the page at /docs. Registered before the first route: every route that is registered later is described there and
- * in the OpenAPI document. Both are built when a client first asks, because loading what builds them slows down every start.
+ * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first route: only routes that are
+ * registered later are documented. Each document is built at its first request, because building them slows every start.
  */
-export function addDocumentation(app: FastifyInstance, version: string): { document: () => Promise<StoredResponse> } {
+export function addDocumentation(instance: FastifyInstance, version: string): void {
   const routes: RouteOptions[] = [];
-  app.addHook('onRoute', (route) => {
+  instance.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);
   });
   let docs: Promise<Docs> | undefined;
@@ -22,11 +35,40 @@ export function addDocumentation(app: FastifyInstance, version: string): { docum
       });
     return docs;
   };
+  serveFiles(instance, ['/docs', '/docs/*'], async () => (await built()).files);
 
-  const show = async (request: FastifyRequest, reply: FastifyReply) => {
-    const file = (await built()).files.get(sentPath(request));
-    return file ? sendStoredResponse(request, reply, file) : reply.callNotFound();
-  };
-  for (const url of ['/docs', '/docs/*']) app.get(url, { schema: { hide: true } }, show);
-  return { document: async () => (await built()).document };
+  const app = instance.withTypeProvider<ZodTypeProvider>();
+  app.get(
+    '/openapi.json',
+    {
+      schema: {
+        operationId: 'getOpenapi',
+        summary: 'This document',
+        tags: ['operations'],
+        security: [],
+        response: { 200: openapiSchema },
+      },
+    },
+    async (request, reply) => sendStoredResponse(request, reply, (await built()).document) as never,
+  );
+
+  let eventSchema: StoredResponse | undefined;
+  app.get(
+    '/events.schema.json',
+    {
+      schema: {
+        operationId: 'getEventSchema',
+        summary: 'The JSON Schema of events',
+        tags: ['operations'],
+        security: [],
+        response: { 200: jsonSchemaSchema },
+      },
+    },
+    async (request, reply) => {
+      eventSchema ??= storedResponse(JSON.stringify(eventJsonSchema()), {
+        'content-type': 'application/json; charset=utf-8',
+      });
+      return sendStoredResponse(request, reply, eventSchema) as never;
+    },
+  );
 }

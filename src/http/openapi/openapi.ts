@@ -1,22 +1,22 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
-import { EVENT_WEBHOOKS, eventSchemas } from './event-webhooks.ts';
+import { EVENT_WEBHOOKS, eventSchemas } from './event-schema.ts';
 import { completeOperation, PROBLEM_COMPONENTS, RESPONSE_HEADERS } from './responses.ts';
 
-const DESCRIPTION = `Watches data-availability submissions until they are final.
+const DESCRIPTION = `Tracks data-availability submissions until they are final.
 
-Show a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role decides: **service** for submissions, **user** for
-looking up one user, **admin** for everything. If a request carries both, the bearer decides on routes of users and for admins,
-the x-api-key on the others. Every error is a problem document (RFC 9457). A method that a path does not have is answered with
-405 and \`Allow\`, OPTIONS with 204 and \`Allow\`. Times are ISO 8601 in UTC.`;
+Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role determines access: **service** for submissions,
+**user** for lookups of single users, **admin** for everything. If a request has both headers, routes for users and admins use
+the bearer and all others the x-api-key. Errors are problem documents (RFC 9457). A method that a path does not support returns
+405 with \`Allow\`, OPTIONS returns 204 with \`Allow\`. Times are ISO 8601 in UTC.`;
 
 const TAGS = [
-  { name: 'submissions', description: 'Track submissions, look at them, wait for them, stop them' },
-  { name: 'events', description: 'What happens, as it happens' },
-  { name: 'notifications', description: 'Who is told of events, and what came of it' },
-  { name: 'users', description: "The upstream's users; every lookup is audited" },
-  { name: 'operations', description: 'For whoever runs dawatch' },
+  { name: 'submissions', description: 'Track, read, await and cancel submissions' },
+  { name: 'events', description: 'The live feed of events' },
+  { name: 'notifications', description: 'Webhooks and deliveries' },
+  { name: 'users', description: 'Audited lookups of users of the upstream' },
+  { name: 'operations', description: 'For operators of dawatch' },
 ];
 
 const SECURITY_SCHEMES = {
@@ -26,10 +26,10 @@ const SECURITY_SCHEMES = {
     name: 'x-api-key',
     description: 'A token of `dawatch token create`, or DAWATCH_API_KEY',
   },
-  bearer: { type: 'http', scheme: 'bearer', description: 'The same as a bearer token' },
+  bearer: { type: 'http', scheme: 'bearer', description: 'The same token as a bearer' },
 } as const;
 
-/** Before the first route: the document is made of the schemas that the routes validate with. */
+/** Registers Swagger. Must be called before the first route, because the document is built from the schemas of routes. */
 export async function addOpenapi(app: FastifyInstance, version: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -37,7 +37,7 @@ export async function addOpenapi(app: FastifyInstance, version: string): Promise
       info: {
         title: 'dawatch',
         version,
-        summary: 'Watches data-availability submissions',
+        summary: 'Tracks data-availability submissions',
         description: DESCRIPTION,
         license: { name: 'MIT', identifier: 'MIT' },
       },
@@ -54,7 +54,7 @@ export async function addOpenapi(app: FastifyInstance, version: string): Promise
 
 type Operations = Record<string, Parameters<typeof completeOperation>[1] & { tags?: string[] }>;
 
-/** What every route may answer stands here once, not in each of them. */
+/** Adds the responses, headers and schemas that all routes share. */
 function complete<D extends { tags?: { name: string }[]; components?: { schemas?: object }; paths?: object }>(
   document: D,
 ): D {

@@ -2,28 +2,28 @@ import { z } from 'zod';
 import { isUnlimited } from '../access/limits.ts';
 import { type ProblemStatus, problemBody, problemSchema } from '../problems.ts';
 
-/** What a client may be told, for each status: an example, and what it says of the request. */
+/** Description and example for each problem status. */
 const PROBLEMS: Partial<Record<ProblemStatus, { name: string; description: string; detail: string }>> = {
   400: {
     name: 'Invalid',
-    description: 'The request is not valid; `errors` say where',
+    description: 'The request is not valid; see `errors`',
     detail: 'query limit: must be a whole number from 1 to 1000, not "many"',
   },
   401: {
     name: 'Unauthenticated',
-    description: 'No credential, or none that is known',
+    description: 'No credential, or an unknown one',
     detail: 'send a valid credential as x-api-key or Authorization: Bearer',
   },
   403: {
     name: 'Forbidden',
-    description: 'The credential has another role',
+    description: 'The role of the credential does not allow this',
     detail: 'this needs the role admin, yours is user',
   },
-  404: { name: 'NotFound', description: 'There is no such thing', detail: '6df2c1ce was never tracked here' },
+  404: { name: 'NotFound', description: 'Not found', detail: '6df2c1ce was never tracked here' },
   409: {
     name: 'Conflict',
-    description: 'It contradicts what is known',
-    detail: '6df2c1ce is tracked at the upstream other already; nothing was taken',
+    description: 'The request conflicts with the current state',
+    detail: '6df2c1ce is already tracked at the upstream other; nothing was accepted',
   },
   413: { name: 'TooLarge', description: 'The body is too large', detail: 'the body must have at most 65536 bytes' },
   415: {
@@ -33,22 +33,22 @@ const PROBLEMS: Partial<Record<ProblemStatus, { name: string; description: strin
   },
   429: {
     name: 'TooManyRequests',
-    description: 'The limit of this credential or address is used up',
+    description: 'The limit of this credential or address is exhausted',
     detail: 'at most 60000 requests a minute; try again in 17 s',
   },
   502: {
     name: 'UpstreamFailed',
-    description: 'The upstream did not answer as it should',
-    detail: 'the upstream answered HTTP 500',
+    description: 'The upstream returned an unusable response',
+    detail: 'the upstream failed',
   },
   503: {
     name: 'Unavailable',
-    description: 'Not possible at the moment',
+    description: 'Temporarily unavailable',
     detail: 'the ledger can not be used: nothing of the request was taken',
   },
   504: {
     name: 'UpstreamTimeout',
-    description: 'The upstream did not answer in time',
+    description: 'The upstream did not respond in time',
     detail: 'the upstream did not answer in time',
   },
   507: {
@@ -62,14 +62,14 @@ const number = (description: string, example: number) => ({ description, schema:
 
 export const RESPONSE_HEADERS = {
   'x-request-id': {
-    description: "This request's id, as it stands in the logs; the caller's own where it sent one that may be",
+    description: "Id of this request, as in the logs; the client's own if it sent a valid one",
     schema: { type: 'string' },
     example: '0b9ff3b2-6f0a-4f2c-8a50-8d0a4f6f1a55',
   },
   'ratelimit-limit': number('Requests per minute', 60_000),
   'ratelimit-remaining': number('Requests left in this window', 59_998),
   'ratelimit-reset': number('Seconds until the window ends', 43),
-  'retry-after': number('Seconds after which it is worth another try', 17),
+  'retry-after': number('Seconds to wait before the next attempt', 17),
   'www-authenticate': {
     description: 'How to authenticate',
     schema: { type: 'string' },
@@ -82,7 +82,7 @@ const { $schema: _, ...problemJsonSchema } = z.toJSONSchema(problemSchema, { io:
 const INSTANCE = '0b9ff3b2-6f0a-4f2c-8a50-8d0a4f6f1a55';
 const PROBLEM_REF = { $ref: '#/components/schemas/Problem' };
 
-/** Beside those of every answer. */
+/** Additional headers by status. */
 const HEADERS_OF: Partial<Record<ProblemStatus, HeaderName[]>> = {
   401: ['www-authenticate'],
   429: ['retry-after'],
@@ -110,7 +110,7 @@ export const PROBLEM_COMPONENTS = {
 
 type Operation = { security?: unknown[]; responses: Record<string, { headers?: object; content?: object }> };
 
-/** Adds what every route may answer, and the headers that are on all answers. */
+/** Adds the problems that every route can return and the headers of all responses. */
 export function completeOperation(path: string, operation: Operation): void {
   const isOpen = operation.security?.length === 0;
   const common = [400, ...(isOpen ? [] : [401, 403, 503]), ...(isUnlimited(path) ? [] : [429])];

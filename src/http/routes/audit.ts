@@ -1,39 +1,36 @@
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
-import { AUDIT_ACTIONS, AUDIT_RESULTS, type Audit, type AuditRecord } from '../ports.ts';
-import { problemResponse } from '../problems.ts';
-import { wholeNumber } from '../whole-number.ts';
+import type { AuditRecord } from '../../ledger/access/audit.ts';
+import { AUDIT_ACTIONS, AUDIT_RESULTS, type Audit } from '../ports.ts';
+import { nextCursor, nextCursorSchema, pageOf, pageParameters } from '../query.ts';
 
 const entrySchema = z.object({
   seq: z.int(),
   at: z.iso.datetime().describe('ISO 8601, UTC'),
   caller: z
     .string()
-    .describe(
-      'Name of the credential; "forwarded:" and a short keyed hash of the token: somebody with a token of the upstream\'s own',
-    ),
+    .describe('Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it'),
   credential_id: z
     .int()
     .nullable()
-    .describe('Of the credential, as `dawatch token list` shows it; null: configured, or a forwarded token'),
+    .describe('Id of the credential in `dawatch token list`; null for a configured credential or a forwarded token'),
   address: z
     .string()
     .nullable()
-    .describe('Of the client, by `server.trusted_proxies`; null: an entry of before it was recorded'),
+    .describe('Address of the client, see `server.trusted_proxies`; null in entries older than this field'),
   action: z.string().describe(AUDIT_ACTIONS.join(' or ')),
   outcome: z
     .string()
     .describe(
-      `${AUDIT_RESULTS.join(', ')}. refused: the caller may not, says dawatch or the upstream; failed: the upstream gave no usable answer; busy: it was not asked, too many lookups were under way`,
+      `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight`,
     ),
-  detail: z.string().nullable().describe('The limit, or why it was refused or failed'),
+  detail: z.string().nullable().describe('The limit, or the reason of a refusal or failure'),
   email_hash: z
     .string()
     .nullable()
     .describe(
-      'The address asked for, as a keyed hash: the same for the same address. The key lies in the ledger: this protects listings and exports, not that file',
+      'Keyed hash of the requested address; equal addresses have equal hashes. The key is in the ledger, so this protects listings and exports, not that file',
     ),
   email_masked: z.string().nullable(),
 });
@@ -54,7 +51,7 @@ const EXAMPLE = {
 const auditSchema = z
   .object({
     entries: z.array(entrySchema).describe('Newest first'),
-    next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
+    next_cursor: nextCursorSchema,
   })
   .meta({ examples: [{ entries: [EXAMPLE], next_cursor: null }] });
 
@@ -66,30 +63,17 @@ export function registerAudit(instance: FastifyInstance, { audit }: { audit: Aud
       config: { isExpensive: true },
       schema: {
         operationId: 'listAudit',
-        summary: 'Who looked up which users, newest first',
+        summary: 'List audited user lookups, newest first',
         description:
-          'Append-only. What had no valid credential, or was not a valid request, is not in it: nothing was looked up.',
+          'Append-only. Requests without a valid credential and invalid requests are not recorded, because nothing was looked up.',
         tags: ['users'],
-        querystring: z.strictObject({
-          limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
-          cursor: cursorSchema.optional(),
-        }),
-        response: {
-          200: auditSchema,
-          400: problemResponse,
-          401: problemResponse,
-          403: problemResponse,
-          503: problemResponse,
-        },
+        querystring: z.strictObject(pageParameters),
+        response: { 200: auditSchema },
       },
     },
     async ({ query }) => {
-      const before = query.cursor === undefined ? undefined : fromCursor(query.cursor);
-      const page = audit.list({ limit: Number(query.limit), before });
-      return {
-        entries: page.entries.map(toEntryBody),
-        next_cursor: page.nextBefore === null ? null : toCursor(page.nextBefore),
-      };
+      const page = audit.list(pageOf(query));
+      return { entries: page.entries.map(toEntryBody), next_cursor: nextCursor(page.nextBefore) };
     },
   );
 }

@@ -9,10 +9,9 @@ import {
 } from '../../domain/notifications/delivery.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
 import type { Deliveries, Webhooks } from '../ports.ts';
-import { problemResponse, sendProblem } from '../problems.ts';
-import { wholeNumber } from '../whole-number.ts';
+import { problemResponses, sendProblem } from '../problems.ts';
+import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import {
   deliveryDetailsSchema,
   deliveryIdSchema,
@@ -29,31 +28,31 @@ import { webhookIdSchema } from './webhook-body.ts';
 
 const tags = ['notifications'];
 const params = z.strictObject({ id: deliveryIdSchema });
-const problems = { 400: problemResponse, 401: problemResponse, 403: problemResponse, 503: problemResponse };
-const replayProblems = { ...problems, 404: problemResponse, 409: problemResponse, 507: problemResponse };
+const replayProblems = problemResponses(404, 409, 507);
 
 const querySchema = z
   .strictObject({
-    webhook_id: webhookIdSchema.optional().describe('Only to this webhook: short for destination=webhook:<id>'),
+    webhook_id: webhookIdSchema
+      .optional()
+      .describe('Only deliveries to this webhook; short for destination=webhook:<id>'),
     destination: destinationSchema
       .optional()
-      .describe('Only to there: webhook:<id>, channel:<name>, callback:<origin>'),
+      .describe('Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>'),
     state: z
       .enum(DELIVERY_STATES)
       .optional()
-      .describe('Only those')
+      .describe('Only deliveries in this state')
       .meta({ examples: ['dead'] }),
-    submission_id: submissionIdSchema.optional().describe('Only of events about this submission'),
+    submission_id: submissionIdSchema.optional().describe('Only deliveries of events about this submission'),
     event_id: eventIdSchema.optional(),
-    limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
-    cursor: cursorSchema.optional(),
+    ...pageParameters,
   })
   .refine(({ webhook_id, destination }) => webhook_id === undefined || destination === undefined, {
     path: ['destination'],
     error: 'can not be combined with webhook_id',
   });
 
-/** Which event was sent where, what came of it, and sending it again. */
+/** Lists deliveries and replays them. */
 export function registerDeliveries(
   instance: FastifyInstance,
   deps: { deliveries: Deliveries; webhooks: Webhooks; onUnreadable: ReportUnreadable },
@@ -70,26 +69,22 @@ export function registerDeliveries(
       schema: {
         operationId: 'listDeliveries',
         summary: 'List deliveries, newest first',
-        description: 'Kept for a while after they ended: the settings `deliveries.keep_s` and `retention`.',
+        description: 'Ended deliveries are kept as the settings `deliveries.keep_s` and `retention` define.',
         tags,
         querystring: querySchema,
-        response: { 200: deliveryListSchema, ...problems },
+        response: { 200: deliveryListSchema },
       },
     },
     async ({ query }) => {
-      const { webhook_id, state, limit, cursor } = query;
+      const { webhook_id, state } = query;
       const page = deliveries.list({
         destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
         state,
         submissionId: query.submission_id,
         eventId: query.event_id,
-        limit: Number(limit),
-        before: cursor === undefined ? undefined : fromCursor(cursor),
+        ...pageOf(query),
       });
-      return {
-        deliveries: page.deliveries.map(shown),
-        next_cursor: page.nextBefore === null ? null : toCursor(page.nextBefore),
-      };
+      return { deliveries: page.deliveries.map(shown), next_cursor: nextCursor(page.nextBefore) };
     },
   );
 
@@ -98,10 +93,10 @@ export function registerDeliveries(
     {
       schema: {
         operationId: 'getDelivery',
-        summary: 'One delivery with its event and every attempt',
+        summary: 'Get a delivery with its event and attempts',
         tags,
         params,
-        response: { 200: deliveryDetailsSchema, ...problems, 404: problemResponse },
+        response: { 200: deliveryDetailsSchema, ...problemResponses(404) },
       },
     },
     async ({ params: { id } }, reply) => {
@@ -115,28 +110,28 @@ export function registerDeliveries(
     {
       schema: {
         operationId: 'replayDelivery',
-        summary: 'Send one delivery again',
-        description: 'Whatever became of it, from its first attempt on, with the same event id.',
+        summary: 'Replay a delivery',
+        description: 'Sends a delivery of any state again, with a new series of attempts and the same event id.',
         tags,
         params,
         response: { 202: deliverySchema, ...replayProblems },
       },
     },
     async ({ params: { id } }, reply) => {
-      const outcome = deliveries.replay(Number(id));
-      switch (outcome) {
+      const result = deliveries.replay(Number(id));
+      switch (result) {
         case 'unknown':
           return unknown(reply, id);
         case 'disabled':
-          return conflict(reply, 'nothing is sent to where it goes: that is disabled, or no longer there');
+          return conflict(reply, 'its destination is disabled or no longer configured');
         case 'discarded':
-          return conflict(reply, 'the webhook that it was for was deleted');
+          return conflict(reply, 'its webhook was deleted');
         case 'waiting': {
           const found = deliveries.get(Number(id));
           return found ? reply.code(202).send(shown(found.delivery)) : unknown(reply, id);
         }
         default:
-          return outcome satisfies never;
+          return result satisfies never;
       }
     },
   );
@@ -146,10 +141,10 @@ export function registerDeliveries(
     {
       schema: {
         operationId: 'replayDeadLetters',
-        summary: 'Send every dead letter of a destination again',
+        summary: 'Replay the dead letters of a destination',
         description:
-          'Of a webhook, a channel, the callbacks to one origin or, as webhook:callbacks, all of them; those of events since a time. ' +
-          'With what a webhook missed since then while it was disabled.',
+          'Replays dead letters of events since a time: those of a webhook, a channel, the callbacks to one origin or, with ' +
+          'webhook:callbacks, all callbacks. Includes events that a webhook missed while it was disabled.',
         tags,
         body: replaySchema,
         response: { 202: replayedSchema, ...replayProblems },
@@ -160,8 +155,7 @@ export function registerDeliveries(
       if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId))
         return sendProblem(reply, { status: 404, detail: `there is no webhook ${parsed.webhookId}` });
       const replayed = deliveries.replayDead(destination, Date.parse(since));
-      if (replayed === undefined)
-        return conflict(reply, `nothing is sent to ${destination}: it is disabled, or not configured`);
+      if (replayed === undefined) return conflict(reply, `${destination} is disabled or not configured`);
       return reply.code(202).send({ replayed });
     },
   );
@@ -170,7 +164,7 @@ export function registerDeliveries(
 function unknown(reply: FastifyReply, id: string): FastifyReply {
   return sendProblem(reply, {
     status: 404,
-    detail: `there is no delivery ${id}; ended ones are kept for a while only`,
+    detail: `there is no delivery ${id}; ended deliveries are removed after a while`,
   });
 }
 

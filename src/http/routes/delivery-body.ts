@@ -18,24 +18,25 @@ import {
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
+import { nextCursorSchema } from '../query.ts';
 
 export const deliveryIdSchema = z
   .string()
-  .regex(/^[1-9]\d{0,14}$/, 'must be the number of a delivery')
-  .describe('The number of a delivery')
+  .regex(/^[1-9]\d{0,14}$/, 'must be the id of a delivery')
+  .describe('Id of a delivery')
   .meta({ examples: ['4711'] });
 
 export const destinationSchema = z
   .string()
   .max(300)
   .refine(isDestination, 'must be webhook:<id>, channel:<name>, or callback:<origin> like callback:https://example.com')
-  .describe('Where it goes: webhook:<id>, channel:<name>, or callback:<origin>')
+  .describe('The destination: webhook:<id>, channel:<name> or callback:<origin>')
   .meta({ examples: ['callback:https://example.com'] });
 
 export const eventIdSchema = z
   .string()
   .regex(/^evt_\w{1,64}$/, 'must be the id of an event: evt_…')
-  .describe('Only of this event')
+  .describe('Only deliveries of this event')
   .meta({ examples: ['evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11'] });
 
 export const replaySchema = z
@@ -43,15 +44,15 @@ export const replaySchema = z
     destination: destinationSchema,
     since: z.iso
       .datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' })
-      .describe('Those of events from then on'),
+      .describe('Only events from this time on'),
   })
   .meta({
     examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11', since: '2026-01-02T03:04:05Z' }],
   });
 
 export const replayedSchema = z
-  .object({ replayed: z.int().describe('How many dead letters wait to be sent again') })
-  .describe('They wait to be sent again')
+  .object({ replayed: z.int().describe('Number of dead letters that were scheduled again') })
+  .describe('The dead letters are scheduled again')
   .meta({ examples: [{ replayed: 12 }] });
 
 const EXAMPLE = {
@@ -84,43 +85,45 @@ const EVENT_EXAMPLE = {
 export const deliverySchema = z
   .object({
     id: z.int(),
-    event_id: z.string().describe('The `webhook-id` that receivers see, the same over all attempts'),
+    event_id: z.string().describe('The `webhook-id` header, the same for all attempts'),
     event_type: z.string(),
-    submission_id: z.string().nullable().describe('null: the event is about no submission'),
+    submission_id: z.string().nullable().describe('null for events that concern no submission'),
     destination: z.string().describe('webhook:<id>, channel:<name>, or callback:<origin>'),
     state: z
       .enum(DELIVERY_STATES)
-      .describe('waiting: for its next attempt; dead: given up, to be replayed; discarded: its webhook was deleted'),
+      .describe(
+        'waiting: for its next attempt; dead: a dead letter, which can be replayed; discarded: its webhook was deleted',
+      ),
     dead_reason: z.enum(DEAD_REASONS).nullable(),
-    attempts_made: z.int().describe('Since it was made, or last replayed'),
-    next_at: timeSchema.nullable().describe('When it is tried next'),
+    attempts_made: z.int().describe('Attempts since it was created or last replayed'),
+    next_at: timeSchema.nullable().describe('Time of the next attempt'),
     created_at: timeSchema,
     ended_at: timeSchema.nullable(),
     unreadable: unreadableSchema,
   })
-  .describe('One event for one destination')
+  .describe('The delivery of one event to one destination')
   .meta({ examples: [EXAMPLE] });
 
 const attemptSchema = z.object({
   at: timeSchema,
   duration_ms: z.number(),
-  http_status: z.int().nullable().describe('null: there was no answer'),
-  error: z.string().nullable().describe('null: it worked'),
-  response: z.string().nullable().describe("The beginning of the answer's body, as it came"),
+  http_status: z.int().nullable().describe('null without a response'),
+  error: z.string().nullable().describe('null on success'),
+  response: z.string().nullable().describe('Beginning of the response body, unchanged'),
 });
 
 export const deliveryDetailsSchema = deliverySchema
   .extend({
-    event: eventSchema.nullable().describe('What is sent; null: the event can not be read, and is never sent'),
-    attempts: z.array(attemptSchema).describe('Every one there was, oldest first'),
+    event: eventSchema.nullable().describe('The event as sent; null if it is unreadable, which is never sent'),
+    attempts: z.array(attemptSchema).describe('All attempts, oldest first'),
   })
-  .describe('One event for one destination, with what was sent and what came of it')
+  .describe('A delivery with its event and attempts')
   .meta({ examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }] });
 
 export const deliveryListSchema = z
   .object({
     deliveries: z.array(deliverySchema).describe('Newest first'),
-    next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
+    next_cursor: nextCursorSchema,
   })
   .describe('A page of deliveries')
   .meta({ examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
@@ -150,7 +153,7 @@ export function toDeliveryDetails(
   if ('unreadable' in event) report(toUnreadableRow(event));
   return {
     ...toDeliveryBody(found.delivery),
-    // As it is sent: cut where the whole would be too long.
+    // As sent, that is shortened if the complete event would be too long.
     event: 'unreadable' in event ? null : (JSON.parse(toEventJson(event, report)) as EventBody),
     attempts: found.attempts.map(({ at, durationMs, httpStatus, error, response }) => ({
       at: iso(at),

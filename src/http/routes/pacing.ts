@@ -6,7 +6,6 @@ import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { PollingCost } from '../../pacing/policy.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
-import { problemResponse } from '../problems.ts';
 
 const cost = z.object({
   requests: z.number().describe('Per submission'),
@@ -15,78 +14,82 @@ const cost = z.object({
 
 const upstreamSchema = z.object({
   upstream: z.string(),
-  state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it answers'),
-  tracked: z.int().describe('Submissions that are being asked about'),
-  lag_price: z.number().describe('Requests that one second of lag is worth, as set'),
+  state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it responds'),
+  tracked: z.int().describe('Submissions being polled'),
+  lag_price: z.number().describe('Requests that one second of lag is worth, as configured'),
   mode: z
     .enum(['slots', 'age'])
     .describe(
-      'slots: submissions become final with the slots of a chain, in groups, so one that is polled tells about the others; age: nothing periodic is known, so each is polled by its age',
+      'slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age',
     ),
   slot: z
     .object({
-      period_ms: z.number().describe('How long a slot lasts'),
-      next_event_at: timeSchema.nullable().describe('Median of when the next group becomes final; null: not known'),
-      empty_share: z.number().describe('Share of the slots in which nothing becomes final, 0 to 1'),
+      period_ms: z.number().describe('Length of a slot'),
+      next_event_at: timeSchema
+        .nullable()
+        .describe('Median of the predicted time at which the next group becomes final; null if not known'),
+      empty_share: z.number().describe('Share of slots in which nothing becomes final, 0 to 1'),
     })
     .nullable()
-    .describe('null: no slots are known'),
+    .describe('null if no slots are known'),
   senders: z
     .int()
     .nullable()
-    .describe('Serial senders of the upstream, as far as can be told; null: it sends all at once'),
-  observed: z.int().describe('Finalized submissions from which this was learned lately; 0: it is the initial belief'),
+    .describe('Estimated number of serial senders of the upstream; null if it sends everything at once'),
+  observed: z.int().describe('Recently finalized submissions this was learned from; 0 for the initial assumption'),
   curve: z
     .array(
       z.object({
         after_ms: z.number().describe('Time since tracking'),
-        probability: z.number().describe('that the submission is final by then, 0 to 1'),
+        probability: z.number().describe('Probability that the submission is final by then, 0 to 1'),
       }),
     )
-    .describe('The learned distribution of finality time, of a submission tracked now; empty: there is none yet'),
+    .describe('Learned distribution of finality time for a submission tracked now; empty if there is none yet'),
   polls_ms: z
     .array(z.number())
-    .describe('When that submission would be polled, in ms since tracking, if no other one told anything meanwhile'),
+    .describe('Poll times of that submission in ms since tracking, without evidence from other submissions'),
   cost: z
     .object({
-      current: cost.nullable().describe('Measured over the newest finalized submissions; null: there is none yet'),
+      current: cost.nullable().describe('Measured over the newest finalized submissions; null if there is none yet'),
       lower_bound: cost
         .nullable()
-        .describe('The least that is possible with this distribution for a submission by itself; null: not known'),
-      every_five_seconds: cost.nullable().describe('Polling every 5 s with this distribution; null: not known'),
+        .describe('Lowest possible cost with this distribution for a single submission; null if not known'),
+      every_five_seconds: cost
+        .nullable()
+        .describe('Cost of a poll every 5 s with this distribution; null if not known'),
     })
-    .describe('What polling costs per submission'),
+    .describe('Cost of polling per submission'),
   budget: z.object({
-    requests: z.int().describe('So many requests are granted'),
-    per_ms: z.number().describe('in this time'),
-    used: z.int().describe('Of those, taken now'),
-    concurrency: z.int().describe('So many may be under way at once'),
-    in_flight: z.int().describe('Of those, under way now'),
+    requests: z.int().describe('Requests per window'),
+    per_ms: z.number().describe('Length of the window in ms'),
+    used: z.int().describe('Requests used in the current window'),
+    concurrency: z.int().describe('Limit of requests in flight'),
+    in_flight: z.int().describe('Requests in flight'),
   }),
   next: z
     .object({
       submission_id: z.string(),
-      at: timeSchema.nullable().describe('null: as soon as a request in flight is answered'),
+      at: timeSchema.nullable().describe('null: as soon as a request in flight ends'),
       reason: z
         .enum(['slot', 'scout', 'age', 'net', 'recheck', 'probe'])
         .describe(
-          'slot: it is likely to become final in this slot; scout: it is polled first, on behalf of all that are likely to become final with it; age: no slots are known, so its age decides; net: it was left unpolled for the longest time allowed; recheck: it is final, and polled once more; probe: the upstream is out, and this finds out whether it is back',
+          'slot: likely to become final in this slot; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over',
         ),
       held_by: z
         .enum(['budget', 'pause'])
         .nullable()
         .describe(
-          'Why it is later than it should be. budget: no place is free; pause: the upstream wants no requests until then',
+          'Why it is later than scheduled. budget: the request budget is exhausted; pause: the upstream asked for a pause',
         ),
     })
     .nullable()
-    .describe('The next poll, as far as is known now; null: nothing waits for one'),
+    .describe('The next poll as currently scheduled; null if there is none'),
 });
 
 export type PacingBody = z.output<typeof upstreamSchema>;
 
 const pacingSchema = z
-  .object({ at: timeSchema.describe('Now, by the clock of the server'), upstreams: z.array(upstreamSchema) })
+  .object({ at: timeSchema.describe('Current time of the server'), upstreams: z.array(upstreamSchema) })
   .meta({
     examples: [
       {
@@ -136,10 +139,10 @@ export function registerPacing(
     {
       schema: {
         operationId: 'getPacing',
-        summary: 'The learned distribution of finality time of each upstream, its polls, and what they cost',
+        summary: 'Get the learned distribution of finality time, the poll schedule and its cost for each upstream',
         tags: ['operations'],
         querystring: z.strictObject({}),
-        response: { 200: pacingSchema, 400: problemResponse, 401: problemResponse, 403: problemResponse },
+        response: { 200: pacingSchema },
       },
     },
     async () => ({ at: iso(clock.now()), upstreams: pacing().map(toPacingBody) }),
@@ -192,13 +195,13 @@ export function toPacingBody({ description, budget, next, ...health }: UpstreamP
 /** 9999-12-31T23:59:59.999Z */
 const LAST_MS = 253_402_300_799_999;
 
-/** JSON has no infinity: a cost without a bound is not known. */
+/** Returns null for an infinite cost, which JSON cannot represent. */
 function costOf(cost: PollingCost | null): { requests: number; lag_s: number } | null {
   if (!cost || !Number.isFinite(cost.requests) || !Number.isFinite(cost.lagS)) return null;
   return { requests: rounded(cost.requests), lag_s: rounded(cost.lagS) };
 }
 
-/** Whether ISO 8601 can tell it in the usual form. */
+/** Whether the time has the usual form in ISO 8601. */
 function isTime(value: number): boolean {
   return value >= 0 && value < LAST_MS;
 }

@@ -8,14 +8,14 @@ import type { Health } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 
 export type Queues = {
-  /** Internal: to be looked at only. A job begun again by hand would be asked outside the budget. */
+  /** Read-only on the board: a job retried by hand would be polled outside the request budget. */
   polls: Queue;
   others: readonly Queue[];
 };
 
 const PREFIX = '/queues';
 
-/** What bull-board's page needs: its own scripts, and styles that it writes as it goes. Nothing from elsewhere. */
+/** The minimum for bull-board's page: its own scripts, and inline styles. */
 const BOARD_CSP = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,8 +29,8 @@ const BOARD_CSP = [
 ].join('; ');
 
 /**
- * bull-board at /queues, for admins. A browser can't be told to send a bearer with a page, so here, and only here, the token
- * is taken as the password of HTTP Basic too, with any user name.
+ * Registers bull-board at /queues for admins. Browsers cannot send a bearer with a page, so only this route also accepts the
+ * token as the password of HTTP Basic, with any user name.
  */
 export async function registerQueues(
   app: FastifyInstance,
@@ -43,11 +43,11 @@ export async function registerQueues(
   app.addHook('onRequest', requireRole(authenticator, ['admin'], 'Basic realm="dawatch", charset="UTF-8"'));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('content-security-policy', BOARD_CSP);
-    // Browsers send the password of Basic with whatever any page makes them send.
+    // Browsers attach the password of Basic to requests of any page.
     const site = request.headers['sec-fetch-site'];
     if (request.method !== 'GET' && site !== undefined && site !== 'same-origin')
-      return sendProblem(reply, { status: 403, detail: 'the page of another site made the browser send this' });
-    // Questions to a Redis that was never there would wait for it.
+      return sendProblem(reply, { status: 403, detail: 'requests from pages of other sites are refused' });
+    // A query to a Redis that was never connected would wait for it.
     if (health().redis?.state !== 'up' && request.url.startsWith(`${PREFIX}/api/`))
       return sendProblem(reply, { status: 503, detail: 'Redis is away: see redis.disconnected in the log' });
     return undefined;

@@ -10,6 +10,7 @@ import {
   withUnreadableData,
 } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
+import { nextCursorSchema } from '../query.ts';
 
 const EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
@@ -39,15 +40,15 @@ const HISTORY_EXAMPLE = [
 export const submissionSchema = z
   .object({
     ...submissionFields,
-    deadline_at: timeSchema.describe('Moves by the time that the upstream is out'),
-    polls: z.int().describe('Requests that were made for it'),
+    deadline_at: timeSchema.describe('Extended by the duration of upstream outages'),
+    polls: z.int().describe('Requests sent for this submission'),
   })
   .describe('A tracked submission')
   .meta({ examples: [EXAMPLE] });
 export type SubmissionBody = z.output<typeof submissionSchema>;
 
 const historyEntrySchema = z.object({
-  seq: z.int().describe('Counts over all submissions'),
+  seq: z.int().describe('Sequence number across all submissions'),
   at: timeSchema,
   status: z.enum(STATUSES),
   previous_status: z.enum(STATUSES).nullable(),
@@ -64,17 +65,17 @@ export const submissionWithHistorySchema = submissionSchema
 
 export const trackedSchema = z
   .object({
-    accepted: z.int().describe('How many are tracked newly'),
+    accepted: z.int().describe('Number of newly tracked submissions'),
     already_tracked: z.int(),
-    submissions: z.array(submissionSchema).describe('In the order of the request, each once'),
+    submissions: z.array(submissionSchema).describe('In the order of the request, without duplicates'),
   })
-  .describe('They are on the disk')
+  .describe('The submissions are stored on disk')
   .meta({ examples: [{ accepted: 1, already_tracked: 0, submissions: [EXAMPLE] }] });
 
 export const submissionListSchema = z
   .object({
     submissions: z.array(submissionSchema).describe('Newest first'),
-    next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
+    next_cursor: nextCursorSchema,
   })
   .describe('A page of submissions')
   .meta({ examples: [{ submissions: [EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
@@ -85,7 +86,7 @@ export function toSubmissionBody(submission: Submission, deadlineAt: number): Su
 
 export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntrySchema> {
   const data = readStoredData(entry.envelope);
-  const lost = withUnreadableData(entry.unreadable, data);
+  const unreadableFields = withUnreadableData(entry.unreadable, data);
   return {
     seq: entry.seq,
     at: iso(entry.at),
@@ -94,6 +95,6 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
     upstream_state: entry.upstreamState,
     data: data ?? null,
     error: entry.error,
-    ...(lost && { unreadable: lost }),
+    ...(unreadableFields && { unreadable: unreadableFields }),
   };
 }

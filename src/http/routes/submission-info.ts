@@ -5,7 +5,7 @@ import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submis
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { LookupResult } from '../../watch/cached-lookup.ts';
 import { clientOf, type SubmissionInfo, type Submissions } from '../ports.ts';
-import { problemResponse, sendProblem, setRetryAfter } from '../problems.ts';
+import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 
 const envelopeSchema = z
   .looseObject({
@@ -14,7 +14,7 @@ const envelopeSchema = z
     error: z.unknown(),
     data: z.looseObject({}).nullable().optional(),
   })
-  .describe("The upstream's own answer, as it came")
+  .describe("The upstream's own response, unchanged")
   .meta({
     examples: [
       {
@@ -37,7 +37,7 @@ const envelopeSchema = z
     ],
   });
 
-/** The upstream's own endpoint: a client that speaks its interface changes the base address and nothing else. */
+/** Registers the upstream's own endpoint, so that its clients only need another base address. */
 export function registerSubmissionInfo(
   instance: FastifyInstance,
   deps: { submissionInfo: SubmissionInfo; submissions: Submissions },
@@ -49,37 +49,23 @@ export function registerSubmissionInfo(
       config: { hasErrorMember: true },
       schema: {
         operationId: 'getSubmissionInfo',
-        summary: "One submission, in the upstream's own form",
+        summary: "Get a submission in the upstream's own format",
         description:
-          'A finalized tracked submission is answered without asking the upstream; of one that is tracked and open, an answer ' +
-          'that is a few seconds old is given again; everybody who asks at the same time shares one request. Failures are ' +
-          'problem documents with an `error` member, as the interface has it.',
+          'A finalized tracked submission is read from the ledger. For an open one, a response of the last few seconds is ' +
+          'reused, and concurrent callers share one request to the upstream. Failures are problem documents with an `error` ' +
+          'member, as in the upstream interface.',
         tags: ['submissions'],
         querystring: z
           .strictObject({
             submission_id: submissionIdSchema,
-            track: z
-              .enum(['true', 'false'])
-              .optional()
-              .describe('true: track it from now on, if it is not tracked yet'),
-            upstream: z.string().max(32).optional().describe('Which of the configured upstreams; "default" if absent'),
+            track: z.enum(['true', 'false']).optional().describe('true: also track it, if it is not tracked yet'),
+            upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
           })
           .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {
             path: ['submission_id'],
             error: UNREACHABLE_ID_REASON,
           }),
-        response: {
-          200: envelopeSchema,
-          400: problemResponse,
-          401: problemResponse,
-          403: problemResponse,
-          404: problemResponse,
-          409: problemResponse,
-          502: problemResponse,
-          503: problemResponse,
-          504: problemResponse,
-          507: problemResponse,
-        },
+        response: { 200: envelopeSchema, ...problemResponses(404, 409, 502, 504, 507) },
       },
     },
     async ({ query, caller }, reply) => {
@@ -94,7 +80,7 @@ export function registerSubmissionInfo(
         if (tracked.kind === 'conflict')
           return sendProblem(reply, {
             status: 409,
-            detail: `it is tracked at the upstream ${tracked.submission.upstream} already`,
+            detail: `it is already tracked at the upstream ${tracked.submission.upstream}`,
           });
       }
       return send(reply, await deps.submissionInfo.lookUp(submission_id, upstream, clientOf(caller)));
@@ -105,7 +91,7 @@ export function registerSubmissionInfo(
 function send(reply: FastifyReply, answer: LookupResult): FastifyReply {
   switch (answer.kind) {
     case 'envelope':
-      // The text itself, so that nothing of it is lost on the way: no number is read, no field is dropped.
+      // The text itself, because parsing would lose precision of large numbers.
       return reply
         .type('application/json; charset=utf-8')
         .serializer((text: string) => text)

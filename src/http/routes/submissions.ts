@@ -1,16 +1,24 @@
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, STATUSES, Status, type Submission } from '../../domain/submission.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
-import { fromCursor, fromIdCursor, toCursor, toIdCursor } from '../cursor.ts';
 import type { Admission } from '../load/admission.ts';
 import { RequestBatcher } from '../load/request-batcher.ts';
 import { clientOf, type Submissions, type TrackRequestResult } from '../ports.ts';
-import { problemResponse, sendProblem } from '../problems.ts';
-import { logOf } from '../request-log.ts';
-import { wholeNumber } from '../whole-number.ts';
+import { problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
+import {
+  CURSOR_REFUSAL,
+  cursorText,
+  fromCursor,
+  fromIdCursor,
+  nextCursor,
+  pageLimit,
+  toIdCursor,
+  wholeNumber,
+} from '../query.ts';
+import { isDebugLogged, logOf } from '../request-log.ts';
 import {
   submissionListSchema,
   submissionSchema,
@@ -22,9 +30,9 @@ import {
 
 /** Ten thousand ids of 128 characters, and metadata. */
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
-/** Of 128 characters as base64, and what kind of cursor it is. */
+/** A cursor with an id of 128 characters, in base64. */
 const MAX_CURSOR_CHARS = 180;
-/** Below the 300 s after which common HTTP clients give up on an answer. */
+/** Below the 300 s after which common HTTP clients time out. */
 const MAX_WAIT_S = 240;
 
 const params = z.object({ id: submissionIdSchema });
@@ -33,18 +41,15 @@ const listQuerySchema = z
     status: z
       .enum(STATUSES)
       .optional()
-      .describe('Only those')
+      .describe('Only submissions in this status')
       .meta({ examples: ['pending'] }),
     prefix: submissionIdSchema
       .optional()
-      .describe('Only those whose ids begin so, UUIDs in any case; not together with status'),
-    limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
-    cursor: z
-      .string()
-      .max(MAX_CURSOR_CHARS)
-      .optional()
-      .describe('`next_cursor` of the page before')
-      .meta({ examples: [toCursor(4_711)] }),
+      .describe(
+        'Only ids with this prefix; upper and lower case are the same in UUIDs. Cannot be combined with status',
+      ),
+    limit: pageLimit,
+    cursor: cursorText(MAX_CURSOR_CHARS).optional(),
   })
   .refine(({ status, prefix }) => status === undefined || prefix === undefined, {
     path: ['prefix'],
@@ -55,11 +60,9 @@ const listQuerySchema = z
       cursor === undefined || (prefix === undefined ? fromCursor : fromIdCursor)(cursor) !== undefined,
     {
       path: ['cursor'],
-      error: 'is no cursor that this list gave',
+      error: CURSOR_REFUSAL,
     },
   );
-
-const problems = { 400: problemResponse, 401: problemResponse, 503: problemResponse };
 
 export function registerSubmissions(
   instance: FastifyInstance,
@@ -74,7 +77,7 @@ export function registerSubmissions(
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission) =>
     reported(submission.submissionId, toSubmissionBody(submission, submissions.deadlineAt(submission)));
-  // Where the file is damaged, one may be unreadable and the others not.
+  // A damaged file can make one submission unreadable and not the others, so a failed batch is repeated one by one.
   const reading = new RequestBatcher(
     (ids: readonly string[]) => submissions.getWithHistory(ids),
     () => false,
@@ -83,7 +86,7 @@ export function registerSubmissions(
     readFirst();
     return submissions.cancel(ids);
   });
-  /** What was asked for before something is written must not be answered with it. */
+  /** Runs pending reads before a write, so that their responses do not include it. */
   const readFirst = () => reading.flush();
   const closing = new AbortController();
   instance.addHook('preClose', async () => closing.abort());
@@ -98,44 +101,29 @@ export function registerSubmissions(
         operationId: 'trackSubmissions',
         summary: 'Track one submission or many',
         description:
-          'Idempotent: what is tracked already stays as it is. Answered once it is on the disk. When too many ids wait for ' +
-          'that, 503 with Retry-After: nothing of the request was taken.',
+          'Idempotent: a submission that is already tracked is unchanged. The response is sent once everything is on disk. ' +
+          'When too many ids wait for that, it is 503 with Retry-After, and nothing of the request was accepted.',
         tags: ['submissions'],
         body: trackBodySchema,
-        response: {
-          202: trackedSchema,
-          ...problems,
-          409: problemResponse,
-          413: problemResponse,
-          415: problemResponse,
-          507: problemResponse,
-        },
+        response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
       },
     },
     async (request, reply) => {
-      const { body: wanted } = request;
+      const { body: tracked } = request;
       readFirst();
-      const ids = wanted.submission_ids?.length ?? 1;
-      const result = await admission.take(wanted, ids, clientOf(request.caller)).finally(request.bodyDone);
+      const ids = tracked.submission_ids?.length ?? 1;
+      const result = await admission.take(tracked, ids, clientOf(request.caller)).finally(request.bodyDone);
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':
-          return sendProblem(reply, {
-            status: 400,
-            detail: `body /${result.field}: ${result.reason}`,
-            errors: [{ pointer: `/${result.field}`, detail: result.reason }],
-          });
+          return sendInvalidField(reply, result.field, result.reason);
         case 'conflict': {
           const { submissionId, upstream } = result.submission;
-          const detail = `${submissionId} is tracked at the upstream ${upstream} already; nothing was taken`;
+          const detail = `${submissionId} is already tracked at the upstream ${upstream}; nothing was accepted`;
           return sendProblem(reply, { status: 409, detail });
         }
         case 'late':
-          return sendProblem(reply, {
-            status: 400,
-            detail: 'body /deadline: the deadline is not in the future',
-            errors: [{ pointer: '/deadline', detail: 'the deadline is not in the future' }],
-          });
+          return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
         case 'tracked': {
           const accepted = result.submissions.filter(({ isNew }) => isNew).length;
           logTracked(request, accepted, result.submissions);
@@ -159,10 +147,10 @@ export function registerSubmissions(
       schema: {
         operationId: 'listSubmissions',
         summary: 'List submissions, newest first',
-        description: 'With `prefix` in the order of the ids instead, so that finding one among millions costs nothing.',
+        description: 'With `prefix`, in the order of ids instead, which is fast among millions.',
         tags: ['submissions'],
         querystring: listQuerySchema,
-        response: { 200: submissionListSchema, ...problems },
+        response: { 200: submissionListSchema },
       },
     },
     async ({ query: { status, prefix, limit: text, cursor = '' } }) => {
@@ -173,8 +161,7 @@ export function registerSubmissions(
         return { submissions: page.submissions.map(body), next_cursor };
       }
       const page = submissions.list({ status, limit, before: fromCursor(cursor) });
-      const next_cursor = page.nextBefore === null ? null : toCursor(page.nextBefore);
-      return { submissions: page.submissions.map(body), next_cursor };
+      return { submissions: page.submissions.map(body), next_cursor: nextCursor(page.nextBefore) };
     },
   );
 
@@ -183,10 +170,10 @@ export function registerSubmissions(
     {
       schema: {
         operationId: 'getSubmission',
-        summary: 'One submission with its history',
+        summary: 'Get a submission with its history',
         tags: ['submissions'],
         params,
-        response: { 200: submissionWithHistorySchema, ...problems, 404: problemResponse },
+        response: { 200: submissionWithHistorySchema, ...problemResponses(404) },
       },
     },
     async ({ params: { id } }, reply) => {
@@ -206,11 +193,11 @@ export function registerSubmissions(
       schema: {
         operationId: 'waitForSubmission',
         summary: 'Wait until a submission is final',
-        description: 'Answers as soon as it is final, or after timeout_s with the submission as it is then.',
+        description: 'Responds as soon as the submission is final, or after timeout_s with its current state.',
         tags: ['submissions'],
         params,
         querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
-        response: { 200: submissionSchema, ...problems, 404: problemResponse },
+        response: { 200: submissionSchema, ...problemResponses(404) },
       },
     },
     async (request, reply) => {
@@ -228,10 +215,10 @@ export function registerSubmissions(
       schema: {
         operationId: 'cancelSubmission',
         summary: 'Stop tracking a submission',
-        description: 'It ends as cancelled; one that is final already stays as it is.',
+        description: 'The submission becomes cancelled. A final submission is unchanged.',
         tags: ['submissions'],
         params,
-        response: { 200: submissionSchema, ...problems, 404: problemResponse, 507: problemResponse },
+        response: { 200: submissionSchema, ...problemResponses(404, 507) },
       },
     },
     async (request, reply) => {
@@ -247,23 +234,18 @@ export function registerSubmissions(
   );
 }
 
-function logTracked(
-  request: { log: FastifyBaseLogger },
-  accepted: number,
-  tracked: readonly { submission: Submission }[],
-): void {
-  const log = logOf(request);
-  if (!log.isLevelEnabled('debug')) return;
+function logTracked(request: FastifyRequest, accepted: number, tracked: readonly { submission: Submission }[]): void {
+  if (!isDebugLogged(request)) return;
   const [only] = tracked;
   const single = only && tracked.length === 1 ? { submission_id: only.submission.submissionId } : {};
-  log.debug({ accepted, already_tracked: tracked.length - accepted, ...single }, 'submissions.tracked');
+  logOf(request).debug({ accepted, already_tracked: tracked.length - accepted, ...single }, 'submissions.tracked');
 }
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
   return sendProblem(reply, { status: 404, detail: `${canonicalId(submissionId)} was never tracked here` });
 }
 
-/** Aborts when the client hangs up: nobody waits for an answer then. */
+/** Aborts when the client disconnects. */
 function goneSignal(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());

@@ -9,31 +9,31 @@ export type LookupAccess = {
   audit: Audit;
   authenticator: Authenticator;
   credentials: Credentials;
-  /** Whether a secret looks like one that dawatch makes, also one that it no longer knows. */
+  /** Whether a secret has the prefix of a dawatch token, valid or not. */
   isOwnToken: (secret: string) => boolean;
 };
 
-/** What `caller` is in the audit when the upstream knows who it is, and dawatch doesn't. */
+/** The `caller` in the audit of a token that only the upstream knows. */
 const FORWARDED = 'forwarded';
 
-/** An address as HTML forms take it: what an upstream once took as an address can be asked for. */
+/** An address as HTML forms accept it, because upstreams accept no less. */
 export const emailSchema = z
   .string()
   .max(254)
   .regex(z.regexes.html5Email, 'is not an e-mail address')
   .describe("The user's e-mail address; in a query, + is written %2B");
 
-/** The request hooks of a lookup. A refused caller who is known leaves a row in the audit as well. */
+/** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
 export function lookupAccess(
   deps: LookupAccess,
   route: { action: AuditEntry['action']; roles: readonly Role[] },
 ): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
-  if (deps.users.forwards) return [takeUpstreamToken(deps, route.action)];
-  return [noteWrongRole(deps, route), requireRole(deps.authenticator, route.roles)];
+  if (deps.users.forwards) return [requireUpstreamToken(deps, route.action)];
+  return [auditWrongRole(deps, route), requireRole(deps.authenticator, route.roles)];
 }
 
-/** Before the answer is sent: once it is, a row that can't be written would be a lookup that nobody knows of. */
-function noteWrongRole(deps: LookupAccess, route: { action: AuditEntry['action']; roles: readonly Role[] }) {
+/** Runs before the response is sent, so that a failed audit write prevents it. */
+function auditWrongRole(deps: LookupAccess, route: { action: AuditEntry['action']; roles: readonly Role[] }) {
   return async (request: FastifyRequest): Promise<void> => {
     const identity = deps.authenticator.identify(request);
     if (identity.kind !== 'known' || route.roles.includes(identity.caller.role)) return;
@@ -51,8 +51,8 @@ function noteWrongRole(deps: LookupAccess, route: { action: AuditEntry['action']
   };
 }
 
-/** Lets pass who shows a bearer that can be the upstream's. What has the form of dawatch's own tokens is refused by that alone. */
-function takeUpstreamToken(deps: LookupAccess, action: AuditEntry['action']) {
+/** Accepts a bearer that can be one of the upstream. A token with the form of dawatch's own is refused and never forwarded. */
+function requireUpstreamToken(deps: LookupAccess, action: AuditEntry['action']) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const identity = deps.authenticator.identify(request);
     if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
@@ -73,12 +73,12 @@ function takeUpstreamToken(deps: LookupAccess, action: AuditEntry['action']) {
     }
     return sendUnauthenticated(
       reply,
-      "this server forwards the upstream's own tokens for lookups of users; a token of dawatch is not sent upstream",
+      "user lookups require the upstream's own token; a token of dawatch is not forwarded",
     );
   };
 }
 
-/** Who asks for a lookup, and the Authorization it is made with; undefined: the upstream's token of the settings. */
+/** Returns the caller and the Authorization for the upstream; undefined uses the configured upstream token. */
 export function lookupCaller(
   deps: LookupAccess,
   request: FastifyRequest,
@@ -87,8 +87,8 @@ export function lookupCaller(
   const { identity } = request;
   if (identity?.kind !== 'forwarded') throw new Error('a lookup without a caller');
   const owner = deps.credentials(identity.hash);
-  // A key of the settings in another form. The upstream is asked with a random token instead, so that neither the answer nor
-  // its time tells the key from a wrong token.
+  // A configured key without the form of a token. A random token is sent to the upstream instead, so that neither the response
+  // nor its time distinguishes the key from a wrong token.
   if (owner) return { caller: owner, authorization: `Bearer ${randomToken(identity.secret.length)}` };
   return {
     caller: { id: null, name: FORWARDED },
@@ -101,7 +101,7 @@ function randomToken(length: number): string {
   return randomBytes(length).toString('base64url').slice(0, length);
 }
 
-/** The address that was asked for, where the query is not checked yet. */
+/** Returns the requested address from a query that is not validated yet. */
 function emailIn(query: unknown): string | null {
   const parsed = z.object({ email: emailSchema }).safeParse(query);
   return parsed.success ? parsed.data.email : null;

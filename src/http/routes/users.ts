@@ -1,12 +1,13 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { AuditEntry, UserLookup } from '../ports.ts';
-import { problemResponse } from '../problems.ts';
+import type { UserLookup } from '../../upstream/users.ts';
+import { sendUnauthenticated } from '../access/access.ts';
+import type { AuditEntry } from '../ports.ts';
+import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
+import { wholeNumber } from '../query.ts';
 import { logOf } from '../request-log.ts';
-import { wholeNumber } from '../whole-number.ts';
 import { emailSchema, type LookupAccess, lookupAccess, lookupCaller } from './user-access.ts';
-import { sendLookup } from './user-answers.ts';
 
 const EXAMPLE = {
   id: '7d9f4c1e-2b6a-4d53-9c1f-0a8e5b7d3f21',
@@ -21,10 +22,10 @@ const userSchema = z
     id: z.string().nullish(),
     name: z.string().nullish(),
     email: z.string().nullish(),
-    app_id: z.union([z.int(), z.string()]).nullish().describe('A string where it is too large for a JSON number'),
+    app_id: z.union([z.int(), z.string()]).nullish().describe('A string if it is too large for a JSON number'),
     assigned_wallet: z.string().nullish(),
   })
-  .describe("A user: the upstream's record with every field as it came; some upstreams have fewer fields, some more")
+  .describe("The upstream's record of a user, with every field unchanged; fields vary between upstreams")
   .meta({ examples: [EXAMPLE] });
 
 const getQuerySchema = z.strictObject({
@@ -38,26 +39,17 @@ const getQuerySchema = z.strictObject({
   email: emailSchema.meta({ examples: [EXAMPLE.email] }),
 });
 
-const problems = {
-  400: problemResponse,
-  401: problemResponse,
-  403: problemResponse,
-  502: problemResponse,
-  503: problemResponse,
-  504: problemResponse,
-  507: problemResponse,
-};
+const problems = problemResponses(502, 504, 507);
 
-/** The upstream's lookups of users, with one answer for all of its dialects. Each one is in the audit before it is answered. */
+/** Registers the upstream's user lookups. Every lookup is written to the audit before its response is sent. */
 export function registerUsers(instance: FastifyInstance, deps: LookupAccess): void {
   const { users } = deps;
   const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
-  // Clients of the upstream look for its `error` in a failure.
   const config = { hasErrorMember: true, prefersBearer: true, forwardsBearer: users.forwards };
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const credential = users.forwards
-    ? "Wants the upstream's own token, which is forwarded. "
-    : 'Wants a token of dawatch. ';
+    ? "Requires the upstream's own token, which is forwarded. "
+    : 'Requires a token of dawatch. ';
 
   const spellings = { '/users/get_user': 'getUser', '/user/get_user': 'getUserOtherSpelling' };
   for (const [path, operationId] of Object.entries(spellings))
@@ -68,22 +60,22 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
         onRequest: lookupAccess(deps, { action: 'users.get', roles: ['user', 'admin'] }),
         schema: {
           operationId,
-          summary: 'Look up one user',
-          description: `${credential}/users/get_user and /user/get_user are the same. Every lookup is audited.`,
+          summary: 'Get a user',
+          description: `${credential}/users/get_user and /user/get_user are equivalent. Every lookup is audited.`,
           tags: ['users'],
           security,
           querystring: getQuerySchema,
-          response: { 200: userSchema, ...problems, 404: problemResponse },
+          response: { 200: userSchema, ...problems, ...problemResponses(404) },
         },
       },
       async (request, reply) => {
         const { email } = request.query;
         const startedMs = performance.now();
-        const asking = lookupCaller(deps, request);
-        const lookup = await users.getUser(request.query, asking.authorization);
+        const identity = lookupCaller(deps, request);
+        const lookup = await users.getUser(request.query, identity.authorization);
         const isOther = lookup.kind === 'found' && isAboutAnother(email, lookup.value.email);
         const details = isOther ? ['another user was answered'] : [];
-        note(request, { asking, action: 'users.get', email, details, startedMs }, lookup);
+        record(request, { identity, action: 'users.get', email, details, startedMs }, lookup);
         return sendLookup(reply, lookup, users.forwards);
       },
     );
@@ -96,7 +88,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
       schema: {
         operationId: 'getAllUsers',
         summary: 'List users',
-        description: `${credential}Never more than \`limit\`, in the upstream's order. Every lookup is audited.`,
+        description: `${credential}Returns at most \`limit\` users, in the upstream's order. Every lookup is audited.`,
         tags: ['users'],
         security,
         querystring: z.strictObject({
@@ -107,7 +99,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
         response: {
           200: z
             .array(userSchema)
-            .describe('The plain list')
+            .describe('The users')
             .meta({ examples: [[EXAMPLE]] }),
           ...problems,
         },
@@ -116,19 +108,19 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     async (request, reply) => {
       const limit = Number(request.query.limit);
       const startedMs = performance.now();
-      const asking = lookupCaller(deps, request);
-      const lookup = await users.listUsers(limit, asking.authorization);
+      const identity = lookupCaller(deps, request);
+      const lookup = await users.listUsers(limit, identity.authorization);
       const details = [`limit ${limit}`, ...(lookup.kind === 'found' ? [`${lookup.value.length} users`] : [])];
-      note(request, { asking, action: 'users.list', email: null, details, startedMs }, lookup);
+      record(request, { identity, action: 'users.list', email: null, details, startedMs }, lookup);
       return sendLookup(reply, lookup, users.forwards);
     },
   );
 
-  /** Audit and log. Throws if the audit can't be written: then there is no answer. */
-  function note(
+  /** Writes the audit and the log. Throws if the audit cannot be written, so that no result is sent. */
+  function record(
     request: FastifyRequest,
-    asked: {
-      asking: ReturnType<typeof lookupCaller>;
+    made: {
+      identity: ReturnType<typeof lookupCaller>;
       action: AuditEntry['action'];
       email: string | null;
       details: string[];
@@ -136,16 +128,16 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     },
     lookup: UserLookup<unknown>,
   ): void {
-    const { asking, action, email, details, startedMs } = asked;
-    const { caller, bearer } = asking;
-    const outcome = outcomeOf(lookup, users.forwards);
-    const why = outcome === 'failed' || outcome === 'refused' ? [reasonOf(lookup)] : [];
+    const { identity, action, email, details, startedMs } = made;
+    const { caller, bearer } = identity;
+    const outcome = auditResultOf(lookup, users.forwards);
+    const reasons = outcome === 'failed' || outcome === 'refused' ? [reasonOf(lookup)] : [];
     const entry = {
       caller: caller.name,
       address: request.clientAddress,
       action,
       outcome,
-      detail: [...details, ...why].join(', ') || null,
+      detail: [...details, ...reasons].join(', ') || null,
     };
     deps.audit.add({ ...entry, email, bearer, credentialId: caller.id });
     const duration_ms = Math.round(performance.now() - startedMs);
@@ -159,9 +151,9 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
   }
 }
 
-function outcomeOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditEntry['outcome'] {
+function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditEntry['outcome'] {
   if (kind === 'found' || kind === 'not_found' || kind === 'busy') return kind;
-  // Without a token of the caller's, it is not the caller who is refused.
+  // A refusal of the server's own token does not concern the caller.
   return kind !== 'unavailable' && forwards ? 'refused' : 'failed';
 }
 
@@ -169,7 +161,43 @@ function reasonOf(lookup: UserLookup<unknown>): string {
   return lookup.kind === 'unavailable' ? lookup.reason : `${lookup.kind} by the upstream`;
 }
 
-/** Some upstreams pass over the parameters: the user is then the token's. That is the upstream's answer, but it is written down. */
-function isAboutAnother(asked: string, answered: unknown): boolean {
-  return typeof answered === 'string' && answered.trim().toLowerCase() !== asked.toLowerCase();
+/** Whether the upstream returned another user. Some upstreams ignore the parameters and return the owner of the token. */
+function isAboutAnother(requested: string, returned: unknown): boolean {
+  return typeof returned === 'string' && returned.trim().toLowerCase() !== requested.toLowerCase();
+}
+
+/** Problem texts. The upstream's own text is never sent, because it can contain anything. */
+const FAILURES = {
+  timeout: 'the upstream did not answer in time',
+  network: 'the upstream can not be reached',
+  too_large: 'the response of the upstream is too large',
+  http_status: 'the upstream failed',
+  throttled: 'the upstream asks for fewer requests',
+  malformed: 'the response of the upstream does not match its interface',
+} as const;
+
+const BUSY_MS = 1_000;
+
+/** `forwarded`: the caller's own token was sent, so a refusal is reported to the caller. */
+function sendLookup(reply: FastifyReply, lookup: UserLookup<object>, forwarded: boolean): FastifyReply {
+  switch (lookup.kind) {
+    case 'found':
+      return reply.send(lookup.value);
+    case 'not_found':
+      return sendProblem(reply, { status: 404, detail: 'no user has this name and this e-mail address' });
+    case 'unauthorized':
+    case 'forbidden':
+      if (!forwarded)
+        return sendProblem(reply, { status: 502, detail: "the upstream refuses this server's own token" });
+      if (lookup.kind === 'unauthorized') return sendUnauthenticated(reply, 'the upstream refuses this token');
+      return sendProblem(reply, { status: 403, detail: 'the upstream does not allow this with this token' });
+    case 'busy':
+      setRetryAfter(reply, BUSY_MS);
+      return sendProblem(reply, { status: 503, detail: 'too many user lookups are in flight' });
+    case 'unavailable':
+      setRetryAfter(reply, lookup.retryAfterMs);
+      return sendProblem(reply, { status: lookup.reason === 'timeout' ? 504 : 502, detail: FAILURES[lookup.reason] });
+    default:
+      return lookup satisfies never;
+  }
 }

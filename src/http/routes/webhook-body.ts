@@ -3,36 +3,42 @@ import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../domain/n
 import { CALLBACKS_ID, DISABLED_REASONS, SIGNATURES, type Webhook } from '../../domain/notifications/webhook.ts';
 import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
+import { nextCursorSchema } from '../query.ts';
 
 const MAX_URL_CHARS = 2_048;
 const MAX_DESCRIPTION_CHARS = 200;
-/** Far above 64 bytes in base64: what a secret must be is said by who signs with it. */
+/** Far above 64 bytes in base64. The signing code checks the format of a secret. */
 const MAX_SECRET_CHARS = 300;
 const DAY_S = 86_400;
 const MAX_KEEP_OLD_S = 7 * DAY_S;
 
 export const webhookIdSchema = z
   .string()
-  .regex(/^(?:wh_[0-9a-f]{32}|callbacks)$/, 'must be the id of a webhook, as a list of them shows it: wh_…')
-  .describe(`The id of a webhook; \`${CALLBACKS_ID}\`: what sends to the callback_url of submissions`)
+  .regex(/^(?:wh_[0-9a-f]{32}|callbacks)$/, 'must be the id of a webhook: wh_…')
+  .describe(`Id of a webhook; \`${CALLBACKS_ID}\` is the one that sends to the callback_url of submissions`)
   .meta({ examples: [CALLBACKS_ID] });
 
-const url = z.string().max(MAX_URL_CHARS).describe('Where events are sent, by POST. https://, and no private address');
+const url = z
+  .string()
+  .max(MAX_URL_CHARS)
+  .describe('URL that receives events by POST; must be https:// and no private address');
 const types = z
   .array(eventTypeSchema)
   .min(1, 'must have at least one event type, or * for all of them')
   .max(MAX_TYPES)
-  .describe('Which events: exact types, or wildcards like submission.* and *');
+  .describe('Event types to send: exact types, or wildcards like submission.* and *');
 const description = z
   .string()
   .max(MAX_DESCRIPTION_CHARS)
-  .refine((text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text), 'a description has printable characters only, on one line')
-  .describe('For people');
-const enabled = z.boolean().describe('Nothing is sent while it is not; what it misses can be replayed');
+  .refine((text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text), 'must be a single line of printable characters')
+  .describe('A free text for operators');
+const enabled = z.boolean().describe('Nothing is sent to a disabled webhook; missed events can be replayed');
 const secret = z
   .string()
   .max(MAX_SECRET_CHARS)
-  .describe("The receiver's own: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 pair");
+  .describe(
+    "A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair",
+  );
 
 export const newWebhookSchema = z
   .strictObject({
@@ -44,7 +50,7 @@ export const newWebhookSchema = z
     signature: z
       .enum(SIGNATURES)
       .default('v1')
-      .describe('v1: HMAC-SHA256 with a shared secret. v1a: ed25519, which the receiver verifies with a public key'),
+      .describe('v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key'),
     secret: secret.optional(),
   })
   .meta({
@@ -57,8 +63,8 @@ export const newWebhookSchema = z
 export const webhookPatchSchema = z
   .strictObject({ url, types, metadata: metadataFilterSchema.nullable(), description, enabled })
   .partial()
-  .refine((patch) => Object.keys(patch).length > 0, 'nothing is changed: give at least one field')
-  .describe('What is left out stays. `metadata: null` takes the filter away. The kind of signature stays for good')
+  .refine((patch) => Object.keys(patch).length > 0, 'must have at least one field')
+  .describe('Absent fields are unchanged. `metadata: null` removes the filter. The kind of signature cannot be changed')
   .meta({ examples: [{ enabled: true }, { types: ['submission.finalized', 'submission.failed'] }] });
 
 export const rotationSchema = z
@@ -68,7 +74,7 @@ export const rotationSchema = z
       .min(0)
       .max(MAX_KEEP_OLD_S)
       .default(DAY_S)
-      .describe('Seconds for which the old secret signs too, beside the new one'),
+      .describe('Seconds for which the old secret also signs'),
     secret: secret.optional(),
   })
   .meta({ examples: [{ keep_old_s: 3_600 }] });
@@ -92,23 +98,25 @@ const SECRET_EXAMPLE = { ...EXAMPLE, secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMU
 export const webhookSchema = z
   .object({
     id: z.string(),
-    url: z.string().nullable().describe('null: of the callbacks, whose addresses come with the submissions'),
+    url: z.string().nullable().describe('null for callbacks, whose addresses come with the submissions'),
     types: z.array(z.string()),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     description: z.string(),
     signature: z.enum(SIGNATURES),
-    public_keys: z.array(z.string()).describe('Of v1a: what receivers verify with, whpk_ and base64; the newest first'),
+    public_keys: z.array(z.string()).describe('For v1a: the public keys of receivers, whpk_ and base64, newest first'),
     enabled: z.boolean(),
     disabled_reason: z
       .enum(DISABLED_REASONS)
       .nullable()
-      .describe('operator: by hand; gone: its receiver answered 410; failing: it failed for days without one success'),
-    failing_since: timeSchema.nullable().describe('Since when every attempt failed'),
+      .describe(
+        'operator: disabled by an operator; gone: the receiver returned 410; failing: it failed for days without a success',
+      ),
+    failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
     created_at: timeSchema,
     updated_at: timeSchema,
     unreadable: unreadableSchema,
   })
-  .describe('A webhook. Its secret is never shown again')
+  .describe('A webhook, without its secret')
   .meta({ examples: [EXAMPLE] });
 
 export const webhookWithSecretSchema = webhookSchema
@@ -116,7 +124,7 @@ export const webhookWithSecretSchema = webhookSchema
     secret: z
       .string()
       .nullable()
-      .describe('Shown this once. null: of v1a, where the receiver needs the public key and nothing else'),
+      .describe('Returned only here; null for v1a, where the receiver needs only the public key'),
   })
   .describe('A webhook with its new secret')
   .meta({ examples: [SECRET_EXAMPLE] });
@@ -124,7 +132,7 @@ export const webhookWithSecretSchema = webhookSchema
 export const webhookListSchema = z
   .object({
     webhooks: z.array(webhookSchema).describe('Newest first'),
-    next_cursor: z.string().nullable().describe('Send it as `cursor` for the next page; null at the end'),
+    next_cursor: nextCursorSchema,
   })
   .describe('A page of webhooks')
   .meta({ examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });

@@ -3,10 +3,9 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
-import { cursorSchema, fromCursor, toCursor } from '../cursor.ts';
 import type { Deliveries, Webhooks } from '../ports.ts';
-import { problemResponse, sendProblem } from '../problems.ts';
-import { wholeNumber } from '../whole-number.ts';
+import { problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
+import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
 import {
   newWebhookSchema,
@@ -22,10 +21,8 @@ import {
 
 const tags = ['notifications'];
 const params = z.strictObject({ id: webhookIdSchema });
-const problems = { 400: problemResponse, 401: problemResponse, 403: problemResponse, 503: problemResponse };
-const writeProblems = { ...problems, 507: problemResponse };
 
-/** Whom events are sent to over HTTP. */
+/** Webhook endpoints. */
 export function registerWebhooks(
   instance: FastifyInstance,
   deps: { webhooks: Webhooks; deliveries: Deliveries; onUnreadable: ReportUnreadable },
@@ -40,16 +37,16 @@ export function registerWebhooks(
     {
       schema: {
         operationId: 'createWebhook',
-        summary: 'Have events sent to an address',
-        description: 'Signed as Standard Webhooks 1.0 has it. The secret is shown this once.',
+        summary: 'Create a webhook',
+        description: 'Events are signed as in Standard Webhooks 1.0. The secret is returned only in this response.',
         tags,
         body: newWebhookSchema,
-        response: { 201: webhookWithSecretSchema, ...writeProblems },
+        response: { 201: webhookWithSecretSchema, ...problemResponses(507) },
       },
     },
     async ({ body: { secret, ...webhook } }, reply) => {
       const refused = refusalOf(webhooks, { url: webhook.url, secret, signature: webhook.signature });
-      if (refused) return invalid(reply, refused);
+      if (refused) return sendInvalidField(reply, ...refused);
       const made = webhooks.create(webhook, secret);
       return reply.code(201).header('location', `/v1/webhooks/${made.webhook.id}`).send(toWebhookWithSecret(made));
     },
@@ -63,20 +60,13 @@ export function registerWebhooks(
         operationId: 'listWebhooks',
         summary: 'List webhooks, newest first',
         tags,
-        querystring: z.strictObject({
-          limit: wholeNumber({ min: 1, max: 1_000 }).default('100'),
-          cursor: cursorSchema.optional(),
-        }),
-        response: { 200: webhookListSchema, ...problems },
+        querystring: z.strictObject(pageParameters),
+        response: { 200: webhookListSchema },
       },
     },
     async ({ query }) => {
-      const before = query.cursor === undefined ? undefined : fromCursor(query.cursor);
-      const page = webhooks.list({ limit: Number(query.limit), before });
-      return {
-        webhooks: page.webhooks.map(shown),
-        next_cursor: page.nextBefore === null ? null : toCursor(page.nextBefore),
-      };
+      const page = webhooks.list(pageOf(query));
+      return { webhooks: page.webhooks.map(shown), next_cursor: nextCursor(page.nextBefore) };
     },
   );
 
@@ -85,10 +75,10 @@ export function registerWebhooks(
     {
       schema: {
         operationId: 'getWebhook',
-        summary: 'One webhook',
+        summary: 'Get a webhook',
         tags,
         params,
-        response: { 200: webhookSchema, ...problems, 404: problemResponse },
+        response: { 200: webhookSchema, ...problemResponses(404) },
       },
     },
     async ({ params: { id } }, reply) => {
@@ -102,21 +92,21 @@ export function registerWebhooks(
     {
       schema: {
         operationId: 'updateWebhook',
-        summary: 'Change a webhook, disable it, enable it again',
+        summary: 'Change, disable or enable a webhook',
         description:
-          'To disable it makes dead letters of what waits for it; these, and what it misses, can be replayed once it is enabled.',
+          'Disabling a webhook turns its waiting deliveries into dead letters. These, and events missed meanwhile, can be replayed once it is enabled.',
         tags,
         params,
         body: webhookPatchSchema,
-        response: { 200: webhookSchema, ...writeProblems, 404: problemResponse },
+        response: { 200: webhookSchema, ...problemResponses(404, 507) },
       },
     },
     async ({ params: { id }, body }, reply) => {
       if (id === CALLBACKS_ID && body.url !== undefined)
-        return invalid(reply, { field: 'url', reason: 'callbacks have no address of their own' });
+        return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
       const refused = refusalOf(webhooks, { url: body.url });
-      if (refused) return invalid(reply, refused);
-      const webhook = webhooks.update(id, given(body));
+      if (refused) return sendInvalidField(reply, ...refused);
+      const webhook = webhooks.update(id, withoutUndefined(body));
       return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
     },
   );
@@ -127,15 +117,10 @@ export function registerWebhooks(
       schema: {
         operationId: 'deleteWebhook',
         summary: 'Delete a webhook',
-        description: 'What waits for it, and its dead letters, are discarded.',
+        description: 'Its waiting deliveries and dead letters are discarded.',
         tags,
         params,
-        response: {
-          204: z.null().describe('It is gone'),
-          ...writeProblems,
-          404: problemResponse,
-          409: problemResponse,
-        },
+        response: { 204: z.null().describe('The webhook is deleted'), ...problemResponses(404, 409, 507) },
       },
     },
     async ({ params: { id } }, reply) => {
@@ -149,19 +134,20 @@ export function registerWebhooks(
     {
       schema: {
         operationId: 'rotateWebhookSecret',
-        summary: 'Give a webhook another secret',
-        description: 'For a while both sign, so that the receiver can change over. The new secret is shown this once.',
+        summary: 'Rotate the secret of a webhook',
+        description:
+          'Both secrets sign for a while, so that the receiver can switch. The new secret is returned only in this response.',
         tags,
         params,
         body: rotationSchema,
-        response: { 200: webhookWithSecretSchema, ...writeProblems, 404: problemResponse },
+        response: { 200: webhookWithSecretSchema, ...problemResponses(404, 507) },
       },
     },
     async ({ params: { id }, body: { keep_old_s, secret } }, reply) => {
       const webhook = webhooks.get(id);
       if (!webhook) return unknown(reply, id);
       const refused = refusalOf(webhooks, { secret, signature: webhook.signature });
-      if (refused) return invalid(reply, refused);
+      if (refused) return sendInvalidField(reply, ...refused);
       const rotated = webhooks.rotate(id, { keepOldMs: keep_old_s * 1_000, secret });
       return rotated ? reply.send(toWebhookWithSecret(rotated)) : unknown(reply, id);
     },
@@ -172,18 +158,18 @@ export function registerWebhooks(
     {
       schema: {
         operationId: 'testWebhook',
-        summary: 'Send a test event to one webhook alone',
-        description: 'Whatever types and metadata it wants. What came of it: `/v1/deliveries/{id}`.',
+        summary: 'Send a test event to one webhook',
+        description: 'Ignores the types and metadata filter of the webhook. `/v1/deliveries/{id}` returns the result.',
         tags,
         params,
-        response: { 202: deliverySchema, ...writeProblems, 404: problemResponse, 409: problemResponse },
+        response: { 202: deliverySchema, ...problemResponses(404, 409, 507) },
       },
     },
     async ({ params: { id } }, reply) => {
       const webhook = webhooks.get(id);
       if (!webhook) return unknown(reply, id);
-      if (webhook.url === null) return conflict(reply, `${id} has no address of its own to send a test to`);
-      if (!webhook.enabled) return conflict(reply, `${id} is disabled, and nothing is sent to it`);
+      if (webhook.url === null) return conflict(reply, `${id} has no address of its own for a test`);
+      if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
       const deliveryId = webhooks.test(id);
       const made = deliveryId === undefined ? undefined : deliveries.get(deliveryId);
       return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
@@ -191,29 +177,23 @@ export function registerWebhooks(
   );
 }
 
-type Refusal = { field: 'url' | 'secret'; reason: string };
-
+/** Returns the first invalid field with the reason; undefined if both are valid. */
 function refusalOf(
   webhooks: Webhooks,
-  asked: { url?: string | undefined; secret?: string | undefined; signature?: Webhook['signature'] },
-): Refusal | undefined {
-  const { url, secret, signature = 'v1' } = asked;
-  const ofUrl = url === undefined ? undefined : webhooks.refusalOf(url);
-  if (ofUrl !== undefined) return { field: 'url', reason: ofUrl };
-  const ofSecret = secret === undefined ? undefined : webhooks.refusalOfSecret(secret, signature);
-  return ofSecret === undefined ? undefined : { field: 'secret', reason: ofSecret };
+  given: { url?: string | undefined; secret?: string | undefined; signature?: Webhook['signature'] },
+): [field: string, reason: string] | undefined {
+  const { url, secret, signature = 'v1' } = given;
+  const urlRefusal = url === undefined ? undefined : webhooks.refusalOf(url);
+  if (urlRefusal !== undefined) return ['url', urlRefusal];
+  const secretRefusal = secret === undefined ? undefined : webhooks.refusalOfSecret(secret, signature);
+  return secretRefusal === undefined ? undefined : ['secret', secretRefusal];
 }
 
-/** Without the fields that are not there: a patch of undefined would overwrite. */
-function given<T extends object>(fields: T) {
+/** Removes fields that are undefined, which would overwrite stored values. */
+function withoutUndefined<T extends object>(fields: T) {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;
   };
-}
-
-function invalid(reply: FastifyReply, { field, reason }: Refusal): FastifyReply {
-  const errors = [{ pointer: `/${field}`, detail: reason }];
-  return sendProblem(reply, { status: 400, detail: `body /${field}: ${reason}`, errors });
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {

@@ -3,20 +3,18 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { type Authenticator, requireRole } from '../access/access.ts';
 import { ROLES, type Users } from '../ports.ts';
-import { problemResponse } from '../problems.ts';
 
 const whoamiSchema = z
   .object({
-    role: z.enum(ROLES).describe('service: submissions. user: looking up one user. admin: everything'),
-    name: z.string().describe('Of the credential, as it stands in the audit'),
+    role: z.enum(ROLES).describe('service: submissions; user: lookups of single users; admin: everything'),
+    name: z.string().describe('Name of the credential, as in the audit'),
     users_bearer: z
       .enum(['dawatch', 'upstream'])
-      .describe("Whose token lookups of users want: one of dawatch, or the upstream's own, which is forwarded"),
+      .describe("The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded"),
   })
-  .describe('The credential that was shown')
+  .describe('The credential of this request')
   .meta({ examples: [{ role: 'service', name: 'billing', users_bearer: 'dawatch' }] });
 
-/** What a client can find out about its own credential. */
 export function registerWhoami(
   instance: FastifyInstance,
   { authenticator, users }: { authenticator: Authenticator; users: Users },
@@ -27,14 +25,14 @@ export function registerWhoami(
       onRequest: requireRole(authenticator, ROLES),
       schema: {
         operationId: 'getWhoami',
-        summary: 'The role and the name of the credential that is shown',
+        summary: 'Get the role and name of the credential',
         tags: ['operations'],
         querystring: z.strictObject({}),
-        response: { 200: whoamiSchema, 400: problemResponse, 401: problemResponse },
+        response: { 200: whoamiSchema },
       },
     },
     async ({ caller }, reply) => {
-      if (!caller) throw new Error('requireRole let nobody pass');
+      if (!caller) throw new Error('requireRole sets the caller');
       return reply.send({
         role: caller.role,
         name: caller.name,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SUBMISSION_ID_PATTERN } from '../../src/domain/submission.ts';
-import { cursorSchema, fromCursor, fromIdCursor, toCursor, toIdCursor } from '../../src/http/cursor.ts';
+import { cursorSchema, fromCursor, fromIdCursor, toCursor, toIdCursor } from '../../src/http/query.ts';
 import { call, listOf, post, problemOf } from '../support/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/lookups.ts';
 import { useApp } from '../support/running-app.ts';

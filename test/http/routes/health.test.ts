@@ -1,7 +1,6 @@
 import { fastify } from 'fastify';
 import { afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
-import { registerOperations } from '../../../src/http/openapi/operations.ts';
-import { storedResponse } from '../../../src/http/stored-response.ts';
+import { registerHealth } from '../../../src/http/routes/health.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { call, post } from '../../support/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/lookups.ts';
@@ -79,14 +78,13 @@ it('tells the states also where the ledger cannot be read to know who asks', asy
   onTestFinished(() => server.close());
   server.setValidatorCompiler(() => () => true);
   server.setSerializerCompiler(() => JSON.stringify);
-  registerOperations(server, {
+  registerHealth(server, {
     authenticator: {
       identify() {
         throw new LedgerError('io', 'it cannot be read');
       },
     },
     health: () => ({ ledgerWritable: false, upstreams: [] }),
-    document: async () => storedResponse('{}', {}),
   });
   const answer = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
   expect(answer.status).toBe(503);

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { eventSchema } from '../../domain/notifications/event-body.ts';
+import { SIGNATURES } from '../../domain/notifications/webhook.ts';
+
+/** Returns the JSON Schema of events. It allows additional fields, because a newer server may send more. */
+export function eventJsonSchema() {
+  const { $schema, ...schema } = z.toJSONSchema(eventSchema, { io: 'input', override: simplify });
+  return {
+    $schema,
+    title: 'Events of dawatch',
+    ...schema,
+    description:
+      'The body of a webhook, the data of the live feed, the data of a job. Ignore types that are not listed here: ' +
+      'a newer server may send more.',
+  };
+}
+
+/** Removes what zod adds to every time and every integer, which only makes the schema harder to read. */
+function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+}
+
+const EVENT_SCHEMAS = ['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent'];
+
+/** Keeps the event schemas of the document. Zod also adds `…Input` variants, which no route refers to. */
+export function eventSchemas(schemas: object = {}): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(schemas).filter(([name]) => EVENT_SCHEMAS.includes(name)));
+}
+
+const header = (name: string, description: string, example: string) => ({
+  name,
+  in: 'header',
+  required: true,
+  description,
+  schema: { type: 'string' },
+  example,
+});
+
+/** The `webhooks` section of the OpenAPI document. */
+export const EVENT_WEBHOOKS = {
+  event: {
+    post: {
+      operationId: 'receiveEvent',
+      summary: 'An event, as sent to webhooks and callbacks',
+      description:
+        'Delivered at least once, always with the same id. 2xx confirms it, 410 disables the webhook, anything else is retried.',
+      tags: ['notifications'],
+      security: [],
+      parameters: [
+        header('webhook-id', 'The id of the event', 'evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11'),
+        header('webhook-timestamp', 'Time of the signature, in seconds since 1970', '1767323045'),
+        header(
+          'webhook-signature',
+          `One or more signatures separated by spaces, each ${SIGNATURES.join(' or ')}, a comma and base64`,
+          'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+        ),
+      ],
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: { anyOf: EVENT_SCHEMAS.map((name) => ({ $ref: `#/components/schemas/${name}` })) },
+          },
+        },
+      },
+      responses: {
+        '2XX': { description: 'Delivered' },
+        '4XX': { description: 'Retried later; 410: never retried' },
+      },
+    },
+  },
+};

@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { shownOf } from '../domain/explain-issue.ts';
+import { SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
+
+/** Parses a query string. A repeated parameter becomes an array, which only schemas of lists accept. */
+export function parseQuery(text: string): Record<string, string | string[]> {
+  if (text === '') return {};
+  const parameters = new URLSearchParams(text);
+  const names = [...new Set(parameters.keys())];
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = parameters.getAll(name);
+      return [name, values.length === 1 ? (values[0] ?? '') : values];
+    }),
+  );
+}
+
+/** A query parameter that is a whole number. Stricter than Number(): "1e3", "0x10" and " 7 " are refused. */
+export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
+  const error = ({ input }: { input?: unknown }) => `must be a whole number from ${min} to ${max}${shownOf(input)}`;
+  return z
+    .string()
+    .regex(/^\d{1,6}$/, { error, abort: true })
+    .refine((text) => Number(text) >= min && Number(text) <= max, { error })
+    .describe(`A whole number from ${min} to ${max}`);
+};
+
+/** Encodes a position of a list. Cursors are opaque to clients, so that their contents can change. */
+export function toCursor(position: number): string {
+  return Buffer.from(`s1.${position}`).toString('base64url');
+}
+
+export function fromCursor(cursor: string): number | undefined {
+  const text = Buffer.from(cursor, 'base64url').toString('latin1');
+  const digits = /^s1\.([1-9]\d{0,14})$/.exec(text)?.[1];
+  // Base64 has several spellings for the same bytes; only the canonical one is accepted.
+  return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
+}
+
+/** Encodes a position of a list ordered by id. It stays valid when the submission is deleted between two pages. */
+export function toIdCursor(submissionId: string): string {
+  return Buffer.from(`i1.${submissionId}`).toString('base64url');
+}
+
+export function fromIdCursor(cursor: string): string | undefined {
+  const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
+  return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor ? id : undefined;
+}
+
+export const CURSOR_REFUSAL = 'is not a cursor returned by this list';
+
+/** A `cursor` parameter of at most `maxChars`, whose kind is not yet checked. */
+export const cursorText = (maxChars: number) =>
+  z
+    .string()
+    .max(maxChars)
+    .describe('`next_cursor` of the previous page')
+    .meta({ examples: [toCursor(4_711)] });
+
+export const cursorSchema = cursorText(64).refine((cursor) => fromCursor(cursor) !== undefined, CURSOR_REFUSAL);
+
+/** The `limit` parameter of a list. */
+export const pageLimit = wholeNumber({ min: 1, max: 1_000 }).default('100');
+
+/** The parameters of a list ordered by position. */
+export const pageParameters = { limit: pageLimit, cursor: cursorSchema.optional() };
+
+export function pageOf({ limit, cursor }: { limit: string; cursor?: string | undefined }) {
+  return { limit: Number(limit), before: cursor === undefined ? undefined : fromCursor(cursor) };
+}
+
+/** The `next_cursor` field of a page. */
+export const nextCursorSchema = z
+  .string()
+  .nullable()
+  .describe('Send it as `cursor` to get the next page; null on the last page');
+
+export function nextCursor(nextBefore: number | null): string | null {
+  return nextBefore === null ? null : toCursor(nextBefore);
+}

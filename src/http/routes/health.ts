@@ -1,0 +1,142 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Authenticator } from '../access/access.ts';
+import type { Health } from '../ports.ts';
+import { logOf } from '../request-log.ts';
+
+const readinessSchema = z
+  .object({
+    status: z
+      .enum(['ok', 'degraded', 'unavailable'])
+      .describe('degraded: submissions are accepted, but an upstream or Redis does not respond'),
+    ledger: z.enum(['ok', 'not_writable']),
+    upstreams: z.record(
+      z.string(),
+      z.object({
+        state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it responds'),
+        tracked: z.int().optional().describe('Submissions being polled; admins only'),
+        in_flight: z.int().optional().describe('Requests in flight; admins only'),
+      }),
+    ),
+    redis: z
+      .object({
+        state: z
+          .enum(['up', 'away'])
+          .describe('away: this server polls alone; events for queues and queued submissions wait'),
+        reason: z
+          .enum(['unreachable', 'not_answering', 'refused'])
+          .nullable()
+          .optional()
+          .describe('Why it is away; refused: it refuses the password or a write. Admins only'),
+        workers: z
+          .array(
+            z.object({
+              name: z.string(),
+              version: z.string(),
+              in_flight: z.int().describe('Requests in flight'),
+              concurrency: z.int().describe('Batches it processes at once'),
+            }),
+          )
+          .optional()
+          .describe('Live workers; without any, this server polls. Admins only'),
+        refused_workers: z
+          .int()
+          .optional()
+          .describe(
+            'Workers that announce themselves and get no jobs; the log event `worker.refused` has the reason. Admins only',
+          ),
+      })
+      .optional()
+      .describe('Present if Redis is configured'),
+  })
+  .describe('Whether submissions can be accepted, and the state of each component')
+  .meta({
+    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }],
+  });
+
+export function registerHealth(
+  instance: FastifyInstance,
+  deps: { authenticator: Authenticator; health: () => Health },
+): void {
+  const app = instance.withTypeProvider<ZodTypeProvider>();
+
+  app.get(
+    '/livez',
+    {
+      schema: {
+        operationId: 'getLiveness',
+        summary: 'Whether the process responds',
+        tags: ['operations'],
+        security: [],
+        response: {
+          200: z
+            .object({ status: z.literal('ok') })
+            .describe('The process responds')
+            .meta({ examples: [{ status: 'ok' }] }),
+        },
+      },
+    },
+    async () => ({ status: 'ok' as const }),
+  );
+
+  app.get(
+    '/readyz',
+    {
+      config: { prefersBearer: true },
+      schema: {
+        operationId: 'getReadiness',
+        summary: 'Whether submissions can be accepted',
+        description:
+          'Needs no credential and returns the names and states of components. The role admin also gets counts, reasons and workers.',
+        tags: ['operations'],
+        security: [],
+        response: { 200: readinessSchema, 503: readinessSchema },
+      },
+    },
+    async (request, reply) => {
+      const health = deps.health();
+      const body = readinessOf(health, { isDetailed: isAdmin(request) });
+      return reply.code(health.ledgerWritable ? 200 : 503).send(body);
+    },
+  );
+
+  /** Returns false if the ledger cannot be read: no credential is known then, and the states matter more. */
+  function isAdmin(request: FastifyRequest): boolean {
+    try {
+      const identity = deps.authenticator.identify(request);
+      return identity.kind === 'known' && identity.caller.role === 'admin';
+    } catch (error) {
+      logOf(request).error({ err: error }, 'http.failed');
+      return false;
+    }
+  }
+}
+
+/** The route is open, so names of hosts, counts and reasons are included for admins only. */
+function readinessOf(
+  { ledgerWritable, upstreams, redis }: Health,
+  { isDetailed }: { isDetailed: boolean },
+): z.output<typeof readinessSchema> {
+  const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'away';
+  return {
+    status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
+    ledger: ledgerWritable ? 'ok' : 'not_writable',
+    upstreams: Object.fromEntries(
+      upstreams.map(({ upstream, state, tracked, inFlight }) => [
+        upstream,
+        { state, ...(isDetailed && { tracked, in_flight: inFlight }) },
+      ]),
+    ),
+    ...(redis && {
+      redis: isDetailed
+        ? {
+            state: redis.state,
+            reason: redis.reason,
+            workers: [...redis.workers],
+            refused_workers: redis.refusedWorkers,
+          }
+        : { state: redis.state },
+    }),
+  };
+}
