@@ -363,7 +363,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByRole('alert').getByText('A token contains no spaces').waitFor();
       await page.getByLabel('Upstream token').fill('nobodys');
       await page.getByRole('button', { name: 'List', exact: true }).click();
-      await page.getByText('the upstream does not accept this token for this').waitFor();
+      await page.getByText('the upstream refuses this token').waitFor();
       await page.getByLabel('Upstream token').fill(UPSTREAM_BEARER);
       await page.getByRole('button', { name: 'List', exact: true }).click();
       await page.getByRole('table', { name: '25 users' }).waitFor();

@@ -32,7 +32,7 @@ describe('a method that a path does not have', () => {
           expect(answer.status, `${method} ${path}`).toBe(405);
           const { detail } = problemOf(answer);
           const allowed = String(answer.headers.allow).split(', ');
-          expect(detail).toBe(`${path.replace('{id}', '1')} takes no ${method}, only ${allowed.join(', ')}`);
+          expect(detail).toBe(`${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`);
           const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
           expect(allowed.toSorted(), path).toEqual(
             [...new Set([...methods, ...also, ...head, ...(also.length > 0 ? ['HEAD'] : []), 'OPTIONS'])].toSorted(),

@@ -40,5 +40,5 @@ it.each([
 ])('takes no cursor %s', async (_, text, query) => {
   const cursor = Buffer.from(text).toString('base64url');
   const answer = await call(app.url, `/v1/submissions?${query}cursor=${cursor}`);
-  expect(problemOf(answer).errors).toEqual([{ pointer: 'cursor', detail: 'is no cursor that this list gave' }]);
+  expect(problemOf(answer).errors).toEqual([{ pointer: 'cursor', detail: 'is not a cursor returned by this list' }]);
 });

@@ -121,7 +121,7 @@ it.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x'])(
   async (coding) => {
     const answer = await post(app.url, { submission_id: 'packed' }, { 'content-encoding': coding });
     expect(answer.status).toBe(415);
-    expect(problemOf(answer).detail).toBe('the body must come unpacked, without Content-Encoding');
+    expect(problemOf(answer).detail).toBe('the body must be sent without Content-Encoding');
   },
 );
 

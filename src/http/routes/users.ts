@@ -74,7 +74,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
         const identity = lookupCaller(deps, request);
         const lookup = await users.getUser(request.query, identity.authorization);
         const isOther = lookup.kind === 'found' && isAboutAnother(email, lookup.value.email);
-        const details = isOther ? ['another user was answered'] : [];
+        const details = isOther ? ['another user was returned'] : [];
         record(request, { identity, action: 'users.get', email, details, startedMs }, lookup);
         return sendLookup(reply, lookup, users.forwards);
       },

@@ -143,7 +143,7 @@ describe('bodies that are read', () => {
   it('are refused while they come, once there is no room for more of them', async () => {
     const app = await bounded({});
     await begin(app.url, 20, MAX_BODY - 1);
-    await vi.waitFor(() => expect(told).toMatch(/503 .*connection: close.*too many ids wait/is), 15_000);
+    await vi.waitFor(() => expect(told).toMatch(/503 .*connection: close.*too many ids are waiting/is), 15_000);
     expect((told.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
   });
 });

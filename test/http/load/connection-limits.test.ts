@@ -47,7 +47,7 @@ describe('requests of one connection that wait for their answers', () => {
     socket.write(GET('/livez').repeat(LIMIT + 5));
     await closed;
     expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
-    expect(received()).toContain('more than 16 requests of this connection wait for their answers');
+    expect(received()).toContain('more than 16 requests of this connection are waiting for responses');
     expect(received()).toMatch(/x-request-id: \S+\r\n.*"urn:dawatch:problem:too-many-requests"/s);
   });
 

@@ -19,7 +19,7 @@ async function faulty(register: (app: FastifyInstance) => void) {
 it('answers with 503 where the handler never does, closes the connection, and logs the route', async () => {
   const { url, lines } = await faulty((app) => app.get('/never/:id', () => undefined));
   const answer = await call(url, '/never/1');
-  expect(problemOf(answer)).toMatchObject({ status: 503, detail: 'the request took too long to answer' });
+  expect(problemOf(answer)).toMatchObject({ status: 503, detail: 'the request took too long' });
   expect(answer.headers.connection).toBe('close');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { msg: 'http.no_response', method: 'GET', route: '/never/:id' },

@@ -66,7 +66,7 @@ it('refuses a batch with an id that another upstream has, whole', async () => {
   await track({ submission_id: 'elsewhere', upstream: 'other' });
   const answer = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
   expect(answer.status).toBe(409);
-  expect(problemOf(answer).detail).toContain('elsewhere is tracked at the upstream other');
+  expect(problemOf(answer).detail).toContain('elsewhere is already tracked at the upstream other');
   expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
 });
 

@@ -77,7 +77,7 @@ describe('with a bearer of the upstream in the settings', () => {
     const lookups = await openLookups({ bearer });
     const answer = await lookups.get(LISTING, lookups.tokens.admin);
     expect(answer.status).toBe(502);
-    expect(problemOf(answer).detail).toBe("the upstream does not accept this server's own token");
+    expect(problemOf(answer).detail).toBe("the upstream refuses this server's own token");
     expect(answer.headers).not.toHaveProperty('www-authenticate');
     expect(JSON.stringify(answer) + lookups.logs()).not.toContain(bearer);
     expect(lookups.audit()).toMatchObject([{ caller: 'the admin', outcome: 'failed' }]);
@@ -118,7 +118,7 @@ describe('without a bearer of the upstream', () => {
     expect((await lookups.get(LISTING, 'sandbox-admin-token')).status).toBe(200);
     const refused = await lookups.get(LISTING, 'sandbox-user-token');
     expect(refused).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
-    expect(problemOf(refused).detail).toBe('the upstream does not accept this token for this');
+    expect(problemOf(refused).detail).toBe('the upstream refuses this token');
     expect(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`)).toEqual([
       expect.stringMatching(/^forwarded:\w{8} found$/),
       expect.stringMatching(/^forwarded:\w{8} found$/),
@@ -162,7 +162,7 @@ describe('without a bearer of the upstream', () => {
       for (const path of [userPath(), LISTING]) {
         const answer = await lookups.get(path, token);
         expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
-        expect(problemOf(answer).detail).toContain("forwards the upstream's own tokens");
+        expect(problemOf(answer).detail).toContain('a token of dawatch is not forwarded');
       }
     expect(upstream.requests).toEqual([]);
     const callers = new Set(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`));

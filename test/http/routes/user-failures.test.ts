@@ -28,12 +28,12 @@ describe.each([userPath(), LISTING])('%s', (path) => {
     ['empty_502', 502, 'the upstream failed'],
     ['redirect', 502, 'the upstream failed'],
     ['database', 502, 'the upstream failed'],
-    ['truncated', 502, "the upstream's answer is not what its interface says"],
-    ['not_json', 502, "the upstream's answer is not what its interface says"],
-    ['empty_200', 502, "the upstream's answer is not what its interface says"],
-    ['huge', 502, 'the upstream answered with more than is read'],
-    ['endless', 502, 'the upstream answered with more than is read'],
-    ['unauthorized', 502, "the upstream does not accept this server's own token"],
+    ['truncated', 502, 'the response of the upstream does not match its interface'],
+    ['not_json', 502, 'the response of the upstream does not match its interface'],
+    ['empty_200', 502, 'the response of the upstream does not match its interface'],
+    ['huge', 502, 'the response of the upstream is too large'],
+    ['endless', 502, 'the response of the upstream is too large'],
+    ['unauthorized', 502, "the upstream refuses this server's own token"],
   ])('a fault of the upstream (%s) is %i', async (kind, status, detail) => {
     expect(await failWith(kind, path)).toMatchObject({ status, detail });
     expect(lookups().audit().at(-1)).toMatchObject({ caller: 'the admin', outcome: 'failed' });
@@ -73,7 +73,7 @@ it('lookups that hang hold up no submission, and those beyond what may wait are 
   expect(busy).toHaveLength(36);
   for (const answer of busy) {
     expect(answer.headers['retry-after']).toBe('1');
-    expect(problemOf(answer).detail).toBe('too many lookups of users are under way');
+    expect(problemOf(answer).detail).toBe('too many user lookups are in flight');
   }
   expect(answers.filter(({ status }) => status === 504)).toHaveLength(64);
   expect(own.audit()[0]).toMatchObject({ outcome: 'busy', detail: null });

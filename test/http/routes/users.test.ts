@@ -55,7 +55,7 @@ describe('one user is the plain record', () => {
     const lookups = await openLookups({ sandbox: { userParams: 'ignored' } });
     const answer = await lookups.get(userPath(), lookups.tokens.user);
     expect(JSON.parse(answer.text)).toMatchObject({ name: 'User 25', email: 'user25@example.com' });
-    expect(lookups.audit()).toMatchObject([{ outcome: 'found', detail: 'another user was answered' }]);
+    expect(lookups.audit()).toMatchObject([{ outcome: 'found', detail: 'another user was returned' }]);
   });
 });
 
@@ -101,7 +101,7 @@ describe('the listing is the plain array', () => {
     const lookups = await openLookups({ sandbox: { listingForm: 'dataErr' } });
     const answer = await lookups.get('/admin/get_all_users?limit=3', lookups.tokens.admin);
     expect(answer.status).toBe(502);
-    expect(problemOf(answer).detail).toBe("the upstream's answer is not what its interface says");
+    expect(problemOf(answer).detail).toBe('the response of the upstream does not match its interface');
     expect(answer.text).not.toContain('Database');
   });
 });
