@@ -1,61 +1,60 @@
-/** Items that wait, each of one client: clients take turns, and the items of one come in the order in which they were added. */
+/** A queue of items by client. Clients take turns; the items of one client keep their order. */
 export class FairQueue<Item> {
-  /** In the order of their next turns; none of them is empty. */
-  readonly #lines = new Map<string, Set<Item>>();
+  /** Non-empty queues by client, in the order of their next turns. */
+  readonly #queues = new Map<string, Set<Item>>();
   #size = 0;
 
-  /** How many clients have an item that waits. */
+  /** Number of clients with a waiting item. */
   get clients(): number {
-    return this.#lines.size;
+    return this.#queues.size;
   }
 
-  /** Items of all clients; one that waits for several counts for each. */
+  /** Number of items; an item that waits for several clients counts for each. */
   get size(): number {
     return this.#size;
   }
 
   sizeOf(client: string): number {
-    return this.#lines.get(client)?.size ?? 0;
+    return this.#queues.get(client)?.size ?? 0;
   }
 
-  /** An item waits once for each client, however often it is added. */
+  /** Adds an item, unless it waits for this client already. */
   add(client: string, item: Item): void {
-    const line = this.#lines.get(client) ?? new Set();
-    if (line.has(item)) return;
-    this.#lines.set(client, line.add(item));
+    const queue = this.#queues.get(client) ?? new Set();
+    if (queue.has(item)) return;
+    this.#queues.set(client, queue.add(item));
     this.#size += 1;
   }
 
-  /** The item whose turn is next. */
   peek(): Item | undefined {
-    for (const line of this.#lines.values()) for (const item of line) return item;
+    for (const queue of this.#queues.values()) for (const item of queue) return item;
     return undefined;
   }
 
-  /** Takes the item whose turn is next; its client has its next turn after all others. */
+  /** Removes and returns the next item. Its client has its next turn after all others. */
   shift(): Item | undefined {
-    for (const [client, line] of this.#lines)
-      for (const item of line) {
-        line.delete(item);
+    for (const [client, queue] of this.#queues)
+      for (const item of queue) {
+        queue.delete(item);
         this.#size -= 1;
-        this.#lines.delete(client);
-        if (line.size > 0) this.#lines.set(client, line);
+        this.#queues.delete(client);
+        if (queue.size > 0) this.#queues.set(client, queue);
         return item;
       }
     return undefined;
   }
 
-  /** The turn of its client stays. */
+  /** Removes an item without using its client's turn. */
   delete(client: string, item: Item): void {
-    const line = this.#lines.get(client);
-    if (line?.delete(item)) this.#size -= 1;
-    if (line?.size === 0) this.#lines.delete(client);
+    const queue = this.#queues.get(client);
+    if (queue?.delete(item)) this.#size -= 1;
+    if (queue?.size === 0) this.#queues.delete(client);
   }
 }
 
 /**
- * Whether a client may take so much more of what is limited for all. While there is room everybody may; without any, those
- * below an equal share still may, so that one client cannot keep the others out. `clients`: how many have some, this one included.
+ * Returns whether a client that has `own` of the `all` used units may take `more`. Below `limit` every client may; above it, only
+ * clients below an equal share, so that one client cannot block the others. `clients` counts this client too.
  */
 export function isWithinFairShare(
   more: number,

@@ -2,34 +2,34 @@ import { Status } from '../domain/submission.ts';
 import type { Pacer } from '../pacing/scheduler.ts';
 import type { RecordedObservation } from './ports.ts';
 
-/** A submission was found final for the first time, and that is committed. Times are epoch milliseconds. */
+/** The first observation that found a submission final. Times are epoch milliseconds. */
 export type Finality = {
   upstream: string;
   at: number;
   trackedAt: number;
-  /** It became final after this: it was tracked then, or a poll of it or of another one of its block found it open. */
+  /** The latest time at which it cannot have been final: it was tracked then, or a poll of it or of its block found it open. */
   after: number;
-  /** Requests that were made for it. */
+  /** Number of requests for it. */
   polls: number;
 };
 
-/** When a block became final: after `after`, when a poll of a submission in it found that one open, and by `by`. */
+/** A block became final between `after` and `by`. */
 type Bounds = { after: number; by: number };
 
-/** Submissions of one block are found final within minutes of each other. */
+/** Blocks that are remembered; the submissions of one block are found final within minutes of each other. */
 const BLOCKS = 64;
 
-/** Bounds when what is found final became so, for the statistics about detection lag. */
+/** Bounds the moment at which submissions became final, for the statistics of the detection lag. */
 export class FinalityBounds {
   readonly #blocks = new Map<number, Bounds>();
 
-  /** Those among the recorded, before the pacer learns from them: it forgets what is final. */
-  of(recorded: readonly RecordedObservation[], pacer: Pick<Pacer, 'openAt'>): Finality[] {
+  /** Returns the new finalities. Must be called before `scheduler.observe`, which removes final submissions. */
+  of(recorded: readonly RecordedObservation[], scheduler: Pick<Pacer, 'openAt'>): Finality[] {
     const found = recorded.flatMap(({ observation, result, previousStatus, submission }) => {
       if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change) return [];
       const { at, blockNumber } = observation;
       const { upstream, trackedAt, polls } = submission;
-      const openAt = pacer.openAt(submission.submissionId);
+      const openAt = scheduler.openAt(submission.submissionId);
       if (blockNumber !== null) this.#learn(blockNumber, { after: openAt, by: at });
       return [{ blockNumber, finality: { upstream, at, trackedAt, after: Math.max(trackedAt, openAt), polls } }];
     });
@@ -39,7 +39,7 @@ export class FinalityBounds {
     });
   }
 
-  /** A submission that was open after its block was final appears late, and tells nothing about the block. */
+  /** Ignores an `after` behind the block's finality: the upstream returned that submission late. */
   #learn(block: number, { after, by }: Bounds): void {
     const known = this.#blocks.get(block);
     if (known) {

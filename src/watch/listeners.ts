@@ -1,19 +1,22 @@
 import type { Finality } from './finality.ts';
 import type { RecordedObservation, UpstreamChange } from './ports.ts';
 
-/** What happens inside the monitor, for logs, statistics and live views. Everything reported here is committed. */
+/** Receives what the watcher does, for logs, statistics and live views. Everything reported is committed. */
 export type WatcherListener = {
+  /** Called for every recorded observation. */
   recorded?: (recorded: RecordedObservation) => void;
   finalized?: (finality: Finality) => void;
+  /** The circuit breaker opened, closed, or is open for another reason than before. */
   upstream?: (change: UpstreamChange) => void;
+  /** An access to the ledger failed; it is retried. */
   writeFailed?: (error: unknown) => void;
-  /** A listener threw: a defect of that listener. */
+  /** A listener threw, which is a defect of that listener. */
   listenerFailed?: (error: unknown) => void;
 };
 
 /**
- * One listener that calls each of these in order and never throws. An observation is committed before listeners are called,
- * so an error of a listener must not be taken for an error of the recording: the observation would be recorded twice.
+ * Returns a listener that calls all of these in order and never throws. Listeners are called after the commit, so an error
+ * of a listener must not look like a failed commit: the observation would be recorded twice.
  */
 export function combineListeners(listeners: readonly WatcherListener[]): Required<WatcherListener> {
   const attempt = (call: () => void, onError: (error: unknown) => void): void => {
@@ -23,12 +26,9 @@ export function combineListeners(listeners: readonly WatcherListener[]): Require
       onError(error);
     }
   };
+  const ignore = () => undefined;
   const listenerFailed = (error: unknown) => {
-    for (const listener of listeners)
-      attempt(
-        () => listener.listenerFailed?.(error),
-        () => undefined,
-      );
+    for (const listener of listeners) attempt(() => listener.listenerFailed?.(error), ignore);
   };
   const each = (call: (listener: WatcherListener) => void): void => {
     for (const listener of listeners) attempt(() => call(listener), listenerFailed);

@@ -3,26 +3,29 @@ import type { Clock } from '../domain/clock.ts';
 import { FairQueue, isWithinFairShare } from './fair-queue.ts';
 
 /**
- * `unanswered`, because: `budget`: there was no place in it in time; `out`: the upstream is; `lost`: it was asked, and no
- * answer came; `stopping`: this server is. `retryAfterMs`: how long until it is worth another try.
+ * `budget_exhausted`: the request budget did not become available in time. `upstream_down`: the circuit breaker is open.
+ * `no_response`: the poll was sent, but no result arrived. `stopping`: this server is stopping.
  */
+export type OnDemandFailure = 'budget_exhausted' | 'upstream_down' | 'no_response' | 'stopping';
+
+/** `retryAfterMs`: after which time a retry is reasonable. */
 export type OnDemandResult =
-  | { kind: 'answered'; observation: Observation }
-  | { kind: 'unanswered'; reason: 'budget' | 'out' | 'lost' | 'stopping'; retryAfterMs: number };
+  | { kind: 'observed'; observation: Observation }
+  | { kind: 'failed'; reason: OnDemandFailure; retryAfterMs: number };
 
 type OnDemandPoll = {
-  asked: Promise<OnDemandResult>;
-  settle: (asked: OnDemandResult) => void;
-  /** While it has no place in the budget: the clients in whose lines it waits. */
-  waitsFor: Set<string>;
+  result: Promise<OnDemandResult>;
+  complete: (result: OnDemandResult) => void;
+  /** The clients in whose queues the poll waits; empty once it is in flight. */
+  clients: Set<string>;
 };
 
-/** Waiting questions beyond which a client is refused that has its share of them. */
+/** Number of waiting polls above which a client with its fair share of them is refused. */
 const MAX_WAITING = 10_000;
 
 /**
- * Questions out of turn, each id once however many ask: those without a place in the budget yet, and those on their way.
- * Clients take turns for places, so that one that asks for many ids cannot make the others wait behind all of them.
+ * The on-demand polls of one upstream, at most one per submission. A poll waits until the request budget is available, then
+ * is in flight until it completes. Clients take turns, so that a client that requests many ids does not delay the others.
  */
 export class OnDemandPolls {
   readonly #waiting = new FairQueue<string>();
@@ -37,87 +40,86 @@ export class OnDemandPolls {
     return this.#open.has(submissionId);
   }
 
-  /** Whether a question waits for a place in the budget. */
   get isWaiting(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Whether a new question of this client may wait. */
+  /** Returns whether one more poll of this client may wait. */
   mayQueue(client: string): boolean {
     const own = this.#waiting.sizeOf(client);
     const clients = this.#waiting.clients + (own > 0 ? 0 : 1);
     return isWithinFairShare(1, { own, all: this.#waiting.size, limit: MAX_WAITING, clients });
   }
 
-  /** The waiting question whose turn is next. */
+  /** The submission to poll next. */
   get next(): string | undefined {
     return this.#waiting.peek();
   }
 
-  /** The next question is on its way; with a place in the budget that its client had its turn for, or without one. */
-  take(isOfBudget: boolean): void {
+  /** Moves the next poll from waiting to in flight. `usedBudget`: this counts as its client's turn. */
+  take(usedBudget: boolean): void {
     const submissionId = this.next;
     if (submissionId === undefined) return;
-    if (isOfBudget) this.#waiting.shift();
-    this.#leaveLines(submissionId);
+    if (usedBudget) this.#waiting.shift();
+    this.#dequeue(submissionId);
   }
 
   /**
-   * Joins the question if it is open already. It is given up if it has no place after `placeWithinMs`, and, once it is on
-   * its way, if no answer came for `answerWithinMs`.
+   * Adds a poll, or joins the one that is open. The poll fails if it still waits after `queueMs`, or if no result arrives
+   * within `responseMs` after that.
    */
   add(
     submissionId: string,
-    limits: { placeWithinMs: number; answerWithinMs: number },
+    { queueMs, responseMs }: { queueMs: number; responseMs: number },
     client: string,
   ): Promise<OnDemandResult> {
     const known = this.#open.get(submissionId);
     if (known) {
-      if (known.waitsFor.size > 0) this.#enterLine(submissionId, known, client);
-      return known.asked;
+      if (known.clients.size > 0) this.#enqueue(submissionId, known, client);
+      return known.result;
     }
-    const { placeWithinMs, answerWithinMs } = limits;
     const { promise, resolve } = Promise.withResolvers<OnDemandResult>();
-    const giveUp = (reason: 'budget' | 'lost') => settle({ kind: 'unanswered', reason, retryAfterMs: placeWithinMs });
-    let cancelTimer = this.#clock.after(placeWithinMs, () => {
-      if (question.waitsFor.size > 0) giveUp('budget');
-      else cancelTimer = this.#clock.after(answerWithinMs, () => giveUp('lost'));
+    const fail = (reason: OnDemandFailure) => complete({ kind: 'failed', reason, retryAfterMs: queueMs });
+    let cancelTimer = this.#clock.after(queueMs, () => {
+      if (poll.clients.size > 0) fail('budget_exhausted');
+      else cancelTimer = this.#clock.after(responseMs, () => fail('no_response'));
     });
-    const settle = (asked: OnDemandResult) => {
+    const complete = (result: OnDemandResult) => {
       cancelTimer();
-      this.#leaveLines(submissionId);
+      this.#dequeue(submissionId);
       this.#open.delete(submissionId);
-      resolve(asked);
+      resolve(result);
     };
-    const question: OnDemandPoll = { asked: promise, settle, waitsFor: new Set() };
-    this.#open.set(submissionId, question);
-    this.#enterLine(submissionId, question, client);
+    const poll: OnDemandPoll = { result: promise, complete, clients: new Set() };
+    this.#open.set(submissionId, poll);
+    this.#enqueue(submissionId, poll, client);
     return promise;
   }
 
   resolve(observation: Observation): void {
-    this.#open.get(observation.submissionId)?.settle({ kind: 'answered', observation });
+    this.#open.get(observation.submissionId)?.complete({ kind: 'observed', observation });
   }
 
-  /** The upstream is out: those without a place need not wait for one. */
+  /** Fails the polls that are not in flight, because the circuit breaker has opened. */
   rejectWaiting(retryAfterMs: number): void {
-    for (const { waitsFor, settle } of [...this.#open.values()])
-      if (waitsFor.size > 0) settle({ kind: 'unanswered', reason: 'out', retryAfterMs });
+    for (const { clients, complete } of [...this.#open.values()])
+      if (clients.size > 0) complete({ kind: 'failed', reason: 'upstream_down', retryAfterMs });
   }
 
-  /** Nobody answers any more. */
+  /** Fails all polls. */
   close(): void {
-    for (const { settle } of [...this.#open.values()])
-      settle({ kind: 'unanswered', reason: 'stopping', retryAfterMs: 1_000 });
+    for (const { complete } of [...this.#open.values()])
+      complete({ kind: 'failed', reason: 'stopping', retryAfterMs: 1_000 });
   }
-  #enterLine(submissionId: string, { waitsFor }: OnDemandPoll, client: string): void {
-    waitsFor.add(client);
+
+  #enqueue(submissionId: string, { clients }: OnDemandPoll, client: string): void {
+    clients.add(client);
     this.#waiting.add(client, submissionId);
   }
 
-  #leaveLines(submissionId: string): void {
-    const { waitsFor } = this.#open.get(submissionId) ?? {};
-    for (const client of waitsFor ?? []) this.#waiting.delete(client, submissionId);
-    waitsFor?.clear();
+  #dequeue(submissionId: string): void {
+    const { clients } = this.#open.get(submissionId) ?? {};
+    for (const client of clients ?? []) this.#waiting.delete(client, submissionId);
+    clients?.clear();
   }
 }

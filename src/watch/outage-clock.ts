@@ -1,17 +1,23 @@
-/** The part of an outage clock that the ledger keeps besides the outage itself. Times are epoch milliseconds. */
-export type PauseRecord = { outageMs: number; pausedSince: number | null; pausedUntil: number | null };
+/** The recorded part of an outage clock. Times are epoch milliseconds. */
+export type PauseRecord = {
+  /** Total duration of the past outages and pauses. */
+  outageMs: number;
+  /** The current pause, which is not part of `outageMs`. */
+  pausedSince: number | null;
+  pausedUntil: number | null;
+};
 
 /**
- * The total time in which an upstream could not be polled: outages (its circuit breaker was open), pauses (it sent
- * Retry-After), and time in which the machine slept. Every time limit moves by it. An outage and a pause at the same time count once: a pause ends in this account when an
- * outage begins, and what is left of it counts again once the outage is over.
+ * The total time in which an upstream could not be polled: outages (the circuit breaker was open), pauses (the upstream
+ * sent Retry-After), and steps of the clock (the machine slept). Every time limit moves by this total. Overlapping outages
+ * and pauses count once: the start of an outage ends the pause, whose rest counts again after the outage.
  */
 export class OutageClock {
   #pastMs = 0;
   #outSince: number | null = null;
   #pause: { since: number; until: number } | null = null;
 
-  /** Continues the account of an earlier process. Times in the future were written by a clock that was ahead. */
+  /** Continues from the record of an earlier process. A time in the future was written by a clock that was ahead. */
   restore(record: PauseRecord & { outSince: number | null }, now: number): void {
     const { outageMs, outSince, pausedSince, pausedUntil } = record;
     this.#pastMs = outageMs;
@@ -25,7 +31,7 @@ export class OutageClock {
     return this.#pastMs + outMs + this.#pausedMs(now);
   }
 
-  /** An outage began. Without effect during an outage. */
+  /** Has no effect during an outage. */
   outageBegins(at: number): void {
     if (this.#outSince !== null) return;
     this.#pastMs += this.#pausedMs(at);
@@ -39,7 +45,7 @@ export class OutageClock {
     this.#outSince = null;
   }
 
-  /** The upstream is not polled until `until`. Returns whether that is news. */
+  /** Sets the end of the pause. Returns whether the pause changed. */
   pauses(until: number, now: number): boolean {
     if (this.#pause && this.#pause.until <= now) {
       this.#pastMs += this.#pausedMs(now);
@@ -50,7 +56,7 @@ export class OutageClock {
     return true;
   }
 
-  /** Between these two moments this process did nothing: the machine slept, or its clock was set forward. */
+  /** Adds a step of the clock: the machine slept, or its clock was set forward. */
   skips(from: number, to: number): void {
     if (this.#outSince !== null || (this.#pause && this.#pause.until >= to)) return;
     const pausedUntil = this.#pause?.until ?? from;

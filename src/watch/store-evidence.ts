@@ -2,45 +2,45 @@ import type { Observation } from '../domain/classify.ts';
 import { FULL_TRUST, type NotFoundTrust } from '../domain/transition.ts';
 import { isSeen } from '../domain/upstream-health.ts';
 
-/** For so long after a definite response the store is taken to work: longer than the intervals between two polls are by default. */
+/** How long a definite response proves that the store works: longer than the default interval between two polls. */
 const PROOF_LASTS_MS = 6 * 60_000;
-/** A definite response that is older than this is renewed when an ambiguous one arrives. */
+/** Age of a definite response from which an ambiguous one triggers a proof poll. */
 const PROOF_RENEWED_MS = 60_000;
-/** Trouble that a definite response ends within this time is a single failed request, as every upstream has them. */
+/** Trouble that a definite response ends within this time counts as one failed request, which is normal. */
 const BLIP_MS = 60_000;
-/** Time counts for so much where nothing can prove that the store works. */
+/** The share of time that counts where nothing can prove that the store works. */
 const UNPROVABLE_SHARE = 1 / 4;
 
 /**
- * Whether the store of one upstream answers properly. An upstream sends 500 "Record not found" for an id that it does not
- * have, and for every id while its database fails. What tells the two apart are definite responses, which only a store that
- * works can give: a submission in any state, or a 404 of its own.
+ * Evidence of whether the store of one upstream works. An upstream sends 500 "Record not found" both for an id that it does
+ * not have and, while its database fails, for every id. Only a working store sends a definite response: a submission in any
+ * state, or a 404.
  *
- *     proven      a definite response in the last six minutes, no trouble after it: "not found" counts in full
- *     disproven   trouble, or silence, although a submission is known that the upstream has shown: nothing counts
- *     unprovable  the upstream has never shown any submission: a quarter counts, from the last trouble on
+ *     proven      a definite response within the last six minutes, no trouble after it: "not found" counts in full
+ *     disproven   trouble or silence, although the upstream has returned a submission before: nothing counts
+ *     unprovable  the upstream has never returned a submission: a quarter of the time counts, starting at the last trouble
  */
 export class StoreEvidence {
   /** The newest definite response; -Infinity after trouble. */
   #provenAt = Number.NEGATIVE_INFINITY;
   #lastProofAt = Number.NEGATIVE_INFINITY;
-  /** Since when it has been proven without a lapse. */
+  /** Start of the current period without a lapse of the proof. */
   #provenSince = Number.POSITIVE_INFINITY;
   #troubledAt = Number.NEGATIVE_INFINITY;
   #troubledSince: number | null = null;
   #shownId: string | undefined;
 
-  /** A submission that the upstream has shown: a poll of it proves or disproves the store. */
+  /** A submission that the upstream has returned: a poll of it proves or disproves the store. */
   get shownId(): string | undefined {
     return this.#shownId;
   }
 
-  /** What an earlier process saw. */
+  /** Continues with a submission that an earlier process has seen. */
   restore(shownId: string | undefined): void {
     this.#shownId ??= shownId;
   }
 
-  /** `seenBefore`: the upstream has shown this submission before. */
+  /** `seenBefore`: the upstream has returned this submission before. */
   observe(observation: Observation, seenBefore: boolean): void {
     const { kind, at, submissionId } = observation;
     if (isSeen(observation)) {
@@ -54,7 +54,7 @@ export class StoreEvidence {
     }
   }
 
-  /** Whether a poll of the shown submission is worth its request. */
+  /** Returns whether a proof poll is worth its request. */
   needsProof(now: number): boolean {
     return this.#provenAt < now - PROOF_RENEWED_MS;
   }

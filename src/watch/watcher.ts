@@ -6,34 +6,28 @@ import { type Outlook, Pacer, type PacerSettings } from '../pacing/scheduler.ts'
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
-import {
-  LedgerUnavailableError,
-  type PollEngine,
-  type RecordedObservation,
-  type TrackResult,
-  type WatcherLedger,
-} from './ports.ts';
+import { LedgerUnavailableError, type PollEngine, type TrackResult, type WatcherLedger } from './ports.ts';
 
 export type WatcherSettings = {
   /** By upstream. */
   pacers: ReadonlyMap<string, PacerSettings>;
-  /** When to poll, by upstream. */
+  /** Decides when to poll, by upstream. */
   policy: (upstream: string) => PolicyFactory;
-  /** Whether a finalized submission is asked about once more, after the pacer's recheckMs. */
+  /** Whether a finalized submission is polled once more, after the scheduler's `recheckMs`. */
   recheck: boolean;
 };
 
 export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
 export type UpstreamPacing = UpstreamHealth & Outlook;
 
-/** Watches submissions until they are final: one lane per upstream over one ledger. */
+/** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
 export class Watcher {
   readonly #ledger: WatcherLedger;
   readonly #clock: Clock;
-  readonly #lanes = new Map<string, PollLoop>();
-  readonly #waiting = new Map<string, Set<() => void>>();
-  readonly #listener: Required<WatcherListener>;
-  #writeFailed = false;
+  readonly #loops = new Map<string, PollLoop>();
+  /** Callbacks of `waitUntilFinal`, by submission id. */
+  readonly #waiters = new Map<string, Set<() => void>>();
+  #isLedgerFailing = false;
   #stopping: Promise<void> | undefined;
 
   constructor(deps: {
@@ -42,84 +36,108 @@ export class Watcher {
     engine: PollEngine;
     clock: Clock;
     random: () => number;
-    /** Each is called in this order; one that throws affects nothing else. */
+    /** Called in this order; an error in one affects nothing else. */
     listeners?: readonly WatcherListener[];
   }) {
     const { settings, ledger, engine, clock, random } = deps;
     this.#ledger = ledger;
     this.#clock = clock;
-    const listener = combineListeners(deps.listeners ?? []);
-    this.#listener = listener;
+    const endWaits: WatcherListener = {
+      recorded: ({ submission }) => {
+        if (isFinal(submission.status)) this.#endWaits(submission.submissionId);
+      },
+    };
+    const listener = combineListeners([endWaits, ...(deps.listeners ?? [])]);
     for (const [upstream, pacerSettings] of settings.pacers) {
-      const pacer = new Pacer({ settings: pacerSettings, policy: settings.policy(upstream), random });
+      const scheduler = new Pacer({ settings: pacerSettings, policy: settings.policy(upstream), random });
       const { recheck } = settings;
-      const onRecorded = (recorded: RecordedObservation) => this.#recorded(recorded);
-      const { finalized: onFinalized, upstream: onUpstream, writeFailed: onWriteFailed } = listener;
-      const listeners = { onRecorded, onFinalized, onUpstream, onWriteFailed };
-      const lane = new PollLoop({ upstream, pacer, ledger, engine, clock, recheck, ...listeners });
-      this.#lanes.set(upstream, lane);
+      this.#loops.set(upstream, new PollLoop({ upstream, scheduler, ledger, engine, clock, recheck, listener }));
     }
   }
 
-  /** Goes on with everything the ledger has open. */
+  /** Continues with everything that the ledger has open. */
   start(): void {
-    for (const lane of this.#lanes.values()) lane.start();
+    for (const loop of this.#loops.values()) loop.start();
   }
 
-  /** Asks nothing more, waits up to `limitMs` for answers under way and commits them; whoever waits is told at once. */
+  /**
+   * Sends no more polls, waits up to `limitMs` for results in flight and commits them. `waitUntilFinal` resolves
+   * immediately.
+   */
   stop(limitMs: number): Promise<void> {
     this.#stopping ??= this.#stop(limitMs);
     return this.#stopping;
   }
 
+  async #stop(limitMs: number): Promise<void> {
+    for (const submissionId of [...this.#waiters.keys()]) this.#endWaits(submissionId);
+    await Promise.all([...this.#loops.values()].map((loop) => loop.stop(limitMs)));
+  }
+
   hasUpstream(name: string): boolean {
-    return this.#lanes.has(name);
+    return this.#loops.has(name);
   }
 
-  /** Commits, then asks. All of them or none; what is tracked already stays as it is. Throws if the ledger can't write. */
+  /**
+   * Commits the requests, then starts to poll. All are accepted or none; submissions that are tracked already are
+   * unchanged. Throws if the ledger cannot be written.
+   */
   track(requests: readonly TrackRequest[]): TrackResult {
-    const now = this.#now();
-    const result = this.#writing(() => this.#ledger.track(requests, now));
-    this.#enrol([result], now);
-    return result;
+    return this.trackGroups([requests])[0] as TrackResult;
   }
 
-  /** The same of several in one commit, each taken or refused for itself. */
+  /** Like `track` for several groups in one commit; each group is accepted or refused independently. */
   trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
-    const now = this.#now();
+    // A step of the clock counts for the submissions that are tracked already, and not for the new ones.
+    for (const loop of this.#loops.values()) loop.now();
+    const now = this.#clock.now();
     const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
-    this.#enrol(results, now);
+    this.#register(results, now);
     return results;
   }
 
-  /** Stops asking about submissions, in one commit; what is final stays as it is. Undefined: never tracked. */
+  #register(results: readonly TrackResult[], now: number): void {
+    const changed = new Set<PollLoop>();
+    for (const result of results) {
+      if (result.kind !== 'tracked') continue;
+      for (const { submission, isNew } of result.submissions) {
+        const loop = this.#loops.get(submission.upstream);
+        if (!isNew || !loop) continue;
+        loop.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
+        changed.add(loop);
+      }
+    }
+    for (const loop of changed) loop.wake();
+  }
+
+  /**
+   * Cancels submissions in one commit and stops polling them; final submissions are unchanged. Undefined in the result: the
+   * id was never tracked. Throws if the ledger cannot be written.
+   */
   cancel(submissionIds: readonly string[]): (Submission | undefined)[] {
     const now = this.#clock.now();
     const submissions = this.#writing(() => this.#ledger.cancel(submissionIds, now));
     for (const submission of submissions) {
       if (!submission) continue;
       const { submissionId, upstream, watched } = submission;
-      // A finalized one that waits for its recheck stays as it is, with that.
-      if (!watched) this.#lanes.get(upstream)?.pacer.remove(submissionId, now);
-      this.#tell(submissionId);
+      // A finalized submission that awaits its recheck stays watched.
+      if (!watched) this.#loops.get(upstream)?.scheduler.remove(submissionId, now);
+      this.#endWaits(submissionId);
     }
     return submissions;
   }
 
-  /**
-   * One answer about any submission, tracked or not, out of turn but within the upstream's budget. See Lane.ask. `client`:
-   * by whom places in the budget are shared.
-   */
+  /** Polls one submission on demand; see PollLoop.pollOnDemand. */
   pollOnDemand(upstream: string, submissionId: string, client = ''): Promise<OnDemandResult> {
-    const lane = this.#lanes.get(upstream);
-    return lane
-      ? lane.pollOnDemand(submissionId, client)
-      : Promise.resolve({ kind: 'unanswered', reason: 'out', retryAfterMs: 0 });
+    const loop = this.#loops.get(upstream);
+    return loop
+      ? loop.pollOnDemand(submissionId, client)
+      : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
   }
 
   /**
-   * Resolves once the submission is final, the time is over, the monitor stops, or `signal` aborts; then look at it.
-   * `current` reads it now: whoever becomes final in between is not missed.
+   * Resolves when the submission is final, the time is over, the watcher stops, or `signal` aborts. `current` reads the
+   * submission now, so that a submission that becomes final meanwhile is not missed.
    */
   waitUntilFinal(current: () => Submission | undefined, timeoutMs: number, signal?: AbortSignal): Promise<void> {
     const submission = current();
@@ -130,93 +148,65 @@ export class Watcher {
         cancelTimer();
         signal?.removeEventListener('abort', done);
         waiters.delete(done);
-        if (waiters.size === 0) this.#waiting.delete(submissionId);
+        if (waiters.size === 0) this.#waiters.delete(submissionId);
         resolve();
       };
-      const waiters = this.#waiting.get(submissionId) ?? new Set();
-      this.#waiting.set(submissionId, waiters.add(done));
+      const waiters = this.#waiters.get(submissionId) ?? new Set();
+      this.#waiters.set(submissionId, waiters.add(done));
       const cancelTimer = this.#clock.after(timeoutMs, done);
       signal?.addEventListener('abort', done, { once: true });
     });
   }
 
-  /** When time is up for a submission: its deadline, moved by the outages of its upstream while it is open. */
+  #endWaits(submissionId: string): void {
+    for (const done of [...(this.#waiters.get(submissionId) ?? [])]) done();
+  }
+
+  /** The deadline of a submission; while it is open, moved by the outages of its upstream. */
   deadlineAt(submission: Submission): number {
     if (isFinal(submission.status)) return submission.deadlineAt;
-    const outageMs = this.#lanes.get(submission.upstream)?.outageMs() ?? submission.outageMsBefore;
+    const outageMs = this.#loops.get(submission.upstream)?.outageMs() ?? submission.outageMsBefore;
     return submission.deadlineAt + outageMs - submission.outageMsBefore;
   }
 
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
-    const lanes = [...this.#lanes];
+    const loops = [...this.#loops];
     return {
-      ledgerWritable: this.#isWritable() && lanes.every(([, lane]) => !lane.writeFailed),
-      upstreams: lanes.map(([upstream, { pacer }]) => stateOf(upstream, pacer)),
+      ledgerWritable: this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
+      upstreams: loops.map(([upstream, { scheduler }]) => healthOf(upstream, scheduler)),
     };
   }
 
-  /** Why the next question of each upstream goes where it goes. */
+  /** The state of each upstream's pacing, and the reason for its next poll. */
   pacing(): UpstreamPacing[] {
     const now = this.#clock.now();
-    return [...this.#lanes].map(([upstream, { pacer }]) => ({ ...stateOf(upstream, pacer), ...pacer.outlook(now) }));
+    return [...this.#loops].map(([upstream, { scheduler }]) => ({
+      ...healthOf(upstream, scheduler),
+      ...scheduler.outlook(now),
+    }));
   }
 
-  /** The time. A step of the clock counts for what is tracked already, and not for what comes now. */
-  #now(): number {
-    for (const lane of this.#lanes.values()) lane.now();
-    return this.#clock.now();
-  }
-
-  #enrol(results: readonly TrackResult[], now: number): void {
-    const touched = new Set<PollLoop>();
-    for (const result of results) {
-      if (result.kind !== 'tracked') continue;
-      for (const { submission, isNew } of result.submissions) {
-        const lane = this.#lanes.get(submission.upstream);
-        if (!isNew || !lane) continue;
-        lane.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
-        touched.add(lane);
-      }
-    }
-    for (const lane of touched) lane.wake();
-  }
-
-  /** Remembers whether the ledger could be written. */
   #writing<T>(work: () => T): T {
     try {
       const result = work();
-      this.#writeFailed = false;
+      this.#isLedgerFailing = false;
       return result;
     } catch (error) {
-      this.#writeFailed ||= error instanceof LedgerUnavailableError;
+      this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
       throw error;
     }
   }
 
-  /** Once a write failed, whoever asks finds out by trying: nobody may write anything before they know that it works. */
+  /** After a failed write, tries one: clients wait for this result before they write again. */
   #isWritable(): boolean {
-    if (!this.#writeFailed) return true;
+    if (!this.#isLedgerFailing) return true;
     try {
       this.#writing(() => this.#ledger.probe(this.#clock.now()));
     } catch {}
-    return !this.#writeFailed;
-  }
-
-  async #stop(limitMs: number): Promise<void> {
-    for (const submissionId of [...this.#waiting.keys()]) this.#tell(submissionId);
-    await Promise.all([...this.#lanes.values()].map((lane) => lane.stop(limitMs)));
-  }
-
-  #recorded(recorded: RecordedObservation): void {
-    if (isFinal(recorded.submission.status)) this.#tell(recorded.submission.submissionId);
-    this.#listener.recorded(recorded);
-  }
-
-  #tell(submissionId: string): void {
-    for (const done of [...(this.#waiting.get(submissionId) ?? [])]) done();
+    return !this.#isLedgerFailing;
   }
 }
 
-function stateOf(upstream: string, { breaker, size, inFlight }: Pacer): UpstreamHealth {
+function healthOf(upstream: string, { breaker, size, inFlight }: Pacer): UpstreamHealth {
   return { upstream, state: breaker.state, tracked: size, inFlight };
 }

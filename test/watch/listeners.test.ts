@@ -72,7 +72,7 @@ describe('a listener that throws', () => {
     await world.clock.advance(1_000);
     world.ledger.record = record;
     await world.clock.advance(5 * MINUTE_MS);
-    expect(await onDemand).toMatchObject({ kind: 'answered' });
+    expect(await onDemand).toMatchObject({ kind: 'observed' });
     expect(world.get('a').status).toBe('finalized');
     expect(told).toContain('last writeFailed');
   });

@@ -96,7 +96,7 @@ test('a question without a place in the budget is given up, and says when to com
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['pending']);
   expect(await world.monitor.pollOnDemand('default', 'b')).toMatchObject({
-    reason: 'budget',
+    reason: 'budget_exhausted',
     retryAfterMs: MINUTE_MS - 10,
   });
   expect(world.asked.length).toBe(1);
@@ -113,7 +113,7 @@ test.each([
   world.track(['a', 'b']);
   await world.clock.advance(100);
   const before = world.asked.length;
-  expect(await world.monitor.pollOnDemand('default', 'c')).toMatchObject({ reason: 'out' });
+  expect(await world.monitor.pollOnDemand('default', 'c')).toMatchObject({ reason: 'upstream_down' });
   expect(world.asked.length).toBe(before);
 });
 
@@ -123,7 +123,7 @@ test('a 429 holds questions back too', async () => {
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['throttled']);
   const { kind, retryAfterMs } = { retryAfterMs: 0, ...(await world.monitor.pollOnDemand('default', 'b')) };
-  expect(kind).toBe('unanswered');
+  expect(kind).toBe('failed');
   expect(retryAfterMs).toBeGreaterThan(29_000);
 });
 
@@ -153,14 +153,14 @@ test('when the monitor stops, nobody waits for an answer that will not come', as
   await world.clock.advance(10);
   const asked = world.monitor.pollOnDemand('default', 'b');
   await world.monitor.stop(1_000);
-  expect(kinds([await asked])).toEqual(['unanswered']);
+  expect(kinds([await asked])).toEqual(['failed']);
   await world.clock.advance(MINUTE_MS);
   expect(world.asked.length).toBe(1);
 });
 
 test('a question to an upstream that is not configured is refused', async () => {
   const world = openMonitor({ answer: () => pending });
-  expect(kinds([await world.monitor.pollOnDemand('nowhere', 'a')])).toEqual(['unanswered']);
+  expect(kinds([await world.monitor.pollOnDemand('nowhere', 'a')])).toEqual(['failed']);
 });
 
 test.each([
@@ -191,7 +191,7 @@ test('an answer that never comes is told as such, after the lease', async () => 
   const world = openMonitor({ answer: () => new Promise(() => undefined) });
   const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(MINUTE_MS);
-  expect(await asked).toMatchObject({ kind: 'unanswered', reason: 'lost' });
+  expect(await asked).toMatchObject({ kind: 'failed', reason: 'no_response' });
 });
 
 /** What is asked for by one client that asks for very much, and by others. */
@@ -201,7 +201,7 @@ async function openBusy() {
   const answered: string[] = [];
   const ask = (id: string, client: string) =>
     world.monitor.pollOnDemand('default', id, client).then((asked) => {
-      answered.push(asked.kind === 'answered' ? id : `${id} ${asked.reason}`);
+      answered.push(asked.kind === 'observed' ? id : `${id} ${asked.reason}`);
     });
   for (let index = 0; index < 500; index++) void ask(`busy-${index}`, 'busy');
   await world.clock.advance(1);
@@ -218,7 +218,7 @@ test('clients take turns for the budget, however many ids one of them asks for',
   expect(places).toEqual(places.toSorted((a, b) => a - b));
   await world.clock.advance(20_000);
   // The budget of some seconds, and no more waiting than was promised.
-  expect(answered.filter((text) => text.endsWith(' budget')).length).toBeGreaterThan(300);
+  expect(answered.filter((text) => text.endsWith(' budget_exhausted')).length).toBeGreaterThan(300);
   expect(answered).toHaveLength(504);
 });
 
@@ -238,13 +238,13 @@ test('a client may wait although another has filled the line, and is refused bey
   const outcomes: Record<string, number> = {};
   const ask = (id: string, client: string) =>
     world.monitor.pollOnDemand('default', id, client).then((asked) => {
-      const outcome = `${client} ${asked.kind === 'answered' ? 'answered' : asked.reason}`;
+      const outcome = `${client} ${asked.kind === 'observed' ? 'answered' : asked.reason}`;
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
     });
   for (let index = 0; index < 10_100; index++) void ask(`busy-${index}`, 'busy');
   for (let index = 0; index < 5_100; index++) void ask(`other-${index}`, 'other');
   await world.clock.advance(1);
-  const refused = { busy: outcomes['busy budget'] ?? 0, other: outcomes['other budget'] ?? 0 };
+  const refused = { busy: outcomes['busy budget_exhausted'] ?? 0, other: outcomes['other budget_exhausted'] ?? 0 };
   expect(refused.busy).toBeGreaterThan(90);
   expect(refused.busy).toBeLessThanOrEqual(100);
   expect(refused.other).toBe(100);

@@ -55,7 +55,7 @@ test('a question out of turn waits until all are taken up, and is asked once', a
   const asked = world.monitor.pollOnDemand('default', 'id-5999');
   expect(world.asked).toEqual([]);
   await world.clock.advance(2_000);
-  expect((await asked).kind).toBe('answered');
+  expect((await asked).kind).toBe('observed');
   expect([world.countOf('id-5999'), world.get('id-5999').polls]).toEqual([1, 1]);
 });
 

@@ -406,7 +406,7 @@ test('a settled one that a question out of turn finds changed is rechecked until
   answer = pending;
   const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(1.5 * MINUTE_MS);
-  expect(await asked).toMatchObject({ kind: 'answered' });
+  expect(await asked).toMatchObject({ kind: 'observed' });
   expect(world.get('a')).toMatchObject({ watched: true, upstreamState: 'Pending' });
   answer = finalized;
   await world.clock.advance(10 * MINUTE_MS);

@@ -1,0 +1,124 @@
+import type { Observation } from '../domain/classify.ts';
+import type { Clock } from '../domain/clock.ts';
+import { BreakerState } from '../domain/upstream-health.ts';
+import type { Pacer } from '../pacing/scheduler.ts';
+import { FinalityBounds } from './finality.ts';
+import type { WatcherListener } from './listeners.ts';
+import type { OutageJournal } from './outage-journal.ts';
+import { LedgerUnavailableError, type RecordedObservation, type WatcherLedger } from './ports.ts';
+import type { TimeLimits } from './time-limits.ts';
+
+/** How long nothing is polled after the ledger rejected a write: results that cannot be committed are wasted requests. */
+export const WRITE_RETRY_MS = 1_000;
+/** When a submission is polled again whose result is rejected although the ledger is writable: a defect of dawatch. */
+const POISON_RETRY_MS = 60_000;
+
+type ResultCommitterDeps = {
+  scheduler: Pacer;
+  ledger: Pick<WatcherLedger, 'record'>;
+  clock: Clock;
+  recheck: boolean;
+  limits: TimeLimits;
+  journal: OutageJournal;
+  now: () => number;
+  listener: Required<WatcherListener>;
+  /** Called last, with all observations of a commit and those that were recorded. */
+  onCommitted: (observations: readonly Observation[], recorded: readonly RecordedObservation[]) => void;
+};
+
+/**
+ * Commits the results of polls. Observations that arrive in one turn of the event loop share one transaction. After the
+ * commit the scheduler chooses the next poll times, and the listeners are called.
+ *
+ * If the ledger rejects a write, the observations are dropped and their submissions are polled again.
+ */
+export class ResultCommitter {
+  readonly #deps: ResultCommitterDeps;
+  readonly #finalityBounds = new FinalityBounds();
+  #arrived: Observation[] = [];
+  #cancelCommit: (() => void) | undefined;
+  /** Whether the newest access to the ledger failed. */
+  isLedgerFailing = false;
+  #blockedUntil = 0;
+
+  constructor(deps: ResultCommitterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Until when nothing is polled because a write failed. */
+  get blockedUntil(): number {
+    return this.#blockedUntil;
+  }
+
+  add(observation: Observation): void {
+    this.#arrived.push(observation);
+    this.#cancelCommit ??= this.#deps.clock.after(0, () => this.commit());
+  }
+
+  /** Commits everything that has arrived. */
+  commit(): void {
+    this.#cancelCommit?.();
+    this.#cancelCommit = undefined;
+    const observations = this.#arrived;
+    if (observations.length === 0) return;
+    this.#arrived = [];
+    const { limits, journal, now, listener, onCommitted } = this.#deps;
+    limits.observe(observations);
+    const recorded = this.#record(observations);
+    try {
+      journal.write(now());
+    } catch (error) {
+      this.writeFailed(error);
+    }
+    for (const entry of recorded) listener.recorded(entry);
+    onCommitted(observations, recorded);
+  }
+
+  /** Stops polling for a while if the ledger cannot be written, and reschedules the submissions of dropped observations. */
+  writeFailed(error: unknown, dropped: readonly Observation[] = []): void {
+    const { scheduler, listener } = this.#deps;
+    const now = this.#deps.now();
+    this.isLedgerFailing ||= error instanceof LedgerUnavailableError;
+    if (this.isLedgerFailing) this.#blockedUntil = now + WRITE_RETRY_MS;
+    const retryAt = now + (this.isLedgerFailing ? WRITE_RETRY_MS : POISON_RETRY_MS);
+    for (const { submissionId } of dropped) scheduler.retry(submissionId, retryAt, now);
+    listener.writeFailed(error);
+  }
+
+  #record(observations: readonly Observation[]): RecordedObservation[] {
+    const { ledger, limits, recheck, scheduler, listener } = this.#deps;
+    let recorded: RecordedObservation[];
+    // Only the commit is guarded: an error after it must not record the same observations again.
+    try {
+      const context = { ...limits.context(this.#deps.now(), this.#blockedUntil), recheck };
+      recorded = ledger.record(observations, context);
+    } catch (error) {
+      // One transaction each, so that an observation that cannot be recorded does not affect the others.
+      if (observations.length > 1 && !(error instanceof LedgerUnavailableError))
+        return observations.flatMap((one) => this.#record([one]));
+      this.writeFailed(error, observations);
+      return [];
+    }
+    this.isLedgerFailing = false;
+    const finalities = this.#finalityBounds.of(recorded, scheduler);
+    this.#schedule(observations, recorded);
+    for (const finality of finalities) listener.finalized(finality);
+    return recorded;
+  }
+
+  #schedule(observations: readonly Observation[], recorded: readonly RecordedObservation[]): void {
+    const { scheduler, journal, limits } = this.#deps;
+    const now = this.#deps.now();
+    const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
+    for (const observation of observations) {
+      const state = scheduler.observe(observation, newest.get(observation.submissionId)?.watched ?? false, now);
+      if (state === null) continue;
+      journal.breakerChanged(state, now);
+      if (state === BreakerState.closed) limits.begin(now);
+    }
+    // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after any finality.
+    for (const submission of newest.values())
+      if (submission.watched && submission.finalizedAt !== null)
+        scheduler.resume({ ...submission, seen: true, finalizedAt: now }, now);
+  }
+}
