@@ -45,7 +45,7 @@ export class Ledger implements WatcherLedger {
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
   readonly space: Space;
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #close: () => void;
   readonly #fanOut: FanOut;
   readonly #queries: SubmissionQueries;
@@ -58,7 +58,7 @@ export class Ledger implements WatcherLedger {
     const counts = new StatusCounts(database);
     this.file = options.file;
     this.tightened = tightened;
-    this.#database = database;
+    this.#db = database;
     this.#close = close;
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
@@ -92,27 +92,27 @@ export class Ledger implements WatcherLedger {
 
   /** Sends a test event to one webhook. Returns the id of the delivery; undefined if no webhook with an address has that id. */
   test(webhookId: string, now: number): number | undefined {
-    return this.#database.transaction(() => {
+    return this.#db.transaction(() => {
       if (!this.webhooks.get(webhookId, now)?.url) return undefined;
       return this.outbox.addTestEvent(webhookId, now);
     });
   }
 
   track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.#database.transaction(() => this.#submissions.track(requests, now, new Map()));
+    return this.#db.transaction(() => this.#submissions.track(requests, now, new Map()));
   }
 
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
     const outages = new Map<string, number>();
-    return this.#database.transaction(() => groups.map((requests) => this.#submissions.track(requests, now, outages)));
+    return this.#db.transaction(() => groups.map((requests) => this.#submissions.track(requests, now, outages)));
   }
 
   cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[] {
-    return this.#database.transaction(() => submissionIds.map((id) => this.#submissions.cancel(id, now)));
+    return this.#db.transaction(() => submissionIds.map((id) => this.#submissions.cancel(id, now)));
   }
 
   record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[] {
-    return this.#database.transaction(() =>
+    return this.#db.transaction(() =>
       observations.flatMap((observation) => this.#submissions.record(observation, context) ?? []),
     );
   }
@@ -131,26 +131,26 @@ export class Ledger implements WatcherLedger {
   }
 
   upstream(name: string): UpstreamRecord {
-    return this.#database.transaction(() => this.#upstreams.get(name));
+    return this.#db.transaction(() => this.#upstreams.get(name));
   }
 
   recordUpstream({ upstream, record, event, at }: UpstreamChange): void {
-    this.#database.transaction(() => {
+    this.#db.transaction(() => {
       this.#upstreams.setOutage(upstream, record);
       this.outbox.addUpstreamEvent(event, upstream, at);
     });
   }
 
   recordPause(upstream: string, pause: PauseRecord): void {
-    this.#database.transaction(() => this.#upstreams.setPause(upstream, pause));
+    this.#db.transaction(() => this.#upstreams.setPause(upstream, pause));
   }
 
   recordPolling(upstream: string, until: number, snapshot: string | null): void {
-    this.#database.transaction(() => this.#upstreams.setPolling(upstream, until, snapshot));
+    this.#db.transaction(() => this.#upstreams.setPolling(upstream, until, snapshot));
   }
 
   probe(now: number): void {
-    this.#database.transaction(() => probe(this.#database.connection, now));
+    this.#db.transaction(() => probe(this.#db.connection, now));
   }
 
   get(submissionId: string): Submission | undefined {

@@ -31,31 +31,28 @@ const SHORT_HASH_CHARS = 8;
 
 /** The append-only trail of user lookups. Throws LedgerError. */
 export class AuditTrail {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #key: Buffer;
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
+    this.#db = database;
     this.#key = readOrCreateKey(database);
   }
 
   add(entry: AuditEntry): void {
-    this.#database.run(
-      `INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
-       VALUES (@at, @caller, @credentialId, @address, @action, @outcome, @detail, @emailHash, @emailMasked)`,
-      entry,
-    );
+    this.#db.run`
+      INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
+      VALUES (${entry.at}, ${entry.caller}, ${entry.credentialId}, ${entry.address}, ${entry.action},
+              ${entry.outcome}, ${entry.detail}, ${entry.emailHash}, ${entry.emailMasked})`;
   }
 
   /** Returns entries, newest first, and the position to continue `before`; null at the end. */
   list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null } {
     const { limit, before = Number.MAX_SAFE_INTEGER } = query;
-    const rows = this.#database.iterate<AuditRecord>(
-      `SELECT seq, at, caller, credential_id AS credentialId, address, action, outcome, detail,
-              email_hash AS emailHash, email_masked AS emailMasked
-       FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
-      [before, limit + 1],
-    );
+    const rows = this.#db.iterate<AuditRecord>`
+      SELECT seq, at, caller, credential_id AS credentialId, address, action, outcome, detail,
+             email_hash AS emailHash, email_masked AS emailMasked
+      FROM audit WHERE seq < ${before} ORDER BY seq DESC LIMIT ${limit + 1}`;
     const { page, hasMore } = takePage(rows, limit);
     return { entries: page, nextBefore: hasMore ? (page.at(-1)?.seq ?? null) : null };
   }
@@ -80,6 +77,6 @@ export class AuditTrail {
 
 function readOrCreateKey(database: LedgerDatabase): Buffer {
   const key = randomBytes(32).toString('hex');
-  database.run("INSERT INTO meta (key, value) VALUES ('audit_key', ?) ON CONFLICT DO NOTHING", key);
+  database.run`INSERT INTO meta (key, value) VALUES ('audit_key', ${key}) ON CONFLICT DO NOTHING`;
   return Buffer.from(String(database.value("SELECT value FROM meta WHERE key = 'audit_key'")), 'hex');
 }

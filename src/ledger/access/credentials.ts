@@ -16,14 +16,14 @@ const LAST_USED_STEP_MS = 60_000;
 
 /** Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. Throws LedgerError. */
 export class CredentialStore {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
+    this.#db = database;
   }
 
   add(credential: { hash: Buffer; role: string; name: string }, now: number): CredentialRecord {
-    return this.#database.row<CredentialRecord>(
+    return this.#db.row<CredentialRecord>(
       `INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now) RETURNING ${COLUMNS}`,
       { ...credential, now },
     ) as CredentialRecord;
@@ -31,28 +31,28 @@ export class CredentialStore {
 
   /** Returns all credentials, oldest first, including revoked ones. */
   list(): CredentialRecord[] {
-    return this.#database.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
+    return this.#db.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
   }
 
   /** Takes effect with the next request. Returns false if the credential is unknown or already revoked. */
   revoke(id: number, now: number): boolean {
-    const sql = 'UPDATE credentials SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL';
-    return this.#database.run(sql, now, id).changes === 1;
+    return (
+      this.#db.run`UPDATE credentials SET revoked_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`.changes === 1
+    );
   }
 
   /** Returns the valid credential with this hash. */
   find(hash: Buffer): CredentialRecord | undefined {
-    return this.#database.row(`SELECT ${COLUMNS} FROM credentials WHERE hash = ? AND revoked_at IS NULL`, hash);
+    return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE hash = ? AND revoked_at IS NULL`, hash);
   }
 
   isAnyValid(): boolean {
-    return this.#database.row('SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1') !== undefined;
+    return this.#db.row('SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1') !== undefined;
   }
 
   used({ id, lastUsedAt }: CredentialRecord, now: number): void {
     if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_STEP_MS) return;
-    const sql = 'UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?';
-    this.#database.run(sql, now, id);
+    this.#db.run`UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), ${now}) WHERE id = ${id}`;
   }
 }
 

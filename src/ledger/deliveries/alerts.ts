@@ -22,12 +22,12 @@ type AlertRow = {
 
 /** The open alerts, stored so that each one is reported once when it is raised and once when it is resolved. Throws LedgerError. */
 export class Alerts {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
   readonly #stats: LedgerStats;
 
   constructor(database: LedgerDatabase, outbox: Outbox, stats: LedgerStats) {
-    this.#database = database;
+    this.#db = database;
     this.#outbox = outbox;
     this.#stats = stats;
   }
@@ -35,10 +35,10 @@ export class Alerts {
   /** Returns the facts that alert rules depend on. */
   facts({ upstreams, ...times }: AlertQuery): AlertFacts {
     return {
-      upstreams: this.#database.rows(UPSTREAMS, { ...times, names: JSON.stringify(upstreams) }),
-      waiting: this.#database.value<number>(WAITING, times) ?? 0,
-      dead: this.#database.rows(DEAD_LETTERS, times),
-      disabled: this.#database.rows(
+      upstreams: this.#db.rows(UPSTREAMS, { ...times, names: JSON.stringify(upstreams) }),
+      waiting: this.#db.value<number>(WAITING, times) ?? 0,
+      dead: this.#db.rows(DEAD_LETTERS, times),
+      disabled: this.#db.rows(
         `SELECT webhook_id AS id, disabled_reason AS reason, updated_at AS since
          FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`,
       ),
@@ -55,7 +55,7 @@ export class Alerts {
     conditions: readonly AlertCondition[],
     { now, remindAfterMs }: { now: number; remindAfterMs: number },
   ): { type: AlertEventType; alert: Alert }[] {
-    return this.#database.transaction(() => {
+    return this.#db.transaction(() => {
       const open = new Map(this.#open().map((row) => [keyOf(row), row]));
       const reported: { type: AlertEventType; alert: Alert }[] = [];
       const report = (type: AlertEventType, alert: Alert) => {
@@ -74,23 +74,21 @@ export class Alerts {
       }
       for (const { notifiedAt: _, ...alert } of open.values()) {
         report(AlertEventType.resolved, { ...alert, summary: resolvedSummary(alert) });
-        this.#database.run('DELETE FROM alerts WHERE rule = ? AND subject = ?', alert.rule, alert.subject);
+        this.#db.run`DELETE FROM alerts WHERE rule = ${alert.rule} AND subject = ${alert.subject}`;
       }
       return reported;
     });
   }
 
   #open(): AlertRow[] {
-    return this.#database.rows('SELECT rule, subject, summary, count, since, told_at AS notifiedAt FROM alerts');
+    return this.#db.rows('SELECT rule, subject, summary, count, since, told_at AS notifiedAt FROM alerts');
   }
 
   #store(row: AlertRow): void {
-    this.#database.run(
-      `INSERT INTO alerts (rule, subject, summary, count, since, told_at)
-       VALUES (@rule, @subject, @summary, @count, @since, @notifiedAt)
-       ON CONFLICT DO UPDATE SET summary = excluded.summary, count = excluded.count, told_at = excluded.told_at`,
-      row,
-    );
+    this.#db.run`
+      INSERT INTO alerts (rule, subject, summary, count, since, told_at)
+      VALUES (${row.rule}, ${row.subject}, ${row.summary}, ${row.count}, ${row.since}, ${row.notifiedAt})
+      ON CONFLICT DO UPDATE SET summary = excluded.summary, count = excluded.count, told_at = excluded.told_at`;
   }
 }
 

@@ -14,12 +14,12 @@ const MOVED_RETRY_MS = 5_000;
 
 /** Records the results of attempts: the attempt, the next state of the delivery, and the health of its webhook. */
 export class AttemptResults {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #webhooks: Webhooks;
 
   constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks) {
-    this.#database = database;
+    this.#db = database;
     this.#fanOut = fanOut;
     this.#webhooks = webhooks;
   }
@@ -27,12 +27,10 @@ export class AttemptResults {
   /** Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is disabled. */
   record(result: DeliveryResult, disableAfterMs: number): void {
     const { deliveryId, destination, attempts, revision, attempt, next } = result;
-    const row = this.#database.row<Pick<DeliveryRow, 'state' | 'attempts'>>(
-      'SELECT state, attempts FROM deliveries WHERE id = ?',
-      deliveryId,
-    );
+    const row = this.#db.row<Pick<DeliveryRow, 'state' | 'attempts'>>`
+      SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
     if (!row) return;
-    this.#database.run(
+    this.#db.run(
       `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
        VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
       { deliveryId, ...attempt },
@@ -46,7 +44,7 @@ export class AttemptResults {
     if (next.kind === 'delivered') this.#end(deliveryId, DeliveryState.delivered, null, endedAt);
     // The webhook was deleted or disabled during the attempt: that decision stays.
     else if (row.state !== DeliveryState.waiting)
-      this.#database.run('UPDATE deliveries SET attempts = attempts + 1 WHERE id = ?', deliveryId);
+      this.#db.run`UPDATE deliveries SET attempts = attempts + 1 WHERE id = ${deliveryId}`;
     // The delivery was replayed during the attempt: it starts over.
     else if (row.attempts !== attempts) return;
     else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
@@ -64,14 +62,13 @@ export class AttemptResults {
   }
 
   #retry(id: number, nextAt: number): void {
-    this.#database.run('UPDATE deliveries SET attempts = attempts + 1, next_at = ? WHERE id = ?', nextAt, id);
+    this.#db.run`UPDATE deliveries SET attempts = attempts + 1, next_at = ${nextAt} WHERE id = ${id}`;
   }
 
   #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
-    this.#database.run(
-      `UPDATE deliveries SET attempts = attempts + 1, state = ?, dead_reason = ?, next_at = NULL, ended_at = ?
-       WHERE id = ?`,
-      [state, deadReason, endedAt, id],
-    );
+    this.#db.run`
+      UPDATE deliveries
+      SET attempts = attempts + 1, state = ${state}, dead_reason = ${deadReason}, next_at = NULL, ended_at = ${endedAt}
+      WHERE id = ${id}`;
   }
 }

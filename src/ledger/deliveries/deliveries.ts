@@ -40,12 +40,12 @@ const MAX_BATCH_CHARS = 256 * 1024;
 
 /** Deliveries: waiting until they are delivered, dead or discarded. Throws LedgerError. */
 export class Deliveries {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #results: AttemptResults;
 
   constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks) {
-    this.#database = database;
+    this.#db = database;
     this.#fanOut = fanOut;
     this.#results = new AttemptResults(database, fanOut, webhooks);
   }
@@ -62,7 +62,7 @@ export class Deliveries {
 
   /** Returns the destinations of waiting deliveries, with the time of the earliest next attempt. */
   destinations(): { destination: string; dueAt: number }[] {
-    return this.#database.rows(
+    return this.#db.rows(
       "SELECT destination, min(next_at) AS dueAt FROM deliveries WHERE state = 'waiting' GROUP BY destination",
     );
   }
@@ -72,17 +72,15 @@ export class Deliveries {
     destination: string,
     { now, limit, except }: { now: number; limit: number; except: ReadonlySet<number> },
   ): (DueDelivery | UnreadableDelivery)[] {
-    return this.#database.snapshot(() => {
-      const ids = this.#database.values<number>(
-        `SELECT id FROM deliveries WHERE state = 'waiting' AND destination = ? AND next_at <= ?
-         ORDER BY next_at, id LIMIT ?`,
-        [destination, now, limit + except.size],
-      );
+    return this.#db.snapshot(() => {
+      const ids = this.#db.values<number>`
+        SELECT id FROM deliveries WHERE state = 'waiting' AND destination = ${destination} AND next_at <= ${now}
+        ORDER BY next_at, id LIMIT ${limit + except.size}`;
       const waiting: (DueDelivery | UnreadableDelivery)[] = [];
       let chars = 0;
       for (const id of ids) {
         if (except.has(id)) continue;
-        const row = this.#database.row<DueRow>(WAITING, id) as DueRow;
+        const row = this.#db.row<DueRow>(WAITING, id) as DueRow;
         waiting.push(toDueDelivery(row));
         chars += row.answer?.length ?? 0;
         if (waiting.length === limit || chars > MAX_BATCH_CHARS) break;
@@ -93,57 +91,51 @@ export class Deliveries {
 
   /** Returns the earliest next attempt of a delivery that is not in `except`; null if no other waits. */
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
-    const rows = this.#database.rows<{ id: number; next_at: number }>(
-      `SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = ? ORDER BY next_at, id LIMIT ?`,
-      [destination, except.size + 1],
-    );
+    const rows = this.#db.rows<{ id: number; next_at: number }>`
+      SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = ${destination}
+      ORDER BY next_at, id LIMIT ${except.size + 1}`;
     return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
   }
 
   /** Records the results of attempts. A webhook that has only failed for `disableAfterMs` is disabled. */
   settle(results: readonly DeliveryResult[], disableAfterMs: number): void {
-    this.#database.transaction(() => {
+    this.#db.transaction(() => {
       for (const result of results) this.#results.record(result, disableAfterMs);
     });
   }
 
   /** Turns the deliveries that were created before that time for an unknown destination into dead letters. */
   giveUp(destination: string, createdBefore: number, now: number): void {
-    this.#database.transaction(() => {
-      const { changes } = this.#database.run(
-        `UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = @now
-         WHERE destination = @destination AND state = 'waiting' AND created_at < @createdBefore`,
-        { destination, createdBefore, now },
-      );
+    this.#db.transaction(() => {
+      const { changes } = this.#db.run`
+        UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = ${now}
+        WHERE destination = ${destination} AND state = 'waiting' AND created_at < ${createdBefore}`;
       this.#fanOut.notifyDead({ destination, reason: 'not_configured', count: changes });
     });
   }
 
   /** Makes deliveries due that wait longer than any delivery does: a clock that was ahead wrote their times. */
   correctTimes(now: number, { first, retry }: { first: number; retry: number }): void {
-    this.#database.transaction(() =>
-      this.#database.run(
-        `UPDATE deliveries SET next_at = @now
-         WHERE state = 'waiting' AND next_at > iif(attempts = 0, @first, @retry)`,
-        { now, first: now + first, retry: now + retry },
-      ),
+    this.#db.transaction(
+      () =>
+        this.#db.run`
+        UPDATE deliveries SET next_at = ${now}
+        WHERE state = 'waiting' AND next_at > iif(attempts = 0, ${now + first}, ${now + retry})`,
     );
   }
 
   get(
     id: number,
   ): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: DeliveryAttempt[] } | undefined {
-    const row = this.#database.row<DeliveryRow & EventRow>(
+    const row = this.#db.row<DeliveryRow & EventRow>(
       `SELECT ${DELIVERY_COLUMNS}, ${EVENT_COLUMNS}
        FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`,
       id,
     );
     if (!row) return undefined;
-    const attempts = this.#database.rows<DeliveryAttempt>(
-      `SELECT at, duration_ms AS durationMs, http_status AS httpStatus, error, response
-       FROM attempts WHERE delivery = ? ORDER BY id`,
-      id,
-    );
+    const attempts = this.#db.rows<DeliveryAttempt>`
+      SELECT at, duration_ms AS durationMs, http_status AS httpStatus, error, response
+      FROM attempts WHERE delivery = ${id} ORDER BY id`;
     return { delivery: toDelivery(row), event: toEventRecord(row), attempts: attempts.map(toAttempt) };
   }
 
@@ -158,7 +150,7 @@ export class Deliveries {
       ...(eventId === undefined ? [] : ['d.event = (SELECT seq FROM outbox WHERE id = @eventId)']),
     ];
     const ids = submissionId !== undefined && { submissionId, canonicalId: canonicalId(submissionId) };
-    const rows = this.#database.iterate<DeliveryRow>(
+    const rows = this.#db.iterate<DeliveryRow>(
       `SELECT ${DELIVERY_COLUMNS}, o.id AS event_id, o.type, s.submission_id
        FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
        WHERE ${conditions.join(' AND ')} ORDER BY d.id DESC LIMIT @limit`,
@@ -170,15 +162,13 @@ export class Deliveries {
 
   /** Sends a delivery again, whatever its state, and starts counting attempts over. Earlier attempts are kept. */
   replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
-    return this.#database.transaction(() => {
-      const row = this.#database.row<Pick<DeliveryRow, 'state' | 'destination'>>(
-        'SELECT state, destination FROM deliveries WHERE id = ?',
-        id,
-      );
+    return this.#db.transaction(() => {
+      const row = this.#db.row<Pick<DeliveryRow, 'state' | 'destination'>>`
+        SELECT state, destination FROM deliveries WHERE id = ${id}`;
       if (!row) return 'unknown';
       if (row.state === DeliveryState.discarded) return 'discarded';
       if (!this.#fanOut.isEnabled(row.destination)) return 'disabled';
-      this.#database.run(`${REPLAY} WHERE id = @id`, { id, now });
+      this.#db.run(`${REPLAY} WHERE id = @id`, { id, now });
       this.#fanOut.notifyWaiting(row.destination);
       return 'waiting';
     });
@@ -189,9 +179,9 @@ export class Deliveries {
    * while it was disabled. Returns their number; undefined if the destination is unknown or disabled.
    */
   replayDead(destination: string, since: number, now: number): number | undefined {
-    return this.#database.transaction(() => {
+    return this.#db.transaction(() => {
       if (!this.#fanOut.isEnabled(destination)) return undefined;
-      const replayed = this.#database.values<string>(
+      const replayed = this.#db.values<string>(
         `${REPLAY} WHERE ${matches(destination)} AND state = 'dead' AND created_at >= @since RETURNING destination`,
         { destination, since, now },
       );
@@ -202,12 +192,10 @@ export class Deliveries {
 
   /** Deletes up to `limit` deliveries that ended before that time, with their attempts. Returns their number. */
   prune(endedBefore: number, limit: number): number {
-    return this.#database.unsyncedTransaction(() => {
-      const { changes } = this.#database.run(
-        `DELETE FROM deliveries WHERE id IN
-           (SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ? LIMIT ?)`,
-        [endedBefore, limit],
-      );
+    return this.#db.unsyncedTransaction(() => {
+      const { changes } = this.#db.run`
+        DELETE FROM deliveries WHERE id IN
+        (SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit})`;
       return changes;
     });
   }

@@ -18,21 +18,26 @@ const PAGE_EVENTS = 1_000;
  * was, however many there are. Every method must be called inside a transaction.
  */
 export class WebhookPauses {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
+    this.#db = database;
   }
 
   /** The webhook misses every event from now on. */
   begin(webhookId: string): void {
-    this.#database.run(`INSERT INTO webhook_pauses (webhook, after) VALUES (${WEBHOOK}, ${NEWEST})`, webhookId);
+    this.#db.run`
+      INSERT INTO webhook_pauses (webhook, after)
+      SELECT id, (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox')
+      FROM webhooks WHERE webhook_id = ${webhookId}`;
   }
 
   /** The webhook misses no event from now on. */
   end(webhookId: string): void {
-    const sql = `UPDATE webhook_pauses SET through = ${NEWEST} WHERE webhook = ${WEBHOOK} AND through IS NULL`;
-    this.#database.run(sql, webhookId);
+    this.#db.run`
+      UPDATE webhook_pauses
+      SET through = (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox')
+      WHERE webhook = (SELECT id FROM webhooks WHERE webhook_id = ${webhookId}) AND through IS NULL`;
     this.#removeEmpty(webhookId);
   }
 
@@ -41,40 +46,34 @@ export class WebhookPauses {
    * `remove`: these events do not count as missed any more.
    */
   replay(webhookId: string, since: number, visit: (event: MissedEvent) => void, { remove }: { remove: boolean }): void {
-    const pauses = this.#database.rows<{ id: number; after: number; through: number }>(
-      `SELECT id, after, through FROM webhook_pauses WHERE webhook = ${WEBHOOK} AND through IS NOT NULL ORDER BY id`,
-      webhookId,
-    );
+    const pauses = this.#db.rows<{ id: number; after: number; through: number }>`
+      SELECT p.id, p.after, p.through FROM webhook_pauses p JOIN webhooks w ON w.id = p.webhook
+      WHERE w.webhook_id = ${webhookId} AND p.through IS NOT NULL ORDER BY p.id`;
     for (const { id, after, through } of pauses) {
-      const first = this.#database.value<number | null>(
-        'SELECT min(seq) FROM outbox WHERE seq > ? AND seq <= ? AND at >= ?',
-        [after, through, since],
-      );
+      const first = this.#db.value<number | null>`
+        SELECT min(seq) FROM outbox WHERE seq > ${after} AND seq <= ${through} AND at >= ${since}`;
       if (first === null || first === undefined) continue;
       for (let position = first - 1; position < through; ) {
         const rows = this.#events(position, through);
         for (const { metadata, ...event } of rows) visit({ ...event, metadata: readStoredObject(metadata) ?? null });
         position = rows.length < PAGE_EVENTS ? through : (rows.at(-1)?.seq ?? through);
       }
-      if (remove) this.#database.run('UPDATE webhook_pauses SET through = ? WHERE id = ?', first - 1, id);
+      if (remove) this.#db.run`UPDATE webhook_pauses SET through = ${first - 1} WHERE id = ${id}`;
     }
     this.#removeEmpty(webhookId);
   }
 
   /** A webhook does not miss the tests of webhooks. */
   #events(after: number, through: number) {
-    return this.#database.rows<Omit<MissedEvent, 'metadata'> & { metadata: string | null }>(
-      `SELECT o.seq, o.type, o.at, s.submission_id AS submissionId, s.metadata, s.callback_url AS callbackUrl
-       FROM outbox o LEFT JOIN submissions s ON s.id = o.submission
-       WHERE o.seq > ? AND o.seq <= ? AND o.type <> 'webhook.test' ORDER BY o.seq LIMIT ?`,
-      [after, through, PAGE_EVENTS],
-    );
+    return this.#db.rows<Omit<MissedEvent, 'metadata'> & { metadata: string | null }>`
+      SELECT o.seq, o.type, o.at, s.submission_id AS submissionId, s.metadata, s.callback_url AS callbackUrl
+      FROM outbox o LEFT JOIN submissions s ON s.id = o.submission
+      WHERE o.seq > ${after} AND o.seq <= ${through} AND o.type <> 'webhook.test' ORDER BY o.seq LIMIT ${PAGE_EVENTS}`;
   }
 
   #removeEmpty(webhookId: string): void {
-    this.#database.run(`DELETE FROM webhook_pauses WHERE webhook = ${WEBHOOK} AND through <= after`, webhookId);
+    this.#db.run`
+      DELETE FROM webhook_pauses
+      WHERE webhook = (SELECT id FROM webhooks WHERE webhook_id = ${webhookId}) AND through <= after`;
   }
 }
-
-const WEBHOOK = '(SELECT id FROM webhooks WHERE webhook_id = ?)';
-const NEWEST = "(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox')";

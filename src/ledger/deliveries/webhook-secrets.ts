@@ -8,46 +8,36 @@ const MAX_SECRETS = 5;
 
 /** The signing secrets of webhooks. Every method that writes must be called inside a transaction. */
 export class WebhookSecrets {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
+    this.#db = database;
   }
 
   /** Returns the secrets that are valid at `now`, newest first. */
   valid(webhookId: string, now: number): WebhookSecret[] {
-    return this.#database.rows<WebhookSecret>(
-      `SELECT secret, public_key AS publicKey FROM webhook_secrets
-       WHERE webhook = ${WEBHOOK} AND (expires_at IS NULL OR expires_at > @now) ORDER BY id DESC`,
-      { webhookId, now },
-    );
+    return this.#db.rows<WebhookSecret>`
+      SELECT s.secret, s.public_key AS publicKey
+      FROM webhook_secrets s JOIN webhooks w ON w.id = s.webhook
+      WHERE w.webhook_id = ${webhookId} AND (s.expires_at IS NULL OR s.expires_at > ${now}) ORDER BY s.id DESC`;
   }
 
   add(webhookId: string, { secret, publicKey }: WebhookSecret): void {
-    this.#database.run(
-      `INSERT INTO webhook_secrets (webhook, secret, public_key) VALUES (${WEBHOOK}, @secret, @publicKey)`,
-      { webhookId, secret, publicKey },
-    );
+    this.#db.run`
+      INSERT INTO webhook_secrets (webhook, secret, public_key)
+      SELECT id, ${secret}, ${publicKey} FROM webhooks WHERE webhook_id = ${webhookId}`;
   }
 
   /** Adds a secret. Of the older ones, the newest four stay valid until `oldUntil`, or until they expire before that. */
   rotate(webhookId: string, secret: WebhookSecret, { oldUntil, now }: { oldUntil: number; now: number }): void {
-    this.#database.run(
-      `UPDATE webhook_secrets SET expires_at = min(coalesce(expires_at, @oldUntil), @oldUntil)
-       WHERE webhook = ${WEBHOOK}`,
-      { webhookId, oldUntil },
-    );
-    this.#database.run(`DELETE FROM webhook_secrets WHERE webhook = ${WEBHOOK} AND expires_at <= @now`, {
-      webhookId,
-      now,
-    });
+    const webhook = this.#db.value<number>`SELECT id FROM webhooks WHERE webhook_id = ${webhookId}`;
+    this.#db.run`
+      UPDATE webhook_secrets SET expires_at = min(coalesce(expires_at, ${oldUntil}), ${oldUntil})
+      WHERE webhook = ${webhook}`;
+    this.#db.run`DELETE FROM webhook_secrets WHERE webhook = ${webhook} AND expires_at <= ${now}`;
     this.add(webhookId, secret);
-    this.#database.run(
-      `DELETE FROM webhook_secrets WHERE webhook = ${WEBHOOK} AND id NOT IN
-         (SELECT id FROM webhook_secrets WHERE webhook = ${WEBHOOK} ORDER BY id DESC LIMIT ${MAX_SECRETS})`,
-      { webhookId },
-    );
+    this.#db.run`
+      DELETE FROM webhook_secrets WHERE webhook = ${webhook} AND id NOT IN
+        (SELECT id FROM webhook_secrets WHERE webhook = ${webhook} ORDER BY id DESC LIMIT ${MAX_SECRETS})`;
   }
 }
-
-const WEBHOOK = '(SELECT id FROM webhooks WHERE webhook_id = @webhookId)';

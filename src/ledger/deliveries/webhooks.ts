@@ -18,12 +18,12 @@ const MAX_GAP_MS = 30 * 3_600_000;
 
 /** Webhook endpoints with their subscriptions. Throws LedgerError. */
 export class Webhooks {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #secrets: WebhookSecrets;
 
   constructor(database: LedgerDatabase, fanOut: FanOut) {
-    this.#database = database;
+    this.#db = database;
     this.#fanOut = fanOut;
     this.#secrets = new WebhookSecrets(database);
   }
@@ -57,8 +57,11 @@ export class Webhooks {
     nextBefore: number | null;
   } {
     const { limit, before = Number.MAX_SAFE_INTEGER, now } = query;
-    const sql = 'SELECT * FROM webhooks WHERE id < ? ORDER BY id DESC LIMIT ?';
-    const { page, hasMore } = takePage(this.#database.iterate<WebhookRow>(sql, before, limit + 1), limit);
+    const { page, hasMore } = takePage(
+      this.#db.iterate<WebhookRow>`
+      SELECT * FROM webhooks WHERE id < ${before} ORDER BY id DESC LIMIT ${limit + 1}`,
+      limit,
+    );
     return {
       webhooks: page.map((row) => this.#toWebhook(row, now)),
       nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null,
@@ -83,7 +86,7 @@ export class Webhooks {
       const reason = enabled ? null : patch.enabled === false ? 'operator' : before.disabledReason;
       // Failures before a change of the address, or before the webhook was enabled, do not count.
       const failingSince = patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
-      this.#database.run(
+      this.#db.run(
         `UPDATE webhooks
          SET revision = revision + (url IS NOT @url OR enabled <> @enabled), url = @url, types = @types,
              metadata = @metadata, description = @description, enabled = @enabled, disabled_reason = @reason,
@@ -109,46 +112,39 @@ export class Webhooks {
   /** Discards waiting deliveries and dead letters, too. Returns false if there is no such webhook. */
   delete(id: string, now: number): boolean {
     return this.#change(() => {
-      this.#database.run(
-        `UPDATE deliveries
-         SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, @now)
-         WHERE destination = @destination AND state IN ('waiting', 'dead')`,
-        { destination: webhookDestination(id), now },
-      );
-      return this.#database.run('DELETE FROM webhooks WHERE webhook_id = ?', id).changes > 0;
+      this.#db.run`
+        UPDATE deliveries
+        SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, ${now})
+        WHERE destination = ${webhookDestination(id)} AND state IN ('waiting', 'dead')`;
+      return this.#db.run`DELETE FROM webhooks WHERE webhook_id = ${id}`.changes > 0;
     });
   }
 
   /** Must be called inside a transaction. */
   succeeded(id: string): void {
-    const sql =
-      'UPDATE webhooks SET failing_since = NULL, failed_at = NULL WHERE webhook_id = ? AND failing_since IS NOT NULL';
-    this.#database.run(sql, id);
+    this.#db.run`
+      UPDATE webhooks SET failing_since = NULL, failed_at = NULL WHERE webhook_id = ${id} AND failing_since IS NOT NULL`;
   }
 
   /** Disables the webhook if it has only failed for `disableAfterMs`. Must be called inside a transaction. */
   failed(id: string, at: number, disableAfterMs: number): void {
-    const failingSince = this.#database.value<number>(
-      `UPDATE webhooks
-       SET failing_since = iif(failed_at >= @recent, coalesce(failing_since, @at), @at), failed_at = @at
-       WHERE webhook_id = @id AND enabled = 1 RETURNING failing_since`,
-      { id, at, recent: at - MAX_GAP_MS },
-    );
+    const failingSince = this.#db.value<number>`
+      UPDATE webhooks
+      SET failing_since = iif(failed_at >= ${at - MAX_GAP_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
+      WHERE webhook_id = ${id} AND enabled = 1 RETURNING failing_since`;
     if (failingSince !== undefined && at - failingSince >= disableAfterMs) this.disable(id, 'failing', at);
   }
 
   /** Returns the number of changes of the address and of `enabled`; undefined if there is no such webhook. */
   revisionOf(id: string): number | undefined {
-    return this.#database.value<number>('SELECT revision FROM webhooks WHERE webhook_id = ?', id);
+    return this.#db.value<number>`SELECT revision FROM webhooks WHERE webhook_id = ${id}`;
   }
 
   /** Disables a webhook because of its receiver. Must be called inside a transaction. */
   disable(id: string, reason: DisabledReason, now: number): void {
-    const { changes } = this.#database.run(
-      `UPDATE webhooks SET enabled = 0, disabled_reason = @reason, revision = revision + 1, updated_at = @now
-       WHERE webhook_id = @id AND enabled = 1`,
-      { id, reason, now },
-    );
+    const { changes } = this.#db.run`
+      UPDATE webhooks SET enabled = 0, disabled_reason = ${reason}, revision = revision + 1, updated_at = ${now}
+      WHERE webhook_id = ${id} AND enabled = 1`;
     if (changes === 0) return;
     this.#fanOut.invalidateWebhooks();
     this.#pause(id, now);
@@ -156,7 +152,7 @@ export class Webhooks {
 
   #insert(id: string, webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
     const { url, description, signature, enabled } = webhook;
-    this.#database.run(
+    this.#db.run(
       `INSERT INTO webhooks (webhook_id, url, types, metadata, description, signature, enabled, disabled_reason,
                              created_at, updated_at)
        VALUES (@id, @url, @types, @metadata, @description, @signature, @enabled, @reason, @now, @now)`,
@@ -180,7 +176,7 @@ export class Webhooks {
   }
 
   #makeDeadLetters(condition: string, parameters: { destination: string; now: number }): void {
-    const { changes } = this.#database.run(
+    const { changes } = this.#db.run(
       `UPDATE deliveries SET state = 'dead', dead_reason = 'endpoint_disabled', next_at = NULL, ended_at = @now
        WHERE ${condition} AND state = 'waiting'`,
       parameters,
@@ -191,13 +187,13 @@ export class Webhooks {
   /** A transaction that changes webhooks. They are read again even if it fails. */
   #change<T>(work: () => T): T {
     this.#fanOut.invalidateWebhooks();
-    const result = this.#database.transaction(work);
+    const result = this.#db.transaction(work);
     this.#fanOut.invalidateWebhooks();
     return result;
   }
 
   #find(id: string): WebhookRow | undefined {
-    return this.#database.row<WebhookRow>('SELECT * FROM webhooks WHERE webhook_id = ?', id);
+    return this.#db.row<WebhookRow>`SELECT * FROM webhooks WHERE webhook_id = ${id}`;
   }
 
   #toWebhook(row: WebhookRow, now: number): Webhook {

@@ -40,7 +40,7 @@ export class FanOut {
   readonly pauses: WebhookPauses;
   /** Called with stored values that are invalid. */
   onUnreadable: ReportUnreadable = () => undefined;
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #deadLetters: CommittedChanges<DeadLetters>;
   readonly #waiting: CommittedChanges<string>;
   #channels: Route[] = [];
@@ -48,7 +48,7 @@ export class FanOut {
   #webhooks: Route[] | undefined;
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
+    this.#db = database;
     this.#deadLetters = new CommittedChanges(database);
     this.pauses = new WebhookPauses(database);
     this.#waiting = new CommittedChanges(database);
@@ -119,12 +119,10 @@ export class FanOut {
       if (!route?.matches(event)) return;
       const target = isCallback ? this.#callbackOf(event) : destination;
       if (target === undefined || (parsed.kind === 'callback' && target !== destination)) return;
-      const { changes } = this.#database.run(
-        `INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
-         SELECT @event, @target, 'waiting', @now, @at, @now
-         WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE event = @event AND destination = @target)`,
-        { event: event.seq, target, at: event.at, now },
-      );
+      const { changes } = this.#db.run`
+        INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
+        SELECT ${event.seq}, ${target}, 'waiting', ${now}, ${event.at}, ${now}
+        WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE event = ${event.seq} AND destination = ${target})`;
       count += changes;
       if (changes > 0) this.notifyWaiting(target);
     };
@@ -166,10 +164,9 @@ export class FanOut {
   }
 
   #insert({ seq, at }: AddedEvent, destination: string, nextAt: number): number {
-    const { lastInsertRowid } = this.#database.run(
-      "INSERT INTO deliveries (event, destination, state, next_at, created_at) VALUES (?, ?, 'waiting', ?, ?)",
-      [seq, destination, nextAt, at],
-    );
+    const { lastInsertRowid } = this.#db.run`
+      INSERT INTO deliveries (event, destination, state, next_at, created_at)
+      VALUES (${seq}, ${destination}, 'waiting', ${nextAt}, ${at})`;
     this.notifyWaiting(destination);
     return Number(lastInsertRowid);
   }
@@ -180,7 +177,7 @@ export class FanOut {
   }
 
   #readWebhooks(): Route[] {
-    const rows = this.#database.rows<{ webhook_id: string; types: string; metadata: string | null; enabled: number }>(
+    const rows = this.#db.rows<{ webhook_id: string; types: string; metadata: string | null; enabled: number }>(
       'SELECT webhook_id, types, metadata, enabled FROM webhooks ORDER BY id',
     );
     return rows.map((row) => {

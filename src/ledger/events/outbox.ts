@@ -25,32 +25,32 @@ export const RECORD_MISSING_EVENTS = `
  * deliveries. Throws LedgerError.
  */
 export class Outbox {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #added: CommittedChanges<number>;
 
   constructor(database: LedgerDatabase, fanOut: FanOut) {
-    this.#database = database;
+    this.#db = database;
     this.#fanOut = fanOut;
     this.#added = new CommittedChanges(database);
   }
 
   /** Returns the sequence number of the newest event, even if that was pruned; 0 if there has been none. */
   newestSeq(): number {
-    return Number(this.#database.value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") ?? 0);
+    return Number(this.#db.value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") ?? 0);
   }
 
   /** Returns the sequence number up to which events may be missing, after pruning or a restored backup; 0 if none is. */
   missingThrough(): number {
     const sql = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'events_missing_through'";
-    return Number(this.#database.value(sql) ?? 0);
+    return Number(this.#db.value(sql) ?? 0);
   }
 
   /** Returns the events after `seq`, oldest first, at most `limit`; empty only if there is no newer event. */
   after(seq: number, limit: number): (EventRecord | UnreadableEvent)[] {
     const events: (EventRecord | UnreadableEvent)[] = [];
     let chars = 0;
-    for (const row of this.#database.iterate<EventRow>(AFTER, seq, limit)) {
+    for (const row of this.#db.iterate<EventRow>(AFTER, seq, limit)) {
       events.push(toEventRecord(row));
       chars += row.answer?.length ?? 0;
       if (chars > MAX_PAGE_CHARS) break;
@@ -100,11 +100,10 @@ export class Outbox {
     const { type, at, upstream = null, submission = null, version = null, detail = null } = event;
     // Random instead of counted: after a restored backup, a counted id would name another event.
     const id = `evt_${randomUUID().replaceAll('-', '')}`;
-    const { lastInsertRowid } = this.#database.run(
-      `INSERT INTO outbox (id, type, at, upstream, submission, history_seq, detail)
-       VALUES (?, ?, ?, ?, ?, (SELECT seq FROM history WHERE submission = ? AND version = ?), ?)`,
-      [id, type, at, upstream, submission, submission, version, detail],
-    );
+    const { lastInsertRowid } = this.#db.run`
+      INSERT INTO outbox (id, type, at, upstream, submission, history_seq, detail)
+      VALUES (${id}, ${type}, ${at}, ${upstream}, ${submission},
+              (SELECT seq FROM history WHERE submission = ${submission} AND version = ${version}), ${detail})`;
     const seq = Number(lastInsertRowid);
     this.#added.add(seq);
     return seq;

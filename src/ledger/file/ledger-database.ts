@@ -1,18 +1,22 @@
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from './errors.ts';
 
+/** The text of a statement, or the strings of a tagged template, whose values are bound as parameters. */
+type Sql = string | TemplateStringsArray;
+
 /**
  * The connection to a ledger file: runs SQL statements, and is the only place where transactions begin.
  *
- * Statements are prepared at their first use and cached by their text, so every text must be a constant or one of a few
- * variants. Every method throws LedgerError for errors of SQLite and the file system.
+ * Methods that run a statement are used as template tags, or called with a text and its parameters. Statements are prepared at
+ * their first use and cached, so a text must be a constant or one of a few variants. Every method throws LedgerError for errors
+ * of SQLite and the file system.
  */
 export class LedgerDatabase {
   readonly connection: Database.Database;
   readonly file: string;
   readonly #transaction: Database.Transaction<(work: () => unknown) => unknown>;
-  readonly #statements = new Map<string, Database.Statement>();
-  readonly #valueStatements = new Map<string, Database.Statement>();
+  readonly #statements = new Map<Sql, Database.Statement>();
+  readonly #valueStatements = new Map<Sql, Database.Statement>();
   readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
   #isInSnapshot = false;
 
@@ -72,21 +76,21 @@ export class LedgerDatabase {
   }
 
   /** Runs a statement that returns no rows. */
-  run(sql: string, ...parameters: unknown[]): Database.RunResult {
+  run(sql: Sql, ...parameters: unknown[]): Database.RunResult {
     return guarded(this.file, () => this.#statement(sql).run(...parameters));
   }
 
   /** Returns the first row; undefined if there is none. */
-  row<Row>(sql: string, ...parameters: unknown[]): Row | undefined {
+  row<Row>(sql: Sql, ...parameters: unknown[]): Row | undefined {
     return guarded(this.file, () => this.#statement(sql).get(...parameters) as Row | undefined);
   }
 
-  rows<Row>(sql: string, ...parameters: unknown[]): Row[] {
+  rows<Row>(sql: Sql, ...parameters: unknown[]): Row[] {
     return guarded(this.file, () => this.#statement(sql).all(...parameters) as Row[]);
   }
 
   /** Yields rows as SQLite finds them. Nothing can be written meanwhile. */
-  *iterate<Row>(sql: string, ...parameters: unknown[]): Generator<Row, void> {
+  *iterate<Row>(sql: Sql, ...parameters: unknown[]): Generator<Row, void> {
     try {
       yield* this.#statement(sql).iterate(...parameters) as IterableIterator<Row>;
     } catch (error) {
@@ -95,34 +99,34 @@ export class LedgerDatabase {
   }
 
   /** Returns the first column of the first row; undefined if there is no row. */
-  value<Value>(sql: string, ...parameters: unknown[]): Value | undefined {
+  value<Value>(sql: Sql, ...parameters: unknown[]): Value | undefined {
     return guarded(this.file, () => this.#valueStatement(sql).get(...parameters) as Value | undefined);
   }
 
   /** Returns the first column of every row. */
-  values<Value>(sql: string, ...parameters: unknown[]): Value[] {
+  values<Value>(sql: Sql, ...parameters: unknown[]): Value[] {
     return guarded(this.file, () => this.#valueStatement(sql).all(...parameters) as Value[]);
   }
 
-  #statement(sql: string): Database.Statement {
-    return prepared(this.#statements, sql, () => this.connection.prepare(sql));
+  #statement(sql: Sql): Database.Statement {
+    const known = this.#statements.get(sql);
+    if (known) return known;
+    const statement = this.connection.prepare(textOf(sql));
+    this.#statements.set(sql, statement);
+    return statement;
   }
 
-  #valueStatement(sql: string): Database.Statement {
-    return prepared(this.#valueStatements, sql, () => this.connection.prepare(sql).pluck());
+  #valueStatement(sql: Sql): Database.Statement {
+    const known = this.#valueStatements.get(sql);
+    if (known) return known;
+    const statement = this.connection.prepare(textOf(sql)).pluck();
+    this.#valueStatements.set(sql, statement);
+    return statement;
   }
 }
 
-function prepared(
-  statements: Map<string, Database.Statement>,
-  sql: string,
-  prepare: () => Database.Statement,
-): Database.Statement {
-  const known = statements.get(sql);
-  if (known) return known;
-  const statement = prepare();
-  statements.set(sql, statement);
-  return statement;
+function textOf(sql: Sql): string {
+  return typeof sql === 'string' ? sql : sql.join('?');
 }
 
 /** Collects the changes of a transaction and reports them to listeners once it is committed. A rollback discards them. */

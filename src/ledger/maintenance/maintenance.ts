@@ -1,20 +1,20 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Ledger } from '../ledger.ts';
-import type { EndPosition } from './pruning.ts';
+import type { EndPosition, Pruned } from './pruning.ts';
 
-const LOOK_MS = 60_000;
-/** Between two small pieces of work, for everything else. */
+const INTERVAL_MS = 60_000;
+/** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
-/** Of one transaction, so that it takes two or three milliseconds. */
-const SUBMISSIONS_AT_ONCE = 20;
-const DELIVERIES_AT_ONCE = 100;
-const EVENTS_AT_ONCE = 50;
-const COUNTED_AT_ONCE = 10_000;
-const PAGES_AT_ONCE = 100;
-/** Whoever waits for a submission, or reads the live feed, has seen by then what became of it. */
-const FRESH_MS = 3_600_000;
+/** Sizes of one transaction, chosen so that it takes two or three milliseconds. */
+const SUBMISSIONS_PER_STEP = 20;
+const DELIVERIES_PER_STEP = 100;
+const EVENTS_PER_STEP = 50;
+const COUNTED_PER_STEP = 10_000;
+const PAGES_PER_STEP = 100;
+/** Ended submissions and events stay at least this long for clients that wait for them or read the live feed. */
+const MIN_AGE_MS = 3_600_000;
 
-/** For how long things are kept after they are over, in milliseconds, and how many; null: for ever, all. */
+/** How long ended records are kept, in milliseconds, and how many submissions; null: no limit. */
 export type Retention = {
   deliveriesMs: number;
   submissionsMs: number | null;
@@ -28,44 +28,52 @@ type MaintenanceDeps = {
   ledger: Ledger;
   clock: Clock;
   retention: Retention;
-  /** What one look deleted, if it was anything. */
+  /** Called after a run that deleted anything. */
   onPruned: (counts: PrunedCounts) => void;
   onFailed: (error: unknown) => void;
 };
 
 /**
- * Once a minute: deletes what is kept no longer, gives free space back, empties a large log. In pieces of a few
- * milliseconds, each a transaction of its own; one that is cut off is taken up with the next look.
+ * Once a minute, deletes what exceeds the retention, returns free space to the file system and truncates a large log. Works in
+ * steps of a few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
  */
 export class Maintenance {
   readonly #deps: MaintenanceDeps;
   #cancel: (() => void) | undefined;
-  #pruned: PrunedCounts = none();
+  #pruned: PrunedCounts = { submissions: 0, events: 0, deliveries: 0 };
 
   constructor(deps: MaintenanceDeps) {
     this.#deps = deps;
   }
 
   start(): void {
-    this.#cancel = this.#deps.clock.after(LOOK_MS, () => this.#goOn(this.#look()));
+    this.#cancel = this.#deps.clock.after(INTERVAL_MS, () => this.#continue(this.#run()));
   }
 
   stop(): void {
     this.#cancel?.();
   }
 
-  #goOn(look: Iterator<void>): void {
-    if (look.next().done) this.start();
-    else this.#cancel = this.#deps.clock.after(PAUSE_MS, () => this.#goOn(look));
+  #continue(run: Iterator<void>): void {
+    if (run.next().done) this.start();
+    else this.#cancel = this.#deps.clock.after(PAUSE_MS, () => this.#continue(run));
   }
 
-  /** One of them that fails, on a full disk say, keeps none of the others from their turn. */
-  *#look(): Generator<void> {
+  /** A task that fails, on a full disk for example, does not prevent the others. */
+  *#run(): Generator<void> {
     const { ledger, onPruned, onFailed } = this.#deps;
-    this.#pruned = none();
-    for (const work of [this.#deliveries(), this.#oldSubmissions(), this.#tooMany(), this.#events(), this.#shrink()]) {
+    this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
+    const tasks = [
+      this.#deliveries(),
+      this.#oldSubmissions(),
+      this.#excessSubmissions(),
+      this.#events(),
+      this.#shrink(),
+    ];
+    for (const task of tasks) {
       try {
-        yield* this.#whileLogIsSmall(work);
+        // While a reader prevents the log from being truncated, deleting would only fill the disk.
+        while (ledger.space.checkpoint() && !task.next().done) yield;
         ledger.space.checkpoint();
       } catch (error) {
         onFailed(error);
@@ -74,68 +82,67 @@ export class Maintenance {
     if (Object.values(this.#pruned).some((count) => count > 0)) onPruned(this.#pruned);
   }
 
-  /** Whoever reads one moment for long keeps the log from being emptied: to delete meanwhile would only fill the disk. */
-  *#whileLogIsSmall(work: Generator<void>): Generator<void> {
-    while (this.#deps.ledger.space.checkpoint() && !work.next().done) yield;
-  }
-
   *#deliveries(): Generator<void> {
     const { ledger, clock, retention } = this.#deps;
-    for (let deleted = DELIVERIES_AT_ONCE; deleted === DELIVERIES_AT_ONCE; ) {
+    for (let deleted = DELIVERIES_PER_STEP; deleted === DELIVERIES_PER_STEP; ) {
       yield;
-      deleted = ledger.deliveries.prune(clock.now() - retention.deliveriesMs, DELIVERIES_AT_ONCE);
+      deleted = ledger.deliveries.prune(clock.now() - retention.deliveriesMs, DELIVERIES_PER_STEP);
       this.#pruned.deliveries += deleted;
     }
   }
 
   *#oldSubmissions(): Generator<void> {
     const { clock, retention } = this.#deps;
-    if (retention.submissionsMs !== null) yield* this.#ended({ endedAt: clock.now() - retention.submissionsMs, id: 0 });
+    if (retention.submissionsMs !== null)
+      yield* this.#endedBefore({ endedAt: clock.now() - retention.submissionsMs, id: 0 });
   }
 
-  /** Counts from the newest back to the oldest that is kept, then deletes what ended before that. */
-  *#tooMany(): Generator<void> {
+  /** Counts from the newest submission back to the oldest one to keep, then deletes those that ended before it. */
+  *#excessSubmissions(): Generator<void> {
     const { ledger, retention } = this.#deps;
     if (retention.submissions === null) return;
     let oldest: EndPosition | undefined = { endedAt: Number.MAX_SAFE_INTEGER, id: 0 };
-    for (let left = retention.submissions; left > 0 && oldest; left -= COUNTED_AT_ONCE) {
+    for (let left = retention.submissions; left > 0 && oldest; left -= COUNTED_PER_STEP) {
       yield;
-      oldest = ledger.pruning.endedBefore(oldest, Math.min(left, COUNTED_AT_ONCE));
+      oldest = ledger.pruning.endedBefore(oldest, Math.min(left, COUNTED_PER_STEP));
     }
-    if (oldest) yield* this.#ended(oldest);
+    if (oldest) yield* this.#endedBefore(oldest);
   }
 
-  *#ended(before: EndPosition): Generator<void> {
+  *#endedBefore(position: EndPosition): Generator<void> {
     const { ledger, clock } = this.#deps;
-    const stale = { endedAt: Math.min(before.endedAt, clock.now() - FRESH_MS), id: 0 };
-    const bound = before.endedAt < stale.endedAt ? before : stale;
-    for (let after: EndPosition | null = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 }; after; ) {
-      yield;
-      const { deleted, next } = ledger.pruning.submissions({ after, before: bound, limit: SUBMISSIONS_AT_ONCE });
-      this.#pruned.submissions += deleted;
-      after = next;
-    }
+    const minAge = { endedAt: Math.min(position.endedAt, clock.now() - MIN_AGE_MS), id: 0 };
+    const before = position.endedAt < minAge.endedAt ? position : minAge;
+    const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
+    yield* this.#prune('submissions', first, (after) =>
+      ledger.pruning.submissions({ after, before, limit: SUBMISSIONS_PER_STEP }),
+    );
   }
 
   *#events(): Generator<void> {
     const { ledger, clock, retention } = this.#deps;
     if (retention.eventsMs === null) return;
     const now = clock.now();
-    const before = now - Math.max(retention.eventsMs, FRESH_MS);
-    for (let after: number | null = 0; after !== null; ) {
+    const before = now - Math.max(retention.eventsMs, MIN_AGE_MS);
+    yield* this.#prune('events', 0, (after) => ledger.pruning.events({ after, before, now, limit: EVENTS_PER_STEP }));
+  }
+
+  /** Deletes in steps, each of which continues after the position of the one before. */
+  *#prune<Position>(
+    kind: 'submissions' | 'events',
+    first: Position,
+    step: (after: Position) => Pruned<Position>,
+  ): Generator<void> {
+    for (let after: Position | null = first; after !== null; ) {
       yield;
-      const { deleted, next } = ledger.pruning.events({ after, before, now, limit: EVENTS_AT_ONCE });
-      this.#pruned.events += deleted;
+      const { deleted, next } = step(after);
+      this.#pruned[kind] += deleted;
       after = next;
     }
   }
 
   *#shrink(): Generator<void> {
     do yield;
-    while (this.#deps.ledger.space.shrink(PAGES_AT_ONCE));
+    while (this.#deps.ledger.space.shrink(PAGES_PER_STEP));
   }
-}
-
-function none(): PrunedCounts {
-  return { submissions: 0, events: 0, deliveries: 0 };
 }

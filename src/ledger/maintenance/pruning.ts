@@ -14,11 +14,11 @@ export type Pruned<Position> = { deleted: number; next: Position | null };
  * Open or watched submissions stay, and so do those with a waiting or dead delivery. Throws LedgerError.
  */
 export class Pruning {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #counts: StatusCounts;
 
   constructor(database: LedgerDatabase, counts: StatusCounts) {
-    this.#database = database;
+    this.#db = database;
     this.#counts = counts;
   }
 
@@ -32,18 +32,18 @@ export class Pruning {
     before: EndPosition;
     limit: number;
   }): Pruned<EndPosition> {
-    return this.#database.unsyncedTransaction(() => {
-      const rows = this.#database.rows<EndPosition & { status: Status; isDeletable: number }>(ENDED, [
+    return this.#db.unsyncedTransaction(() => {
+      const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(ENDED, [
         ...[after.endedAt, after.id],
         ...[before.endedAt, before.id, limit],
       ]);
       const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
       this.#deleteEvents(
-        deletable.flatMap(({ id }) => this.#database.values<number>('SELECT seq FROM outbox WHERE submission = ?', id)),
+        deletable.flatMap(({ id }) => this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`),
       );
       for (const { id, status } of deletable) {
-        this.#database.run('DELETE FROM history WHERE submission = ?', id);
-        this.#database.run('DELETE FROM submissions WHERE id = ?', id);
+        this.#db.run`DELETE FROM history WHERE submission = ${id}`;
+        this.#db.run`DELETE FROM submissions WHERE id = ${id}`;
         this.#counts.moved(status, null);
       }
       return { deleted: deletable.length, next: rows.length === limit ? (rows.at(-1) ?? null) : null };
@@ -52,12 +52,10 @@ export class Pruning {
 
   /** Returns the submission that ended `count` positions before the given one; undefined if there are fewer. */
   endedBefore({ endedAt, id }: EndPosition, count: number): EndPosition | undefined {
-    return this.#database.row<EndPosition>(
-      `SELECT ended_at AS endedAt, id FROM submissions
-       WHERE ended_at IS NOT NULL AND watched = 0 AND (ended_at, id) < (?, ?)
-       ORDER BY ended_at DESC, id DESC LIMIT 1 OFFSET ?`,
-      [endedAt, id, count - 1],
-    );
+    return this.#db.row<EndPosition>`
+      SELECT ended_at AS endedAt, id FROM submissions
+      WHERE ended_at IS NOT NULL AND watched = 0 AND (ended_at, id) < (${endedAt}, ${id})
+      ORDER BY ended_at DESC, id DESC LIMIT 1 OFFSET ${count - 1}`;
   }
 
   /**
@@ -65,8 +63,8 @@ export class Pruning {
    * open submissions and events with a waiting or dead delivery.
    */
   events(query: { after: number; before: number; now: number; limit: number }): Pruned<number> {
-    return this.#database.unsyncedTransaction(() => {
-      const rows = this.#database.rows<{ seq: number; isOld: number; isDeletable: number }>(NEXT_EVENTS, query);
+    return this.#db.unsyncedTransaction(() => {
+      const rows = this.#db.rows<{ seq: number; isOld: number; isDeletable: number }>(NEXT_EVENTS, query);
       const firstNew = rows.findIndex(({ isOld }) => isOld === 0);
       const old = firstNew < 0 ? rows : rows.slice(0, firstNew);
       const deletable = old.filter(({ isDeletable }) => isDeletable === 1);
@@ -77,10 +75,10 @@ export class Pruning {
 
   #deleteEvents(seqs: readonly number[]): void {
     for (const seq of seqs) {
-      this.#database.run('DELETE FROM deliveries WHERE event = ?', seq);
-      this.#database.run('DELETE FROM outbox WHERE seq = ?', seq);
+      this.#db.run`DELETE FROM deliveries WHERE event = ${seq}`;
+      this.#db.run`DELETE FROM outbox WHERE seq = ${seq}`;
     }
-    if (seqs.length > 0) this.#database.run(RECORD_MISSING_EVENTS, { through: Math.max(...seqs) });
+    if (seqs.length > 0) this.#db.run(RECORD_MISSING_EVENTS, { through: Math.max(...seqs) });
   }
 }
 

@@ -13,18 +13,18 @@ const INCREMENTAL = 2;
 
 /** The disk space of the ledger. Throws LedgerError. */
 export class Space {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #stats: LedgerStats;
 
   constructor(database: LedgerDatabase, stats: LedgerStats) {
-    this.#database = database;
+    this.#db = database;
     this.#stats = stats;
   }
 
   /** Truncates a large log without waiting for readers. Returns false if a reader prevents it and the log is very large. */
   checkpoint(): boolean {
     if (this.#stats.bytes().wal < LARGE_WAL_BYTES) return true;
-    const { connection, file } = this.#database;
+    const { connection, file } = this.#db;
     guarded(file, () => {
       const waitMs = this.#pragma('busy_timeout');
       connection.pragma('busy_timeout = 0');
@@ -39,7 +39,7 @@ export class Space {
 
   /** Returns up to `pages` free pages to the file system if there are many. Returns whether more can be returned. */
   shrink(pages: number): boolean {
-    const { connection, file } = this.#database;
+    const { connection, file } = this.#db;
     return guarded(file, () => {
       if (this.#pragma('auto_vacuum') !== INCREMENTAL) return false;
       const spare = () => this.#pragma('freelist_count') - Math.max(MIN_FREE_PAGES, this.#pragma('page_count') / 10);
@@ -50,6 +50,6 @@ export class Space {
   }
 
   #pragma(name: string): number {
-    return Number(this.#database.connection.pragma(name, { simple: true }));
+    return Number(this.#db.connection.pragma(name, { simple: true }));
   }
 }

@@ -12,12 +12,12 @@ type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number |
 
 /** Statistics of the whole ledger, each read in a short time even from a large ledger. Throws LedgerError. */
 export class LedgerStats {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #counts: StatusCounts;
   readonly #countDeliveries: () => { waiting: number; dead: number };
 
   constructor(database: LedgerDatabase, counts: StatusCounts) {
-    this.#database = database;
+    this.#db = database;
     this.#counts = counts;
     const countIn = (state: string) => `(SELECT count(*) FROM deliveries WHERE state = '${state}')`;
     const sql = `SELECT ${countIn('waiting')} AS waiting, ${countIn('dead')} AS dead`;
@@ -26,7 +26,7 @@ export class LedgerStats {
 
   /** Calls `listener` after every commit with the duration of the transaction in milliseconds. */
   onCommitted(listener: (durationMs: number) => void): void {
-    this.#database.onEnd((committed, durationMs) => {
+    this.#db.onEnd((committed, durationMs) => {
       if (committed) listener(durationMs);
     });
   }
@@ -38,7 +38,7 @@ export class LedgerStats {
 
   /** Returns the sizes of the file and of its write-ahead log; 0 for a missing file. */
   bytes(): { database: number; wal: number } {
-    const { name } = this.#database.connection;
+    const { name } = this.#db.connection;
     const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
     return { database: sizeOf(name), wal: sizeOf(`${name}-wal`) };
   }
@@ -52,7 +52,7 @@ export class LedgerStats {
     const oldestOf = (status: string) =>
       `SELECT * FROM (SELECT submission_id AS submissionId, upstream, status, tracked_at AS trackedAt
                       FROM submissions WHERE status = '${status}' ORDER BY id LIMIT @limit)`;
-    const rows = this.#database.rows<OpenSubmission>(
+    const rows = this.#db.rows<OpenSubmission>(
       `${['tracking', 'pending', 'failing'].map(oldestOf).join(' UNION ALL ')} ORDER BY trackedAt LIMIT @limit`,
       { limit },
     );
@@ -60,7 +60,7 @@ export class LedgerStats {
   }
 
   deliveries(): DeliveryCounts {
-    const at = this.#database.value<number | null>(
+    const at = this.#db.value<number | null>(
       "SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting'",
     );
     return { ...this.#countDeliveries(), oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
@@ -68,25 +68,22 @@ export class LedgerStats {
 
   /** Yields the submissions that were finalized at `since` or later, newest first, at most `limit`; `polls` as of now. */
   finalizedSince(since: number, limit: number): Iterable<{ at: number; trackedAt: number; polls: number }> {
-    return this.#database.iterate(
-      `SELECT o.at, s.tracked_at AS trackedAt, s.polls FROM outbox o JOIN submissions s ON s.id = o.submission
-       WHERE o.seq >= @from AND o.at >= @since AND o.type = 'submission.finalized' ORDER BY o.seq DESC LIMIT @limit`,
-      { from: this.#firstEventSince(since), since, limit },
-    );
+    return this.#db.iterate`
+      SELECT o.at, s.tracked_at AS trackedAt, s.polls FROM outbox o JOIN submissions s ON s.id = o.submission
+      WHERE o.seq >= ${this.#firstEventSince(since)} AND o.at >= ${since} AND o.type = 'submission.finalized'
+      ORDER BY o.seq DESC LIMIT ${limit}`;
   }
 
   /** Events are numbered in the order of their times: a binary search finds the first one without an index of times. */
   #firstEventSince(since: number): number {
-    const range = this.#database.row<{ first: number; end: number }>(
+    const range = this.#db.row<{ first: number; end: number }>(
       'SELECT coalesce(min(seq), 0) AS first, coalesce(max(seq), -1) + 1 AS end FROM outbox',
     );
     let { first: low, end: high } = range ?? { first: 0, end: 0 };
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      const event = this.#database.row<{ seq: number; at: number }>(
-        'SELECT seq, at FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 1',
-        middle,
-      );
+      const event = this.#db.row<{ seq: number; at: number }>`
+        SELECT seq, at FROM outbox WHERE seq >= ${middle} ORDER BY seq LIMIT 1`;
       if (!event || event.at >= since) high = middle;
       else low = event.seq + 1;
     }

@@ -30,11 +30,11 @@ export type ExportedSubmission = {
  * Throws LedgerError.
  */
 export class LedgerExport {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
 
   constructor(file: string) {
     const db = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
-    this.#database = new LedgerDatabase(db, file);
+    this.#db = new LedgerDatabase(db, file);
     try {
       guarded(file, () => {
         assertLedger(db, file);
@@ -47,12 +47,12 @@ export class LedgerExport {
   }
 
   close(): void {
-    this.#database.connection.close();
+    this.#db.connection.close();
   }
 
   /** Returns the number of submissions, which is the last `position` of `read`. */
   count(): number {
-    return Number(this.#database.value('SELECT count(*) FROM submissions'));
+    return Number(this.#db.value('SELECT count(*) FROM submissions'));
   }
 
   /** `position`: the number of submissions examined so far. */
@@ -60,7 +60,7 @@ export class LedgerExport {
     const wanted = statuses && new Set(statuses);
     const outages = this.#outages(now);
     let position = 0;
-    for (const row of this.#database.iterate<SubmissionRow & { changed_at: number }>(
+    for (const row of this.#db.iterate<SubmissionRow & { changed_at: number }>(
       `SELECT s.*, h.upstream_state, h.error, h.answer, h.at AS changed_at
        FROM submissions s CROSS JOIN history h ON h.submission = s.id AND h.version = s.version ORDER BY s.id`,
     )) {
@@ -76,18 +76,16 @@ export class LedgerExport {
   }
 
   #history(id: number): HistoryEntry[] {
-    const rows = this.#database.rows<HistoryRow>(
-      `SELECT seq, version, at, status, previous_status, upstream_state, error, answer
-       FROM history WHERE submission = ? ORDER BY version`,
-      id,
-    );
+    const rows = this.#db.rows<HistoryRow>`
+      SELECT seq, version, at, status, previous_status, upstream_state, error, answer
+      FROM history WHERE submission = ${id} ORDER BY version`;
     return rows.map(toHistoryEntry);
   }
 
   /** Returns the outage clock of each upstream, in milliseconds. */
   #outages(now: number): Map<string, number> {
     const sql = `SELECT name, ${OUTAGE_MS} AS outageMs FROM upstreams`;
-    const rows = this.#database.rows<{ name: string; outageMs: number }>(sql, { now });
+    const rows = this.#db.rows<{ name: string; outageMs: number }>(sql, { now });
     return new Map(rows.map(({ name, outageMs }) => [name, outageMs]));
   }
 }

@@ -3,13 +3,13 @@ import { CommittedChanges, type LedgerDatabase } from '../file/ledger-database.t
 
 /** The number of submissions by status: counted at the first use, because there may be millions, then updated by each commit. */
 export class StatusCounts {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #moves: CommittedChanges<{ from: Status | null; to: Status | null }>;
   /** Undefined until the first use. */
   #counts: Record<Status, number> | undefined;
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
+    this.#db = database;
     this.#moves = new CommittedChanges(database);
     this.#moves.onCommitted((moves) => {
       const counts = this.#counts;
@@ -41,7 +41,7 @@ export class StatusCounts {
   }
 
   #count(): Record<Status, number> {
-    const rows = this.#database.rows<{ status: Status; count: number }>(
+    const rows = this.#db.rows<{ status: Status; count: number }>(
       'SELECT status, count(*) AS count FROM submissions GROUP BY status',
     );
     const counts = Object.fromEntries(STATUSES.map((status) => [status, 0])) as Record<Status, number>;

@@ -26,10 +26,10 @@ export type PrefixQuery = {
 
 /** Reads submissions and their history. */
 export class SubmissionQueries {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
+    this.#db = database;
   }
 
   /**
@@ -37,10 +37,10 @@ export class SubmissionQueries {
    * hold one UUID in several spellings, each with its own history.
    */
   findRow(submissionId: string): SubmissionRow | undefined {
-    const row = this.#database.row<SubmissionRow>(FIND, submissionId);
+    const row = this.#db.row<SubmissionRow>(FIND, submissionId);
     if (row) return row;
     const canonical = canonicalId(submissionId);
-    return canonical === submissionId ? undefined : this.#database.row<SubmissionRow>(FIND, canonical);
+    return canonical === submissionId ? undefined : this.#db.row<SubmissionRow>(FIND, canonical);
   }
 
   get(submissionId: string): Submission | undefined {
@@ -53,10 +53,10 @@ export class SubmissionQueries {
     submissionIds: readonly string[],
   ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {
     type Row = Omit<SubmissionRow, 'id' | 'ended_at'> & HistoryRow;
-    return this.#database.snapshot(() =>
+    return this.#db.snapshot(() =>
       submissionIds.map((id) => {
-        const exact = this.#database.rows<Row>(WITH_HISTORY, id);
-        const rows = exact.length > 0 ? exact : this.#database.rows<Row>(WITH_HISTORY, canonicalId(id));
+        const exact = this.#db.rows<Row>(WITH_HISTORY, id);
+        const rows = exact.length > 0 ? exact : this.#db.rows<Row>(WITH_HISTORY, canonicalId(id));
         const newest = rows.at(-1);
         return newest && { submission: toSubmission(newest), history: rows.map(toHistoryEntry) };
       }),
@@ -69,7 +69,7 @@ export class SubmissionQueries {
     nextBefore: number | null;
   } {
     const parameters = { status, before, limit: limit + 1 };
-    const rows = this.#database.iterate<SubmissionRow>(status === undefined ? LIST : LIST_BY_STATUS, parameters);
+    const rows = this.#db.iterate<SubmissionRow>(status === undefined ? LIST : LIST_BY_STATUS, parameters);
     const { page, hasMore } = takePage(rows, limit);
     return { submissions: page.map(toSubmission), nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
   }
@@ -82,9 +82,9 @@ export class SubmissionQueries {
     // "!" is the least character of an id and "~" the greatest.
     const rangeOf = (start: string) => ({ from: after < start ? start : `${after}!`, end: `${start}\x7f` });
     const read = (sql: string, start: string, count: number) =>
-      takePage(this.#database.iterate<SubmissionRow>(sql, { ...rangeOf(start), limit: count + 1 }), count);
+      takePage(this.#db.iterate<SubmissionRow>(sql, { ...rangeOf(start), limit: count + 1 }), count);
     const lower = uuidPrefix(prefix);
-    const { page, hasMore } = this.#database.snapshot(() => {
+    const { page, hasMore } = this.#db.snapshot(() => {
       const exact = read(FIND_BY_PREFIX, prefix, limit);
       if (lower === undefined || lower === prefix || exact.hasMore) return exact;
       // Upper case sorts before lower case, so the canonical UUIDs follow all of the exact matches.

@@ -15,7 +15,7 @@ import type { UpstreamStore } from './upstream-store.ts';
 
 /** Tracks, cancels and updates submissions. Every method that writes must be called inside a transaction. */
 export class SubmissionStore {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #queries: SubmissionQueries;
   readonly #writer: SubmissionWriter;
   readonly #upstreams: UpstreamStore;
@@ -26,7 +26,7 @@ export class SubmissionStore {
     writer: SubmissionWriter;
     upstreams: UpstreamStore;
   }) {
-    this.#database = deps.database;
+    this.#db = deps.database;
     this.#queries = deps.queries;
     this.#writer = deps.writer;
     this.#upstreams = deps.upstreams;
@@ -84,11 +84,9 @@ export class SubmissionStore {
       SubmissionRow,
       'id' | 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'
     >;
-    const rows = this.#database.rows<WatchedRow>(
-      `SELECT id, submission_id, tracked_at, status, finalized_at, polled_at
-       FROM submissions WHERE upstream = ? AND watched = 1 AND id > ? ORDER BY id LIMIT ?`,
-      [upstream, after, limit],
-    );
+    const rows = this.#db.rows<WatchedRow>`
+      SELECT id, submission_id, tracked_at, status, finalized_at, polled_at
+      FROM submissions WHERE upstream = ${upstream} AND watched = 1 AND id > ${after} ORDER BY id LIMIT ${limit}`;
     const watched = rows.map((row) => ({
       submissionId: row.submission_id,
       trackedAt: row.tracked_at,
@@ -101,7 +99,7 @@ export class SubmissionStore {
 
   /** Returns the number of watched submissions by upstream. */
   watchedCounts(): Map<string, number> {
-    const rows = this.#database.rows<{ upstream: string; count: number }>(
+    const rows = this.#db.rows<{ upstream: string; count: number }>(
       'SELECT upstream, count(*) AS count FROM submissions WHERE watched = 1 GROUP BY upstream',
     );
     return new Map(rows.map(({ upstream, count }) => [upstream, count]));
@@ -109,12 +107,10 @@ export class SubmissionStore {
 
   /** Returns a submission that the upstream has finalized. Searches the newest 1,000 of all upstreams, to bound the time. */
   findShownId(upstream: string): string | undefined {
-    return this.#database.value<string>(
-      `SELECT submission_id
-       FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY id DESC LIMIT 1000)
-       WHERE upstream = ? LIMIT 1`,
-      upstream,
-    );
+    return this.#db.value<string>`
+      SELECT submission_id
+      FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY id DESC LIMIT 1000)
+      WHERE upstream = ${upstream} LIMIT 1`;
   }
 }
 

@@ -8,12 +8,12 @@ import type { SubmissionRow } from './submission-rows.ts';
 
 /** Writes submissions with their history and events. Every method must be called inside a transaction. */
 export class SubmissionWriter {
-  readonly #database: LedgerDatabase;
+  readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
   readonly #counts: StatusCounts;
 
   constructor(database: LedgerDatabase, outbox: Outbox, counts: StatusCounts) {
-    this.#database = database;
+    this.#db = database;
     this.#outbox = outbox;
     this.#counts = counts;
   }
@@ -24,14 +24,12 @@ export class SubmissionWriter {
    */
   insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): Submission | undefined {
     const { submissionId, upstream, deadlineAt, graceEndsAt, stuckAt, metadata, callbackUrl } = request;
-    const { changes, lastInsertRowid } = this.#database.run(
-      `INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
-                                grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url)
-       VALUES (?, ?, 'tracking', 1, 1, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (submission_id) DO NOTHING`,
-      [submissionId, upstream, now, deadlineAt, graceEndsAt, stuckAt, outageMs],
-      [metadata && JSON.stringify(metadata), callbackUrl],
-    );
+    const { changes, lastInsertRowid } = this.#db.run`
+      INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
+                               grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url)
+      VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${now}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
+              ${outageMs}, ${metadata && JSON.stringify(metadata)}, ${callbackUrl})
+      ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
     const submission: Submission = {
       ...request,
@@ -95,32 +93,29 @@ export class SubmissionWriter {
   #update(row: SubmissionRow, { before, after }: Record<'before' | 'after', Submission>, endedAt: number | null): void {
     const { status, version, polls, polledAt, noResponseSince, notFoundMs, finalizedAt } = after;
     if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.ended_at)
-      this.#database.run(
-        `UPDATE submissions
-         SET status = ?, watched = ?, stuck = ?, version = ?, polls = ?, polled_at = ?, unanswered_since = ?,
-             not_found_ms = ?, finalized_at = ?, ended_at = ?
-         WHERE id = ?`,
-        [status, after.watched ? 1 : 0, after.stuck ? 1 : 0, version, polls, polledAt, noResponseSince],
-        [notFoundMs, finalizedAt, endedAt, row.id],
-      );
+      this.#db.run`
+        UPDATE submissions
+        SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
+            version = ${version}, polls = ${polls}, polled_at = ${polledAt}, unanswered_since = ${noResponseSince},
+            not_found_ms = ${notFoundMs}, finalized_at = ${finalizedAt}, ended_at = ${endedAt}
+        WHERE id = ${row.id}`;
     else if (version !== before.version)
-      this.#database.run(
-        'UPDATE submissions SET status = ?, version = ?, polls = ?, polled_at = ?, unanswered_since = ? WHERE id = ?',
-        [status, version, polls, polledAt, noResponseSince, row.id],
-      );
+      this.#db.run`
+        UPDATE submissions
+        SET status = ${status}, version = ${version}, polls = ${polls}, polled_at = ${polledAt},
+            unanswered_since = ${noResponseSince}
+        WHERE id = ${row.id}`;
     else
-      this.#database.run(
-        'UPDATE submissions SET polls = ?, polled_at = ?, unanswered_since = ?, not_found_ms = ? WHERE id = ?',
-        [polls, polledAt, noResponseSince, notFoundMs, row.id],
-      );
+      this.#db.run`
+        UPDATE submissions
+        SET polls = ${polls}, polled_at = ${polledAt}, unanswered_since = ${noResponseSince}, not_found_ms = ${notFoundMs}
+        WHERE id = ${row.id}`;
   }
 
   #insertHistory(id: number, submission: Submission, previousStatus: Status | null, at: number): void {
     const { version, status, upstreamState, error, envelope } = submission;
-    this.#database.run(
-      `INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      [id, version, at, status, previousStatus, upstreamState, error, envelope],
-    );
+    this.#db.run`
+      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer)
+      VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope})`;
   }
 }
