@@ -103,7 +103,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => userPool?.close());
     const local = createLocalEngine({
       clock,
-      ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
+      sendPoll: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
     });
     const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
     opened.push(() => scaling?.close());

@@ -32,7 +32,7 @@ export function startWorker(deps: {
     version,
     concurrency: config.worker.concurrency,
     clock,
-    ask: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
+    sendPoll: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
     timeoutMsOf: (upstreamName) => {
       const upstream = upstreams.get(upstreamName);
       return upstream && timeoutMsOf(upstream);

@@ -1,6 +1,10 @@
 import { escapeText } from '../domain/text.ts';
-import { NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from '../engines/bullmq/redis-info.ts';
-import { inspectRedis } from '../engines/bullmq/redis-look.ts';
+import {
+  inspectRedis,
+  NEEDED_REDIS_VERSION,
+  type RedisInfo,
+  SAFE_EVICTION_POLICY,
+} from '../engines/bullmq/redis-info.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 

@@ -8,10 +8,11 @@ import type { RefusedWorker } from '../engines/bullmq/worker-registry.ts';
 import type { Log } from './logger.ts';
 
 const ADVICE = {
-  away: 'this server polls all submissions by itself meanwhile; verify that Redis runs and that redis.url is right',
+  disconnected:
+    'this server polls all submissions by itself meanwhile; verify that Redis runs and that redis.url is right',
   eviction_policy: 'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
   too_old: 'upgrade Redis',
-  epoch_lost: 'if several servers use this Redis, set a different redis.prefix for each',
+  fencing_token_lost: 'if several servers use this Redis, set a different redis.prefix for each',
   rejected: 'run all workers with the version and the redis.secret of this server; find other writers to Redis',
 } as const;
 
@@ -54,11 +55,11 @@ const SECRET_MISMATCH = {
 export function logRedis(log: Log): (event: LinkEvent) => void {
   return (event) => {
     switch (event.kind) {
-      case 'up':
+      case 'connected':
         return log.info({ workers: event.workers }, 'redis.connected');
-      case 'away': {
+      case 'disconnected': {
         const message = event.detail === null ? undefined : escapeText(event.detail);
-        return log.error({ reason: event.reason, message, advice: ADVICE.away }, 'redis.disconnected');
+        return log.error({ reason: event.reason, message, advice: ADVICE.disconnected }, 'redis.disconnected');
       }
       case 'eviction_policy':
         return log.warn({ policy: event.policy, advice: ADVICE.eviction_policy }, 'redis.eviction_policy');
@@ -67,12 +68,12 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
           { version: event.version, required_version: event.needed, advice: ADVICE.too_old },
           'redis.too_old',
         );
-      case 'epoch_lost':
-        return log.warn({ advice: ADVICE.epoch_lost }, 'redis.fencing_token_lost');
-      case 'worker_seen':
-      case 'worker_gone': {
+      case 'fencing_token_lost':
+        return log.warn({ advice: ADVICE.fencing_token_lost }, 'redis.fencing_token_lost');
+      case 'worker_joined':
+      case 'worker_left': {
         const { name, version } = event.worker;
-        return log.info({ worker: name, version }, event.kind === 'worker_seen' ? 'worker.joined' : 'worker.left');
+        return log.info({ worker: name, version }, event.kind === 'worker_joined' ? 'worker.joined' : 'worker.left');
       }
       case 'worker_refused':
         return log.error({ worker: event.worker.name, ...REFUSED_WORKER[event.worker.reason] }, 'worker.refused');
@@ -89,7 +90,7 @@ export function logPolls(log: Log): (event: EngineEvent) => void {
     switch (event.kind) {
       case 'returned':
         return log.warn({ upstream, reason: event.reason, submissions: event.submissions }, 'polls.returned');
-      case 'lost':
+      case 'job_failed':
         return log.warn({ upstream, reason: escapeText(event.reason) }, 'polls.job_failed');
       case 'rejected': {
         const fields = { upstream, job_id: event.jobId, reason: REJECTED[event.reason], advice: ADVICE.rejected };
@@ -124,9 +125,9 @@ const RETURNED = {
 export function logWorker(log: Log): (event: PollWorkerEvent) => void {
   return (event) => {
     switch (event.kind) {
-      case 'up':
+      case 'connected':
         return log.info('redis.connected');
-      case 'away':
+      case 'disconnected':
         return log.error(
           { message: escapeText(event.detail), advice: 'the worker reconnects indefinitely' },
           'redis.disconnected',
@@ -135,12 +136,12 @@ export function logWorker(log: Log): (event: PollWorkerEvent) => void {
         return log.warn({ upstream: event.upstream, reason: RETURNED[event.reason] }, 'polls.returned');
       case 'refused':
         return log.warn({ reason: event.reason }, 'polls.refused');
-      case 'secret_differs': {
+      case 'secret_mismatch': {
         const advice =
           'set the same redis.secret on this worker and on the server; until then this worker takes no jobs';
         return log.error({ reason: SECRET_MISMATCH[event.problem], advice }, 'worker.secret_mismatch');
       }
-      case 'secret_agrees':
+      case 'secret_matched':
         return log.info('worker.secret_matched');
       default:
         return event satisfies never;

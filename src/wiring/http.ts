@@ -52,7 +52,7 @@ export function submissionsOf(deps: {
 export function usersOf(config: Config, pool: UpstreamPool | undefined): Users {
   const { bearer, users } = config.upstreams.default;
   if (bearer !== undefined && isOwnToken(bearer))
-    throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: it wants one that the upstream gave');
+    throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream');
   const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
   const lookups = new UpstreamUsers({
     pool: pool ?? { get: async () => failure },

@@ -62,7 +62,7 @@ describe.skipIf(isRedisMissing())('with Redis, the example of a producer', () =>
   it('says why it was refused', async () => {
     const { redis } = await openWorld();
     const { stderr, code } = await enqueue(redis.url, ['not an id']);
-    expect(stderr).toContain('refused: the data of the job must be a body of POST /v1/submissions');
+    expect(stderr).toContain('refused: the job data must be a request body of POST /v1/submissions');
     expect(code).toBe(1);
   });
 

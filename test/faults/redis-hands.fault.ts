@@ -99,8 +99,8 @@ const HOSTILE: unknown[] = [
   { submission_ids: Array.from({ length: 10_001 }, (_, index) => `many-${index}`) },
   JSON.parse('{"__proto__": {"submission_id": "polluted"}, "constructor": {"prototype": {"x": 1}}}'),
   { submission_id: 'a\r\nb', metadata: { a: 1 }, upstream: 'nowhere' },
-  { upstream: 'default', submission_ids: ['stolen'], epoch: 'x', expires_at: 9e15, timeout_ms: 1 },
-  { upstream: 'default', submission_ids: ['stolen'], epoch: 'x', expires_at: -1, timeout_ms: 9e15, more: 1 },
+  { upstream: 'default', submission_ids: ['stolen'], fencing_token: 'x', expires_at: 9e15, timeout_ms: 1 },
+  { upstream: 'default', submission_ids: ['stolen'], fencing_token: 'x', expires_at: -1, timeout_ms: 9e15, more: 1 },
 ];
 
 const ODD: unknown[] = [

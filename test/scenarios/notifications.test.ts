@@ -85,7 +85,7 @@ it('ops hear of an outage once, in their chat, and of its end', async () => {
   await answerWith('none');
   await vi.waitUntil(() => chat.requests.length >= 2, { timeout: 10_000 });
   expect(chat.requests).toHaveLength(2);
-  expect(chat.requests[0]?.body).toContain('The upstream default does not answer; 50 submissions wait for it');
+  expect(chat.requests[0]?.body).toContain('The upstream default is not responding; 50 submissions are waiting for it');
   expect(chat.requests[1]?.body).toMatch(/resolved|over/i);
 
   async function answerWith(kind: string): Promise<void> {

@@ -43,7 +43,7 @@ export function openEngine(
     redis: settings,
     link,
     signer,
-    local: typeof local === 'function' ? createLocalEngine({ ask: local, clock: systemClock }) : local,
+    local: typeof local === 'function' ? createLocalEngine({ sendPoll: local, clock: systemClock }) : local,
     clock: systemClock,
     leaseMsOf: () => leaseMs,
     timeoutMsOf: () => timeoutMs,
@@ -73,7 +73,7 @@ export function openEngine(
 export function openWorker(
   redis: Pick<RedisServer, 'url'>,
   setting: {
-    ask?: SendPoll;
+    sendPoll?: SendPoll;
     name?: string;
     timeoutMs?: number;
     upstreams?: string[];
@@ -81,7 +81,7 @@ export function openWorker(
     secrets?: string[];
   } = {},
 ) {
-  const { ask = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'], prefix = 'bull' } = setting;
+  const { sendPoll = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'], prefix = 'bull' } = setting;
   const asked: string[] = [];
   const events: PollWorkerEvent[] = [];
   const worker = new PollWorker({
@@ -91,9 +91,9 @@ export function openWorker(
     version: '0.0.0-test',
     concurrency: 16,
     clock: systemClock,
-    ask: (upstream, submissionId) => {
+    sendPoll: (upstream, submissionId) => {
       asked.push(submissionId);
-      return ask(upstream, submissionId);
+      return sendPoll(upstream, submissionId);
     },
     timeoutMsOf: (upstream) => (upstreams.includes(upstream) ? timeoutMs : undefined),
     onEvent: (event) => events.push(event),

@@ -43,7 +43,7 @@ export function openMonitor(world: World) {
   const turns: UpstreamChange[] = [];
   const engine = createLocalEngine({
     clock,
-    ask: async (_upstream, submissionId) => {
+    sendPoll: async (_upstream, submissionId) => {
       asked.push({ submissionId, at: clock.now() });
       return world.answer(submissionId);
     },

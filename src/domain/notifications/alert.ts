@@ -5,11 +5,11 @@ import type { DisabledReason } from './webhook.ts';
 export const AlertRule = {
   /** Submissions are open for longer than `stuck_after_s`. Per upstream. */
   stuck: 'stuck',
-  /** Too many submissions got Error within a window, and are failing or failed now. Per upstream. */
+  /** Too many submissions failed with Error within a window, and are failing or failed now. Per upstream. */
   failures: 'failures',
   /** An upstream doesn't answer. */
   upstreamDown: 'upstream_down',
-  /** An upstream refuses our key. */
+  /** An upstream rejects the API key. */
   credentialsRefused: 'credentials_refused',
   /** Too many deliveries wait. */
   backlog: 'backlog',
@@ -41,21 +41,21 @@ export type AlertCondition = {
 export function resolvedSummary({ rule, subject }: Pick<AlertCondition, 'rule' | 'subject'>): string {
   switch (rule) {
     case AlertRule.upstreamDown:
-      return `The upstream ${subject} answers again`;
+      return `The upstream ${subject} is responding again`;
     case AlertRule.credentialsRefused:
-      return `The upstream ${subject} no longer refuses our key`;
+      return `The upstream ${subject} no longer rejects the API key`;
     case AlertRule.stuck:
-      return `No submission of the upstream ${subject} has been open for too long any more`;
+      return `No submission of the upstream ${subject} is stuck any longer`;
     case AlertRule.failures:
-      return `The upstream ${subject} reports Error for few submissions again`;
+      return `Fewer submissions of the upstream ${subject} are failing: below half the threshold`;
     case AlertRule.backlog:
-      return 'Few deliveries have waited for more than a minute again';
+      return 'The delivery backlog is below half the threshold';
     case AlertRule.deadLetters:
-      return `The dead letters of ${subject} were replayed, are older than a day, or it was disabled or deleted`;
+      return `The dead letters of ${subject} were replayed or are older than a day, or the destination was disabled or deleted`;
     case AlertRule.webhookDisabled:
-      return `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by hand`;
+      return `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by an operator`;
     case AlertRule.walSize:
-      return "The ledger's write-ahead log is small again";
+      return "The ledger's write-ahead log is below half the threshold";
     default:
       return rule satisfies never;
   }

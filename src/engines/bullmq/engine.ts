@@ -20,25 +20,24 @@ import { ResultStream } from './result-stream.ts';
 import type { Signer } from './signer.ts';
 
 /**
- * Why nothing of a result is believed. `malformed`: it is not what a worker of this format sends; `signature`: it has none, or that of
- * another secret or job; `foreign_id`: it names an id of no poll of the job; `implausible_time`: its requests took longer than the
- * job is out.
+ * Why a result is rejected. `malformed`: it does not match the format; `signature`: missing, or of another secret or job;
+ * `foreign_id`: it contains an id that is not in the job; `implausible_time`: a request took longer than the job has existed.
  */
 export const REJECTIONS = ['malformed', 'signature', 'foreign_id', 'implausible_time'] as const;
 export type Rejection = (typeof REJECTIONS)[number];
 
 export type EngineEvent =
-  /** A worker asked nothing of that job; this server does. */
+  /** A worker returned a job without polling; this server polls its submissions. */
   | { kind: 'returned'; reason: NotPolled; upstream: string; submissions: number }
-  /** Nothing, or nothing usable, came of a job: its submissions are asked about again after the lease. */
-  | { kind: 'lost'; upstream: string; reason: string }
+  /** A job has no usable result; its submissions are polled again after the lease. */
+  | { kind: 'job_failed'; upstream: string; reason: string }
   | { kind: 'rejected'; upstream: string; jobId: string; reason: Rejection };
 
 type EngineDeps = {
   redis: RedisSettings;
   link: RedisLink;
   signer: Signer;
-  /** Asks from this process, where no worker can. */
+  /** Polls from this process if no worker can. */
   local: PollEngine;
   clock: Clock;
   leaseMsOf: (upstream: string) => number;
@@ -46,29 +45,30 @@ type EngineDeps = {
   onEvent: (event: EngineEvent) => void;
 };
 
-/** What is answered later than this before the pacer's own end of the lease is dropped here. */
+/** A job expires this much before the scheduler's lease. */
 const LEASE_MARGIN_MS = 100;
-/** For so long this process asks after workers that announce themselves answered nothing, whatever keeps them from it. */
-const DISTRUST_MS = 30_000;
+/** After a job without any result, this process polls by itself for this long: workers are registered but do not respond. */
+const FALLBACK_MS = 30_000;
 const CLOSE_WITHIN_MS = 1_000;
-/** Of the stream that answers come back in: Redis keeps it in memory. */
+/** Maximum length of the event stream, which Redis keeps in memory. */
 const MAX_EVENTS = 2_000;
-/** For whoever looks into the queue; nothing is read from a job that is done. */
+/** Finished jobs are kept for inspection only. */
 const RETENTION = { removeOnComplete: { age: 600, count: 100 }, removeOnFail: { age: 86_400, count: 1_000 } };
 
 /**
- * Workers anywhere do the asking. A batch travels as jobs of BullMQ; answers come back in its events, some while a job runs.
- * While Redis is away or has no worker this process asks itself. What surely was not asked is asked here; of anything else
- * that goes wrong nobody knows whether it was, so the places in the budget stay taken until the lease is over.
+ * Distributes polls to workers through BullMQ. A batch is split into jobs; results arrive as queue events, some while a job is
+ * running. Without Redis or without workers this process polls by itself. It also polls the submissions of a returned job, which
+ * were certainly not polled. After any other failure that is unknown, so their share of the request budget stays occupied until
+ * the lease expires.
  */
 export class BullmqEngine implements PollEngine {
   readonly queue: Queue<PollJob>;
   readonly #deps: EngineDeps;
-  readonly #flights = new Map<string, InFlightJob>();
-  readonly #answers: ResultStream;
-  #answeredAt = Number.NEGATIVE_INFINITY;
-  #distrustedUntil = Number.NEGATIVE_INFINITY;
-  #handedOut = 0;
+  readonly #jobs = new Map<string, InFlightJob>();
+  readonly #results: ResultStream;
+  #lastResultAt = Number.NEGATIVE_INFINITY;
+  #fallbackUntil = Number.NEGATIVE_INFINITY;
+  #jobCount = 0;
   #isClosed = false;
 
   constructor(deps: EngineDeps) {
@@ -78,29 +78,29 @@ export class BullmqEngine implements PollEngine {
       prefix: redis.prefix,
       connection: link.redis,
       streams: { events: { maxLen: MAX_EVENTS } },
-      // With it, Redis going away while it runs would leave a queue that never works again.
+      // With the version check, a queue whose Redis disconnects during the check never works again.
       skipVersionCheck: true,
     });
     this.queue.on('error', () => undefined);
     const listener = {
-      progress: (jobId: string, data: unknown) => void this.#arrive(jobId, data),
+      progress: (jobId: string, data: unknown) => void this.#accept(jobId, data),
       completed: (jobId: string, returnvalue: unknown) => this.#complete(jobId, returnvalue),
-      failed: (jobId: string, reason: string) => this.#lose(jobId, reason),
+      failed: (jobId: string, reason: string) => this.#fail(jobId, reason),
     };
-    this.#answers = new ResultStream({ redis, clock, listener });
+    this.#results = new ResultStream({ redis, clock, listener });
     link.onFencingToken(({ sinceMs }) => {
-      this.#answers.readFrom(sinceMs);
-      // What was lost with the Redis of before is not the workers' fault.
-      this.#answeredAt = clock.now();
-      this.#distrustedUntil = Number.NEGATIVE_INFINITY;
-      // Nobody does what was handed out before.
+      this.#results.readFrom(sinceMs);
+      // Jobs that failed with the previous Redis do not count against the workers.
+      this.#lastResultAt = clock.now();
+      this.#fallbackUntil = Number.NEGATIVE_INFINITY;
+      // Workers refuse jobs with an older fencing token.
       void this.queue.drain().catch(() => undefined);
     });
   }
 
-  /** Whether answers of workers would be heard. */
+  /** Whether results of workers are received. */
   get isReading(): boolean {
-    return this.#answers.isReading;
+    return this.#results.isReading;
   }
 
   async poll(batch: PollBatch, report: (observation: Observation) => void): Promise<void> {
@@ -112,93 +112,108 @@ export class BullmqEngine implements PollEngine {
     const leaseMs = leaseMsOf(upstream) - LEASE_MARGIN_MS;
     const sentAt = clock.now();
     const [endsAt, expiresAt] = [sentAt + leaseMs, Math.floor(usable.redisNow + leaseMs)];
-    const out = inChunks(submissionIds, usable.workers.length).map((ids) => {
-      this.#handedOut += 1;
-      // Neither an integer nor with a colon, which BullMQ keeps for itself; and never again after Redis lost its memory.
-      const jobId = `${tokenIdOf(usable.epoch)}-${this.#handedOut}`;
-      const onLost = () => this.#lose(jobId, 'no answer within the lease');
-      const { epoch } = usable;
-      const flight = new InFlightJob({ upstream, epoch, submissionIds: ids, report, clock, sentAt, endsAt, onLost });
-      this.#flights.set(jobId, flight);
+    const sent = inChunks(submissionIds, usable.workers.length).map((ids) => {
+      this.#jobCount += 1;
+      // BullMQ reserves integers and colons. Ids are never reused, even after Redis lost its data.
+      const jobId = `${tokenIdOf(usable.fencingToken)}-${this.#jobCount}`;
+      const onExpired = () => this.#fail(jobId, 'no result within the lease');
+      const { fencingToken } = usable;
+      const job = new InFlightJob({
+        upstream,
+        fencingToken,
+        submissionIds: ids,
+        report,
+        clock,
+        sentAt,
+        endsAt,
+        onExpired,
+      });
+      this.#jobs.set(jobId, job);
       const timeout_ms = timeoutMsOf(upstream);
-      const data: PollJob = { upstream, submission_ids: ids, epoch, expires_at: expiresAt, timeout_ms };
+      const data: PollJob = {
+        upstream,
+        submission_ids: ids,
+        fencing_token: fencingToken,
+        expires_at: expiresAt,
+        timeout_ms,
+      };
       data.signature = signer.sign('job', signedJob(jobId, data));
-      return { job: { name: 'poll', data, opts: { jobId, ...RETENTION } }, flight };
+      return { added: { name: 'poll', data, opts: { jobId, ...RETENTION } }, job };
     });
-    // A failure may be one of the answer alone, with the jobs in the queue: then their lease has to run out.
-    this.queue.addBulk(out.map(({ job }) => job)).catch(() => undefined);
-    await Promise.all(out.map(({ flight }) => flight.ended));
+    // The jobs may be in the queue despite an error: then their lease has to expire.
+    this.queue.addBulk(sent.map(({ added }) => added)).catch(() => undefined);
+    await Promise.all(sent.map(({ job }) => job.ended));
   }
 
-  /** Takes back what waits in the queue, and ends; what is under way is lost. */
+  /** Removes the waiting jobs from the queue and closes. Results of active jobs are ignored. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const waiting = [...this.#flights.keys()];
-    for (const flight of this.#flights.values()) flight.end();
-    this.#flights.clear();
+    const waiting = [...this.#jobs.keys()];
+    for (const job of this.#jobs.values()) job.end();
+    this.#jobs.clear();
     if (this.#deps.link.usable && waiting.length > 0)
       await withTimeout(CLOSE_WITHIN_MS, Promise.allSettled(waiting.map((jobId) => this.queue.remove(jobId))));
-    this.#answers.close();
+    this.#results.close();
     await withTimeout(2 * CLOSE_WITHIN_MS, this.queue.close());
   }
 
   #usable() {
-    if (this.#isClosed || !this.#answers.isReading || this.#deps.clock.now() < this.#distrustedUntil) return undefined;
+    if (this.#isClosed || !this.#results.isReading || this.#deps.clock.now() < this.#fallbackUntil) return undefined;
     const usable = this.#deps.link.usable;
     return usable && usable.workers.length > 0 ? usable : undefined;
   }
 
-  #arrive(jobId: string, data: unknown): NotPolled | 'polled' | 'rejected' | undefined {
-    const flight = this.#flights.get(jobId);
-    if (!flight) return undefined;
+  #accept(jobId: string, data: unknown): NotPolled | 'polled' | 'rejected' | undefined {
+    const job = this.#jobs.get(jobId);
+    if (!job) return undefined;
     const { signer, clock, onEvent } = this.#deps;
     const reject = (reason: Rejection) => {
-      onEvent({ kind: 'rejected', upstream: flight.upstream, jobId, reason });
+      onEvent({ kind: 'rejected', upstream: job.upstream, jobId, reason });
       return 'rejected' as const;
     };
     const result = pollResultSchema.safeParse(data);
     if (!result.success) return reject('malformed');
-    const { polled, not_asked, signature } = result.data;
-    const content = signedResult({ jobId, epoch: flight.fencingToken }, result.data);
+    const { polled, not_polled, signature } = result.data;
+    const content = signedResult({ jobId, fencingToken: job.fencingToken }, result.data);
     if (signer.verify('result', content, signature).kind === 'invalid') return reject('signature');
-    const arrived = flight.accept(polled);
-    if (arrived !== 'accepted') return reject(arrived);
-    this.#answeredAt = clock.now();
-    return not_asked ?? 'polled';
+    const accepted = job.accept(polled);
+    if (accepted !== 'accepted') return reject(accepted);
+    this.#lastResultAt = clock.now();
+    return not_polled ?? 'polled';
   }
 
   #complete(jobId: string, returnvalue: unknown): void {
-    const arrived = this.#arrive(jobId, returnvalue);
-    const flight = this.#flights.get(jobId);
-    if (!flight || arrived === undefined) return;
-    if (arrived === 'rejected') {
-      this.#lose(jobId, 'the result of a worker was rejected');
+    const outcome = this.#accept(jobId, returnvalue);
+    const job = this.#jobs.get(jobId);
+    if (!job || outcome === undefined) return;
+    if (outcome === 'rejected') {
+      this.#fail(jobId, 'the result of a worker was rejected');
       return;
     }
-    this.#flights.delete(jobId);
-    if (arrived === 'polled') {
-      flight.end();
+    this.#jobs.delete(jobId);
+    if (outcome === 'polled') {
+      job.end();
       return;
     }
     const { local, onEvent, timeoutMsOf } = this.#deps;
-    const submissionIds = flight.reclaim(timeoutMsOf(flight.upstream) + START_MARGIN_MS);
-    onEvent({ kind: 'returned', reason: arrived, upstream: flight.upstream, submissions: submissionIds.length });
-    void local.poll({ upstream: flight.upstream, submissionIds }, flight.report).finally(() => flight.end());
+    const submissionIds = job.reclaim(timeoutMsOf(job.upstream) + START_MARGIN_MS);
+    onEvent({ kind: 'returned', reason: outcome, upstream: job.upstream, submissions: submissionIds.length });
+    void local.poll({ upstream: job.upstream, submissionIds }, job.report).finally(() => job.end());
   }
 
-  #lose(jobId: string, reason: string): void {
-    const flight = this.#flights.get(jobId);
-    if (!flight) return;
-    this.#flights.delete(jobId);
-    flight.end();
-    if (this.#answeredAt < flight.sentAt) this.#distrustedUntil = this.#deps.clock.now() + DISTRUST_MS;
-    this.#deps.onEvent({ kind: 'lost', upstream: flight.upstream, reason });
-    // Workers would leave it alone: it is expired, or soon will be.
+  #fail(jobId: string, reason: string): void {
+    const job = this.#jobs.get(jobId);
+    if (!job) return;
+    this.#jobs.delete(jobId);
+    job.end();
+    if (this.#lastResultAt < job.sentAt) this.#fallbackUntil = this.#deps.clock.now() + FALLBACK_MS;
+    this.#deps.onEvent({ kind: 'job_failed', upstream: job.upstream, reason });
+    // Workers would refuse it: it is expired, or will be soon.
     if (this.#deps.link.usable) void this.queue.remove(jobId).catch(() => undefined);
   }
 }
 
-/** One job for each worker, as far as one may be that large: what a job costs is the same however many ids it holds. */
+/** Splits a batch into one job per worker, of limited size: the cost of a job hardly depends on its number of ids. */
 function inChunks(ids: readonly string[], workers: number): string[][] {
   const size = Math.min(MAX_IDS_PER_JOB, Math.ceil(ids.length / workers));
   const chunks: string[][] = [];

@@ -3,80 +3,80 @@ import type { Redis } from 'ioredis';
 import type { RedisSettings } from './redis.ts';
 import type { Signer, Verified } from './signer.ts';
 
-/** What Redis says of itself in one go. */
+/** The state of Redis at one moment. */
 export type RedisState = {
-  /** Which process this is: another one after a restart or a failover. */
+  /** Identifies the Redis process: changes with a restart or a failover. */
   runId: string;
-  /** Undefined: none is set. */
-  epoch: string | undefined;
-  /** Its clock, epoch milliseconds, somewhen between the question and the answer. */
+  fencingToken: string | undefined;
+  /** The clock of Redis in epoch milliseconds, between the request and the response. */
   redisMs: number;
 };
 
 /**
- * The name of one life of the server, kept in Redis: workers ask only what the server of this very life handed out. It also
- * names the Redis process it was written to. One that comes back with an older state, as after a failover, brings back
- * jobs that were asked already; by its run id nobody takes them for new.
+ * Reads and writes the fencing token in Redis. Every start of the server sets a new one, and workers poll only jobs with the
+ * current one. The token contains the run id of the Redis process it was written to: after a failover a Redis may contain an
+ * older state with jobs that were already polled, and workers refuse these because the run id differs.
  */
 export class FencingTokenStore {
   readonly #redis: Redis;
   readonly #key: string;
-  readonly #probe: string;
+  readonly #probeKey: string;
 
   constructor(redis: Redis, { prefix }: Pick<RedisSettings, 'prefix'>) {
     this.#redis = redis;
-    this.#key = `${prefix}:dawatch-workers:epoch`;
-    this.#probe = `${prefix}:dawatch-workers:probe`;
+    this.#key = `${prefix}:dawatch-workers:fencing-token`;
+    this.#probeKey = `${prefix}:dawatch-workers:probe`;
   }
 
-  /** Over one connection, so that all of it is of the same Redis. Throws what Redis says if it refuses. */
+  /** Uses one connection, so that all values belong to the same Redis. Throws the errors of Redis. */
   async read(): Promise<RedisState> {
-    return momentOf(await this.#question().exec());
+    return stateOf(await this.#pipeline().exec());
   }
 
-  /** The same, and proves that Redis takes writes: one that is full, or a replica, answers every question. */
+  /** Like `read`, and verifies that Redis accepts writes: a full Redis or a replica accepts reads only. */
   async probe(): Promise<RedisState> {
-    return momentOf(await this.#question().set(this.#probe, '1', 'PX', 10_000).exec());
+    return stateOf(await this.#pipeline().set(this.#probeKey, '1', 'PX', 10_000).exec());
   }
 
-  #question() {
+  #pipeline() {
     return this.#redis.pipeline().info('server').get(this.#key).time();
   }
 
-  /** Begins a new one, signed where there is a secret: workers see from it whether theirs is the server's. */
-  async begin(runId: string, signer: Signer): Promise<string> {
-    const life = randomUUID();
-    const signature = signer.sign('server', [runId, life]);
-    const epoch = [runId, life, ...(signature === undefined ? [] : [signature])].join('/');
-    await this.#redis.set(this.#key, epoch);
-    return epoch;
+  /** Sets a new token. It is signed if there is a secret, so that workers can verify theirs. */
+  async issue(runId: string, signer: Signer): Promise<string> {
+    const id = randomUUID();
+    const signature = signer.sign('server', [runId, id]);
+    const token = [runId, id, ...(signature === undefined ? [] : [signature])].join('/');
+    await this.#redis.set(this.#key, token);
+    return token;
   }
 }
 
-/** Whether the server that began the epoch has a secret of `signer`. */
-export function verifyFencingToken(epoch: string, signer: Signer): Verified {
-  const [runId, life, signature] = epoch.split('/');
-  return signer.verify('server', [runId, life], signature);
+/** Verifies that the server which issued the token has a secret of `signer`. */
+export function verifyFencingToken(token: string, signer: Signer): Verified {
+  const [runId, id, signature] = token.split('/');
+  return signer.verify('server', [runId, id], signature);
 }
 
-/** Random, and short enough to be part of the ids of jobs. */
-export function tokenIdOf(epoch: string): string {
-  return epoch.split('/')[1] ?? '';
+/** The random part of a token, which is part of job ids. */
+export function tokenIdOf(token: string): string {
+  return token.split('/')[1] ?? '';
 }
 
-export function isIssuedBy(epoch: string, runId: string): boolean {
-  return epoch.startsWith(`${runId}/`);
+/** Whether the token was written to the Redis process with this run id. */
+export function isIssuedBy(token: string, runId: string): boolean {
+  return token.startsWith(`${runId}/`);
 }
 
-function momentOf(answers: [error: Error | null, result: unknown][] | null): RedisState {
-  if (!answers) throw new Error('Redis gave up the question');
-  for (const [error] of answers) if (error) throw error;
-  const [info, epoch, time] = answers.map(([, result]) => result);
+function stateOf(replies: [error: Error | null, result: unknown][] | null): RedisState {
+  if (!replies) throw new Error('Redis aborted the pipeline');
+  for (const [error] of replies) if (error) throw error;
+  const [info, token, time] = replies.map(([, result]) => result);
   const runId = /^run_id:(\S+)/m.exec(String(info))?.[1] ?? 'unknown';
   const [seconds, microseconds] = time as [string, string];
   return {
     runId,
-    epoch: typeof epoch === 'string' ? epoch : undefined,
+    fencingToken: typeof token === 'string' ? token : undefined,
     redisMs: Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000),
   };
 }

@@ -6,38 +6,38 @@ import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import type { TrackResult } from '../../watch/ports.ts';
 import { openLoopConnection, type RedisSettings, withTimeout } from './redis.ts';
 
-/** In from other services: the data of a job is the body of POST /v1/submissions. */
+/** The queue for submissions of other services: the data of a job is the body of POST /v1/submissions. */
 export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
 
 type Accepted = { accepted: number; already_tracked: number };
 
 type IntakeDeps = {
   redis: RedisSettings;
-  /** Commits before it returns. Throws if that can't be done now. */
+  /** Commits before it returns. Throws if the ledger cannot be written now. */
   track: (body: TrackBody) => TrackResult | { kind: 'invalid'; field: string; reason: string };
   onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
-  /** It could not be kept now; it is tried again. */
+  /** The ledger could not be written; the job is retried. */
   onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
 };
 
 const CONCURRENCY = 8;
 const RETRY_MS = 1_000;
 const MAX_DELAY_MS = 60_000;
-/** A job of a server that died is taken up again after the first, looked for in steps of the second. */
+/** A job of a crashed server is resumed after the lock expires; this is checked every STALLED_CHECK_MS. */
 const LOCK_MS = 10_000;
 const STALLED_CHECK_MS = 5_000;
-/** What it does takes no time; what takes longer is a Redis that does not answer. */
+/** Jobs take no time; closing takes longer only if Redis does not respond. */
 const CLOSE_WITHIN_MS = 2_000;
 const DAY_S = 86_400;
-/** So that a producer can still read what became of its job. */
+/** Producers can read the results of their jobs for this long. */
 const RETENTION = {
   removeOnComplete: { age: 3 * DAY_S, count: 10_000 },
   removeOnFail: { age: 14 * DAY_S, count: 10_000 },
 };
-/** BullMQ never resets this counter: with a limit, a submission would be lost after so many deaths of servers. */
-const WITHOUT_LIMIT = 1_000_000_000;
+/** BullMQ never resets this counter: with a limit, a job would fail after as many crashes of servers. */
+const UNLIMITED = 1_000_000_000;
 
-/** Takes what others enqueue. A job is completed once the ledger committed, and none is lost while the ledger can't. */
+/** Tracks the submissions that other services enqueue. A job is completed after the commit, and retried until the ledger can be written. */
 export class Intake {
   readonly #deps: IntakeDeps;
   readonly #connection;
@@ -46,13 +46,13 @@ export class Intake {
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
     this.#connection = openLoopConnection(deps.redis.url);
-    this.#worker = new Worker<unknown, Accepted>(SUBMISSIONS_QUEUE, (job, token) => this.#take(job, token), {
+    this.#worker = new Worker<unknown, Accepted>(SUBMISSIONS_QUEUE, (job, token) => this.#process(job, token), {
       connection: this.#connection.redis,
       prefix: deps.redis.prefix,
       concurrency: CONCURRENCY,
       lockDuration: LOCK_MS,
       stalledInterval: STALLED_CHECK_MS,
-      maxStalledCount: WITHOUT_LIMIT,
+      maxStalledCount: UNLIMITED,
       runRetryDelay: RETRY_MS,
       skipVersionCheck: true,
       ...RETENTION,
@@ -60,13 +60,13 @@ export class Intake {
     this.#worker.on('error', () => undefined);
   }
 
-  /** Takes nothing more; jobs under way are ended, or come again. */
+  /** Takes no more jobs. Unfinished jobs are resumed by the next server. */
   async close(limitMs: number): Promise<void> {
     await withTimeout(Math.min(limitMs, CLOSE_WITHIN_MS), this.#worker.close());
     this.#connection.disconnect();
   }
 
-  async #take(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
+  async #process(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
     const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
     if (!body.success) throw this.#refusal(job, explain(body.error));
     let result: ReturnType<IntakeDeps['track']>;
@@ -75,7 +75,7 @@ export class Intake {
     } catch (error) {
       const delayMs = Math.min(RETRY_MS * 2 ** Math.max(0, job.attemptsStarted - 1), MAX_DELAY_MS);
       this.#deps.onPostponed({ jobId: job.id, delayMs, error });
-      // Not one of the attempts that the producer gave it: those would come to an end.
+      // A delayed job does not use up the attempts that the producer configured.
       await job.moveToDelayed(Date.now() + delayMs, token);
       throw new DelayedError();
     }
@@ -90,7 +90,10 @@ export class Intake {
         throw this.#refusal(job, 'deadline: the deadline is not in the future');
       case 'conflict': {
         const { submissionId, upstream } = result.submission;
-        throw this.#refusal(job, `${submissionId} is tracked at the upstream ${upstream} already; nothing was taken`);
+        throw this.#refusal(
+          job,
+          `${submissionId} is already tracked at the upstream ${upstream}; no submission of this job was accepted`,
+        );
       }
       default:
         return result satisfies never;
@@ -104,11 +107,11 @@ export class Intake {
 }
 
 const MAX_ISSUES = 5;
-/** Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of its data. */
+/** Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of the data. */
 const MAX_REASON_CHARS = 1_000;
 
 function explain(error: ZodError): string {
   const lines = z.prettifyError({ issues: error.issues.slice(0, MAX_ISSUES) }).split('\n');
   const found = escapeText(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
-  return `the data of the job must be a body of POST /v1/submissions: ${found}`;
+  return `the job data must be a request body of POST /v1/submissions: ${found}`;
 }

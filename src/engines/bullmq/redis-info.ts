@@ -1,9 +1,11 @@
-/** BullMQ's own recommendation. */
+import { disconnect, isCredentialRefusal, openRedis, waitUntilReady } from './redis.ts';
+
+/** Recommended by BullMQ. */
 export const NEEDED_REDIS_VERSION = '6.2.0';
-/** Any other may drop keys of a full Redis, and with them jobs that nobody has done. */
+/** With any other policy a full Redis may evict pending jobs. */
 export const SAFE_EVICTION_POLICY = 'noeviction';
 
-/** What INFO says of a Redis that is about us; null: it does not say. */
+/** The relevant fields of INFO; null if missing. */
 export type RedisInfo = {
   version: string | null;
   isTooOld: boolean;
@@ -16,7 +18,7 @@ export type RedisInfo = {
 export function readRedisInfo(info: string): RedisInfo {
   const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1] ?? null;
   const version = field('redis_version');
-  // These count their versions otherwise.
+  // Valkey and Dragonfly have their own version numbers.
   const isCompatible = field('valkey_version') !== null || field('dragonfly_version') !== null;
   const appendOnly = field('aof_enabled');
   return {
@@ -35,4 +37,25 @@ export function isOlder(version: string, than: string): boolean {
     if (difference !== 0) return difference < 0;
   }
   return false;
+}
+
+export type RedisInspection =
+  | { kind: 'seen'; info: RedisInfo }
+  /** `refused`: the credentials or permissions. `detail`: the message of Redis or of the network. */
+  | { kind: 'away'; reason: 'unreachable' | 'refused'; detail: string };
+
+/** Connects to a Redis and reads its INFO. Never rejects. */
+export async function inspectRedis(url: string, limitMs: number): Promise<RedisInspection> {
+  const redis = openRedis(url);
+  try {
+    await waitUntilReady(redis, limitMs);
+    return { kind: 'seen', info: readRedisInfo(await redis.info()) };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const isLate = error instanceof Error && error.name === 'AbortError';
+    const detail = isLate ? `no response within ${limitMs / 1_000} s` : message;
+    return { kind: 'away', reason: isCredentialRefusal(message) ? 'refused' : 'unreachable', detail };
+  } finally {
+    disconnect(redis);
+  }
 }

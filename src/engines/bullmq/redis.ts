@@ -3,33 +3,33 @@ import { Redis, type RedisOptions } from 'ioredis';
 
 export type RedisSettings = {
   url: string;
-  /** Of every key, as BullMQ's. */
+  /** Prefix of every key, also of BullMQ's. */
   prefix: string;
 };
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** A connection that waits for jobs says nothing by itself; one that is gone must be noticed. */
+/** Detects a lost connection that waits for jobs and sends nothing by itself. */
 const KEEP_ALIVE_MS = 10_000;
 const COMMAND_TIMEOUT_MS = 5_000;
 /**
- * A command without a byte in answer for so long means that the connection is dead, whatever the system says: a host that lost
- * its power says nothing, and a new connection may reach its successor. Above the 10 s that BullMQ lets a read wait.
+ * A connection without a received byte for this long after a command is closed: a host that lost power sends nothing, and a new
+ * connection may reach its successor. Longer than the 10 s for which BullMQ lets a read block.
  */
 const SILENCE_MS = { commands: 8_000, loops: 25_000 };
 const MAX_RECONNECT_DELAY_MS = 5_000;
 
 const COMMON = {
   connectTimeout: CONNECT_TIMEOUT_MS,
-  // For ever, 100 ms to 5 s apart, and not all in step after an outage that met them all.
+  // Without end, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the same time.
   retryStrategy: (times: number) => Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4),
-  // What was the primary until a failover refuses to write: the name leads to another one by now.
+  // After a failover the former primary refuses writes, and the host name resolves to the new one.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   keepAlive: KEEP_ALIVE_MS,
-  // Until what is left of an ended connection is given up: nothing waits for it.
+  // Timeout for closing a connection gracefully.
   disconnectTimeout: 100,
 } satisfies RedisOptions;
 
-/** For commands: what can't be sent now fails now, and no answer within 5 s is none. */
+/** Opens a connection for commands: they fail at once if disconnected, and after 5 s without a response. */
 export function openRedis(url: string): Redis {
   const redis = new Redis(url, {
     ...COMMON,
@@ -39,28 +39,28 @@ export function openRedis(url: string): Redis {
     commandTimeout: COMMAND_TIMEOUT_MS,
     socketTimeout: SILENCE_MS.commands,
   });
-  // What is wrong shows at the next command; without a listener it would go to the console.
+  // Errors appear in the next command; without a listener ioredis would print them.
   redis.on('error', () => undefined);
   return redis;
 }
 
 export type LoopConnection = {
   redis: Redis;
-  /** Ends the connection and every copy that BullMQ made of it, whatever they are doing. */
+  /** Closes the connection and all duplicates that BullMQ created of it. */
   disconnect(): void;
 };
 
-/** For BullMQ's endless loops (Worker, QueueEvents): a command waits until Redis is there, however long that takes. */
+/** Opens a connection for BullMQ's endless loops (Worker): commands wait until Redis is reachable. */
 export function openLoopConnection(url: string): LoopConnection {
   const opened: Redis[] = [];
-  const keep = (redis: Redis): Redis => {
+  const register = (redis: Redis): Redis => {
     redis.on('error', () => undefined);
     const duplicate = redis.duplicate.bind(redis);
-    redis.duplicate = (override) => keep(duplicate(override));
+    redis.duplicate = (override) => register(duplicate(override));
     opened.push(redis);
     return redis;
   };
-  const redis = keep(new Redis(url, { ...COMMON, maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops }));
+  const redis = register(new Redis(url, { ...COMMON, maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops }));
   return {
     redis,
     disconnect() {
@@ -69,24 +69,24 @@ export function openLoopConnection(url: string): LoopConnection {
   };
 }
 
-/** Ends it at once, whatever it is doing; whoever waits for it is told. */
+/** Closes a connection at once; pending commands reject. */
 export function disconnect(redis: Redis): void {
-  // Between two attempts to connect it would be silent about its end; before the first it is not.
+  // While reconnecting, ioredis would not emit 'end'; in status 'wait' it does.
   if (redis.status === 'reconnecting') redis.status = 'wait';
   redis.disconnect();
 }
 
-/** Throws if it is not there in time. */
+/** Throws if the connection is not ready in time. */
 export async function waitUntilReady(redis: Redis, limitMs: number): Promise<void> {
   if (redis.status !== 'ready') await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
 }
 
-/** Whether an error of Redis is about our credentials, by how it begins. */
+/** Whether an error message of Redis refuses the credentials or permissions. */
 export function isCredentialRefusal(message: string): boolean {
   return /^(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
 }
 
-/** Waits for `work`, but no longer than `limitMs`; what comes of it later is nobody's business. */
+/** Waits for `work` up to `limitMs`. Ignores its rejection. */
 export async function withTimeout(limitMs: number, work: Promise<unknown>): Promise<'done' | 'late'> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<'late'>((resolve) => {

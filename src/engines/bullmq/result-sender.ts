@@ -1,9 +1,9 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Polled } from './poll-job.ts';
 
-/** A response is sent so soon after it arrived: one request that hangs delays no other of its job. */
+/** Responses are sent at most this late, so that a slow request does not delay the others of its job. */
 const FLUSH_MS = 50;
-/** A batch is sent once it is so long: Redis keeps it in memory. One response may be longer. */
+/** Maximum size of a batch, which Redis keeps in memory. A single response may be longer. */
 const MAX_BATCH_CHARS = 256 * 1024;
 
 /** Sends the responses of one job in batches while the job runs. */
@@ -27,7 +27,7 @@ export class ResultSender {
     this.#schedule();
   }
 
-  /** Returns what has not been sent, at most one batch unless sending fails. Nothing is added after that. */
+  /** Returns the unsent responses: at most one batch unless sending fails. No responses may be added afterwards. */
   async end(): Promise<Polled[]> {
     this.#isEnding = true;
     this.#cancelFlush?.();
@@ -51,7 +51,7 @@ export class ResultSender {
     });
   }
 
-  /** Whether the next batch was sent; one that was not is kept. */
+  /** Returns whether the next batch was sent; otherwise it is kept. */
   async #flush(): Promise<boolean> {
     let chars = 0;
     let count = 0;
@@ -64,7 +64,7 @@ export class ResultSender {
     try {
       await this.#send(batch);
     } catch {
-      // It may have arrived all the same: the server takes each id once.
+      // It may have arrived nevertheless: the server accepts each id once.
       return false;
     }
     this.#pending.splice(0, count);

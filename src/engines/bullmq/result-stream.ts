@@ -3,21 +3,21 @@ import { MAX_RESULT_CHARS, POLLS_QUEUE } from './poll-job.ts';
 import { type LoopConnection, openLoopConnection, type RedisSettings } from './redis.ts';
 
 export type ResultListener = {
-  /** Some answers of a job that goes on, as its worker sent them. */
+  /** Some results of a job that is still running. */
   progress(jobId: string, data: unknown): void;
   completed(jobId: string, returnvalue: unknown): void;
   failed(jobId: string, reason: string): void;
 };
 
 const RETRY_MS = 1_000;
-/** Below the time after which a silent connection counts as dead. */
+/** Shorter than the timeout for silent connections (SILENCE_MS). */
 const BLOCK_MS = 10_000;
-/** Entries per read. A result takes up to some hundred kB of memory. */
+/** Entries per read. A result may have several hundred kB. */
 const READ_COUNT = 100;
 
 /**
- * The event stream of BullMQ's polls queue. Idle until `readFrom`, then reads until `close`. The position moves entry by entry,
- * so neither an unreadable entry nor a failed read skips the entries behind it; BullMQ's own QueueEvents does both.
+ * Reads the event stream of BullMQ's polls queue. Idle until `readFrom`, then reads until `close`. The position advances with each
+ * entry, so neither an unreadable entry nor a failed read skips the following entries, as it would with BullMQ's QueueEvents.
  */
 export class ResultStream {
   readonly #redis: RedisSettings;
@@ -38,8 +38,8 @@ export class ResultStream {
   }
 
   /**
-   * Reads what is told from `redisMs` on, on the clock of Redis. To be called again for a Redis that was emptied or replaced:
-   * what it tells may be older than what was read last, and would never be seen.
+   * Reads events from `redisMs` on (clock of Redis). Must be called again after Redis was emptied or replaced: its events may
+   * be older than the last one read.
    */
   readFrom(redisMs: number): void {
     this.close();
@@ -48,7 +48,7 @@ export class ResultStream {
     void this.#run(connection, `${redisMs}-0`);
   }
 
-  /** Ends at once. */
+  /** Stops at once. */
   close(): void {
     this.#isReading = false;
     this.#connection?.disconnect();
@@ -61,7 +61,7 @@ export class ResultStream {
     const key = `${this.#redis.prefix}:${POLLS_QUEUE}:events`;
     const isCurrent = () => this.#connection === connection;
     let position = from;
-    // The first read does not wait for entries: it shows that Redis lets this server read.
+    // The first read does not block: it verifies the permission to read.
     let isBlocking = false;
     while (isCurrent()) {
       try {
@@ -73,7 +73,7 @@ export class ResultStream {
         isBlocking = true;
         for (const [id, fields] of entriesOf(streams)) {
           position = id;
-          this.#tell(fields);
+          this.#notify(fields);
         }
       } catch {
         if (!isCurrent()) return;
@@ -94,7 +94,7 @@ export class ResultStream {
     });
   }
 
-  #tell({ event, jobId, data, returnvalue, failedReason }: Record<string, string>): void {
+  #notify({ event, jobId, data, returnvalue, failedReason }: Record<string, string>): void {
     if (jobId === undefined) return;
     if (event === 'progress') this.#listener.progress(jobId, parsed(data));
     else if (event === 'completed') this.#listener.completed(jobId, parsed(returnvalue));
@@ -102,20 +102,20 @@ export class ResultStream {
   }
 }
 
-/** The entries of the one stream that was read; none when the time to wait was over. */
+/** Returns the entries of the stream; none if the read timed out. */
 function entriesOf(
   streams: [key: string, entries: [id: string, fields: string[]][]][] | null,
 ): [id: string, fields: Record<string, string>][] {
   return (streams?.[0]?.[1] ?? []).map(([id, fields]) => [id, fieldsOf(fields)]);
 }
 
-/** From the names and values that an entry lists by turns. */
+/** Converts the alternating names and values of an entry. */
 function fieldsOf(listed: readonly string[]): Record<string, string> {
   const pairs = listed.flatMap((name, index) => (index % 2 === 0 ? [[name, listed[index + 1] ?? '']] : []));
   return Object.fromEntries(pairs);
 }
 
-/** Undefined: it is not JSON, or too long to be parsed. */
+/** Returns undefined if the text is not JSON, or too long. */
 function parsed(text: string | undefined): unknown {
   try {
     return text === undefined || text.length > MAX_RESULT_CHARS ? undefined : JSON.parse(text);

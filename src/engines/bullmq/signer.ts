@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** What is signed. A signature for one purpose is invalid for every other. */
+/** A signature for one purpose is invalid for every other. */
 type Purpose = 'server' | 'worker' | 'job' | 'result';
 
 /** Why a signature is not accepted: it is missing, this side has no secret to verify it with, or the secrets differ. */

@@ -6,7 +6,7 @@ import { POLLS_FORMAT, signatureSchema } from './poll-job.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 import type { SignatureProblem, Signer } from './signer.ts';
 
-/** Shown in logs, on dashboards and terminals: nothing in it is markup or a control character. */
+/** Contains no markup and no control characters: it is shown in logs, dashboards and terminals. */
 const workerSchema = z.object({
   name: z.string().regex(/^[\w.-]{1,300}$/),
   version: z.string().regex(/^[\w.+-]{1,50}$/),
@@ -22,20 +22,20 @@ const announcementSchema = z.object({
   signature: signatureSchema,
 });
 
-/** A worker that gets no jobs: it is of an incompatible version, or its secret is not the server's. */
+/** A worker that gets no jobs: its version is incompatible, or its secret differs from the server's. */
 export type RefusedWorker = { name: string; reason: 'other_format' | SignatureProblem };
 
 export type WorkerList = { workers: WorkerInfo[]; refused: RefusedWorker[] };
 
-/** Announced so often, and forgotten after so long without. */
+/** Interval of announcements, and time after which a worker without one counts as gone. */
 export const ANNOUNCE_MS = 1_000;
-const FORGOTTEN_AFTER_MS = 5_000;
-const LOOK_WITHIN_MS = 2_000;
-/** More are not looked at, nor longer announcements: whoever writes to Redis could add any number. */
+const EXPIRES_AFTER_MS = 5_000;
+const LIST_WITHIN_MS = 2_000;
+/** Limits for what other clients of Redis may have written. */
 const MAX_WORKERS = 1_000;
 const MAX_ANNOUNCEMENT_CHARS = 2_000;
 
-/** Which workers are alive: a key of each, which goes by itself, and a set of their names. */
+/** The registered workers: one expiring key per worker, and a set of their names. */
 export class WorkerRegistry {
   readonly #redis: Redis;
   readonly #names: string;
@@ -51,7 +51,7 @@ export class WorkerRegistry {
     await this.#redis
       .multi()
       .sadd(this.#names, worker.name)
-      .set(key, JSON.stringify(announcement), 'PX', FORGOTTEN_AFTER_MS)
+      .set(key, JSON.stringify(announcement), 'PX', EXPIRES_AFTER_MS)
       .exec();
   }
 
@@ -59,16 +59,16 @@ export class WorkerRegistry {
     await this.#redis.multi().srem(this.#names, name).del(this.#keyOf(name)).exec();
   }
 
-  /** Those alive, by name. */
+  /** Returns the live workers, sorted by name. */
   async list(signer: Signer): Promise<WorkerList> {
     const names = await this.#redis.srandmember(this.#names, MAX_WORKERS);
     if (names.length === 0) return { workers: [], refused: [] };
-    const asked = this.#redis.pipeline();
-    for (const name of names) asked.getrange(this.#keyOf(name), 0, MAX_ANNOUNCEMENT_CHARS);
-    const texts = (await asked.exec())?.map(([, text]) => (typeof text === 'string' ? text : ''));
-    if (!texts) throw new Error('Redis gave up the question');
-    const gone = names.filter((_name, index) => texts[index] === '');
-    if (gone.length > 0) await this.#redis.srem(this.#names, gone);
+    const pipeline = this.#redis.pipeline();
+    for (const name of names) pipeline.getrange(this.#keyOf(name), 0, MAX_ANNOUNCEMENT_CHARS);
+    const texts = (await pipeline.exec())?.map(([, text]) => (typeof text === 'string' ? text : ''));
+    if (!texts) throw new Error('Redis aborted the pipeline');
+    const expired = names.filter((_name, index) => texts[index] === '');
+    if (expired.length > 0) await this.#redis.srem(this.#names, expired);
     const found = names.flatMap((name, index) => (texts[index] ? [readAnnouncement(name, texts[index], signer)] : []));
     return {
       workers: found.flatMap((one) => ('worker' in one ? [one.worker] : [])).sort(byName),
@@ -81,11 +81,11 @@ export class WorkerRegistry {
   }
 }
 
-/** Names of those alive, for one look; undefined: Redis does not tell. */
+/** Returns the names of all live workers; undefined if Redis is not usable. */
 export async function listWorkers(settings: RedisSettings, signer: Signer): Promise<string[] | undefined> {
   const redis = openRedis(settings.url);
   try {
-    await waitUntilReady(redis, LOOK_WITHIN_MS);
+    await waitUntilReady(redis, LIST_WITHIN_MS);
     const { workers, refused } = await new WorkerRegistry(redis, settings).list(signer);
     return [...workers, ...refused].map(({ name }) => name);
   } catch {

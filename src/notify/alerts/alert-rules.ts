@@ -3,16 +3,16 @@ import { BreakerState } from '../../domain/upstream-health.ts';
 import { durationText } from '../messages/duration-text.ts';
 
 export type AlertThresholds = {
-  /** So many submissions that got Error at one upstream within the window, and did not recover. */
+  /** Submissions of one upstream that failed with Error within the window and have not recovered. */
   failures: number;
   failuresWindowMs: number;
-  /** So many deliveries that wait for longer than a minute. */
+  /** Deliveries that have been waiting for longer than a minute. */
   backlog: number;
-  /** A write-ahead log of so many bytes. */
+  /** Size of the write-ahead log. */
   walBytes: number;
 };
 
-/** Which conditions hold now: a pure function of the facts. What is counted is over at half of where it begins. */
+/** Returns the conditions that hold now. A condition on a count clears at half its threshold. */
 export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): AlertCondition[] {
   const reached = (count: number, threshold: number, rule: AlertRule, subject: string) => {
     const isOpen = facts.open.some((alert) => alert.rule === rule && alert.subject === subject);
@@ -34,30 +34,30 @@ function ofUpstream(
   { failures, failuresWindowMs }: AlertThresholds,
   reached: Reached,
 ): AlertCondition[] {
-  const about = (holds: boolean, condition: Omit<AlertCondition, 'subject'>) =>
-    holds ? [{ subject: name, ...condition }] : [];
+  const condition = (holds: boolean, fields: Omit<AlertCondition, 'subject'>) =>
+    holds ? [{ subject: name, ...fields }] : [];
   return [
-    ...about(state === BreakerState.down, {
+    ...condition(state === BreakerState.down, {
       rule: AlertRule.upstreamDown,
       count: watched,
       since: outSince,
-      summary: `The upstream ${name} does not answer; ${waiting(watched)} for it`,
+      summary: `The upstream ${name} is not responding; ${waiting(watched)} for it`,
     }),
-    ...about(state === BreakerState.unauthorized, {
+    ...condition(state === BreakerState.unauthorized, {
       rule: AlertRule.credentialsRefused,
       count: watched,
       since: outSince,
-      summary: `The upstream ${name} refuses our key; ${waiting(watched)} for it`,
+      summary: `The upstream ${name} rejects the API key; ${waiting(watched)} for it`,
     }),
-    ...about(stuck > 0, {
+    ...condition(stuck > 0, {
       rule: AlertRule.stuck,
       count: stuck,
       summary: `${submissions(stuck)} of the upstream ${name} ${stuck === 1 ? 'has' : 'have'} been open for too long`,
     }),
-    ...about(reached(failing + failed, failures, AlertRule.failures, name), {
+    ...condition(reached(failing + failed, failures, AlertRule.failures, name), {
       rule: AlertRule.failures,
       count: failing + failed,
-      summary: `${submissions(failing + failed)} of the upstream ${name} got Error within ${durationText(failuresWindowMs)} and did not recover: ${failing} failing, ${failed} failed`,
+      summary: `${submissions(failing + failed)} of the upstream ${name} failed with Error within ${durationText(failuresWindowMs)} and have not recovered: ${failing} failing, ${failed} failed`,
     }),
   ];
 }
@@ -69,7 +69,7 @@ function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reach
     {
       rule,
       subject,
-      summary: `${deliveries(waiting)} ${waiting === 1 ? 'has' : 'have'} waited for more than a minute`,
+      summary: `${deliveries(waiting)} ${waiting === 1 ? 'has' : 'have'} been waiting for more than a minute`,
       count: waiting,
     },
   ];
@@ -79,18 +79,18 @@ function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): 
   const [rule, subject] = [AlertRule.walSize, 'ledger'];
   if (!reached(bytes, walBytes, rule, subject)) return [];
   const mib = Math.round(walBytes / 1_048_576);
-  const summary = `The ledger's write-ahead log has grown beyond ${mib} MiB: a reader (an export or a backup, say) holds one snapshot of the ledger for too long`;
+  const summary = `The ledger's write-ahead log has grown beyond ${mib} MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long`;
   return [{ rule, subject, summary, count: null }];
 }
 
 function ofDeadLetters({ receiver, count }: AlertFacts['dead'][number]): AlertCondition {
-  const summary = `${deliveries(count)} to ${receiver} could not be made: ${count === 1 ? 'it' : 'they'} can be replayed`;
+  const summary = `${deliveries(count)} to ${receiver} became ${count === 1 ? 'a dead letter' : 'dead letters'} and can be replayed`;
   return { rule: AlertRule.deadLetters, subject: receiver, summary, count };
 }
 
 function ofDisabled({ id, reason, since }: AlertFacts['disabled'][number]): AlertCondition {
-  const why = reason === 'gone' ? 'its receiver answered 410 Gone' : 'every delivery failed for too long';
-  const summary = `The webhook ${id} was disabled: ${why}`;
+  const cause = reason === 'gone' ? 'its receiver responded with 410 Gone' : 'all its deliveries failed for too long';
+  const summary = `The webhook ${id} was disabled: ${cause}`;
   return { rule: AlertRule.webhookDisabled, subject: `webhook:${id}`, summary, count: null, since };
 }
 
@@ -99,8 +99,8 @@ function deliveries(count: number): string {
 }
 
 function waiting(count: number): string {
-  if (count === 0) return 'no submission waits';
-  return `${submissions(count)} ${count === 1 ? 'waits' : 'wait'}`;
+  if (count === 0) return 'no submission is waiting';
+  return `${submissions(count)} ${count === 1 ? 'is waiting' : 'are waiting'}`;
 }
 
 function submissions(count: number): string {

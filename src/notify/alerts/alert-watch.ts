@@ -1,27 +1,27 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Alert } from '../../domain/notifications/alert.ts';
 import type { AlertEventType } from '../../domain/notifications/events.ts';
-import type { AlertStore } from '../ports.ts';
+import type { Alerts } from '../../ledger/deliveries/alerts.ts';
 import { type AlertThresholds, conditionsOf } from './alert-rules.ts';
 
-/** So long a dead letter is news. */
+/** Dead letters older than this raise no alert. */
 const DEAD_WINDOW_MS = 86_400_000;
-/** What waits for less is on its way: a cohort of thousands takes its time. */
+/** Deliveries that wait for less do not count as a backlog: thousands of events at once take some time. */
 const WAITING_MS = 60_000;
 
 type AlertWatchDeps = {
-  store: AlertStore;
+  store: Pick<Alerts, 'facts' | 'reconcile'>;
   clock: Clock;
-  /** The configured ones. */
+  /** Names of the configured upstreams. */
   upstreams: readonly string[];
   thresholds: AlertThresholds;
   checkMs: number;
   remindAfterMs: number;
-  onReported: (told: { type: AlertEventType; alert: Alert }) => void;
+  onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
   onFailed: (error: unknown) => void;
 };
 
-/** Looks again and again at what alerts are about. What was told is in the ledger, so a restart tells nothing twice. */
+/** Evaluates the alert rules every `checkMs`. Open alerts are stored in the ledger, so a restart does not repeat them. */
 export class AlertWatch {
   readonly #deps: AlertWatchDeps;
   #cancel: (() => void) | undefined;
@@ -52,7 +52,8 @@ export class AlertWatch {
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,
       });
-      for (const told of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs })) onReported(told);
+      for (const reported of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs }))
+        onReported(reported);
     } catch (error) {
       onFailed(error);
     }

@@ -1,41 +1,44 @@
 import type { EventRecord } from '../../domain/notifications/event-body.ts';
 
-/** One event on its way to one destination. */
+/** An event to be sent to one destination. */
 export type Outgoing = {
   event: EventRecord;
-  /** The event's body: the same at every attempt. */
+  /** The serialized event, identical in every attempt. */
   json: string;
-  /** Of a callback: where the submission wants it. */
+  /** For callbacks: the `callback_url` of the submission. */
   callbackUrl: string | null;
 };
 
-/** What came of one attempt. It is returned, not thrown: that a receiver fails is expected. */
+/** The result of one attempt. Failures are returned and not thrown, because a failing receiver is expected. */
 export type SendResult =
   | { kind: 'delivered'; httpStatus: number | null; response: string | null }
   | {
       kind: 'failed';
       httpStatus: number | null;
-      /** One sentence, without secrets and without the address, which may hold one. */
+      /** One sentence without secrets and without the URL, which may contain one. */
       error: string;
-      /** The beginning of what was answered. */
+      /** The beginning of the response body. */
       response: string | null;
-      /** The destination asks for less: nothing else is sent to it for a while. `retryAfterMs` null: it didn't say for how long. */
+      /** The receiver asks for fewer requests: the destination is paused. `retryAfterMs` null: for an unspecified time. */
       slowDown?: { retryAfterMs: number | null };
-      /** The receiver is gone for good (410). */
+      /** The receiver is permanently gone (410). */
       gone?: boolean;
-      /** It refused this one delivery (400, say): another attempt may work, and other deliveries go on as before. */
+      /** The receiver refused this delivery (such as 400): it is retried, and other deliveries are not affected. */
       refused?: boolean;
-      /** The event can not be written as this channel needs it: says nothing about the receiver, and no attempt mends it. */
+      /** The channel cannot serialize the event: this is not the receiver's failure, and a retry would not help. */
       undeliverable?: boolean;
     };
 
-/** A way to reach somebody. */
+export function failed(error: string, slowDown?: { retryAfterMs: number | null }): SendResult {
+  return { kind: 'failed', httpStatus: null, error, response: null, ...(slowDown && { slowDown }) };
+}
+
 export type Channel = {
-  /** How many events it takes at once. With more than one, those of the same type that wait are sent as one message. */
+  /** Maximum events per message. Above 1, due events of the same type are sent as one message. */
   readonly maxBatch: number;
-  /** When the attempt after the `attempts`-th is made, counted from that; null: it is given up. */
+  /** Returns the delay after the `attempts`-th attempt; null makes the delivery a dead letter. */
   retryDelayMs(attempts: number): number | null;
-  /** Must end soon after `signal` aborts. Never rejects. */
+  /** Must end soon after `signal` aborts. Rejects only if the batch cannot be serialized. */
   send(batch: readonly Outgoing[], signal: AbortSignal): Promise<SendResult>;
   /** Idempotent. */
   close(): Promise<void>;

@@ -1,39 +1,35 @@
 import { retryDelayMs } from '../dispatch/retry-schedule.ts';
 import { type Message, toMessage } from '../messages/message.ts';
 import { type HttpPost, toSendResult } from '../transport/http-post.ts';
-import type { Channel, SendResult } from './channel.ts';
+import { type Channel, failed, type SendResult } from './channel.ts';
 
-/** What every service that takes messages by POST needs. */
 export type ChatOptions = {
-  /** It holds a secret. */
+  /** Contains a secret. */
   url: string;
-  /** Shared by all channels, and closed by who made it. */
+  /** Shared by all channels; closed by its creator. */
   post: HttpPost['post'];
 };
 
 type ChatService = ChatOptions & {
   toBody: (message: Message) => unknown;
-  /** Where a service says more than its HTTP status does. */
+  /** Refines the result where the response contains more than the HTTP status. */
   read?: (result: SendResult) => SendResult;
 };
 
-/** So many events make one message. */
+/** Maximum events per message. */
 export const CHAT_BATCH = 100;
 
+/** A channel that posts messages as JSON to a chat service. */
 export function createChatChannel({ url, post, toBody, read = (result) => result }: ChatService): Channel {
   return {
     maxBatch: CHAT_BATCH,
     retryDelayMs,
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
-      if (!first) return failed('there is nothing to send');
+      if (!first) return failed('the batch is empty');
       const body = JSON.stringify(toBody(toMessage([first, ...others])));
       return read(toSendResult(await post({ url, body, headers: { accept: 'application/json' }, signal })));
     },
     async close() {},
   };
-}
-
-export function failed(error: string, slowDown?: { retryAfterMs: number | null }): SendResult {
-  return { kind: 'failed', httpStatus: null, error, response: null, ...(slowDown && { slowDown }) };
 }

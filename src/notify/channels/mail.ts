@@ -9,7 +9,7 @@ const COLOURS: Record<Severity, string> = { good: '#2e9d5b', info: '#3b82c4', wa
 const escaped = escapeWith({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
 const html = (text: string) => Array.from(text, escaped).join('');
 
-/** A message as mail: once as text, once as HTML. The title holds no line break, so the subject can't become two headers. */
+/** Formats a message as text and HTML. The title contains no line break, so the subject cannot inject a header. */
 export function toMail({ title, severity, lines, text }: Message) {
   return {
     subject: `[dawatch] ${title}`,
@@ -20,7 +20,7 @@ export function toMail({ title, severity, lines, text }: Message) {
       `<table cellpadding="4" style="border-collapse:collapse;font-size:14px">${lines.map(row).join('')}</table>`,
       '</body></html>',
     ].join('\n'),
-    // Else absence notes come back for every one.
+    // Prevents automatic replies.
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
   };
 }
@@ -30,7 +30,7 @@ function row({ label, value }: Line): string {
   return `<tr><td style="color:#666;vertical-align:top">${html(label ?? '')}</td>${cell}</tr>\n`;
 }
 
-/** The same events always have the same Message-ID, so that a repeat can be known as one. */
+/** The same events always produce the same Message-ID, so that a repeated mail can be recognized. */
 export function messageIdOf(batch: readonly [EventRecord, ...EventRecord[]], from: string): string {
   const [first] = batch;
   const ids = createHash('sha256').update(batch.map(({ id }) => id).join('\n'));

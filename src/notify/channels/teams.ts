@@ -4,7 +4,7 @@ import { truncate } from '../messages/truncate.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 
-/** Teams takes 28 kB and counts more than what is sent, so the rest of a longer card is left out. */
+/** Teams accepts 28 kB and counts more than the body; the lines beyond this limit are omitted. */
 const MAX_BODY_BYTES = 20_000;
 const MAX_TEXT_CHARS = 2_000;
 
@@ -15,15 +15,15 @@ const COLOURS: Record<Severity, string> = {
   critical: 'Attention',
 };
 
-/** An incoming webhook of Microsoft Teams, or the "Workflows" that came after it: an Adaptive Card. */
+/** Sends an Adaptive Card to an incoming webhook of Microsoft Teams or to its successor, a workflow. */
 export function createTeamsChannel(options: ChatOptions): Channel {
   return createChatChannel({ ...options, toBody: toTeamsBody, read: ofConnector });
 }
 
-/** What makes a list or a heading only does so at the start of a line, where `toText` leaves nothing from outside. */
+/** List and heading markup needs no escaping: it applies only at the start of a line, which `toText` sets. */
 const escaped = (char: string) => (/[\\`*_{}[\]()#|~<>&]/.test(char) ? `\\${char}` : char);
 
-/** Exported for its limit, which no message of today reaches. */
+/** Exported to test the limit, which current messages do not reach. */
 export function toTeamsBody({ title, severity, lines }: Message): unknown {
   const heading = block(truncate(title, MAX_TEXT_CHARS, escaped), {
     size: 'Medium',
@@ -55,8 +55,8 @@ function card(body: unknown[]) {
   };
 }
 
-function block(text: string, looks: Record<string, string>) {
-  return { type: 'TextBlock', text, wrap: true, ...looks };
+function block(text: string, style: Record<string, string>) {
+  return { type: 'TextBlock', text, wrap: true, ...style };
 }
 
 function toText({ label, value }: Line): string {
@@ -64,7 +64,7 @@ function toText({ label, value }: Line): string {
   return `${start}${truncate(value, MAX_TEXT_CHARS - start.length, escaped)}`;
 }
 
-/** The old connectors answer 200 and say in the text that Teams refused. */
+/** The legacy connectors respond with 200 and report a refusal by Teams in the text. */
 const CONNECTOR_ERROR = /Microsoft Teams endpoint returned HTTP error (\d{3})/;
 
 function ofConnector(result: SendResult): SendResult {
@@ -73,7 +73,7 @@ function ofConnector(result: SendResult): SendResult {
   return {
     ...result,
     kind: 'failed',
-    error: `Teams answered its connector with ${refusal}`,
+    error: `Teams responded to its connector with ${refusal}`,
     ...(refusal === '429' && { slowDown: { retryAfterMs: null } }),
   };
 }

@@ -1,37 +1,37 @@
 import type { AddressGuard } from '../transport/address-guard.ts';
 
 const MAX_CHARS = 2_048;
-/** The usual ones, besides those that need no privileges: below 1024 are mail, SSH and the like. */
-const [USUAL_PORTS, MIN_OTHER_PORT] = [['443', '80'], 1_024];
+/** Other ports below 1024 are refused: they belong to services such as mail and SSH. */
+const [HTTP_PORTS, MIN_OTHER_PORT] = [['443', '80'], 1_024];
 
 type Rules = {
-  /** For receivers inside a network. */
+  /** Also allows http:// URLs, for receivers inside a network. */
   allowHttp: boolean;
   guard: AddressGuard;
 };
 
 /**
- * Why events can't be sent to a URL, as far as that can be told without asking anybody; undefined: they can. What a name
- * resolves to is checked at each connection, because it may be another address by then.
+ * Returns why a webhook URL is not allowed, or undefined. Performs no I/O: the address guard checks the addresses of a host
+ * name at each connection, because they may change.
  */
 export function checkWebhookUrl(text: string, { allowHttp, guard }: Rules): string | undefined {
   if (text.length > MAX_CHARS) return `the URL has more than ${MAX_CHARS} characters`;
-  // The parser passes over these, so that what is kept would not be what is used.
-  if (/[\s\p{Cc}]/u.test(text)) return 'the URL has spaces or control characters';
+  // The parser ignores these characters, so the stored URL would differ from the used one.
+  if (/[\s\p{Cc}]/u.test(text)) return 'the URL contains spaces or control characters';
   const url = URL.parse(text);
-  if (!url) return 'it is no absolute URL';
+  if (!url) return 'it is not an absolute URL';
   if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:'))
     return allowHttp ? 'the URL must begin with https:// or http://' : 'the URL must begin with https://';
-  // The parser takes https:b.com and https:\\b.com for it, others don't.
+  // The parser also accepts https:b.com and https:\\b.com; other parsers do not.
   if (!/^https?:\/\//i.test(text)) return 'the URL must have // after its protocol';
-  // A slash to the parser, and to others not: they would see another host.
+  // The parser reads it as a slash; other parsers would see another host.
   if (text.split('?', 1)[0]?.includes('\\')) return 'the URL must not have a backslash (\\)';
-  // Said of the text: an empty user name or fragment is gone once parsed.
+  // Checked in the text, because parsing drops an empty user name or fragment.
   if (url.username || url.password || authorityOf(text).includes('@'))
-    return 'the URL must not hold a user name or a password';
+    return 'the URL must not contain a user name or a password';
   if (text.includes('#')) return 'the URL must not have a fragment (#)';
-  if (url.port !== '' && !USUAL_PORTS.includes(url.port) && Number(url.port) < MIN_OTHER_PORT)
-    return `the port must be ${USUAL_PORTS.join(', ')} or from ${MIN_OTHER_PORT} up`;
+  if (url.port !== '' && !HTTP_PORTS.includes(url.port) && Number(url.port) < MIN_OTHER_PORT)
+    return `the port must be ${HTTP_PORTS.join(', ')} or at least ${MIN_OTHER_PORT}`;
   return checkHost(url.hostname, guard);
 }
 
@@ -39,15 +39,15 @@ function authorityOf(text: string): string {
   return text.replace(/^[^:]*:[/\\]*/, '').split(/[/\\?#]/, 1)[0] ?? '';
 }
 
-/** `host` as URL writes it: addresses in their usual spelling, those of v6 in brackets. */
+/** `host` as normalized by URL, with IPv6 addresses in brackets. */
 function checkHost(host: string, guard: AddressGuard): string | undefined {
   if (host === '') return 'the URL has no host';
   const isAddress = host.startsWith('[') || /^[\d.]+$/.test(host);
   if (isAddress) {
     const reason = guard.check(host);
-    return reason && `the URL can't be used: ${reason}`;
+    return reason && `the URL is not allowed: ${reason}`;
   }
   if (/^(?:.*\.)?localhost\.?$/.test(host) && !['127.0.0.1', '::1'].some((address) => !guard.check(address)))
-    return "the URL can't be used: its host is this machine";
+    return 'the URL is not allowed: its host is this machine';
   return undefined;
 }

@@ -1,28 +1,28 @@
 import { retryDelayMs } from '../dispatch/retry-schedule.ts';
 import { type HttpPost, toSendResult } from '../transport/http-post.ts';
-import type { Channel, SendResult } from './channel.ts';
+import { type Channel, failed } from './channel.ts';
 import { createSigner, type Signer } from './signing.ts';
 
 export type WebhookChannelOptions = {
-  /** Shared by all webhooks, and closed by who made it. */
+  /** Shared by all webhooks; closed by its creator. */
   post: HttpPost['post'];
   endpoint: WebhookEndpoint;
-  /** Why nothing is sent to that address; undefined: it may be. What may be can change after an address was kept. */
+  /** Returns why a URL is not allowed; undefined: it is allowed. Settings may have changed since the URL was stored. */
   refusalOf: (url: string) => string | undefined;
   /** Epoch milliseconds. */
   now: () => number;
 };
 
 export type WebhookEndpoint = {
-  /** null: of the callbacks, whose addresses come with what is sent. */
+  /** null for callbacks: each delivery has its own URL. */
   url: string | null;
-  /** The newest first; during a rotation those before it too. */
+  /** The newest first; during a rotation also the previous ones. */
   secrets: readonly string[];
 };
 
 /**
- * One event per request, signed as Standard Webhooks 1.0 says. To be made anew for what is sent at one time: by then it may
- * have been moved or its secret rotated.
+ * Sends one event per request, signed according to Standard Webhooks 1.0. Created for each pass of the dispatcher, because
+ * the URL and the secrets may change.
  */
 export function createWebhookChannel({ post, endpoint, refusalOf, now }: WebhookChannelOptions): Channel {
   const sign = signerOf(endpoint.secrets);
@@ -31,34 +31,30 @@ export function createWebhookChannel({ post, endpoint, refusalOf, now }: Webhook
     maxBatch: 1,
     retryDelayMs,
     async send([outgoing], signal) {
-      if (!outgoing) return failed('there is nothing to send');
+      if (!outgoing) return failed('the batch is empty');
       const url = endpoint.url ?? outgoing.callbackUrl;
-      if (url === null) return failed('there is no address to send to');
+      if (url === null) return failed('the delivery has no URL');
       const refusal = endpoint.url === null ? refusalOf(url) : ownRefusal;
       if (refusal !== undefined) return failed(refusal);
-      if (!sign) return failed('its secret can not sign');
+      if (!sign) return failed('the webhook has no valid secret to sign with');
       const { event, json: body } = outgoing;
       const headers = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
-      return toSendResult(await post({ url, body, headers, secrets: quotable(endpoint.secrets), signal }));
+      return toSendResult(await post({ url, body, headers, secrets: redactable(endpoint.secrets), signal }));
     },
     async close() {},
   };
 }
 
-/** A receiver has the secret too, and may show it with an error: as it is, or without its prefix. */
-function quotable(secrets: readonly string[]): string[] {
+/** The receiver knows the secret and may return it in an error, with or without its prefix. */
+function redactable(secrets: readonly string[]): string[] {
   return secrets.flatMap((secret) => [secret, secret.slice(secret.indexOf('_') + 1)]);
 }
 
-/** Undefined: there is no secret, or one that is none. Unsigned nothing is sent. */
+/** Undefined if there is no valid secret: nothing is sent unsigned. */
 function signerOf(secrets: readonly string[]): Signer | undefined {
   try {
     return createSigner(secrets);
   } catch {
     return undefined;
   }
-}
-
-function failed(error: string): SendResult {
-  return { kind: 'failed', httpStatus: null, error, response: null };
 }

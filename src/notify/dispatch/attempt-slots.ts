@@ -1,57 +1,51 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { DestinationPriority } from './destination-queue.ts';
 
-/** After this an attempt gives its place to others: whoever answers does so sooner as a rule. */
-const YOUNG_MS = 1_000;
-const MAX_YOUNG: Record<DestinationPriority, number> = {
-  proven: 256,
-  unproven: 256,
-  proven_callback: 256,
-  callback: 256,
-};
-/** Callbacks under way, of whatever age: anybody may name thousands that hang. */
+/** An attempt older than this no longer occupies a slot: most receivers respond sooner. */
+const SLOT_MS = 1_000;
+const SLOTS_PER_PRIORITY = 256;
+/** Callback attempts in flight, of any age: a client may register thousands of callback URLs that never respond. */
 const MAX_CALLBACKS = 2_048;
 
 /**
- * How many attempts may be under way. Each takes a place among its own kind for a second at most, so those that hang delay
- * others by that and no more. What hangs for longer is bounded by its own lane, and callbacks all together.
+ * Limits the attempts in flight. Each attempt occupies a slot of its priority for one second at most, so receivers that do not
+ * respond delay others by no more than that. Longer attempts are limited per destination, and for callbacks in total.
  */
 export class AttemptSlots {
   readonly #clock: Clock;
-  readonly #young: Record<DestinationPriority, number> = { proven: 0, unproven: 0, proven_callback: 0, callback: 0 };
+  readonly #used: Record<DestinationPriority, number> = { proven: 0, unproven: 0, proven_callback: 0, callback: 0 };
   #callbacks = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** For so many attempts of that kind there is a place. */
-  available(kind: DestinationPriority): number {
-    const young = MAX_YOUNG[kind] - this.#young[kind];
-    return isCallback(kind) ? Math.min(young, MAX_CALLBACKS - this.#callbacks) : young;
+  available(priority: DestinationPriority): number {
+    const slots = SLOTS_PER_PRIORITY - this.#used[priority];
+    return isCallback(priority) ? Math.min(slots, MAX_CALLBACKS - this.#callbacks) : slots;
   }
 
-  /** An attempt begins; `onFree` is called when its place is free although it has not ended. Call what is given back at its end. */
-  acquire(kind: DestinationPriority, onFree: () => void): () => void {
-    this.#young[kind] += 1;
-    if (isCallback(kind)) this.#callbacks += 1;
-    let isYoung = true;
-    const age = () => {
-      if (isYoung) this.#young[kind] -= 1;
-      isYoung = false;
+  /** Call the returned function when the attempt ends. `onFree` is called if the slot becomes free before that. */
+  acquire(priority: DestinationPriority, onFree: () => void): () => void {
+    this.#used[priority] += 1;
+    if (isCallback(priority)) this.#callbacks += 1;
+    let holdsSlot = true;
+    const free = () => {
+      if (holdsSlot) this.#used[priority] -= 1;
+      holdsSlot = false;
     };
-    const cancel = this.#clock.after(YOUNG_MS, () => {
-      age();
+    const cancel = this.#clock.after(SLOT_MS, () => {
+      free();
       onFree();
     });
     return () => {
       cancel();
-      age();
-      if (isCallback(kind)) this.#callbacks -= 1;
+      free();
+      if (isCallback(priority)) this.#callbacks -= 1;
     };
   }
 }
 
-function isCallback(kind: DestinationPriority): boolean {
-  return kind === 'callback' || kind === 'proven_callback';
+function isCallback(priority: DestinationPriority): boolean {
+  return priority === 'callback' || priority === 'proven_callback';
 }

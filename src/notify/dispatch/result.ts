@@ -2,74 +2,74 @@ import type { DeliveryResult, DueDelivery, UnreadableDelivery } from '../../doma
 import type { Channel, SendResult } from '../channels/channel.ts';
 import { jittered } from './retry-schedule.ts';
 
-/** What came of one attempt, committed. */
+/** One committed attempt, for logs and metrics. The fields in the singular describe the first delivery of the message. */
 export type AttemptReport = {
   destination: string;
   deliveryIds: readonly number[];
   eventIds: readonly string[];
   eventType: string;
-  /** What the first one is about, if that is a submission. */
   submissionId: string | undefined;
-  /** The number of this attempt of the first one, from 1. */
+  /** 1-based. */
   attempt: number;
   durationMs: number;
   result: SendResult;
   next: DeliveryResult['next'];
 };
 
-/** What an attempt means for each delivery that was told in it, and for whoever counts attempts. `random` in [0, 1). */
+/** Returns the result of an attempt for each of its deliveries, and its report. `random` in [0, 1) jitters the retry. */
 export function resultsOf(attempt: {
   destination: string;
   channel: Pick<Channel, 'retryDelayMs'>;
-  /** One at least. */
-  waiting: readonly (DueDelivery | UnreadableDelivery)[];
+  /** At least one. */
+  deliveries: readonly (DueDelivery | UnreadableDelivery)[];
   result: SendResult;
+  /** When the attempt started and ended. */
   at: number;
   now: number;
   random: number;
-}): { settlements: DeliveryResult[]; attempted: AttemptReport } {
-  const { destination, channel, waiting, result, at, now, random } = attempt;
+}): { results: DeliveryResult[]; report: AttemptReport } {
+  const { destination, channel, deliveries, result, at, now, random } = attempt;
   const durationMs = now - at;
   const error = result.kind === 'failed' ? result.error : null;
-  const kept = { at, durationMs, httpStatus: result.httpStatus, error, response: result.response };
-  const settlements = waiting.map(({ id, attempts, revision }) => ({
+  const stored = { at, durationMs, httpStatus: result.httpStatus, error, response: result.response };
+  const results = deliveries.map(({ id, attempts, revision }) => ({
     deliveryId: id,
     destination,
     attempts,
     revision,
-    attempt: kept,
-    // The same chance for all: what was sent as one message comes back as one.
-    next: nextOf(result, { channel, tried: attempts + 1, now, random }),
+    attempt: stored,
+    // All share one random value, so that deliveries sent as one message are retried as one.
+    next: nextOf(result, { channel, attempts: attempts + 1, now, random }),
   }));
-  const [first, settlement] = [waiting[0], settlements[0]];
-  if (!first || !settlement) throw new Error('an attempt was about nothing');
+  const [first, firstResult] = [deliveries[0], results[0]];
+  if (!first || !firstResult) throw new Error('an attempt without deliveries');
   return {
-    settlements,
-    attempted: {
+    results,
+    report: {
       destination,
-      deliveryIds: waiting.map(({ id }) => id),
-      eventIds: waiting.map(({ event }) => event.id),
+      deliveryIds: deliveries.map(({ id }) => id),
+      eventIds: deliveries.map(({ event }) => event.id),
       eventType: first.event.type,
       submissionId: 'submission' in first.event ? first.event.submission.submissionId : undefined,
       attempt: first.attempts + 1,
       durationMs,
       result,
-      next: settlement.next,
+      next: firstResult.next,
     },
   };
 }
 
-/** What becomes of a delivery after its `tried`-th attempt. */
+/** The next state of a delivery after `attempts` attempts. */
 function nextOf(
   result: SendResult,
-  attempt: { channel: Pick<Channel, 'retryDelayMs'>; tried: number; now: number; random: number },
+  context: { channel: Pick<Channel, 'retryDelayMs'>; attempts: number; now: number; random: number },
 ): DeliveryResult['next'] {
-  const { channel, tried, now, random } = attempt;
+  const { channel, attempts, now, random } = context;
   if (result.kind === 'delivered') return { kind: 'delivered' };
   if (result.undeliverable) return { kind: 'dead', reason: 'undeliverable' };
   if (result.gone) return { kind: 'gone' };
-  const delayMs = channel.retryDelayMs(tried);
+  const delayMs = channel.retryDelayMs(attempts);
   if (delayMs === null) return { kind: 'dead', reason: 'attempts_used_up' };
-  const wishedMs = result.slowDown?.retryAfterMs ?? 0;
-  return { kind: 'retry', at: now + Math.max(jittered(delayMs, random), wishedMs) };
+  const retryAfterMs = result.slowDown?.retryAfterMs ?? 0;
+  return { kind: 'retry', at: now + Math.max(jittered(delayMs, random), retryAfterMs) };
 }

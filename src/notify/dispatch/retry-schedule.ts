@@ -5,7 +5,7 @@ const HOUR = 60 * MINUTE;
 /**
  * | attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 |
  * |---|---|---|---|---|---|---|---|---|---|---|
- * | after the one before | at once | 5 s | 5 min | 30 min | 2 h | 5 h | 10 h | 14 h | 20 h | 24 h |
+ * | delay after the previous | none | 5 s | 5 min | 30 min | 2 h | 5 h | 10 h | 14 h | 20 h | 24 h |
  */
 const DELAYS_MS = [
   5 * SECOND,
@@ -19,12 +19,12 @@ const DELAYS_MS = [
   24 * HOUR,
 ] as const;
 
-/** How long after the `attempts`-th attempt the next one is made, before jitter; null: that was the last one. */
+/** Returns the delay after the `attempts`-th attempt in milliseconds, before jitter; null after the last attempt. */
 export function retryDelayMs(attempts: number): number | null {
   return DELAYS_MS[attempts - 1] ?? null;
 }
 
-/** ±20 %, so that what failed together does not come back together. `random` in [0, 1). */
+/** Applies ±20 %, so that deliveries that failed together are not retried together. `random` in [0, 1). */
 export function jittered(delayMs: number, random: number): number {
   return Math.round(delayMs * (0.8 + 0.4 * random));
 }

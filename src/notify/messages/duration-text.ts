@@ -5,7 +5,7 @@ const UNITS = [
   ['s', 1],
 ] as const;
 
-/** For people: the two largest units, "850 ms", "12 s", "3 min 5 s", "2 d". */
+/** Formats a duration with its two largest units: "850 ms", "12 s", "3 min 5 s", "2 d". */
 export function durationText(ms: number): string {
   const durationMs = Math.max(0, ms);
   if (durationMs < 1_000) return `${Math.round(durationMs)} ms`;

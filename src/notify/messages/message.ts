@@ -11,18 +11,18 @@ import { durationText } from './duration-text.ts';
 import { type Line, toSingleLine } from './line.ts';
 import { type SubmissionEvent, submissionLines } from './submission-lines.ts';
 
-/** From the least to the most urgent. */
+/** In ascending order of urgency. */
 const SEVERITIES = ['good', 'info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** What people read. It is one line each, printable and short; the markup of where it goes is not escaped yet. */
+/** A notification for people. Texts are single-line, printable and short; the channel escapes its own markup. */
 export type Message = { title: string; severity: Severity; lines: readonly Line[]; text: string };
 
-/** Of many events this many are listed. */
+/** Maximum events listed in a message. */
 const LISTED = 10;
 const MAX_TITLE_CHARS = 200;
 
-/** One event or many, which are of one type as a rule. */
+/** Formats one or several events, which usually have the same type. */
 export function toMessage(batch: readonly [EventRecord, ...EventRecord[]]): Message {
   const [first] = batch;
   const severity = SEVERITIES.findLast((each) => batch.some((event) => severityOf(event) === each)) ?? 'info';
@@ -32,8 +32,7 @@ export function toMessage(batch: readonly [EventRecord, ...EventRecord[]]): Mess
   return { title, severity, lines, text: [title, '', ...body].join('\n') };
 }
 
-/** What is said of one submission, and of many. */
-const SAID: Record<SubmissionEventType, { one: string; many: string; severity: Severity }> = {
+const SUBMISSION_TEXTS: Record<SubmissionEventType, { one: string; many: string; severity: Severity }> = {
   [SubmissionEventType.finalized]: { one: 'is finalized', many: 'are finalized', severity: 'good' },
   [SubmissionEventType.recovered]: { one: 'recovered', many: 'recovered', severity: 'good' },
   [SubmissionEventType.cancelled]: { one: 'was cancelled', many: 'were cancelled', severity: 'info' },
@@ -49,7 +48,7 @@ const SAID: Record<SubmissionEventType, { one: string; many: string; severity: S
 const URGENT_RULES: ReadonlySet<AlertRule> = new Set([AlertRule.upstreamDown, AlertRule.credentialsRefused]);
 
 function severityOf(event: EventRecord): Severity {
-  if ('submission' in event) return SAID[event.type].severity;
+  if ('submission' in event) return SUBMISSION_TEXTS[event.type].severity;
   if ('upstream' in event) return event.type === UpstreamEventType.up ? 'good' : 'critical';
   if (!('alert' in event)) return 'info';
   if (event.type === AlertEventType.resolved) return 'good';
@@ -63,17 +62,17 @@ function titleOf(event: EventRecord): string {
     case UpstreamEventType.up:
       return `Upstream ${event.upstream} is up again`;
     case UpstreamEventType.unauthorized:
-      return `Upstream ${event.upstream} refuses our key`;
+      return `Upstream ${event.upstream} rejects the API key`;
     case AlertEventType.raised:
       return `Alert: ${event.alert.summary}`;
     case AlertEventType.reminder:
-      return `Still: ${event.alert.summary}`;
+      return `Reminder: ${event.alert.summary}`;
     case AlertEventType.resolved:
       return `Resolved: ${event.alert.summary}`;
     case TEST_EVENT_TYPE:
-      return 'A test of dawatch';
+      return 'dawatch test event';
     default:
-      return `Submission ${event.submission.submissionId} ${SAID[event.type].one}`;
+      return `Submission ${event.submission.submissionId} ${SUBMISSION_TEXTS[event.type].one}`;
   }
 }
 
@@ -83,23 +82,22 @@ function titleOfMany(batch: readonly EventRecord[]): string {
   if (types.size > 1 || first === undefined) return `${batch.length} events`;
   if ('submission' in first) {
     const ids = new Set(batch.map((event) => ('submission' in event ? event.submission.submissionId : '')));
-    if (ids.size > 1) return `${ids.size} submissions ${SAID[first.type].many}`;
+    if (ids.size > 1) return `${ids.size} submissions ${SUBMISSION_TEXTS[first.type].many}`;
     return `${titleOf(first)} (${batch.length} times)`;
   }
   const names = new Set(batch.map((event) => ('upstream' in event ? event.upstream : event.id)));
   if (names.size === 1) return `${titleOf(first)} (${batch.length} times)`;
-  return `${names.size} ${MANY[first.type]}`;
+  return `${names.size} ${OTHER_TEXTS[first.type]}`;
 }
 
-/** Several of what is not about submissions. */
-const MANY: Record<UpstreamEventType | AlertEventType | typeof TEST_EVENT_TYPE, string> = {
+const OTHER_TEXTS: Record<UpstreamEventType | AlertEventType | typeof TEST_EVENT_TYPE, string> = {
   [UpstreamEventType.down]: 'upstreams are down',
   [UpstreamEventType.up]: 'upstreams are up again',
-  [UpstreamEventType.unauthorized]: 'upstreams refuse our key',
+  [UpstreamEventType.unauthorized]: 'upstreams reject the API key',
   [AlertEventType.raised]: 'new alerts',
-  [AlertEventType.reminder]: 'alerts still hold',
+  [AlertEventType.reminder]: 'alerts are still open',
   [AlertEventType.resolved]: 'alerts are resolved',
-  [TEST_EVENT_TYPE]: 'tests of dawatch',
+  [TEST_EVENT_TYPE]: 'dawatch test events',
 };
 
 function linesOf(event: EventRecord): Line[] {
@@ -111,22 +109,25 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
   if ('upstream' in event) return [{ label: 'Upstream', value: toSingleLine(event.upstream) }];
   if ('webhookId' in event) return [{ label: 'Webhook', value: toSingleLine(event.webhookId) }];
   const { summary, rule, subject, count, since } = event.alert;
-  const held = durationText(event.at - since);
+  const duration = durationText(event.at - since);
   const isOver = event.type === AlertEventType.resolved;
   return [
-    { label: isOver ? 'Now' : 'Alert', value: toSingleLine(summary) },
+    { label: isOver ? 'Resolved' : 'Alert', value: toSingleLine(summary) },
     { label: 'Rule', value: rule },
-    { label: 'About', value: toSingleLine(subject) },
+    { label: 'Subject', value: toSingleLine(subject) },
     ...(count === null || isOver ? [] : [{ label: 'Count', value: String(count) }]),
     isOver
-      ? { label: 'Lasted', value: `${held}, since ${iso(since)}` }
-      : { label: 'Since', value: event.type === AlertEventType.reminder ? `${iso(since)}, for ${held}` : iso(since) },
+      ? { label: 'Duration', value: `${duration}, since ${iso(since)}` }
+      : {
+          label: 'Since',
+          value: event.type === AlertEventType.reminder ? `${iso(since)}, for ${duration}` : iso(since),
+        },
   ];
 }
 
-/** The first of them, and how many more there are; between the first and the last one, which upstreams and when. */
+/** Lists the first events, the number of the others, the upstreams, the types and the time range. */
 function linesOfMany(batch: readonly EventRecord[]): Line[] {
-  const listed = batch.slice(0, LISTED).map((event) => ({ label: null, value: toSingleLine(inBrief(event)) }));
+  const listed = batch.slice(0, LISTED).map((event) => ({ label: null, value: toSingleLine(summaryOf(event)) }));
   const more = batch.length - listed.length;
   const upstreams = new Set(batch.flatMap((event) => ('submission' in event ? [event.submission.upstream] : [])));
   const times = batch.map(({ at }) => at);
@@ -139,7 +140,7 @@ function linesOfMany(batch: readonly EventRecord[]): Line[] {
   ];
 }
 
-function inBrief(event: EventRecord): string {
+function summaryOf(event: EventRecord): string {
   if (!('submission' in event)) return titleOf(event);
   const { submissionId, error } = event.submission;
   return error === null ? submissionId : `${submissionId}: ${error}`;

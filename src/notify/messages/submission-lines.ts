@@ -9,7 +9,7 @@ export type SubmissionEvent = Extract<EventRecord, { type: SubmissionEventType }
 const MAX_ERROR_CHARS = 500;
 type Data = Record<string, unknown> | null;
 
-/** What one event tells of its submission; what isn't known has no line. */
+/** Returns the lines about the submission of an event; unknown values have no line. */
 export function submissionLines({ type, submission, previous }: SubmissionEvent): Line[] {
   const data = dataOf(submission.envelope);
   const before = type === SubmissionEventType.corrected ? dataOf(previous.envelope) : null;
@@ -18,9 +18,9 @@ export function submissionLines({ type, submission, previous }: SubmissionEvent)
     ['Submission', toSingleLine(submission.submissionId)],
     ['Status', previous.status === status ? status : `${status} (was ${previous.status})`],
     ['Upstream', toSingleLine(submission.upstream)],
-    ["Upstream's state", submission.upstreamState && toSingleLine(submission.upstreamState)],
+    ['Upstream state', submission.upstreamState && toSingleLine(submission.upstreamState)],
     ['Error', error && toSingleLine(error, MAX_ERROR_CHARS)],
-    ['Error before', error === null && previous.error ? toSingleLine(previous.error, MAX_ERROR_CHARS) : null],
+    ['Previous error', error === null && previous.error ? toSingleLine(previous.error, MAX_ERROR_CHARS) : null],
     ['Block', changed('block_number', data, before)],
     ['Block hash', changed('block_hash', data, before)],
     ['Transaction', changed('tx_hash', data, before)],
@@ -30,19 +30,19 @@ export function submissionLines({ type, submission, previous }: SubmissionEvent)
   return lines.flatMap(([label, value]) => (value ? [{ label, value }] : []));
 }
 
-/** A field of the upstream's data; with what it was before, where that is told and differs. */
+/** A field of the upstream's data, followed by its previous value if that is known and differs. */
 function changed(name: string, data: Data, before: Data): string | null {
   const [now, was] = [field(name, data), field(name, before)];
   return was === null || was === now ? now : `${now ?? 'none'} (was ${was})`;
 }
 
-/** A number too large for JSON came as the string of its digits. */
+/** parseJson returns numbers that exceed JavaScript's precision as strings. */
 function field(name: string, data: Data): string | null {
   const value = data?.[name];
   return typeof value === 'string' || typeof value === 'number' ? toSingleLine(String(value)) : null;
 }
 
-/** From when the upstream took it, or we first heard of it, to when we saw it final. */
+/** From the creation at the upstream, or else from the start of tracking, to the observed finality. */
 function timeToFinality(submission: SubmissionEvent['submission'], data: Data): string | null {
   const { finalizedAt, trackedAt } = submission;
   if (finalizedAt === null) return null;

@@ -1,4 +1,4 @@
-/** A text of at most `maxChars` UTF-16 units after escaping; it is never cut inside of a character or of its escape. */
+/** Escapes a text and truncates it to `maxChars` UTF-16 units, never inside a character or its escape sequence. */
 export function truncate(text: string, maxChars: number, escaped: (char: string) => string = (char) => char): string {
   let whole = '';
   let shortened = '';
@@ -10,7 +10,7 @@ export function truncate(text: string, maxChars: number, escaped: (char: string)
   return whole;
 }
 
-/** Escapes by a table, for `fitted`. */
+/** Returns an escape function for `truncate` that uses a table. */
 export function escapeWith(table: Readonly<Record<string, string>>): (char: string) => string {
   return (char) => (Object.hasOwn(table, char) ? (table[char] as string) : char);
 }

@@ -7,11 +7,11 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Cidr = [Address, number];
 
 export type AddressGuard = {
-  /** Why an IP address may not be connected to, without the address; undefined: it may. */
+  /** Returns why connections to an IP address are not allowed, without the address; undefined if they are. */
   check(address: string): string | undefined;
 };
 
-/** Where the guard does not let a connection go. Its message says what kind of address it is, not which one. */
+/** A connection refused by the guard. The message contains the kind of the address, not the address. */
 export class RefusedAddressError extends Error {
   override readonly name = 'RefusedAddressError';
   readonly reason: string;
@@ -21,7 +21,7 @@ export class RefusedAddressError extends Error {
   }
 }
 
-/** Words for people, where the name that ipaddr.js has for a range is none. */
+/** Readable names for address ranges of ipaddr.js. */
 const KINDS: Record<string, string> = {
   linkLocal: 'link-local',
   carrierGradeNat: 'carrier-grade NAT',
@@ -36,21 +36,21 @@ const KINDS: Record<string, string> = {
   droneRemoteIdProtocolEntityTags: 'ORCHID',
 };
 const PUBLIC_V6 = ipaddr.parseCIDR('2000::/3');
-/** Azure's virtual host answers its machines here; the other clouds' metadata addresses are link-local or private. */
+/** The metadata address of Azure; those of other clouds are link-local or private. */
 const CLOUD_METADATA = ipaddr.parseCIDR('168.63.129.16/32');
 
 export function isCidr(text: string): boolean {
-  // The looser test for v4 reads 10.1/8 and 010.0.0.0/8, each of which somebody else reads otherwise.
+  // The strict test for IPv4 refuses 10.1/8 and 010.0.0.0/8, which parsers interpret differently.
   return (ipaddr.IPv6.isValidCIDR(text) && !text.includes('%')) || ipaddr.IPv4.isValidCIDRFourPartDecimal(text);
 }
 
-/** Only public unicast addresses pass, and those in `allow`, CIDRs of which each must be one by isCidr. */
+/** Allows public unicast addresses and those in `allow`. Throws TypeError if isCidr refuses one of these. */
 export function createAddressGuard({ allow }: { allow: readonly string[] }): AddressGuard {
   const allowed = allow.map(parseCidr);
   return {
     check(text) {
       const address = parse(text);
-      if (!address) return 'it is no IP address';
+      if (!address) return 'it is not an IP address';
       if (allowed.some((cidr) => contains(cidr, address))) return undefined;
       const kind = kindOf(address);
       return kind && `its address is not public (${kind})`;
@@ -59,13 +59,13 @@ export function createAddressGuard({ allow }: { allow: readonly string[] }): Add
 }
 
 function parseCidr(text: string): Cidr {
-  if (!isCidr(text)) throw new TypeError('an allowed range is no CIDR');
+  if (!isCidr(text)) throw new TypeError('an allowed range is not a CIDR');
   const [address, bits] = ipaddr.parseCIDR(text);
   const isMapped = address.kind() === 'ipv6' && bits >= 96 && (address as ipaddr.IPv6).isIPv4MappedAddress();
   return isMapped ? [(address as ipaddr.IPv6).toIPv4Address(), bits - 96] : [address, bits];
 }
 
-/** A v4-mapped address is its v4 one: the system connects to that. */
+/** Converts an IPv4-mapped address to IPv4: the system connects to that. */
 function parse(text: string): Address | undefined {
   const plain = canonical(text);
   if (plain === undefined) return undefined;
@@ -73,8 +73,8 @@ function parse(text: string): Address | undefined {
 }
 
 /**
- * The one spelling of an address, by the parser that also reads the URLs we are given: 0x7f.1 is 127.0.0.1 to it.
- * ipaddr.js alone takes ::8.8.8.8 (v4-compatible) for ::ffff:8.8.8.8 (v4-mapped).
+ * Normalizes an address with the parser that also reads webhook URLs: it reads 0x7f.1 as 127.0.0.1. ipaddr.js alone would read
+ * ::8.8.8.8 (IPv4-compatible) as ::ffff:8.8.8.8 (IPv4-mapped).
  */
 function canonical(text: string): string | undefined {
   const bare = text.replace(/^\[(.*)\]$/, '$1').replace(/%[\w.:-]+$/, '');
@@ -88,7 +88,7 @@ function contains(cidr: Cidr, address: Address): boolean {
   return cidr[0].kind() === address.kind() && address.match(cidr);
 }
 
-/** Undefined: public unicast. */
+/** Undefined for public unicast addresses. */
 function kindOf(address: Address): string | undefined {
   const range = address.range();
   if (range !== 'unicast') return KINDS[range] ?? range;
@@ -96,7 +96,7 @@ function kindOf(address: Address): string | undefined {
   return address.kind() === 'ipv4' || contains(PUBLIC_V6, address) ? undefined : 'reserved';
 }
 
-/** As dns.lookup with `all`. */
+/** The signature of dns.lookup with `all`. */
 export type LookupAll = (
   hostname: string,
   options: LookupAllOptions,
@@ -105,45 +105,45 @@ export type LookupAll = (
 
 export type GuardedConnectorOptions = {
   guard: AddressGuard;
-  /** For one connection, names and TLS included. */
+  /** Limit for one connection, including name resolution and TLS. */
   timeoutMs: number;
-  /** Ends every connection, those under way too. */
+  /** Closes all connections, including those being established. */
   signal?: AbortSignal;
   lookup: LookupAll;
 };
 
 /**
- * How undici connects, to nowhere but where the guard lets it. What is checked is the very address that is connected to:
- * a name that was public when it was checked and private a moment later gains nothing.
+ * Returns a connector for undici that applies the guard to the address it connects to. A name that changes from a public to a
+ * private address after a check is therefore refused, too.
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
   const { guard, timeoutMs, signal, lookup } = options;
   const common = { timeout: timeoutMs, allowH2: false, lookup: guardedLookup(guard, lookup) };
   return (target, callback) => {
-    // The system asks no lookup about an address.
+    // No lookup takes place for an IP address.
     const reason = isIP(target.hostname) ? guard.check(target.hostname) : undefined;
     if (reason !== undefined) {
       process.nextTick(callback, new RefusedAddressError(reason), null);
       return;
     }
-    const following = signal && follow(signal);
-    const connect = buildConnector({ ...common, ...(following && { signal: following.signal }) });
-    connect(target, (...outcome: Parameters<buildConnector.Callback>) => {
-      const [, socket] = outcome;
-      if (socket) socket.once('close', () => following?.leave());
-      else following?.leave();
-      callback(...outcome);
+    const own = signal && ownSignal(signal);
+    const connect = buildConnector({ ...common, ...(own && { signal: own.signal }) });
+    connect(target, (...result: Parameters<buildConnector.Callback>) => {
+      const [, socket] = result;
+      if (socket) socket.once('close', () => own?.release());
+      else own?.release();
+      callback(...result);
     });
   };
 }
 
-/** A signal for one connection: Node never lets go of a connection whose signal lives on. */
-function follow(signal: AbortSignal): { signal: AbortSignal; leave: () => void } {
+/** Returns a signal for one connection: Node retains a connection as long as its signal exists. */
+function ownSignal(signal: AbortSignal): { signal: AbortSignal; release: () => void } {
   const own = new AbortController();
   const abort = () => own.abort(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
-  return { signal: own.signal, leave: () => signal.removeEventListener('abort', abort) };
+  return { signal: own.signal, release: () => signal.removeEventListener('abort', abort) };
 }
 
 function guardedLookup(guard: AddressGuard, lookup: LookupAll): LookupFunction {
@@ -155,7 +155,7 @@ function guardedLookup(guard: AddressGuard, lookup: LookupAll): LookupFunction {
       if (first && options.all) return callback(null, addresses);
       if (first) return callback(null, first.address, first.family);
       const reason = found.map(({ address }) => guard.check(address)).find((one) => one !== undefined);
-      return callback(new RefusedAddressError(reason ?? 'its name has no address'), '');
+      return callback(new RefusedAddressError(reason ?? 'the host name has no address'), '');
     });
   };
 }

@@ -11,31 +11,31 @@ export type ConnectionCause =
   | 'tls'
   | 'headers_too_large'
   | 'not_http'
-  /** The address guard does not allow it. */
+  /** Refused by the address guard. */
   | 'guarded'
   | 'other';
 
-const NOT_HTTP = 'the answer is not HTTP';
+const NOT_HTTP = 'the response is not HTTP';
 const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string][] = [
-  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'closed', 'the connection was closed before an answer'],
+  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'closed', 'the connection was closed before a response'],
   [/^ECONNREFUSED$/, 'refused', 'the connection was refused'],
-  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'timeout', 'no connection in time'],
-  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'unreachable', 'the host is not reachable'],
+  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'timeout', 'the connection timed out'],
+  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'unreachable', 'the host is unreachable'],
   [/^(?:ENOTFOUND|ENODATA)$/, 'unknown_name', 'the host name does not resolve'],
-  [/^(?:EAI_|ESERVFAIL|EREFUSED|ETIMEOUT)/, 'dns', 'the host name could not be looked up'],
+  [/^(?:EAI_|ESERVFAIL|EREFUSED|ETIMEOUT)/, 'dns', 'the DNS lookup failed'],
   [
     /^(?:ERR_TLS_|ERR_SSL_|CERT_|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/,
     'tls',
     'TLS failed',
   ],
-  [/^UND_ERR_HEADERS_OVERFLOW$/, 'headers_too_large', "the answer's headers are too large"],
+  [/^UND_ERR_HEADERS_OVERFLOW$/, 'headers_too_large', 'the response headers are too large'],
   [/^UND_ERR_RES_/, 'not_http', NOT_HTTP],
 ];
 
-/** What went wrong, by its code only: messages name addresses. `sentence` has neither the URL nor an address. */
+/** Classifies an error by its code. `sentence` contains neither the URL nor an address, unlike the error's message. */
 export function causeOf(error: unknown): { cause: ConnectionCause; sentence: string } {
   if (error instanceof RefusedAddressError) return { cause: 'guarded', sentence: error.message };
-  // It has no code in undici 8.
+  // undici 8 sets no code for it.
   if (error instanceof errors.HTTPParserError) return { cause: 'not_http', sentence: NOT_HTTP };
   const code = codeOf(error);
   const [, cause = 'other', known] = CAUSES.find(([codes]) => codes.test(code)) ?? [];

@@ -4,15 +4,15 @@ import { isIP, isIPv4 } from 'node:net';
 import type { LookupAll } from './address-guard.ts';
 
 const HOSTS_FILE = '/etc/hosts';
-/** Per try of one nameserver; there are two. */
+/** Timeout per try; each nameserver is tried twice. */
 const TIMEOUT_MS = 2_500;
 const RENEW_MS = 30_000;
-/** Once one family has addresses, the other one is waited for no longer than this. */
+/** Maximum wait for the second address family after the first one has addresses. */
 const OTHER_FAMILY_MS = 300;
 
 /**
- * Looks names up in the hosts file, then in DNS as they are written, without search domains. Not through the system's own
- * lookup: that has four threads for the whole process, and a few names whose nameserver is silent would hold all of them.
+ * Resolves names through the hosts file and DNS, without search domains. The system's resolver is not used: it has four
+ * threads per process, which a few names with unresponsive nameservers would block.
  */
 export function createLookup({
   servers,
@@ -23,7 +23,7 @@ export function createLookup({
 } = {}): LookupAll {
   let resolver: Resolver | undefined;
   let madeAt = 0;
-  /** A resolver knows the nameservers of the moment at which it was made; what it is asking already it goes on asking. */
+  /** A resolver keeps the nameservers that were configured at its creation, so it is replaced regularly. */
   const current = () => {
     if (resolver && performance.now() - madeAt < RENEW_MS) return resolver;
     resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
@@ -36,9 +36,9 @@ export function createLookup({
   return (hostname, _options, callback) => {
     const known = addressesOf(hostname, hostsFile);
     if (known.length > 0) return process.nextTick(callback, null, known.map(toLookupAddress));
-    void bothOrSoon(resolve('resolve4', hostname), resolve('resolve6', hostname)).then((answers) => {
-      const found = answers.flatMap((answer) => (Array.isArray(answer) ? answer : []));
-      const errors = answers.flatMap((answer) => (Array.isArray(answer) ? [] : [answer]));
+    void bothFamilies(resolve('resolve4', hostname), resolve('resolve6', hostname)).then((resolutions) => {
+      const found = resolutions.flatMap((one) => (Array.isArray(one) ? one : []));
+      const errors = resolutions.flatMap((one) => (Array.isArray(one) ? [] : [one]));
       const error = errors.find(({ code }) => code !== NODATA && code !== NOTFOUND) ?? errors[0];
       if (found.length === 0 && error) callback(error, []);
       else callback(null, found.map(toLookupAddress));
@@ -48,24 +48,24 @@ export function createLookup({
 
 type Resolution = string[] | NodeJS.ErrnoException;
 
-/** Both answers; of one whose nameserver is silent nothing, once the other has addresses. */
-async function bothOrSoon(a: Promise<Resolution>, b: Promise<Resolution>): Promise<Resolution[]> {
+/** Returns both results, or only the first with addresses if the other does not follow in time. */
+async function bothFamilies(a: Promise<Resolution>, b: Promise<Resolution>): Promise<Resolution[]> {
   const first = await Promise.race([a, b]);
   if (!Array.isArray(first)) return Promise.all([a, b]);
   let timer: NodeJS.Timeout | undefined;
   const soon = new Promise<Resolution[]>((done) => {
     timer = setTimeout(() => done([first]), OTHER_FAMILY_MS);
   });
-  const answers = await Promise.race([Promise.all([a, b]), soon]);
+  const resolutions = await Promise.race([Promise.all([a, b]), soon]);
   clearTimeout(timer);
-  return answers;
+  return resolutions;
 }
 
 function toLookupAddress(address: string): LookupAddress {
   return { address, family: isIPv4(address) ? 4 : 6 };
 }
 
-/** It is short, and may change while the process runs. */
+/** Reads the hosts file on each call: it is short and may change. */
 function addressesOf(hostname: string, file: string): string[] {
   return readHosts(file).flatMap((line) => {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);

@@ -10,13 +10,13 @@ import { type Exchange, exchange, type HttpResponse } from './exchange.ts';
 
 export type HttpPostOptions = {
   guard: AddressGuard;
-  /** Of dawatch, for `user-agent`. */
+  /** The version of dawatch, for `user-agent`. */
   version: string;
-  /** Epoch milliseconds, to read a Retry-After date by where the answer has no date. */
+  /** Epoch milliseconds, to interpret a Retry-After date if the response has no Date header. */
   now: () => number;
-  /** For one whole POST, from connecting to the last byte. */
+  /** Limit for a whole POST, from connecting to the last byte. */
   timeoutMs?: number;
-  /** The most of it that the answer's body gets once the headers are there. */
+  /** Limit for the response body after the headers. */
   bodyTimeoutMs?: number;
   /** Default: the hosts file and DNS. */
   lookup?: LookupAll;
@@ -26,36 +26,36 @@ type Post = {
   url: string;
   body: string;
   headers?: Record<string, string>;
-  /** What may not stand in the response that is kept, besides parts of the URL. */
+  /** Redacted in the stored response, in addition to parts of the URL. */
   secrets?: readonly string[];
   signal: AbortSignal;
 };
 
 export type PostResult =
-  | { kind: 'answer'; httpStatus: number; retryAfterMs: number | null; response: string | null }
-  /** `error`: one sentence without the URL, an address or anything that was sent. */
-  | { kind: 'no_answer'; error: string };
+  | { kind: 'response'; httpStatus: number; retryAfterMs: number | null; response: string | null }
+  /** `error`: one sentence without the URL, an address or any sent content. */
+  | { kind: 'no_response'; error: string };
 
 export type HttpPost = {
-  /** Never rejects; ends soon after the signal aborts. Redirects are not followed. */
+  /** Never rejects. Ends soon after the signal aborts. Does not follow redirects. */
   post(request: Post): Promise<PostResult>;
-  /** Ends all that is under way. Idempotent. */
+  /** Aborts all requests in flight. Idempotent. */
   close(): Promise<void>;
 };
 
-const STOPPED = 'the attempt was stopped';
+const ABORTED = 'the attempt was aborted';
 const TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_RESPONSE_BYTES = 4_096;
-/** More is read than is kept: the end, where a secret may be cut in two and not be known, is thrown away. */
+/** Reads more than it stores: the end is dropped, because a truncated secret could not be recognized there. */
 const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
-const THROWN_AWAY_CHARS = 2_048;
+const DROPPED_CHARS = 2_048;
 const MASK = '[redacted]';
 const MAX_HEADER_BYTES = 16_384;
-/** Many receivers close after 5 s without saying so. */
+/** Many receivers silently close idle connections after 5 s. */
 const KEEP_ALIVE_MS = 4_000;
 
-/** POSTs JSON to hosts that are nobody's we trust: nothing they answer may hold or fill this process. */
+/** Posts JSON to untrusted hosts: no response can block this process or fill its memory. */
 export function createHttpPost(options: HttpPostOptions): HttpPost {
   const {
     guard,
@@ -66,23 +66,23 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
     lookup = createLookup(),
   } = options;
   const closing = new AbortController();
-  // Every open connection listens to it.
+  // Every open connection adds a listener.
   setMaxListeners(0, closing.signal);
   const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, lookup });
-  // One deadline covers the whole call. HTTP/2 is off: there, giving up a body leaves the connection open, and undici
-  // would hold back further requests until the first connection has shown which version it speaks.
+  // One deadline covers the whole call. HTTP/2 is off: there, aborting a body leaves the connection open, and undici delays
+  // further requests until the first connection has negotiated its version.
   const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
-  const kept = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
+  const pooled = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
   const fresh = new Agent({ ...common, pipelining: 0 });
   const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
-  const underWay = new Set<() => void>();
-  const answered = createRecently(KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
+  const inFlight = new Set<() => void>();
+  const responded = createRecently(KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
 
   return {
     async post({ url, body, headers = {}, secrets = [], signal }) {
       const target = URL.parse(url);
-      if (!target) return { kind: 'no_answer', error: 'its address is no URL' };
-      if (signal.aborted || closing.signal.aborted) return { kind: 'no_answer', error: STOPPED };
+      if (!target) return { kind: 'no_response', error: 'the URL is invalid' };
+      if (signal.aborted || closing.signal.aborted) return { kind: 'no_response', error: ABORTED };
       const request = {
         method: 'POST' as const,
         origin: target.origin,
@@ -90,7 +90,7 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
         headers: {
           'user-agent': `dawatch/${version}`,
           'content-type': 'application/json',
-          // What is kept of an answer is for people to read, and what is not decoded can't blow up.
+          // Responses are stored as text; a compressed one could expand without limit.
           'accept-encoding': 'identity',
           ...headers,
         },
@@ -102,21 +102,21 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
         ended ??= reason;
         current?.stop(new Error(reason));
       };
-      const stop = () => end(STOPPED);
-      const timer = setTimeout(end, timeoutMs, `no answer within ${timeoutMs / 1_000} s`);
+      const stop = () => end(ABORTED);
+      const timer = setTimeout(end, timeoutMs, `no response within ${timeoutMs / 1_000} s`);
       signal.addEventListener('abort', stop);
-      underWay.add(stop);
+      inFlight.add(stop);
       /**
-       * A kept connection that its receiver closes just as we write says nothing about the receiver, so such a POST is made
-       * again at once on a connection of its own. It may arrive twice that way, under the same id.
+       * A receiver may close a pooled connection while a request is being written. Such a POST is repeated at once on a new
+       * connection. The receiver may get it twice, with the same id.
        */
-      const ask = async (): Promise<HttpResponse> => {
-        const mayBeStale = answered.wasRecently(target.origin);
+      const send = async (): Promise<HttpResponse> => {
+        const mayBeStale = responded.wasRecently(target.origin);
         try {
-          current = exchange(kept, request, limits);
-          const answer = await current.response;
-          answered.now(target.origin);
-          return answer;
+          current = exchange(pooled, request, limits);
+          const response = await current.response;
+          responded.now(target.origin);
+          return response;
         } catch (error) {
           if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
           current = exchange(fresh, request, limits);
@@ -124,52 +124,52 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
         }
       };
       try {
-        const { httpStatus, headers: head, body: begun } = await ask();
+        const { httpStatus, headers: head, body: start } = await send();
         return {
-          kind: 'answer',
+          kind: 'response',
           httpStatus,
           retryAfterMs: retryAfterMs({
             retryAfter: first(head['retry-after']),
             date: first(head.date) ?? new Date(now()).toUTCString(),
           }),
-          response: keptOf(begun, [...secretsIn(target), ...secrets]),
+          response: storedText(start, [...secretsIn(target), ...secrets]),
         };
       } catch (error) {
-        return { kind: 'no_answer', error: ended ?? causeOf(error).sentence };
+        return { kind: 'no_response', error: ended ?? causeOf(error).sentence };
       } finally {
         clearTimeout(timer);
         signal.removeEventListener('abort', stop);
-        underWay.delete(stop);
+        inFlight.delete(stop);
       }
     },
     async close() {
       closing.abort();
-      for (const stop of underWay) stop();
-      await Promise.all([kept.destroy(), fresh.destroy()]);
+      for (const stop of inFlight) stop();
+      await Promise.all([pooled.destroy(), fresh.destroy()]);
     },
   };
 }
 
-/** The beginning of a response, without secrets. */
-function keptOf(begun: Buffer, secrets: readonly string[]): string | null {
-  const redacted = redactorOf(secrets, MASK)(textOf(begun));
-  const knownTo = Math.max(redacted.length - THROWN_AWAY_CHARS, redacted.lastIndexOf(MASK) + MASK.length);
-  const whole = begun.length < READ_BYTES ? redacted : redacted.slice(0, knownTo);
+/** Returns the redacted beginning of a response body; null if it is empty. */
+function storedText(start: Buffer, secrets: readonly string[]): string | null {
+  const redacted = redactorOf(secrets, MASK)(textOf(start));
+  const safeEnd = Math.max(redacted.length - DROPPED_CHARS, redacted.lastIndexOf(MASK) + MASK.length);
+  const whole = start.length < READ_BYTES ? redacted : redacted.slice(0, safeEnd);
   return whole === '' ? null : textOf(Buffer.from(whole).subarray(0, MAX_RESPONSE_BYTES));
 }
 
-/** Pages of errors repeat the path that was asked for, which of a chat's webhook is the secret. */
+/** Error pages repeat the requested path, which is the secret of a chat webhook. */
 function secretsIn({ pathname, search, searchParams }: URL): string[] {
-  const parts = [...pathname.split('/').filter(isHardlyAWord), ...searchParams.values()];
+  const parts = [...pathname.split('/').filter(mayBeSecret), ...searchParams.values()];
   return [`${pathname}${search}`, pathname, ...parts];
 }
 
-/** "services" and "webhooks" are no secrets. */
-function isHardlyAWord(segment: string): boolean {
+/** Excludes words such as "services" and "webhooks". */
+function mayBeSecret(segment: string): boolean {
   return segment.length >= 16 || /\d/.test(segment);
 }
 
-/** Whether something was so within the last `ms`; what is older is forgotten. */
+/** Remembers for `ms` which names were marked. */
 function createRecently(ms: number) {
   const times = new Map<string, number>();
   return {
@@ -185,9 +185,9 @@ function createRecently(ms: number) {
   };
 }
 
-function textOf(begun: Buffer): string {
-  // As a stream it leaves out a character that was cut in two.
-  return new TextDecoder().decode(begun, { stream: true });
+function textOf(bytes: Buffer): string {
+  // `stream` omits a truncated last character.
+  return new TextDecoder().decode(bytes, { stream: true });
 }
 
 function first(value: string | string[] | undefined): string | null {
@@ -198,24 +198,24 @@ function isReset(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(codeOf(error));
 }
 
-/** These ask for less, with Retry-After or without. */
+/** Requests for fewer requests, with or without Retry-After. */
 const SLOW_DOWN = [429, 502, 503, 504];
 
-/** 408 and 429 are about the receiver's load, 410 about the receiver, a redirect and any other 4xx about this request. */
+/** Redirects and 4xx concern this request only, except 408 and 429 (load) and 410 (the receiver is gone). */
 function isRefusal(httpStatus: number): boolean {
   return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
 }
 
-/** What an answer means, for everything that is sent by POST. */
+/** Converts the result of a POST to the result of an attempt. */
 export function toSendResult(outcome: PostResult): SendResult {
-  if (outcome.kind === 'no_answer') return { kind: 'failed', httpStatus: null, error: outcome.error, response: null };
+  if (outcome.kind === 'no_response') return { kind: 'failed', httpStatus: null, error: outcome.error, response: null };
   const { httpStatus, response } = outcome;
   if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };
   const isRedirect = httpStatus >= 300 && httpStatus < 400;
   return {
     kind: 'failed',
     httpStatus,
-    error: isRedirect ? 'a redirect, which is not followed' : `answered with ${httpStatus}`,
+    error: isRedirect ? 'responded with a redirect, which is not followed' : `responded with ${httpStatus}`,
     response,
     ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: outcome.retryAfterMs } }),
     ...(httpStatus === 410 && { gone: true }),

@@ -8,7 +8,7 @@ export type ConnectionCheck =
   /** `error`: one sentence without the URL or an address. */
   | { kind: 'not_reached'; cause: ConnectionCause; error: string };
 
-/** By protocol: how a connection to it is made, and where to if the URL names no port. */
+/** Connector protocol and default port by URL protocol. */
 const PROTOCOLS: Record<string, { connectAs: 'http:' | 'https:'; port: string } | undefined> = {
   'http:': { connectAs: 'http:', port: '80' },
   'https:': { connectAs: 'https:', port: '443' },
@@ -16,7 +16,7 @@ const PROTOCOLS: Record<string, { connectAs: 'http:' | 'https:'; port: string } 
   'smtps:': { connectAs: 'https:', port: '465' },
 };
 
-/** Connects to where a URL leads, TLS included, and hangs up without having sent anything. Never rejects. */
+/** Establishes a connection to a URL, including TLS, and closes it without sending anything. Never rejects. */
 export async function reach(
   url: string,
   options: {
@@ -30,7 +30,7 @@ export async function reach(
   const { guard, timeoutMs, signal, lookup = createLookup() } = options;
   const target = URL.parse(url);
   const protocol = target && PROTOCOLS[target.protocol];
-  if (!target || !protocol) return { kind: 'not_reached', cause: 'other', error: 'its address can not be read' };
+  if (!target || !protocol) return { kind: 'not_reached', cause: 'other', error: 'the URL is invalid' };
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const connect = guardedConnector({ guard, timeoutMs, signal: limit, lookup });
   const hostname = target.hostname.replace(/^\[(.*)\]$/, '$1');

@@ -25,11 +25,11 @@ async function polled(engine: PollEngine, submissionIds: string[]): Promise<Obse
 describe.skipIf(isRedisMissing())('with Redis', () => {
   describeEngine('the BullMQ engine with two workers', async ({ url, apiKey, timeoutMs }) => {
     const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
-    const ask = (_upstream: string, submissionId: string) => client.getSubmissionInfo(submissionId);
+    const sendPoll = (_upstream: string, submissionId: string) => client.getSubmissionInfo(submissionId);
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody, timeoutMs, leaseMs: timeoutMs * 2 + 10_000 });
-    openWorker(redis, { ask, timeoutMs });
-    openWorker(redis, { ask, timeoutMs });
+    openWorker(redis, { sendPoll, timeoutMs });
+    openWorker(redis, { sendPoll, timeoutMs });
     await server.sees(2);
     return server.engine;
   });
@@ -160,7 +160,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.sees(1);
     await polled(server.engine, ['a']);
     expect(Object.keys(jobs[0]?.data).sort()).toEqual([
-      'epoch',
+      'fencing_token',
       'expires_at',
       'submission_ids',
       'timeout_ms',

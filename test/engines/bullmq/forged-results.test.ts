@@ -28,7 +28,10 @@ async function poll(engine: PollEngine, submissionIds: string[]): Promise<Observ
 
 const sign = (secret: string, job: Pick<Job<PollJob>, 'id' | 'data'>, result: PollResult): PollResult => ({
   ...result,
-  signature: new Signer([secret]).sign('result', signedResult({ jobId: job.id ?? '', epoch: job.data.epoch }, result)),
+  signature: new Signer([secret]).sign(
+    'result',
+    signedResult({ jobId: job.id ?? '', fencingToken: job.data.fencing_token }, result),
+  ),
 });
 
 describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker sends', () => {
@@ -68,7 +71,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker s
     await server.sees(1);
     expect(await poll(server.engine, ['a'])).toEqual([]);
     expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', upstream: 'default', reason }));
-    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'lost', upstream: 'default' }));
+    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'job_failed', upstream: 'default' }));
   });
 
   it('beside a worker that does its work costs nothing', async () => {
@@ -112,7 +115,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     const server = openEngine(redis, { local: nobody, secrets: [SECRET] });
     const worker = openWorker(redis, {
       secrets: [SECRET],
-      ask: async (_upstream, id) => ({
+      sendPoll: async (_upstream, id) => ({
         ...PENDING,
         body: `${BODY}${' '.repeat(60_000)}${id}`.slice(0, -id.length),
       }),
@@ -122,13 +125,13 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     const observations = await poll(server.engine, ids);
     expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual(ids.toSorted());
     expect(worker.asked).toHaveLength(100);
-    expect(server.events.filter(({ kind }) => kind === 'rejected' || kind === 'lost')).toEqual([]);
+    expect(server.events.filter(({ kind }) => kind === 'rejected' || kind === 'job_failed')).toEqual([]);
   });
 
   it.each<[string, (job: Job<PollJob>, earlier: Job<PollJob>) => PollResult]>([
     ['that is not signed', () => ({ polled: [one()] })],
     ['signed with another secret', (job) => sign(OTHER, job, { polled: [one()] })],
-    ['signed for something else', (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_asked: 'late' })],
+    ['signed for something else', (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_polled: 'late' })],
     ['with a signature that is none', () => ({ polled: [one()], signature: '' })],
     ['of another job', (_job, earlier) => sign(SECRET, earlier, { polled: [one()] })],
   ])('a result %s is rejected', async (_what, forge) => {
@@ -177,7 +180,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     const worker = openWorker(redis, { secrets: theirs, name: 'w-1' });
     const refused = { kind: 'worker_refused', worker: { name: 'w-1', reason: seen } };
     await vi.waitFor(() => expect(server.events).toContainEqual(refused), 10_000);
-    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'secret_differs', problem: felt }), 10_000);
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'secret_mismatch', problem: felt }), 10_000);
     expect(server.link.health).toMatchObject({ workers: [], refusedWorkers: 1 });
     expect(await poll(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
     expect(worker.asked).toEqual([]);
@@ -194,7 +197,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await after.sees(1);
     expect(await poll(after.engine, ['b'])).toHaveLength(1);
     expect(worker.asked).toEqual(['a', 'b']);
-    expect(worker.events.map(({ kind }) => kind)).not.toContain('secret_differs');
+    expect(worker.events.map(({ kind }) => kind)).not.toContain('secret_mismatch');
   });
 
   it('a worker whose server changes it stops, and goes on once the server has it again', async () => {
@@ -204,18 +207,18 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await first.sees(1);
     await first.close();
     const second = openEngine(redis, { secrets: [OTHER] });
-    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_differs'), 10_000);
+    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_mismatch'), 10_000);
     await second.isUp();
     expect(await poll(second.engine, ['a'])).toHaveLength(1);
     await second.close();
-    // Without an epoch nothing is known of the server's secret.
+    // Without a fencing token nothing is known of the server's secret.
     await lookInto(redis).flushall();
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    expect(worker.events.at(-1)?.kind).toBe('secret_differs');
+    expect(worker.events.at(-1)?.kind).toBe('secret_mismatch');
     const third = openEngine(redis, { local: nobody, secrets: [SECRET] });
     await third.sees(1);
     expect(await poll(third.engine, ['b'])).toHaveLength(1);
     expect(worker.asked).toEqual(['b']);
-    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_agrees'), 5_000);
+    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_matched'), 5_000);
   });
 });

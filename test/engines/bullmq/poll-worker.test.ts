@@ -15,12 +15,18 @@ async function openServer(redis: RedisServer, secrets: string[] = []) {
   const signer = new Signer(secrets);
   const look = lookInto(redis);
   const epochs = new FencingTokenStore(look, { prefix: 'bull' });
-  const begin = async () => epochs.begin((await epochs.read()).runId, signer);
-  const epoch = await begin();
+  const issue = async () => epochs.issue((await epochs.read()).runId, signer);
+  const fencing_token = await issue();
   const queue = openQueue(redis);
   async function handOut(more: Partial<PollJob> = {}): Promise<Job> {
     const { redisMs } = await epochs.read();
-    const data = { upstream: 'default', submission_ids: ['a'], epoch, expires_at: redisMs + 20_000, timeout_ms: 1_000 };
+    const data = {
+      upstream: 'default',
+      submission_ids: ['a'],
+      fencing_token,
+      expires_at: redisMs + 20_000,
+      timeout_ms: 1_000,
+    };
     const jobId = `j-${randomUUID()}`;
     const job: PollJob = { ...data, ...more };
     return queue.add('poll', { signature: signer.sign('job', signedJob(jobId, job)), ...job }, { jobId });
@@ -31,17 +37,17 @@ async function openServer(redis: RedisServer, secrets: string[] = []) {
       if (!found?.finishedOn) throw new Error('not yet');
       return found;
     }, 10_000);
-  return { look, begin, queue, handOut, ended };
+  return { look, issue, queue, handOut, ended };
 }
 
 function holding() {
   const begun = Promise.withResolvers<void>();
   const held = Promise.withResolvers<UpstreamResponse>();
-  const ask = async () => {
+  const sendPoll = async () => {
     begun.resolve();
     return held.promise;
   };
-  return { ask, begun: begun.promise, answer: () => held.resolve(PENDING) };
+  return { sendPoll, begun: begun.promise, answer: () => held.resolve(PENDING) };
 }
 
 describe.skipIf(isRedisMissing())('a worker', () => {
@@ -81,7 +87,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const genuine = await server.ended(await server.handOut());
     await genuine.remove();
     const again = await server.queue.add('poll', genuine.data, { jobId: genuine.id ?? '' });
-    expect((await server.ended(again)).failedReason).toBe('it was begun before');
+    expect((await server.ended(again)).failedReason).toBe('the job was already started');
     expect(worker.asked).toEqual(['a']);
   });
 
@@ -97,7 +103,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const body = 'x'.repeat(200_000);
-    openWorker(redis, { ask: async () => ({ ...PENDING, body }) as UpstreamResponse });
+    openWorker(redis, { sendPoll: async () => ({ ...PENDING, body }) as UpstreamResponse });
     const submission_ids = Array.from({ length: 20 }, (_, index) => `s${index}`);
     await server.ended(await server.handOut({ submission_ids }));
     const entries = await server.look.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
@@ -112,7 +118,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const worker = openWorker(redis, { timeoutMs: 1_000 });
     const [seconds] = await server.look.time();
     const job = await server.ended(await server.handOut({ expires_at: Number(seconds) * 1_000 + 1_000 }));
-    expect(job.returnvalue).toEqual({ polled: [], not_asked: 'late' });
+    expect(job.returnvalue).toEqual({ polled: [], not_polled: 'late' });
     expect(worker.asked).toEqual([]);
   });
 
@@ -121,13 +127,13 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const server = await openServer(redis);
     await server.queue.pause();
     const old = await server.handOut();
-    await server.begin();
+    await server.issue();
     await server.queue.resume();
     const worker = openWorker(redis);
-    expect(await server.ended(old)).toMatchObject({ failedReason: 'another server handed it out' });
-    await server.look.del('bull:dawatch-workers:epoch');
+    expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
+    await server.look.del('bull:dawatch-workers:fencing-token');
     const unasked = await server.ended(await server.handOut());
-    expect(unasked.returnvalue).toEqual({ polled: [], not_asked: 'emptied' });
+    expect(unasked.returnvalue).toEqual({ polled: [], not_polled: 'emptied' });
     expect(worker.asked).toEqual([]);
   });
 
@@ -139,7 +145,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await redis.restart();
     const worker = openWorker(redis);
     await vi.waitFor(() => server.queue.resume(), 10_000);
-    expect(await server.ended(old)).toMatchObject({ failedReason: 'another server handed it out' });
+    expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
     expect(worker.asked).toEqual([]);
   });
 
@@ -148,7 +154,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     ['a text', 'x'],
     ['too many ids', { submission_ids: Array.from({ length: 51 }, () => 'a') }],
     ['an id that is none', { submission_ids: [7] }],
-    ['no epoch', { epoch: undefined }],
+    ['no fencing token', { fencing_token: undefined }],
     ['a time that is none', { expires_at: 'soon' }],
   ])('refuses a job of %s, once', async (_what, garbage) => {
     const redis = await redisForTest();
@@ -159,7 +165,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
         ? await server.handOut(garbage)
         : await server.queue.add('poll', garbage, { attempts: 5 });
     const { failedReason, attemptsMade } = await server.ended(job);
-    expect(failedReason).toBe('this is no job that a server of this version hands out');
+    expect(failedReason).toBe('the job has an invalid format');
     expect(attemptsMade).toBe(1);
     expect(worker.asked).toEqual([]);
   });
@@ -174,7 +180,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const taken = await hands.getNextJob('token');
     await taken?.moveToDelayed(Date.now(), 'token');
     const worker = openWorker(redis);
-    expect(await server.ended(job)).toMatchObject({ failedReason: 'it was begun before' });
+    expect(await server.ended(job)).toMatchObject({ failedReason: 'the job was already started' });
     expect(worker.asked).toEqual([]);
   });
 
@@ -196,8 +202,8 @@ describe.skipIf(isRedisMissing())('a worker', () => {
   it('announces itself and what it is doing, and takes its leave', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const { ask, begun, answer } = holding();
-    const worker = openWorker(redis, { ask, name: 'w-1' });
+    const { sendPoll, begun, answer } = holding();
+    const worker = openWorker(redis, { sendPoll, name: 'w-1' });
     const announced = async () => JSON.parse((await server.look.get('bull:dawatch-workers:names:w-1')) ?? 'null');
     await server.handOut({ submission_ids: ['a', 'b', 'c'] });
     await begun;
@@ -212,8 +218,8 @@ describe.skipIf(isRedisMissing())('a worker', () => {
   it('ends what it began when it is stopped, and begins nothing more', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const { ask, begun, answer } = holding();
-    const first = openWorker(redis, { ask });
+    const { sendPoll, begun, answer } = holding();
+    const first = openWorker(redis, { sendPoll });
     const under = await server.handOut();
     await begun;
     const closing = first.close(10_000);
@@ -223,8 +229,8 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect((await server.ended(under)).returnvalue.polled).toHaveLength(1);
     const second = openWorker(redis);
     // The one that stops may have been given it already: then it gives it back unasked.
-    const { polled, not_asked } = (await server.ended(next)).returnvalue;
-    if (polled.length === 0) expect(not_asked).toBe('drained');
+    const { polled, not_polled } = (await server.ended(next)).returnvalue;
+    if (polled.length === 0) expect(not_polled).toBe('drained');
     expect(first.asked).toEqual(['a']);
     expect(second.asked).toEqual(polled.length === 1 ? ['b'] : []);
   });
@@ -232,8 +238,8 @@ describe.skipIf(isRedisMissing())('a worker', () => {
   it('is stopped within its time, though a request hangs', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const { ask, begun } = holding();
-    const worker = openWorker(redis, { ask });
+    const { sendPoll, begun } = holding();
+    const worker = openWorker(redis, { sendPoll });
     await server.handOut();
     await begun;
     await worker.close(100);
@@ -242,7 +248,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
   it.each(['is away', 'stands still'])('is stopped within its time while Redis %s', async (how) => {
     const redis = await redisForTest();
     const worker = openWorker(redis);
-    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'up' }), 5_000);
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 5_000);
     if (how === 'is away') await redis.kill();
     else redis.pause();
     await worker.close(100);
@@ -252,7 +258,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest({ keeps: true });
     await redis.kill();
     const worker = openWorker(redis);
-    await vi.waitFor(() => expect(worker.events).toMatchObject([{ kind: 'away' }]), 5_000);
+    await vi.waitFor(() => expect(worker.events).toMatchObject([{ kind: 'disconnected' }]), 5_000);
     await redis.restart();
     const server = await openServer(redis);
     await server.ended(await server.handOut());
@@ -266,9 +272,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest({ password: 'right-one' });
     const worker = openWorker({ url: redis.url.replace('right-one', 'wrong-one') });
     await vi.waitUntil(() => worker.events.length > 0, 5_000);
-    expect(worker.events).toMatchObject([{ kind: 'away', detail: expect.stringMatching(/WRONGPASS|NOAUTH/) }]);
+    expect(worker.events).toMatchObject([{ kind: 'disconnected', detail: expect.stringMatching(/WRONGPASS|NOAUTH/) }]);
     expect(JSON.stringify(worker.events)).not.toContain('wrong-one');
     await lookInto(redis).config('SET', 'requirepass', 'wrong-one');
-    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'up' }), 10_000);
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 10_000);
   });
 });

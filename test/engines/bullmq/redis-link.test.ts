@@ -5,7 +5,7 @@ import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
 import { deadAddress } from '../../support/upstream-server.ts';
 
-const EPOCH = 'bull:dawatch-workers:epoch';
+const EPOCH = 'bull:dawatch-workers:fencing-token';
 
 /** A server's half that remembers what it asked itself. */
 function openServer(redis: { url: string }, setting: { leaseMs?: number; timeoutMs?: number } = {}) {
@@ -22,7 +22,7 @@ function openServer(redis: { url: string }, setting: { leaseMs?: number; timeout
     await server.engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
     return observations.map(({ submissionId }) => submissionId).sort();
   };
-  const away = (reason: string) => expect.objectContaining({ kind: 'away', reason });
+  const away = (reason: string) => expect.objectContaining({ kind: 'disconnected', reason });
   return { ...server, own, poll, away };
 }
 
@@ -48,7 +48,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const under = Promise.withResolvers<void>();
     const worker = openWorker(redis, {
       timeoutMs: 100,
-      ask: async () => {
+      sendPoll: async () => {
         under.resolve();
         await held.promise;
         return PENDING;
@@ -76,7 +76,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const under = Promise.withResolvers<void>();
     const held = Promise.withResolvers<void>();
     openWorker(redis, {
-      ask: async () => {
+      sendPoll: async () => {
         under.resolve();
         await held.promise;
         return PENDING;
@@ -112,14 +112,14 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const server = openServer(redis);
     const worker = openWorker(redis);
     await server.sees(1);
-    const before = server.link.usable?.epoch;
+    const before = server.link.usable?.fencingToken;
     await lookInto(redis).flushall();
-    await vi.waitUntil(() => server.link.usable && server.link.usable.epoch !== before, 5_000);
+    await vi.waitUntil(() => server.link.usable && server.link.usable.fencingToken !== before, 5_000);
     await server.sees(1);
     // What was read before the new epoch may be lost once more: then it is asked again.
     await vi.waitFor(async () => expect(await server.poll('a')).toEqual(['a']), 15_000);
     expect(worker.asked).toContain('a');
-    expect(server.events.filter(({ kind }) => kind === 'epoch_lost')).toEqual([]);
+    expect(server.events.filter(({ kind }) => kind === 'fencing_token_lost')).toEqual([]);
   });
 
   it('a connection that dies without a word is given up, for one that works', async () => {
@@ -177,17 +177,17 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const [warned, content] = [openServer(lossy), openServer(right)];
     await Promise.all([warned.isUp(), content.isUp()]);
     expect(warned.events).toContainEqual({ kind: 'eviction_policy', policy: 'allkeys-lru' });
-    expect(content.events.map(({ kind }) => kind)).toEqual(['up']);
+    expect(content.events.map(({ kind }) => kind)).toEqual(['connected']);
   });
 
   it('somebody else who takes the epoch is told of, and it is taken back', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     await server.isUp();
-    const before = server.link.usable?.epoch ?? '';
+    const before = server.link.usable?.fencingToken ?? '';
     await lookInto(redis).set(EPOCH, `${before.split('/')[0]}/another`);
-    await vi.waitUntil(() => server.link.usable?.epoch !== before, 5_000);
-    expect(server.events).toContainEqual({ kind: 'epoch_lost' });
+    await vi.waitUntil(() => server.link.usable?.fencingToken !== before, 5_000);
+    expect(server.events).toContainEqual({ kind: 'fencing_token_lost' });
   });
 
   it('sees workers come and go', async () => {
@@ -199,8 +199,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.link.health).toEqual({ state: 'up', reason: null, workers: [seen], refusedWorkers: 0 });
     await worker.close();
     await server.sees(0);
-    expect(server.events).toContainEqual({ kind: 'worker_seen', worker: seen });
-    expect(server.events).toContainEqual({ kind: 'worker_gone', worker: expect.objectContaining({ name: 'w-1' }) });
+    expect(server.events).toContainEqual({ kind: 'worker_joined', worker: seen });
+    expect(server.events).toContainEqual({ kind: 'worker_left', worker: expect.objectContaining({ name: 'w-1' }) });
   });
 
   it('a worker of the format before is reported and gets no jobs', async () => {

@@ -35,7 +35,7 @@ function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG }
 /** As the server before it did. */
 async function beginEpoch(redis: RedisServer): Promise<void> {
   const epochs = new FencingTokenStore(lookInto(redis), { prefix: 'bull' });
-  await epochs.begin((await epochs.read()).runId, new Signer([]));
+  await epochs.issue((await epochs.read()).runId, new Signer([]));
 }
 
 /** What the server before it handed out, one job waiting and one in the hands of a worker. */
@@ -46,7 +46,7 @@ async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
   const data = {
     upstream: 'default',
     submission_ids: ['a'],
-    epoch: 'an earlier one',
+    fencing_token: 'an earlier one',
     expires_at: Number(seconds) * 1_000 + expiresInMs,
     timeout_ms: 1_000,
   };

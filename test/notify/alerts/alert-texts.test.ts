@@ -24,86 +24,95 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
 const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: string][]; over: string }> = {
   upstream_down: {
     holds: [
-      [upstream({ state: 'down', watched: 0 }), 'The upstream default does not answer; no submission waits for it'],
-      [upstream({ state: 'down', watched: 1 }), 'The upstream default does not answer; 1 submission waits for it'],
-      [upstream({ state: 'down', watched: 50 }), 'The upstream default does not answer; 50 submissions wait for it'],
+      [
+        upstream({ state: 'down', watched: 0 }),
+        'The upstream default is not responding; no submission is waiting for it',
+      ],
+      [
+        upstream({ state: 'down', watched: 1 }),
+        'The upstream default is not responding; 1 submission is waiting for it',
+      ],
+      [
+        upstream({ state: 'down', watched: 50 }),
+        'The upstream default is not responding; 50 submissions are waiting for it',
+      ],
     ],
-    over: 'The upstream default answers again',
+    over: 'The upstream default is responding again',
   },
   credentials_refused: {
     holds: [
       [
         upstream({ state: 'unauthorized', watched: 1 }),
-        'The upstream default refuses our key; 1 submission waits for it',
+        'The upstream default rejects the API key; 1 submission is waiting for it',
       ],
       [
         upstream({ state: 'unauthorized', watched: 7 }),
-        'The upstream default refuses our key; 7 submissions wait for it',
+        'The upstream default rejects the API key; 7 submissions are waiting for it',
       ],
     ],
-    over: 'The upstream default no longer refuses our key',
+    over: 'The upstream default no longer rejects the API key',
   },
   stuck: {
     holds: [
       [upstream({ stuck: 1 }), '1 submission of the upstream default has been open for too long'],
       [upstream({ stuck: 12 }), '12 submissions of the upstream default have been open for too long'],
     ],
-    over: 'No submission of the upstream default has been open for too long any more',
+    over: 'No submission of the upstream default is stuck any longer',
   },
   failures: {
     holds: [
       [
         upstream({ failing: 1 }),
-        '1 submission of the upstream default got Error within 10 min and did not recover: 1 failing, 0 failed',
+        '1 submission of the upstream default failed with Error within 10 min and have not recovered: 1 failing, 0 failed',
       ],
       [
         upstream({ failing: 9, failed: 3 }),
-        '12 submissions of the upstream default got Error within 10 min and did not recover: 9 failing, 3 failed',
+        '12 submissions of the upstream default failed with Error within 10 min and have not recovered: 9 failing, 3 failed',
       ],
     ],
-    over: 'The upstream default reports Error for few submissions again',
+    over: 'Fewer submissions of the upstream default are failing: below half the threshold',
   },
   backlog: {
     holds: [
-      [{ waiting: 1 }, '1 delivery has waited for more than a minute'],
-      [{ waiting: 900 }, '900 deliveries have waited for more than a minute'],
+      [{ waiting: 1 }, '1 delivery has been waiting for more than a minute'],
+      [{ waiting: 900 }, '900 deliveries have been waiting for more than a minute'],
     ],
-    over: 'Few deliveries have waited for more than a minute again',
+    over: 'The delivery backlog is below half the threshold',
   },
   dead_letters: {
     holds: [
       [
         { dead: [{ receiver: 'webhook:wh_1', count: 1 }] },
-        '1 delivery to webhook:wh_1 could not be made: it can be replayed',
+        '1 delivery to webhook:wh_1 became a dead letter and can be replayed',
       ],
       [
         { dead: [{ receiver: 'webhook:wh_1', count: 4 }] },
-        '4 deliveries to webhook:wh_1 could not be made: they can be replayed',
+        '4 deliveries to webhook:wh_1 became dead letters and can be replayed',
       ],
     ],
-    over: 'The dead letters of webhook:wh_1 were replayed, are older than a day, or it was disabled or deleted',
+    over: 'The dead letters of webhook:wh_1 were replayed or are older than a day, or the destination was disabled or deleted',
   },
   webhook_disabled: {
     holds: [
       [
         { disabled: [{ id: 'wh_1', reason: 'gone', since: 0 }] },
-        'The webhook wh_1 was disabled: its receiver answered 410 Gone',
+        'The webhook wh_1 was disabled: its receiver responded with 410 Gone',
       ],
       [
         { disabled: [{ id: 'wh_1', reason: 'failing', since: 0 }] },
-        'The webhook wh_1 was disabled: every delivery failed for too long',
+        'The webhook wh_1 was disabled: all its deliveries failed for too long',
       ],
     ],
-    over: 'The webhook wh_1 was enabled again, deleted, or disabled by hand',
+    over: 'The webhook wh_1 was enabled again, deleted, or disabled by an operator',
   },
   wal_size: {
     holds: [
       [
         { walBytes: 2 ** 30 },
-        "The ledger's write-ahead log has grown beyond 512 MiB: a reader (an export or a backup, say) holds one snapshot of the ledger for too long",
+        "The ledger's write-ahead log has grown beyond 512 MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long",
       ],
     ],
-    over: "The ledger's write-ahead log is small again",
+    over: "The ledger's write-ahead log is below half the threshold",
   },
 };
 
@@ -142,7 +151,7 @@ describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
     const sent: string[] = [];
     const post = async ({ body }: { body: string }) => {
       sent.push(body);
-      return { kind: 'answer' as const, httpStatus: 200, retryAfterMs: null, response: 'ok' };
+      return { kind: 'response' as const, httpStatus: 200, retryAfterMs: null, response: 'ok' };
     };
     const options = { url: 'https://chat.example/hook', post };
     for (const [index, event] of events.entries()) {

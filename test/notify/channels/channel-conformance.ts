@@ -107,7 +107,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       await vi.waitFor(async () => expect(await rig.connections()).toBeGreaterThan(0), 5_000);
       controller.abort();
       // Not by a time limit of its own, which may be far away.
-      expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was stopped' });
+      expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was aborted' });
     });
 
     it('does not begin what is stopped already', async () => {

@@ -152,7 +152,7 @@ it('takes another connection after one that hung', async () => {
     const sent = channel.send([outgoing(failedEvent())], controller.signal);
     await vi.waitFor(() => expect(sockets.total).toBe(total), 5_000);
     controller.abort();
-    expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was stopped' });
+    expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was aborted' });
   }
   await vi.waitFor(() => expect(sockets.open.size).toBe(0), 5_000);
 });

@@ -30,7 +30,7 @@ describe('one event', () => {
       `Submission: ${ID}`,
       'Status: finalized (was pending)',
       'Upstream: default',
-      "Upstream's state: Finalized",
+      'Upstream state: Finalized',
       'Block: 1234567',
       'Block hash: 0xb1',
       'Transaction: 0xa1',
@@ -46,7 +46,7 @@ describe('one event', () => {
       `Submission: ${ID}`,
       'Status: failed (was failing)',
       'Upstream: default',
-      "Upstream's state: Error",
+      'Upstream state: Error',
       'Error: TIMEOUT',
       'Event: submission.failed',
       'Time: 2026-01-02T03:10:00.000Z',
@@ -59,7 +59,7 @@ describe('one event', () => {
       { status: 'pending' },
       { status: 'failing', error: 'TIMEOUT' },
     );
-    expect(linesOf(event)).toContain('Error before: TIMEOUT');
+    expect(linesOf(event)).toContain('Previous error: TIMEOUT');
   });
 
   it('tells of one that was corrected what it was before, only where that differs', () => {
@@ -96,7 +96,7 @@ describe('one event', () => {
   it.each([
     ['upstream.down', 'Upstream default is down', 'critical'],
     ['upstream.up', 'Upstream default is up again', 'good'],
-    ['upstream.unauthorized', 'Upstream default refuses our key', 'critical'],
+    ['upstream.unauthorized', 'Upstream default rejects the API key', 'critical'],
   ] as const)('%s is "%s"', (type, title, severity) => {
     expect(toMessage([upstreamEvent(type)])).toMatchObject({ title, severity });
     expect(linesOf(upstreamEvent(type))).toEqual([
@@ -135,7 +135,7 @@ describe('one event', () => {
   });
 
   it('a test says that it is one', () => {
-    expect(toMessage([TEST_EVENT])).toMatchObject({ title: 'A test of dawatch', severity: 'info' });
+    expect(toMessage([TEST_EVENT])).toMatchObject({ title: 'dawatch test event', severity: 'info' });
   });
 
   it('every type of event has its words', () => {
@@ -187,7 +187,7 @@ describe('many events', () => {
 
   it.each([
     ['alert.raised', '3 new alerts'],
-    ['alert.reminder', '3 alerts still hold'],
+    ['alert.reminder', '3 alerts are still open'],
     ['alert.resolved', '3 alerts are resolved'],
   ] as const)('several of %s are "%s"', (type, title) => {
     expect(toMessage([alertEvent(type), alertEvent(type), alertEvent(type)]).title).toBe(title);
@@ -196,7 +196,7 @@ describe('many events', () => {
   it.each([
     ['upstream.down', 'Upstream default is down (2 times)', '2 upstreams are down'],
     ['upstream.up', 'Upstream default is up again (2 times)', '2 upstreams are up again'],
-    ['upstream.unauthorized', 'Upstream default refuses our key (2 times)', '2 upstreams refuse our key'],
+    ['upstream.unauthorized', 'Upstream default rejects the API key (2 times)', '2 upstreams reject the API key'],
   ] as const)('two of %s are of one upstream or of two', (type, ofOne, ofTwo) => {
     const event = upstreamEvent(type);
     expect(toMessage([event, event]).title).toBe(ofOne);

@@ -117,7 +117,7 @@ describe('no connection is made for', () => {
     const refusal = checkWebhookUrl(url, { allowHttp: true, guard });
     // Also what was kept before a rule was known, or came another way, gets nowhere.
     const posted = await http.post({ url, body: '{}', signal: new AbortController().signal });
-    expect(posted.kind).toBe('no_answer');
+    expect(posted.kind).toBe('no_response');
     expect(inside.connections.total()).toBe(0);
     if (refusal === undefined) expect(Object.keys(NAMES)).toContain(new URL(url).hostname);
   });
@@ -144,7 +144,7 @@ it('a receiver that is allowed leads nobody on: no redirect is followed, whereve
   onTestFinished(() => http.close());
   for (const { status } of answers) {
     const posted = await http.post({ url: outside.url, body: '{}', signal: new AbortController().signal });
-    expect(posted).toMatchObject({ kind: 'answer', httpStatus: status });
+    expect(posted).toMatchObject({ kind: 'response', httpStatus: status });
   }
   expect([outside.requests.length, inside.connections.total()]).toEqual([answers.length, 0]);
 });

@@ -111,7 +111,7 @@ describe('only addresses of the public internet may be connected to', () => {
     '[',
     '8.8.8.8#a@1',
   ])('"%s" may not: it is no address', (text) => {
-    expect(guard.check(text)).toBe('it is no IP address');
+    expect(guard.check(text)).toBe('it is not an IP address');
   });
 });
 

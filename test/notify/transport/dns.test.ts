@@ -56,7 +56,7 @@ it('names whose nameserver is silent hold up no other one', async () => {
   void silent[0]?.then(() => order.push('silent'));
   const good = await http.post({ url: `http://good.example:${receiver.port}/`, body: '{}', signal });
   order.push('good');
-  expect(good).toMatchObject({ kind: 'answer', httpStatus: 200 });
-  for (const outcome of await Promise.all(silent)) expect(outcome).toMatchObject({ kind: 'no_answer' });
+  expect(good).toMatchObject({ kind: 'response', httpStatus: 200 });
+  for (const outcome of await Promise.all(silent)) expect(outcome).toMatchObject({ kind: 'no_response' });
   expect(order).toEqual(['good', 'silent']);
 });

@@ -198,7 +198,7 @@ describe('the address guard', () => {
     [['127.0.0.2', '::1'], /^refused: its address is not public \(loopback\)$/],
     [['169.254.169.254'], /^refused: its address is not public \(link-local\)$/],
     [['::ffff:10.0.0.1'], /^refused: its address is not public \(private\)$/],
-    [[], /^refused: its name has no address$/],
+    [[], /^refused: the host name has no address$/],
   ])('refuses a name with nothing but %j', async (addresses, error) => {
     const receiver = await everywhere();
     expect(await poster({ lookup: names(addresses) }).post(named(receiver))).toEqual(failed(error));
