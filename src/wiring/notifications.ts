@@ -136,7 +136,7 @@ function webhooksOf(ledger: Ledger, now: () => number, refusalOf: (url: string) 
     refusalOf,
     refusalOfSecret(secret, signature) {
       const isOther = signature === 'v1' ? secret.startsWith('whsk_') : secret.startsWith('whsec_');
-      return isOther ? `this is not a secret for the signature ${signature} signature` : checkSecret(secret);
+      return isOther ? `this is not a secret for ${signature} signatures` : checkSecret(secret);
     },
     create(webhook, secret) {
       const written = newSecret(webhook.signature, secret);

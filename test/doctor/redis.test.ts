@@ -61,7 +61,7 @@ describe('where a Redis should be', () => {
   it('somebody listens and says nothing', async () => {
     const { url } = await serveRaw((socket) => socket.resume());
     expect(await checkRedis({ url: url.replace('http:', 'redis:') }, 100)).toMatchObject([
-      { status: 'problem', message: expect.stringMatching(/no answer within 0.1 s/) },
+      { status: 'problem', message: expect.stringMatching(/no response within 0.1 s/) },
     ]);
   });
 });

@@ -57,7 +57,7 @@ function ofUpstream(
     ...condition(reached(failing + failed, failures, AlertRule.failures, name), {
       rule: AlertRule.failures,
       count: failing + failed,
-      summary: `${submissions(failing + failed)} of the upstream ${name} failed with Error within ${durationText(failuresWindowMs)} and have not recovered: ${failing} failing, ${failed} failed`,
+      summary: `${submissions(failing + failed)} of the upstream ${name} failed with Error within ${durationText(failuresWindowMs)} without recovering: ${failing} failing, ${failed} failed`,
     }),
   ];
 }

@@ -1,8 +1,9 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { DeliveryResult } from '../../domain/notifications/delivery.ts';
+import type { Deliveries } from '../../ledger/deliveries/deliveries.ts';
 import { LedgerUnavailableError } from '../../watch/ports.ts';
 import type { DestinationQueue } from './destination-queue.ts';
-import type { DeliveryStore } from './dispatcher.ts';
+
 import type { AttemptReport } from './result.ts';
 
 const RETRY_MS = 1_000;
@@ -14,7 +15,7 @@ const MAX_UNCOMMITTED = 1_000;
 export type AttemptResult = { queue: DestinationQueue; results: DeliveryResult[]; report: AttemptReport };
 
 type ResultWriterDeps = {
-  store: Pick<DeliveryStore, 'settle'>;
+  store: Pick<Deliveries, 'settle'>;
   clock: Clock;
   disableAfterMs: number;
   onCommitted: (committed: readonly AttemptResult[]) => void;

@@ -160,8 +160,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.sees(1);
     await polled(server.engine, ['a']);
     expect(Object.keys(jobs[0]?.data).sort()).toEqual([
-      'fencing_token',
       'expires_at',
+      'fencing_token',
       'submission_ids',
       'timeout_ms',
       'upstream',

@@ -65,8 +65,8 @@ describe.skipIf(isRedisMissing())('the intake', () => {
   it.each<[string, unknown, RegExp]>([
     ['no id', {}, /exactly one of submission_id and submission_ids/],
     ['both', { submission_id: 'a', submission_ids: ['b'] }, /exactly one/],
-    ['nothing', null, /must be a body of POST \/v1\/submissions/],
-    ['a text', 'a', /must be a body of POST \/v1\/submissions/],
+    ['nothing', null, /must be a request body of POST \/v1\/submissions/],
+    ['a text', 'a', /must be a request body of POST \/v1\/submissions/],
     ['an id with a space', { submission_id: 'a b' }, /submission_id/],
     ['an id that no URL reaches', { submission_ids: ['a', '..'] }, /no URL leads to them → at submission_ids\[1\]/],
     ['too many ids', { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, /submission_ids/],
@@ -104,7 +104,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     [{ kind: 'late', index: 0 }, 'deadline: the deadline is not in the future'],
     [
       { kind: 'conflict', index: 0, submission: { submissionId: 'a', upstream: 'other' } as never },
-      'a is tracked at the upstream other already; nothing was taken',
+      'a is already tracked at the upstream other; no submission of this job was accepted',
     ],
   ])('fails a job that the ledger refuses with the reason', async (result, reason) => {
     const redis = await redisForTest();

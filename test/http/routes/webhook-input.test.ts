@@ -33,9 +33,9 @@ const URLS: [string, unknown, string][] = [
   ['no address', undefined, 'is missing'],
   ['null', null, 'must be a string'],
   ['no text', 7, 'must be a string'],
-  ['an empty text', '', 'no absolute URL'],
-  ['a path', '/hook', 'no absolute URL'],
-  ['a host', 'hooks.example.com', 'no absolute URL'],
+  ['an empty text', '', 'not an absolute URL'],
+  ['a path', '/hook', 'not an absolute URL'],
+  ['a host', 'hooks.example.com', 'not an absolute URL'],
   ['another protocol', 'ftp://example.com/', 'must begin with https://'],
   ['a script', 'javascript:alert(1)', 'must begin with https://'],
   ['a file', 'file:///etc/passwd', 'must begin with https://'],
@@ -45,11 +45,11 @@ const URLS: [string, unknown, string][] = [
   ['a line break', 'https://example.com/\nhost: x', 'spaces or control characters'],
   ['the port of SSH', 'https://example.com:22/', 'the port must be'],
   ['2,049 characters', `https://example.com/${'x'.repeat(2_029)}`, 'at most 2048 characters'],
-  ['a private address', 'https://10.0.0.1/', "can't be used"],
-  ['a private address in hexadecimal', 'https://0x0a000001/', "can't be used"],
-  ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data/', "can't be used"],
-  ['loopback in IPv6', 'https://[::1]/', "can't be used"],
-  ['loopback in IPv6 as in IPv4', 'https://[::ffff:10.0.0.1]/', "can't be used"],
+  ['a private address', 'https://10.0.0.1/', 'is not allowed'],
+  ['a private address in hexadecimal', 'https://0x0a000001/', 'is not allowed'],
+  ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data/', 'is not allowed'],
+  ['loopback in IPv6', 'https://[::1]/', 'is not allowed'],
+  ['loopback in IPv6 as in IPv4', 'https://[::ffff:10.0.0.1]/', 'is not allowed'],
 ];
 
 const FIELDS: [string, Record<string, unknown>, string, string][] = [
@@ -87,15 +87,15 @@ const FIELDS: [string, Record<string, unknown>, string, string][] = [
 ];
 
 const SECRETS: [string, unknown, string][] = [
-  ['a word', 'secret', 'begins with whsec_ or whsk_'],
-  ['nothing', '', 'begins with whsec_ or whsk_'],
+  ['a word', 'secret', 'must begin with whsec_ or whsk_'],
+  ['nothing', '', 'must begin with whsec_ or whsk_'],
   ['no text', 7, 'must be a string'],
   ['too few bytes', secretOf(23), '24 to 64 bytes'],
   ['too many bytes', secretOf(65), '24 to 64 bytes'],
   ['no base64', `whsec_${'!'.repeat(44)}`, 'base64'],
   ['base64 without its padding', secretOf(32).replace(/=$/, ''), 'base64'],
   ['a line break at its end', `${secretOf(32)}\n`, 'base64'],
-  ['another kind', `whsk_${Buffer.alloc(64, 7).toString('base64')}`, 'no secret of a v1 signature'],
+  ['another kind', `whsk_${Buffer.alloc(64, 7).toString('base64')}`, 'not a secret for v1 signatures'],
   ['a megabyte of it', secretOf(40_000), 'at most 300'],
 ];
 
@@ -116,7 +116,7 @@ describe('creating refuses', () => {
 
   it.each<[string, object, string, string]>([
     ['an unknown kind of signature', { signature: 'v2' }, '/signature', 'v1'],
-    ['a v1 secret for v1a', { signature: 'v1a', secret: secretOf(32) }, '/secret', 'no secret of a v1a signature'],
+    ['a v1 secret for v1a', { signature: 'v1a', secret: secretOf(32) }, '/secret', 'not a secret for v1a signatures'],
     [
       'an ed25519 pair whose halves are of different keys',
       { signature: 'v1a', secret: `whsk_${Buffer.alloc(64, 7).toString('base64')}` },

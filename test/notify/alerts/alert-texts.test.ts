@@ -63,11 +63,11 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
     holds: [
       [
         upstream({ failing: 1 }),
-        '1 submission of the upstream default failed with Error within 10 min and have not recovered: 1 failing, 0 failed',
+        '1 submission of the upstream default failed with Error within 10 min without recovering: 1 failing, 0 failed',
       ],
       [
         upstream({ failing: 9, failed: 3 }),
-        '12 submissions of the upstream default failed with Error within 10 min and have not recovered: 9 failing, 3 failed',
+        '12 submissions of the upstream default failed with Error within 10 min without recovering: 9 failing, 3 failed',
       ],
     ],
     over: 'Fewer submissions of the upstream default are failing: below half the threshold',
@@ -129,7 +129,7 @@ const cases = ALERT_RULES.flatMap((rule) =>
 );
 
 describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
-  const titles = [`Alert: ${sentence}`, `Still: ${sentence}`, `Resolved: ${over}`];
+  const titles = [`Alert: ${sentence}`, `Reminder: ${sentence}`, `Resolved: ${over}`];
 
   it('reads so when it begins, still holds and is over', () => {
     const events = eventsOf(openLedger(), facts);
@@ -141,7 +141,7 @@ describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
     const lines = messages.map(({ lines }) => Object.fromEntries(lines.map(({ label, value }) => [label, value])));
     expect(lines[0]).toMatchObject({ Alert: sentence, Rule: rule, Since: '1970-01-01T00:00:00.000Z' });
     expect(lines[1]).toMatchObject({ Alert: sentence, Since: '1970-01-01T00:00:00.000Z, for 1 h' });
-    expect(lines[2]).toMatchObject({ Now: over, Lasted: '2 h, since 1970-01-01T00:00:00.000Z' });
+    expect(lines[2]).toMatchObject({ Resolved: over, Duration: '2 h, since 1970-01-01T00:00:00.000Z' });
     // How many it was about is no news once it is over.
     expect(lines[2]).not.toHaveProperty('Count');
   });

@@ -44,8 +44,8 @@ it('tells Apprise how bad it is', async () => {
 });
 
 it.each([
-  [204, /nothing is configured/],
-  [424, /not every service/],
+  [204, /no service to notify/],
+  [424, /not all services/],
 ])('%d means that it did not arrive', async (status, error) => {
   const { channel } = await httpRig(createAppriseChannel, { status });
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));

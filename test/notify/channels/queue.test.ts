@@ -180,7 +180,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await send(failedEvent())).toEqual({
       kind: 'failed',
       httpStatus: null,
-      error: 'nobody takes the jobs of dawatch-events',
+      error: 'the queue dawatch-events has 100000 waiting jobs and no consumer',
       response: null,
       slowDown: { retryAfterMs: null },
     });

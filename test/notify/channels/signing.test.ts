@@ -115,14 +115,14 @@ describe('a secret that somebody brings', () => {
     ['too short', whsec(23), /24 to 64 bytes/],
     ['too long', whsec(65), /24 to 64 bytes/],
     ['empty', 'whsec_', /24 to 64 bytes/],
-    ['without its prefix', half, /begins with whsec_/],
+    ['without its prefix', half, /must begin with whsec_/],
     ['not base64', `whsec_${'ü'.repeat(40)}`, /base64/],
     ['base64 for URLs', `whsec_${Buffer.alloc(32, 0xff).toString('base64url')}=`, /base64/],
     ['without padding', whsec(32).replace('=', ''), /base64/],
     ['with a space in it', whsec(33).replace('a', 'a '), /base64/],
     ['half of a private key', `whsk_${half}`, /64 bytes/],
     ['a private key with the public key of another', `whsk_${wrongPair}`, /64 bytes/],
-    ['a public key', publicKeyOf(makeSecret('v1a')), /begins with whsec_/],
+    ['a public key', publicKeyOf(makeSecret('v1a')), /must begin with whsec_/],
   ])('can not sign when it is %s, which is said without repeating it', (_what, secret, reason) => {
     expect(checkSecret(secret)).toMatch(reason);
     const content = secret.replace(/^wh\w+_/, '');

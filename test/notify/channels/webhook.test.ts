@@ -85,7 +85,7 @@ describe('an event', () => {
     const result = await channelTo(null, { callbackUrl: `${receiver.url}/callback` }).send();
     expect(result).toEqual({ kind: 'delivered', httpStatus: 200, response: null });
     expect(receiver.requests[0]?.path).toBe('/callback');
-    expect(await channelTo(null).send()).toEqual(failed('no address'));
+    expect(await channelTo(null).send()).toEqual(failed('no URL'));
   });
 
   it('goes to the address of the endpoint even if the submission has one', async () => {
@@ -106,7 +106,7 @@ describe('an event', () => {
     ]);
     for (const secrets of [[], ['whsec_short']]) {
       endpoint.secrets = secrets;
-      expect(await send()).toEqual(failed('can not sign'));
+      expect(await send()).toEqual(failed('no valid secret'));
     }
     expect(receiver.requests).toHaveLength(2);
   });
@@ -115,9 +115,9 @@ describe('an event', () => {
 describe('an answer', () => {
   const date = new Date(NOW).toUTCString();
   it.each<[string, ScriptedAnswer, object]>([
-    ['500', { status: 500, body: 'oops' }, { error: 'answered with 500', response: 'oops' }],
-    ['404', { status: 404 }, { error: 'answered with 404', response: null }],
-    ['410: it is gone', { status: 410 }, { gone: true, error: 'answered with 410' }],
+    ['500', { status: 500, body: 'oops' }, { error: 'responded with 500', response: 'oops' }],
+    ['404', { status: 404 }, { error: 'responded with 404', response: null }],
+    ['410: it is gone', { status: 410 }, { gone: true, error: 'responded with 410' }],
     ['429 with seconds', { status: 429, headers: { 'retry-after': '90' } }, { slowDown: { retryAfterMs: 90_000 } }],
     [
       '429 with a date',

@@ -108,19 +108,24 @@ describe('one event', () => {
 
   it.each([
     ['alert.raised', 'Alert: 12 submissions are stuck', 'Since: 2026-01-02T02:05:00.000Z', 'warning'],
-    ['alert.reminder', 'Still: 12 submissions are stuck', 'Since: 2026-01-02T02:05:00.000Z, for 1 h 5 min', 'warning'],
+    [
+      'alert.reminder',
+      'Reminder: 12 submissions are stuck',
+      'Since: 2026-01-02T02:05:00.000Z, for 1 h 5 min',
+      'warning',
+    ],
     [
       'alert.resolved',
       'Resolved: 12 submissions are stuck',
-      'Lasted: 1 h 5 min, since 2026-01-02T02:05:00.000Z',
+      'Duration: 1 h 5 min, since 2026-01-02T02:05:00.000Z',
       'good',
     ],
   ] as const)('%s is "%s", with since when or how long', (type, title, time, severity) => {
     expect(toMessage([alertEvent(type)])).toMatchObject({ title, severity });
     expect(linesOf(alertEvent(type))).toEqual([
-      `${type === 'alert.resolved' ? 'Now' : 'Alert'}: 12 submissions are stuck`,
+      `${type === 'alert.resolved' ? 'Resolved' : 'Alert'}: 12 submissions are stuck`,
       'Rule: stuck',
-      'About: default',
+      'Subject: default',
       ...(type === 'alert.resolved' ? [] : ['Count: 12']),
       time,
       `Event: ${type}`,

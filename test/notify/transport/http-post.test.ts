@@ -36,15 +36,15 @@ const isLeft = ({ connections }: Receiver) =>
 
 describe('a receiver that', () => {
   it.each<[string, ScriptedAnswer, string, Settings?]>([
-    ['never answers', () => undefined, 'no answer within 0.2 s', { timeoutMs: 200 }],
+    ['never answers', () => undefined, 'no response within 0.2 s', { timeoutMs: 200 }],
     [
       'drips its headers',
       ({ socket }) => drip(socket, 'HTTP/1.1 200 OK\r\nx: '),
-      'no answer within 0.2 s',
+      'no response within 0.2 s',
       { timeoutMs: 200 },
     ],
-    ['resets', ({ socket }) => socket.resetAndDestroy(), 'closed before an answer'],
-    ['hangs up', ({ socket }) => socket.destroy(), 'closed before an answer'],
+    ['resets', ({ socket }) => socket.resetAndDestroy(), 'closed before a response'],
+    ['hangs up', ({ socket }) => socket.destroy(), 'closed before a response'],
     [
       'sends 1 MB of headers',
       ({ socket }) => socket.end(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(1e6)}\r\n\r\n`),
@@ -216,13 +216,13 @@ describe('a POST that is stopped', () => {
   it('ends at once, even while a name is looked up', async () => {
     const stop = new AbortController();
     const { post } = poster({ lookup: () => void setImmediate(() => stop.abort()) });
-    expect(await post('http://receiver.test', stop.signal)).toEqual(failed('was stopped'));
+    expect(await post('http://receiver.test', stop.signal)).toEqual(failed('was aborted'));
   });
 
   it('ends at once while the receiver thinks, which is left', async () => {
     const stop = new AbortController();
     const receiver = await openReceiver(() => stop.abort());
-    expect(await poster().post(receiver.url, stop.signal)).toEqual(failed('was stopped'));
+    expect(await poster().post(receiver.url, stop.signal)).toEqual(failed('was aborted'));
     await isLeft(receiver);
   });
 
@@ -231,7 +231,7 @@ describe('a POST that is stopped', () => {
     const lookup = names(['127.0.0.1']);
     const { post } = poster({ lookup });
     const url = `http://receiver.test:${receiver.port}`;
-    expect(await post(url, AbortSignal.abort())).toEqual(failed('was stopped'));
+    expect(await post(url, AbortSignal.abort())).toEqual(failed('was aborted'));
     expect(await post(url)).toMatchObject({ kind: 'delivered' });
     expect([lookup.mock.calls.length, receiver.connections.total()]).toEqual([1, 1]);
   });
@@ -241,9 +241,9 @@ describe('a POST that is stopped', () => {
     const { post, close } = poster();
     expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
     expect(receiver.connections.open.size).toBe(1);
-    expect(await post(receiver.url)).toEqual(failed('was stopped'));
+    expect(await post(receiver.url)).toEqual(failed('was aborted'));
     await Promise.all([close(), close()]);
     await isLeft(receiver);
-    expect(await post(receiver.url)).toEqual(failed('was stopped'));
+    expect(await post(receiver.url)).toEqual(failed('was aborted'));
   });
 });
