@@ -1,9 +1,9 @@
-// node consume.mjs: the one consumer of dawatch's events.
+// node consume.mjs: the only consumer of dawatch's events.
 import { Worker } from 'bullmq';
 
 const url = process.env.DAWATCH_REDIS_URL ?? 'redis://127.0.0.1:6379';
 
-// Each job goes to one worker on this queue. An event may come twice, with the same id.
+// Each job goes to one worker of this queue. An event may arrive twice, with the same id.
 const events = new Worker(
   'dawatch-events',
   async ({ data: event }) => {

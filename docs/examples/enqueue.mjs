@@ -1,4 +1,4 @@
-// node enqueue.mjs ID…: hands submissions over through the queue, and waits until all of them are final.
+// node enqueue.mjs ID…: tracks submissions through the queue and waits until all of them are final.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue } from 'bullmq';
@@ -7,14 +7,14 @@ const url = process.env.DAWATCH_REDIS_URL ?? 'redis://127.0.0.1:6379';
 const server = process.env.DAWATCH_URL ?? 'http://127.0.0.1:8080';
 const ids = process.argv.slice(2);
 
-// While Redis is away, adding fails after one more try: this process must not keep the job in its memory for ever.
+// While Redis is unreachable, `add` fails after one retry; otherwise this process would keep the job in memory indefinitely.
 const queue = new Queue('dawatch-submissions', {
   connection: { url, maxRetriesPerRequest: 1, connectTimeout: 3_000 },
   skipWaitingForReady: true,
 });
 queue.on('error', () => undefined);
 
-// An id of your own: BullMQ's are counted in Redis, and begin anew when it was emptied, with somebody else's job.
+// Use your own job id: BullMQ's ids are a counter in Redis, which restarts when Redis is emptied and then names other jobs.
 const jobId = `track-${randomUUID()}`;
 try {
   await queue.add('track', { submission_ids: ids, metadata: { example: true } }, { jobId });
@@ -23,8 +23,8 @@ try {
   process.exit(1);
 }
 
-// Done once it is on the server's disk; failed with the reason if the data is no good. A server that is away takes it later.
-// Gone from Redis: enqueue it again, what is tracked already stays as it is.
+// The job completes when the ids are on the server's disk, and fails with the reason if its data is invalid. Without a server it
+// waits. If the job has disappeared from Redis, enqueue it again: ids that are already tracked stay unchanged.
 for (;;) {
   const done = await queue.getJob(jobId);
   if (!done) throw new Error('Redis has lost the job');
@@ -40,7 +40,7 @@ for (;;) {
 }
 await queue.close();
 
-// Any number of producers may wait so; dawatch-events has one consumer.
+// Any number of producers can wait like this; dawatch-events has one consumer.
 for (const id of ids) {
   for (;;) {
     const response = await fetch(`${server}/v1/submissions/${encodeURIComponent(id)}/wait?timeout_s=60`, {

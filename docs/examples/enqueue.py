@@ -1,4 +1,4 @@
-# python enqueue.py ID…: hands submissions over through the queue. Needs: pip install bullmq
+# python enqueue.py ID…: tracks submissions through the queue. Needs: pip install bullmq
 import asyncio
 import os
 import sys
@@ -11,14 +11,14 @@ URL = os.environ.get("DAWATCH_REDIS_URL", "redis://127.0.0.1:6379")
 
 
 async def track(queue, ids):
-    # An id of your own: BullMQ's are counted in Redis, and begin anew when it was emptied, with somebody else's job.
+    # Use your own job id: BullMQ's ids are a counter in Redis, which restarts when Redis is emptied and then names other jobs.
     job_id = f"track-{uuid.uuid4()}"
     await queue.add("track", {"submission_ids": ids}, {"jobId": job_id})
-    # Done once it is on the server's disk; failed with the reason if the data is no good.
+    # The job completes when the ids are on the server's disk, and fails with the reason if its data is invalid.
     while True:
         job = await Job.fromId(queue, job_id)
         if job is None:
-            return None  # gone from Redis
+            return None  # the job has disappeared from Redis
         if job.finishedOn:
             if job.failedReason:
                 sys.exit(f"refused: {job.failedReason}")
@@ -29,7 +29,7 @@ async def track(queue, ids):
 async def main():
     queue = Queue("dawatch-submissions", {"connection": URL})
     result = None
-    while result is None:  # what is tracked already stays as it is
+    while result is None:  # ids that are already tracked stay unchanged
         result = await track(queue, sys.argv[1:])
     print("tracked", result)
     await queue.close()

@@ -1,16 +1,16 @@
-// Receives webhooks on port 3000 and answers only those that are genuine: node receive-webhooks.mjs
+// node receive-webhooks.mjs: receives webhooks on port 3000 and rejects those without a valid signature.
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { verifyWebhook, WebhookVerificationError } from 'dawatch/client';
 
-// While a secret is rotated, both are accepted: DAWATCH_WEBHOOK_SECRET="whsec_new whsec_old".
+// During a rotation both secrets are accepted: DAWATCH_WEBHOOK_SECRET="whsec_new whsec_old".
 const secret = process.env.DAWATCH_WEBHOOK_SECRET.split(' ');
 const seen = new Set();
 
 const server = createServer(async (request, response) => {
   try {
     const event = verifyWebhook({ payload: await buffer(request), headers: request.headers, secret });
-    // Delivery is at least once: an id that was seen before is a repeat.
+    // Delivery is at least once: an id that was received before is a repeat.
     if (!seen.has(event.id)) console.log(event.type, event.data.submission?.submission_id ?? event.data.upstream);
     seen.add(event.id);
     response.writeHead(204).end();

@@ -1,4 +1,4 @@
-// Tracks submissions and tells what becomes of them: node track-and-wait.mjs <submission id> …
+// node track-and-wait.mjs ID…: tracks submissions and prints their events until all of them are final.
 import { ApiError, DawatchClient, isFinal } from 'dawatch/client';
 
 const client = new DawatchClient({
@@ -9,10 +9,10 @@ const open = new Set(process.argv.slice(2));
 const done = new AbortController();
 
 try {
-  // Once this resolves they are on the server's disk: it goes on with them whatever happens here.
+  // When this resolves, the ids are on the server's disk, and the server polls them even if this process ends.
   await client.track([...open], { metadata: { example: true } });
 
-  // From the very first event on, so that nothing is missed. A service keeps the newest `seq`, and goes on `after` it.
+  // Start with the first event, so that none is missed. A service stores the newest `seq` and resumes `after` it.
   for await (const event of client.events({ after: 0, types: ['submission.*'], signal: done.signal })) {
     const { submission } = event.data;
     if (!open.has(submission.submission_id)) continue;
