@@ -72,8 +72,7 @@ export class Ledger implements WatcherLedger {
     this.alerts = new Alerts(database, this.outbox, this.stats);
     this.#upstreams = new UpstreamStore(database);
     this.#queries = new SubmissionQueries(database);
-    const writer = new SubmissionWriter(database, this.outbox, counts);
-    this.#submissions = new SubmissionStore({ database, queries: this.#queries, writer, upstreams: this.#upstreams });
+    this.#submissions = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts));
   }
 
   close(): void {

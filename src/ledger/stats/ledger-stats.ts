@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { SubmissionEventType } from '../../domain/notifications/events.ts';
 import { isTime, nearestTime } from '../../domain/stored.ts';
 import type { Status, Submission } from '../../domain/submission.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
@@ -67,26 +68,17 @@ export class LedgerStats {
   }
 
   /** Yields the submissions that were finalized at `since` or later, newest first, at most `limit`; `polls` as of now. */
-  finalizedSince(since: number, limit: number): Iterable<{ at: number; trackedAt: number; polls: number }> {
-    return this.#db.iterate`
-      SELECT o.at, s.tracked_at AS trackedAt, s.polls FROM outbox o JOIN submissions s ON s.id = o.submission
-      WHERE o.seq >= ${this.#firstEventSince(since)} AND o.at >= ${since} AND o.type = 'submission.finalized'
-      ORDER BY o.seq DESC LIMIT ${limit}`;
-  }
-
-  /** Events are numbered in the order of their times: a binary search finds the first one without an index of times. */
-  #firstEventSince(since: number): number {
-    const range = this.#db.row<{ first: number; end: number }>(
-      'SELECT coalesce(min(seq), 0) AS first, coalesce(max(seq), -1) + 1 AS end FROM outbox',
-    );
-    let { first: low, end: high } = range ?? { first: 0, end: 0 };
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      const event = this.#db.row<{ seq: number; at: number }>`
-        SELECT seq, at FROM outbox WHERE seq >= ${middle} ORDER BY seq LIMIT 1`;
-      if (!event || event.at >= since) high = middle;
-      else low = event.seq + 1;
+  *finalizedSince(since: number, limit: number): Generator<{ at: number; trackedAt: number; polls: number }, void> {
+    // Events are numbered in the order of their times, so reading ends at the first older event.
+    const events = this.#db.iterate<{ at: number; type: string; trackedAt: number; polls: number }>`
+      SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls
+      FROM outbox o LEFT JOIN submissions s ON s.id = o.submission ORDER BY o.seq DESC`;
+    let count = 0;
+    for (const { type, ...finalized } of events) {
+      if (finalized.at < since || count === limit) return;
+      if (type !== SubmissionEventType.finalized) continue;
+      count += 1;
+      yield finalized;
     }
-    return low;
   }
 }

@@ -8,10 +8,10 @@ import {
 } from '../../domain/transition.ts';
 import type { RecordedObservation, TrackResult } from '../../watch/ports.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
-import type { SubmissionQueries } from './submission-queries.ts';
+import { SubmissionQueries } from './submission-queries.ts';
 import { type SubmissionRow, toSubmission } from './submission-rows.ts';
 import type { SubmissionWriter } from './submission-writer.ts';
-import type { UpstreamStore } from './upstream-store.ts';
+import { UpstreamStore } from './upstream-store.ts';
 
 /** Tracks, cancels and updates submissions. Every method that writes must be called inside a transaction. */
 export class SubmissionStore {
@@ -20,16 +20,11 @@ export class SubmissionStore {
   readonly #writer: SubmissionWriter;
   readonly #upstreams: UpstreamStore;
 
-  constructor(deps: {
-    database: LedgerDatabase;
-    queries: SubmissionQueries;
-    writer: SubmissionWriter;
-    upstreams: UpstreamStore;
-  }) {
-    this.#db = deps.database;
-    this.#queries = deps.queries;
-    this.#writer = deps.writer;
-    this.#upstreams = deps.upstreams;
+  constructor(database: LedgerDatabase, writer: SubmissionWriter) {
+    this.#db = database;
+    this.#writer = writer;
+    this.#queries = new SubmissionQueries(database);
+    this.#upstreams = new UpstreamStore(database);
   }
 
   /** Tracks all of the requests or none. `outages` caches the outage clock of each upstream, in milliseconds. */

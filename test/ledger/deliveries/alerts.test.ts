@@ -8,8 +8,8 @@ const down: AlertCondition = { rule: 'upstream_down', subject: 'default', summar
 const stuck: AlertCondition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
 const times = (now: number) => ({ now, remindAfterMs: 100 });
 
-describe('what was told', () => {
-  it('a condition is told once when it begins and once when it is over, with what was seen last', () => {
+describe('reported alerts', () => {
+  it('a condition is reported once when it begins and once when it ends, with its last summary', () => {
     const ledger = openLedger();
     const tell = (conditions: AlertCondition[], now: number) =>
       ledger.alerts
@@ -29,7 +29,7 @@ describe('what was told', () => {
     ]);
   });
 
-  it('one that still holds is told again after the interval, and after it again', () => {
+  it('a condition that persists is reported again after each interval', () => {
     const ledger = openLedger();
     const told = [0, 50, 99, 100, 150, 199, 200].map((now) =>
       ledger.alerts.reconcile([down], times(now)).map(({ type }) => type),
@@ -37,7 +37,7 @@ describe('what was told', () => {
     expect(told).toEqual([['alert.raised'], [], [], ['alert.reminder'], [], [], ['alert.reminder']]);
   });
 
-  it('a restart tells nothing twice', () => {
+  it('a restart reports nothing twice', () => {
     const first = openLedger();
     first.alerts.reconcile([down], times(10));
     first.close();
@@ -51,7 +51,7 @@ const facts = (ledger: Ledger, failuresSince: number) =>
   ledger.alerts.facts({ upstreams: ['default', 'other'], failuresSince, deadSince: 0, waitingBefore: 1_000 });
 
 describe('the facts', () => {
-  it('are of configured upstreams only, and name what was told and is not over', () => {
+  it('cover configured upstreams only, and list the open alerts', () => {
     const ledger = openLedger();
     ledger.upstream('forgotten');
     ledger.alerts.reconcile([down], times(10));
@@ -60,7 +60,7 @@ describe('the facts', () => {
     expect(open).toEqual([{ rule: 'upstream_down', subject: 'default' }]);
   });
 
-  it('leave out what waits for less, what was given up long ago, and alerts that could not be told', () => {
+  it('exclude short waits, old dead letters, and dead letters of alerts', () => {
     const ledger = openLedger();
     ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     ledger.track([trackRequest('s')], 0);
@@ -73,7 +73,7 @@ describe('the facts', () => {
     expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
   });
 
-  it('count what is watched, stuck, failing and failed per upstream, without what recovered', () => {
+  it('count watched, stuck, failing and failed submissions by upstream, without recovered ones', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track(
@@ -96,7 +96,7 @@ describe('the facts', () => {
     expect(facts(ledger, 0).upstreams[0]).toMatchObject({ state: 'down', outSince: 30, watched: 2 });
   });
 
-  it('count what waits and what is dead per receiver, callbacks as one, none of what is disabled', () => {
+  it('count waiting and dead deliveries by receiver, callbacks as one, without disabled webhooks', () => {
     const ledger = openLedger();
     ledger.webhooks.ensureCallbacks(() => ({ secret: 'x', publicKey: null }), 0);
     const webhook = { url: 'https://a', types: ['*'], metadata: null, description: '', signature: 'v1' as const };

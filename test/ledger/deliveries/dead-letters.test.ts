@@ -34,7 +34,7 @@ function settle(ledger: Ledger, next: { kind: 'dead'; reason: 'attempts_used_up'
   ledger.deliveries.settle([{ deliveryId, destination, attempts, revision, attempt, next }], 1e9);
 }
 
-it('every way to become a dead letter is told once it is committed, with the reason', () => {
+it('every way to become a dead letter is reported after the commit, with the reason', () => {
   const ledger = openLedger();
   const told = listen(ledger);
   const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);
@@ -58,7 +58,7 @@ it('every way to become a dead letter is told once it is committed, with the rea
   expect(told.splice(0)).toEqual(['channel:ops not_configured 1']);
 });
 
-it('callbacks that are given up together are told together', () => {
+it('callbacks that become dead letters together are reported together', () => {
   const ledger = openLedger();
   const told = listen(ledger);
   ledger.webhooks.ensureCallbacks(() => SECRET, 0);
@@ -68,7 +68,7 @@ it('callbacks that are given up together are told together', () => {
   expect(told).toEqual(['callback: endpoint_disabled 2']);
 });
 
-it('nothing is told of what was rolled back', () => {
+it('a rollback reports nothing', () => {
   const ledger = openLedger();
   const told = listen(ledger);
   const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);

@@ -27,7 +27,7 @@ const states = (ledger: Ledger) =>
   ledger.deliveries.list({ limit: 100 }).deliveries.map(({ state, deadReason }) => deadReason ?? state);
 
 describe('webhooks', () => {
-  it('are kept as they were created, newest first, page by page', () => {
+  it('are stored as created, and listed newest first in pages', () => {
     const ledger = openLedger();
     const ids = [1, 2, 3].map((index) => create(ledger, { description: String(index), metadata: { index } }));
     expect(ledger.webhooks.get(ids[0] ?? '', 0)).toEqual({
@@ -48,7 +48,7 @@ describe('webhooks', () => {
     expect(second.nextBefore).toBeNull();
   });
 
-  it('a change is seen by the very next event', () => {
+  it('a change applies to the next event', () => {
     const ledger = openLedger();
     const id = create(ledger, { types: ['alert.*'] });
     finalize(ledger, 's1');
@@ -64,7 +64,7 @@ describe('webhooks', () => {
     expect(ledger.webhooks.update('wh_nobody', { enabled: false }, 30)).toBeUndefined();
   });
 
-  it('one that is disabled by hand gives up what waits, keeps what it misses, and misses nothing once it is enabled', () => {
+  it('a webhook disabled by hand turns waiting deliveries into dead letters, and records missed events until it is enabled', () => {
     const ledger = openLedger();
     const id = create(ledger);
     finalize(ledger, 's1');
@@ -80,7 +80,7 @@ describe('webhooks', () => {
     expect(states(ledger)).toEqual(['waiting', 'waiting', 'waiting']);
   });
 
-  it('only what is not older than a time is replayed', () => {
+  it('only events since a given time are replayed', () => {
     const ledger = openLedger();
     const id = create(ledger, { enabled: false });
     for (const at of [20, 30, 40]) finalize(ledger, `s${at}`, at);
@@ -90,7 +90,7 @@ describe('webhooks', () => {
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(1);
   });
 
-  it('while it is disabled the ledger grows by nothing but the events, however many it misses', () => {
+  it('a disabled webhook adds nothing to the ledger but the events', () => {
     const ledger = openLedger();
     const id = create(ledger);
     ledger.webhooks.update(id, { enabled: false }, 10);
@@ -103,7 +103,7 @@ describe('webhooks', () => {
     expect([count('deliveries'), count('webhook_pauses')]).toEqual([200, 0]);
   });
 
-  it('what it missed in several pauses is replayed once each: what it wants now, and nothing of between', () => {
+  it('events missed in several pauses are replayed once each if they match the current subscription', () => {
     const ledger = openLedger();
     const id = create(ledger, { metadata: { team: 'a' } }, 0);
     const tracked = (name: string, at: number, team: string) => {
@@ -129,7 +129,7 @@ describe('webhooks', () => {
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 60)).toBe(0);
   });
 
-  it('what it missed is forgotten with it', () => {
+  it('missed events are deleted with their webhook', () => {
     const ledger = openLedger();
     const id = create(ledger, { enabled: false });
     finalize(ledger, 's1');
@@ -137,7 +137,7 @@ describe('webhooks', () => {
     expect(rawConnection(ledger.file).prepare('SELECT * FROM webhook_pauses').all()).toEqual([]);
   });
 
-  it('one origin of the callbacks is replayed without the others', () => {
+  it('one origin of the callbacks can be replayed alone', () => {
     const ledger = openLedger();
     ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_1', publicKey: null }), 0);
     ledger.webhooks.update('callbacks', { enabled: false }, 1);
@@ -152,7 +152,7 @@ describe('webhooks', () => {
     expect(states(ledger)).toEqual(['waiting', 'waiting']);
   });
 
-  it('one that is deleted takes its secrets and what waits with it; what was delivered stays', () => {
+  it('deleting a webhook deletes its secrets and discards its waiting deliveries; delivered ones stay', () => {
     const ledger = openLedger();
     const id = create(ledger);
     finalize(ledger, 's1');
@@ -172,7 +172,7 @@ describe('webhooks', () => {
     expect(rawConnection(ledger.file).prepare('SELECT count(*) AS n FROM webhook_secrets').get()).toEqual({ n: 0 });
   });
 
-  it('a webhook that was deleted while a delivery was under way stays deleted, and the attempt is kept', () => {
+  it('a webhook that is deleted during an attempt stays deleted, and the attempt is recorded', () => {
     const ledger = openLedger();
     const id = create(ledger);
     finalize(ledger, 's1');
@@ -192,7 +192,7 @@ describe('webhooks', () => {
   });
 });
 
-describe('what a receiver did', () => {
+describe('the response of a receiver', () => {
   const settle = (ledger: Ledger, id: string, at: number, fields: Partial<DeliveryResult> = {}) => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
@@ -207,7 +207,7 @@ describe('what a receiver did', () => {
     ledger.deliveries.settle([{ ...settlement, next, ...fields }], 5 * DAY_MS);
   };
 
-  it('before its webhook was given another address disables nothing: it is sent to the new one', () => {
+  it('from before a change of the address disables nothing, and the delivery is sent to the new address', () => {
     const ledger = openLedger();
     const id = create(ledger);
     finalize(ledger, 's1');
@@ -219,7 +219,7 @@ describe('what a receiver did', () => {
     ]);
   });
 
-  it('long ago does not count: only failures that follow each other disable a webhook', () => {
+  it('does not count if it is old: only successive failures disable a webhook', () => {
     const ledger = openLedger();
     const id = create(ledger);
     for (const day of [1, 100, 101, 102, 103, 104, 104.9]) {
@@ -234,7 +234,7 @@ describe('what a receiver did', () => {
     expect(ledger.webhooks.get(id, 0)).toMatchObject({ disabledReason: 'operator' });
   });
 
-  it('in the attempt before a replay does not end the replay', () => {
+  it('to an attempt from before a replay does not end the replay', () => {
     const ledger = openLedger();
     const id = create(ledger);
     finalize(ledger, 's1');
@@ -248,7 +248,7 @@ describe('what a receiver did', () => {
 });
 
 describe('secrets', () => {
-  it('five sign at once at most, the newest', () => {
+  it('at most the newest five sign at once', () => {
     const ledger = openLedger();
     const id = create(ledger);
     for (let index = 0; index < 9; index++)
@@ -256,7 +256,7 @@ describe('secrets', () => {
     expect(ledger.webhooks.endpoint(id, 30)?.secrets).toEqual([8, 7, 6, 5, 4].map((index) => `whsec_${index}`));
   });
 
-  it('the old one signs beside the new one until its time is over; a third one shortens nothing', () => {
+  it('the old one signs beside the new one until it expires, and a third one does not shorten that', () => {
     const ledger = openLedger();
     const id = create(ledger);
     ledger.webhooks.rotate(id, { secret: 'whsec_second', publicKey: null }, { oldUntil: 100, now: 20 });
@@ -272,7 +272,7 @@ describe('secrets', () => {
     ).toBeUndefined();
   });
 
-  it('the public keys of those that sign now are shown', () => {
+  it('the public keys of valid secrets are shown', () => {
     const ledger = openLedger();
     const { id } = ledger.webhooks.create({ ...NEW, signature: 'v1a' }, { secret: 'whsk_a', publicKey: 'whpk_a' }, 0);
     ledger.webhooks.rotate(id, { secret: 'whsk_b', publicKey: 'whpk_b' }, { oldUntil: 100, now: 20 });
@@ -280,7 +280,7 @@ describe('secrets', () => {
     expect(ledger.webhooks.get(id, 150)?.publicKeys).toEqual(['whpk_b']);
   });
 
-  it('the callbacks have one endpoint, made once', () => {
+  it('the endpoint of the callbacks is created once', () => {
     const ledger = openLedger();
     let made = 0;
     const makeSecret = () => ({ secret: `whsec_${++made}`, publicKey: null });
@@ -303,7 +303,7 @@ describe('secrets', () => {
 });
 
 describe('deliveries', () => {
-  it('of a channel that is configured no more are not replayed', () => {
+  it('of a channel that is no longer configured are not replayed', () => {
     const ledger = openLedger();
     ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     finalize(ledger, 's1');
@@ -330,7 +330,7 @@ describe('deliveries', () => {
     ]);
   });
 
-  it('those that ended long enough ago are deleted with their attempts, in slices; those that wait never', () => {
+  it('old ones are deleted with their attempts in slices; waiting ones never are', () => {
     const ledger = openLedger();
     const id = create(ledger, {}, 0);
     for (let index = 0; index < 6; index++) {

@@ -20,7 +20,7 @@ const finalized = (data: Record<string, unknown>) => ({
 });
 
 describe('an event', () => {
-  it('tells of a submission as it was then, whatever became of it later', () => {
+  it('shows the submission as of the event, whatever changed later', () => {
     const ledger = openLedger();
     ledger.track([trackRequest(ID, { stuckAt: 25, deadlineAt: 5_000, metadata: { order: 7 } })], 10);
     ledger.record([observation('error', 20)], context());
@@ -49,7 +49,7 @@ describe('an event', () => {
     });
   });
 
-  it('of an upstream names it', () => {
+  it('of an upstream contains its name', () => {
     const ledger = openLedger();
     const record = { state: 'down', outSince: 50, outageMs: 0 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record });
@@ -58,7 +58,7 @@ describe('an event', () => {
     expect(body?.timestamp).toBe('1970-01-01T00:00:00.050Z');
   });
 
-  it('reads the same for ever', () => {
+  it('reads the same at any later time', () => {
     const names = fc.array(fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])), { maxLength: 12 });
     fc.assert(
       fc.property(names, (answers) => {
@@ -87,7 +87,7 @@ describe('an event', () => {
     expect(() => raw.exec('UPDATE outbox SET at = 2')).toThrow('an event never changes');
   });
 
-  it('leaves out what is nested too deeply to be written down', () => {
+  it('omits data that is nested too deeply', () => {
     const ledger = openLedger();
     ledger.track([trackRequest(ID)], 0);
     const answer = `{"id":"${ID}","state":"Finalized","data":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
@@ -124,7 +124,7 @@ describe('events are read', () => {
     expect(ledger.outbox.after(9, 100).map(({ seq }) => seq)).toEqual([10]);
   });
 
-  it('with a newest number that stays when old ones are removed', () => {
+  it('with a newest number that stays when old events are deleted', () => {
     const ledger = openLedger();
     expect(ledger.outbox.newestSeq()).toBe(0);
     ledger.track(trackRequests(2), 0);
@@ -136,8 +136,8 @@ describe('events are read', () => {
   });
 });
 
-describe('who listens', () => {
-  it('is told once per commit with events, after it, until it stops', () => {
+describe('a listener', () => {
+  it('is called once after each commit with events, until it is removed', () => {
     const ledger = openLedger();
     const heard: number[] = [];
     const stop = ledger.outbox.onAppended(() => heard.push(ledger.outbox.newestSeq()));

@@ -16,7 +16,7 @@ function told(ledger: Ledger): [string, number, number | null][] {
   return outboxOf(ledger.file).map(({ type, at, version }) => [type.replace('submission.', ''), at, version]);
 }
 
-describe('one event per thing that is told', () => {
+describe('one event per reported change', () => {
   it.each<[string, VerdictName[], [string, number, number | null][]]>([
     ['nothing of a submission that only waits', ['not_found', 'pending', 'pending', 'throttled', 'unavailable'], []],
     ['a finalization, once', ['pending', 'finalized', 'finalized'], [['finalized', 20, 3]]],
@@ -74,7 +74,7 @@ describe('one event per thing that is told', () => {
     expect(told(answered(answers, limits))).toEqual(expected);
   });
 
-  it('never found for its grace period', () => {
+  it('a submission that is not found for its grace period', () => {
     const ledger = answered(['not_found'], { graceEndsAt: 15 });
     ledger.record([observation('not_found', 119_999 + 10, 's')], context());
     expect([told(ledger), ledger.get('s')?.notFoundMs]).toEqual([[], 119_999]);
@@ -82,7 +82,7 @@ describe('one event per thing that is told', () => {
     expect(told(ledger)).toEqual([['unknown', 120_010, 2]]);
   });
 
-  it('a submission stays stuck over a restart, and is not told again', () => {
+  it('a submission stays stuck over a restart without a second event', () => {
     const ledger = answered(['pending'], { stuckAt: 5 });
     expect(ledger.get('s')).toMatchObject({ stuck: true, status: 'pending' });
     ledger.close();
@@ -91,7 +91,7 @@ describe('one event per thing that is told', () => {
     expect(told(again)).toEqual([['stuck', 10, 2]]);
   });
 
-  it('what becomes of an upstream, with its outage', () => {
+  it('changes of an upstream, with its outage', () => {
     const ledger = openLedger();
     const down = { state: 'down', outSince: 50, outageMs: 0 } as const;
     const up = { state: 'closed', outSince: null, outageMs: 30 } as const;
@@ -105,7 +105,7 @@ describe('one event per thing that is told', () => {
   });
 });
 
-it('event ids are unique, never change, and seq follows the order of what happened', () => {
+it('event ids are unique and never change, and seq follows the order of the changes', () => {
   const ledger = openLedger();
   const ids = Array.from({ length: 300 }, (_, index) => `s${index}`);
   ledger.track(

@@ -25,7 +25,7 @@ function lost(ledger: Ledger, acknowledged: readonly Acknowledged[]): string[] {
     });
 }
 
-it('whatever was acknowledged survives kill -9 at any moment, ten times over the same file', async () => {
+it('acknowledged writes survive kill -9 at random moments, ten times on the same file', async () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
   const random = seededRandom(seed);

@@ -33,7 +33,7 @@ function problemOf(work: () => unknown): string {
 }
 
 describe('a full disk', () => {
-  it('a batch that does not fit is refused whole', () => {
+  it('a batch that does not fit is refused as a whole', () => {
     const { ledger, kept } = fullLedger();
     const big = trackRequests(2_000, 'big-');
     expect(problemOf(() => ledger.track(big, 0))).toBe('full');
@@ -46,7 +46,7 @@ describe('a full disk', () => {
     ).toEqual(kept.sort());
   });
 
-  it('what is known can still be read, and observations that do not fit change nothing', () => {
+  it('reads still work, and observations that do not fit change nothing', () => {
     const { ledger, kept } = fullLedger();
     const answer = `{"state":"Error","error":"${'x'.repeat(4_000)}","data":null}`;
     const verdict = { kind: 'error', state: 'Error', error: 'no', envelope: answer } as const;
@@ -58,7 +58,7 @@ describe('a full disk', () => {
     }
   });
 
-  it('after it was given room it goes on', () => {
+  it('writes succeed again once there is space', () => {
     const { ledger, kept } = fullLedger();
     expect(problemOf(() => ledger.track(trackRequests(2_000, 'big-'), 0))).toBe('full');
     ledger.close();
@@ -68,7 +68,7 @@ describe('a full disk', () => {
     expect(integrityOf(ledger.file)).toBe('ok');
   });
 
-  it('a single row is taken again as soon as there is room for it', () => {
+  it('a single row is accepted as soon as there is space for it', () => {
     const { ledger } = fullLedger();
     ledger.close();
     const roomier = openLedger({ file: ledger.file, maxPages: MAX_PAGES * 2 });

@@ -15,7 +15,7 @@ function openTransactions() {
   return { file, db, transactions: new LedgerDatabase(db, file) };
 }
 
-it('only what would be done again does not wait for the disk, and what comes after it does, even if it failed', () => {
+it('only unsynced transactions do not wait for the disk, and those after them do, even after a failure', () => {
   const { db, transactions } = openTransactions();
   const synchronous = () => db.pragma('synchronous', { simple: true });
   expect(transactions.unsyncedTransaction(synchronous)).toBe(NORMAL);
@@ -29,7 +29,7 @@ it('only what would be done again does not wait for the disk, and what comes aft
   expect(transactions.transaction(() => transactions.unsyncedTransaction(synchronous))).toBe(FULL);
 });
 
-it('a snapshot is of one moment, whatever others write meanwhile, and what is read after it is newer', () => {
+it('a snapshot reads as of one moment during writes of others, and later reads are newer', () => {
   const { file, db, transactions } = openTransactions();
   const other = new Database(file);
   onTestFinished(() => {
@@ -47,7 +47,7 @@ it('a snapshot is of one moment, whatever others write meanwhile, and what is re
   expect(transactions.snapshot(() => name.get())).toBe('new');
 });
 
-it('a snapshot within a transaction sees what that has written, and one that fails leaves none open', () => {
+it('a snapshot inside a transaction sees its writes, and a failed snapshot leaves no transaction open', () => {
   const { db, transactions } = openTransactions();
   const count = db.prepare('SELECT count(*) FROM upstreams').pluck();
   const inside = transactions.transaction(() => {

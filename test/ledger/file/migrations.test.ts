@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { context, observation } from '../../support/domain.ts';
 import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
 
-it('a webhook that was disabled before schema 6 misses what comes from then on', () => {
+it('a webhook that was disabled before schema 6 misses the events after the migration', () => {
   const ledger = openLedger();
   const webhook = { url: 'https://a.example', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
   const create = (enabled: boolean) =>
@@ -24,7 +24,7 @@ it('a webhook that was disabled before schema 6 misses what comes from then on',
   expect(migrated.deliveries.replayDead(`webhook:${ids.on}`, 0, 5)).toBe(0);
 });
 
-it('a ledger of schema 2 learns when each submission became final, from its history', () => {
+it('the migration of schema 2 derives the time of the final status from the history', () => {
   const ledger = openLedger();
   ledger.track(trackRequests(4), 1);
   ledger.record([observation('finalized', 20, 's0'), observation('error', 30, 's1')], context());

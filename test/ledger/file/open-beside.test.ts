@@ -36,7 +36,7 @@ function withSchema(alter: (version: number) => number): { file: string; end: ()
 }
 
 describe('a command beside a server', () => {
-  it('writes what the server sees with its next question, and the other way round', () => {
+  it("and the server see each other's writes at the next read", () => {
     const server = openLedger();
     const command = beside(server.file);
     const { id } = command.add(CREDENTIAL, 5);
@@ -46,7 +46,7 @@ describe('a command beside a server', () => {
     expect(command.find(CREDENTIAL.hash)).toBeUndefined();
   });
 
-  it('keeps no server from starting', () => {
+  it('does not prevent a server from starting', () => {
     const made = openLedger();
     made.close();
     const { file } = made;
@@ -56,7 +56,7 @@ describe('a command beside a server', () => {
     expect(server.credentials.isAnyValid()).toBe(true);
   });
 
-  it('refuses a server of an older schema, and migrates nothing under it', () => {
+  it('refuses a ledger that a server uses with an older schema, and does not migrate it', () => {
     const { file } = withSchema((version) => version - 1);
     const { problem, message } = refusal(file);
     expect(problem).toBe('locked');
@@ -72,7 +72,7 @@ describe('a command beside a server', () => {
 });
 
 describe('a command without a server', () => {
-  it('makes none: it would be an empty one in a folder that nobody meant', () => {
+  it('does not create a ledger, which would be empty and in the wrong folder', () => {
     const folder = join(tempFolder(), 'some', 'where');
     expect(refusal(join(folder, 'dawatch.db')).message).toMatch(
       /^there is no ledger at .*--config <file> or DAWATCH_DATABASE/,
@@ -84,7 +84,7 @@ describe('a command without a server', () => {
     expect(readdirSync(dirname(empty))).toEqual(['empty.db']);
   });
 
-  it('refuses a database of another program and leaves it as it is', () => {
+  it('refuses a database of another program and leaves it unchanged', () => {
     const file = join(tempFolder(), 'other.db');
     const db = new Database(file);
     db.exec('CREATE TABLE theirs (a)');
@@ -94,7 +94,7 @@ describe('a command without a server', () => {
     expect(tables).toEqual(['theirs']);
   });
 
-  it('gives up on a ledger that somebody else writes for too long, saying so', () => {
+  it('fails with an explanation when another process writes for too long', () => {
     const { file } = openLedger();
     const { database, close } = openBeside({ file, now: 0 });
     onTestFinished(close);

@@ -32,13 +32,13 @@ function problemOfOpening(file: string): string {
 }
 
 describe('opening', () => {
-  it('makes files that only their owner may read: webhook secrets stand in them', () => {
+  it('creates files that only their owner may read, because they hold webhook secrets', () => {
     const file = join(tempFolder(), 'dawatch.db');
     openLedger({ file }).track([trackRequest('s')], 0);
     for (const suffix of ['', '-wal', '-shm']) expect(statSync(`${file}${suffix}`).mode & 0o777, suffix).toBe(0o600);
   });
 
-  it('makes the file and its folders, with every commit on the disk before it is acknowledged', () => {
+  it('creates the file and its folders, with full synchronization', () => {
     const file = join(tempFolder(), 'some', 'where', 'dawatch.db');
     const { db, close } = openDatabase({ file, now: 0 });
     onTestFinished(close);
@@ -48,7 +48,7 @@ describe('opening', () => {
     expect(existsSync(file)).toBe(true);
   });
 
-  it('holds rows to what they refer to', () => {
+  it('enforces foreign keys', () => {
     const ledger = openLedger();
     const record = { state: 'down', outSince: 1, outageMs: 0 } as const;
     const change = { upstream: 'nobody', at: 1, event: 'upstream.down', record } as const;
@@ -56,7 +56,7 @@ describe('opening', () => {
     expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM outbox').pluck().get()).toBe(0);
   });
 
-  it('numbers the migrations that ran, and runs none of them twice', () => {
+  it('numbers the migrations that ran, and runs none twice', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s')], 5);
     ledger.close();
@@ -66,7 +66,7 @@ describe('opening', () => {
     expect(openLedger({ file: ledger.file }).get('s')).toMatchObject({ submissionId: 's', trackedAt: 5 });
   });
 
-  it('closes twice without complaint', () => {
+  it('can be closed twice', () => {
     const ledger = openLedger();
     ledger.close();
     expect(() => ledger.close()).not.toThrow();
@@ -85,7 +85,7 @@ describe('opening', () => {
 });
 
 describe('one server per ledger', () => {
-  it('a second one in the same process is refused, and the first goes on', () => {
+  it('a second one in the same process is refused, and the first still works', () => {
     const ledger = openLedger();
     expect(problemOfOpening(ledger.file)).toBe('locked');
     expect(ledger.track([trackRequest('s')], 0).kind).toBe('tracked');
@@ -93,7 +93,7 @@ describe('one server per ledger', () => {
     expect(problemOfOpening(ledger.file)).toBe('none');
   });
 
-  it('one that comes by another name of the same file is refused too', () => {
+  it('a second one that opens the file by another name is refused, too', () => {
     const ledger = openLedger();
     const alias = join(dirname(ledger.file), 'alias.db');
     symlinkSync(ledger.file, alias);
@@ -102,7 +102,7 @@ describe('one server per ledger', () => {
     expect(problemOfOpening(join(dirname(ledger.file), '.', 'dawatch.db'))).toBe('locked');
   });
 
-  it('another process is refused, and what holds it is freed when it is killed', async () => {
+  it('another process is refused until the first one is killed', async () => {
     const file = join(tempFolder(), 'dawatch.db');
     const holder = startChild(OPEN, [file]);
     expect(await holder.message()).toEqual({ opened: true });
@@ -144,7 +144,7 @@ describe('a place that cannot be written', () => {
     },
   );
 
-  it('a folder in the place of the file, and a file in the place of its folder', () => {
+  it('a folder at the path of the file, and a file at the path of the folder, are refused', () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'folder'));
     expect(problemOfOpening(join(folder, 'folder'))).toBe('read_only');

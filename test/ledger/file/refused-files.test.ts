@@ -57,7 +57,7 @@ function altered(sql: string): string {
   return ledger.file;
 }
 
-describe('a damaged file is refused and left as it is', () => {
+describe('a damaged file is refused and left unchanged', () => {
   it.each([
     ['garbage', Buffer.from('no database '.repeat(1_000))],
     ['a short text', Buffer.from('hello')],
@@ -67,13 +67,13 @@ describe('a damaged file is refused and left as it is', () => {
     expect(refusal(file).problem).toBe('corrupt');
   });
 
-  it('a header that was overwritten', () => {
+  it('an overwritten header', () => {
     const file = bigLedger();
     overwrite(file, 0, Buffer.alloc(100, 0xff));
     expect(refusal(file).problem).toBe('corrupt');
   });
 
-  it.each([1, 2, 3])('page %i of four quarters, overwritten', (quarter) => {
+  it.each([1, 2, 3])('an overwritten page after quarter %i of the file', (quarter) => {
     const file = bigLedger();
     const page = Math.floor((statSync(file).size / PAGE_BYTES / 4) * quarter);
     overwrite(file, page * PAGE_BYTES, Buffer.alloc(PAGE_BYTES, 0xa5));
@@ -87,7 +87,7 @@ describe('a damaged file is refused and left as it is', () => {
   });
 });
 
-describe('what is not ours is refused and left as it is', () => {
+describe('a file that is not a ledger is refused and left unchanged', () => {
   it.each(['delete', 'wal'])('the database of another program, in journal mode %s', (journal) => {
     const file = join(tempFolder(), 'other.db');
     const db = new Database(file);
@@ -97,7 +97,7 @@ describe('what is not ours is refused and left as it is', () => {
     expect(refusal(file).problem).toBe('foreign');
   });
 
-  it('another program, whose tables are yet to come', () => {
+  it('the database of another program that has no tables yet', () => {
     const file = join(tempFolder(), 'other.db');
     const db = new Database(file);
     db.pragma('application_id = 7');
@@ -106,7 +106,7 @@ describe('what is not ours is refused and left as it is', () => {
     expect(refusal(file).problem).toBe('foreign');
   });
 
-  it('the ledger of a newer dawatch, saying what to do', () => {
+  it('the ledger of a newer dawatch, with advice', () => {
     const { problem, message } = refusal(altered('PRAGMA user_version = 999'));
     expect(problem).toBe('foreign');
     expect(message).toMatch(/newer dawatch .*999.*upgrade/);

@@ -14,7 +14,7 @@ function filesBeside(target: string): string[] {
 }
 
 describe('a backup', () => {
-  it('holds everything committed before it, while the server has the ledger open', async () => {
+  it('contains everything committed before it, while a server uses the ledger', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(500), 0);
     ledger.record([observation('finalized', 5, 's7')], context());
@@ -28,7 +28,7 @@ describe('a backup', () => {
     expect(copy.history('s7')).toEqual(ledger.history('s7'));
   });
 
-  it('ends while another process writes without a pause, and is one moment of the ledger', async () => {
+  it('completes while another process writes without a pause, and is as of one moment', async () => {
     const file = join(tempFolder(), 'dawatch.db');
     const first = openLedger({ file });
     const metadata = { filler: 'x'.repeat(4_000) };
@@ -53,7 +53,7 @@ describe('a backup', () => {
     for (const { submissionId } of kept.slice(0, 50)) expect(isUnbroken(copy.history(submissionId))).toBe(true);
   });
 
-  it('leaves a file that is there already as it is', async () => {
+  it('leaves an existing file unchanged', async () => {
     const ledger = openLedger();
     const target = join(tempFolder(), 'copy.db');
     writeFileSync(target, 'precious');
@@ -62,7 +62,7 @@ describe('a backup', () => {
     expect(filesBeside(target)).toEqual(['copy.db']);
   });
 
-  it('is refused while another one writes the same file, which comes out whole', async () => {
+  it('is refused while another one writes the same file, which is complete in the end', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(5_000), 0);
     const target = join(tempFolder(), 'copy.db');
@@ -89,7 +89,7 @@ describe('a backup', () => {
     expect(existsSync(file)).toBe(content !== undefined);
   });
 
-  it('is refused where the folder for it is missing', async () => {
+  it('is refused if its folder is missing', async () => {
     const target = join(tempFolder(), 'nowhere', 'copy.db');
     await expect(backupLedger(openLedger().file, target)).rejects.toMatchObject({ name: 'LedgerError' });
   });

@@ -67,7 +67,7 @@ function settle(ledger: Ledger, fateOf: (index: number) => 'delivered' | 'dead' 
 }
 
 describe('by age', () => {
-  it('deletes what became final so long ago, with all that belongs to it, and nothing else', async () => {
+  it('deletes old final submissions with their data, and nothing else', async () => {
     const ledger = openLedger();
     addHook(ledger);
     finalize(ledger, 50);
@@ -95,7 +95,7 @@ describe('by age', () => {
     expect(errors).toEqual([]);
   });
 
-  it('counts from when it became final, whatever is corrected later, and not while it is asked about again', async () => {
+  it('counts from the final status, whatever is corrected later, and not during a recheck', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(3), 0);
     const rechecked = context({ recheck: true });
@@ -109,7 +109,7 @@ describe('by age', () => {
     expect(idsOf(ledger)).toEqual(['s2']);
   });
 
-  it('leaves everything where nothing is to be deleted, and what ended within the last hour always', async () => {
+  it('deletes nothing without a limit, and never what ended within the last hour', async () => {
     const forever = openLedger();
     finalize(forever, 5);
     const kept = openUpkeep(forever, {}, 1_000 * DAY_MS);
@@ -126,7 +126,7 @@ describe('by age', () => {
 });
 
 describe('by count', () => {
-  it.each([0, 1, 45, 60])('keeps the %i that became final last, and all that are open', async (count) => {
+  it.each([0, 1, 45, 60])('keeps the %i that ended last, and all open ones', async (count) => {
     const ledger = openLedger();
     ledger.track(trackRequests(5, 'open'), 0);
     finalize(ledger, 60);
@@ -139,8 +139,8 @@ describe('by count', () => {
   });
 });
 
-describe('what is still to be told', () => {
-  it('stays with its submission until it has arrived; dead letters until they are kept no longer', async () => {
+describe('a waiting delivery', () => {
+  it('keeps its submission until it is delivered, and a dead letter until it is pruned', async () => {
     const ledger = openLedger();
     addHook(ledger);
     finalize(ledger, 3);
@@ -161,7 +161,7 @@ describe('what is still to be told', () => {
     expect(idsOf(ledger)).toEqual(['newest']);
   });
 
-  it('a delivery that is under way when its event is deleted is passed over', async () => {
+  it('whose event is deleted during an attempt is ignored', async () => {
     const ledger = openLedger();
     const hook = addHook(ledger);
     finalize(ledger, 2);
@@ -178,7 +178,7 @@ describe('what is still to be told', () => {
 });
 
 describe('events', () => {
-  it('are deleted by their own age; those of open submissions, and those to be delivered, stay', async () => {
+  it('are deleted by their own age, except those of open submissions and with waiting deliveries', async () => {
     const ledger = openLedger();
     finalize(ledger, 45);
     ledger.track([trackRequest('open')], 0);
@@ -207,8 +207,8 @@ describe('events', () => {
   });
 });
 
-describe('what refers to deleted things', () => {
-  it('says up to which event some are missing, and never gives a number again', async () => {
+describe('references to deleted records', () => {
+  it('include the newest missing event, and no number is reused', async () => {
     const ledger = openLedger();
     finalize(ledger, 10);
     expect(ledger.outbox.missingThrough()).toBe(0);
@@ -228,7 +228,7 @@ describe('what refers to deleted things', () => {
     expect(ledger.list({ limit: 100, before: 11 }).submissions.map(({ submissionId }) => submissionId)).toEqual(['s9']);
   });
 
-  it('an answer about it that comes late is passed over, and it can be tracked anew', async () => {
+  it('in late responses are ignored, and the id can be tracked again', async () => {
     const ledger = openLedger();
     finalize(ledger, 2);
     const { clock } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
@@ -240,7 +240,7 @@ describe('what refers to deleted things', () => {
   });
 });
 
-it('goes on with the rest when one part of the work fails, and again a minute later', async () => {
+it('continues with the other tasks when one fails, and again a minute later', async () => {
   const ledger = openLedger();
   finalize(ledger, 30);
   const { submissions } = ledger.pruning;
@@ -256,7 +256,7 @@ it('goes on with the rest when one part of the work fails, and again a minute la
   expect(idsOf(ledger)).toEqual(['s29']);
 });
 
-it('stops between two small transactions, and another server takes up the rest', async () => {
+it('stops between two small transactions, and another server continues', async () => {
   const ledger = openLedger();
   finalize(ledger, 100);
   const first = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);

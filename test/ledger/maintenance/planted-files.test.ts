@@ -59,7 +59,7 @@ describe('nothing is written through a symbolic link', () => {
     expect(isUntouched()).toBe(true);
   });
 
-  it.each(['victim', 'absent'] as const)('at the name of a backup or an export (%s)', async (to) => {
+  it.each(['victim', 'absent'] as const)('at the path of a backup or an export (%s)', async (to) => {
     const { file, folder, isUntouched, ...paths } = openWorld();
     const target = join(folder, 'copy.db');
     symlinkSync(paths[to], target);
@@ -69,7 +69,7 @@ describe('nothing is written through a symbolic link', () => {
     expect(readdirSync(folder)).toEqual(['copy.db']);
   });
 
-  it('at a name of a backup that is taken while it is copied', async () => {
+  it('at the path of a backup that is created during the copy', async () => {
     const { file, folder, absent, isUntouched } = openWorld();
     const target = join(folder, 'copy.db');
     const plant = () =>
@@ -79,7 +79,7 @@ describe('nothing is written through a symbolic link', () => {
     expect(readdirSync(folder)).toEqual(['copy.db']);
   });
 
-  it('at any name that can be guessed while a file is incomplete', async () => {
+  it('at any predictable path while a file is incomplete', async () => {
     const { file, folder, absent, isUntouched } = openWorld();
     const names = ['', '.lock', '-wal', '-shm', '-journal'];
     const guesses = (target: string, middle: string) => names.map((suffix) => `${target}${middle}${suffix}`);
@@ -105,7 +105,7 @@ describe('nothing is written through a symbolic link', () => {
 });
 
 describe.each([0o000, 0o022, 0o077])('with the umask %o', (umask) => {
-  it('everything that is made is for its owner only', async () => {
+  it('every created file is for its owner only', async () => {
     const before = process.umask(umask);
     onTestFinished(() => void process.umask(before));
     const folder = tempFolder();
@@ -131,8 +131,8 @@ describe.each([0o000, 0o022, 0o077])('with the umask %o', (umask) => {
   });
 });
 
-describe('files of a ledger that others may use', () => {
-  it('are taken from them when it is opened, and no right is added', () => {
+describe('permissions of other users', () => {
+  it('are removed when the ledger is opened, and none is added', () => {
     const { file } = openWorld();
     chmodSync(file, 0o664);
     chmodSync(`${file}.lock`, 0o644);
@@ -143,7 +143,7 @@ describe('files of a ledger that others may use', () => {
     expect(openLedger({ file }).tightened).toEqual([]);
   });
 
-  it('are in a folder that is taken from them too if it holds nothing else', () => {
+  it('are removed for the folder, too, if it holds nothing else', () => {
     for (const [beside, mode] of [
       [[], 0o700],
       [['notes.txt'], 0o755],
@@ -158,7 +158,7 @@ describe('files of a ledger that others may use', () => {
     }
   });
 
-  it('stay as they are where the file is no ledger, whatever the settings say', () => {
+  it('stay if the file is not a ledger', () => {
     const folder = tempFolder();
     const theirs = join(folder, 'theirs.db');
     const db = rawConnection(theirs);
@@ -173,7 +173,7 @@ describe('files of a ledger that others may use', () => {
     }
   });
 
-  it('stay as they are where the folder is shared, which may hold files of others', () => {
+  it('stay for a shared folder, which may hold files of others', () => {
     const folder = tempFolder();
     chmodSync(folder, 0o755);
     openLedger({ file: join(folder, 'dawatch.db') });
@@ -188,7 +188,7 @@ describe.skipIf(!isRoot)('in a folder where everyone may make files, as a user w
     return folder;
   }
 
-  it('a backup is made past what others have planted, and is its own', async () => {
+  it('do not affect a backup, which is created beside planted files', async () => {
     const folder = sharedFolder();
     const file = join(folder, 'dawatch.db');
     const opened = startChild(OPEN, [file], NOBODY);
@@ -205,7 +205,7 @@ describe.skipIf(!isRoot)('in a folder where everyone may make files, as a user w
     expect(existsSync(victim)).toBe(false);
   });
 
-  it('a ledger that somebody else has put there is refused: they could read what is written to it', async () => {
+  it('lead to the refusal of a planted ledger, because its owner could read it', async () => {
     const file = join(sharedFolder(), 'dawatch.db');
     openLedger({ file }).close();
     chmodSync(file, 0o666);
@@ -219,7 +219,7 @@ describe.skipIf(!isRoot)('in a folder where everyone may make files, as a user w
   });
 });
 
-it('a backup that is killed in the middle leaves a folder of its own, which the next one to the same file removes', async () => {
+it('a killed backup leaves a private folder, which the next backup to the same file removes', async () => {
   const { file, folder } = openWorld();
   const target = join(folder, 'copy.db');
   const child = startChild(BACKUP, [file, target, 'stop']);

@@ -9,7 +9,7 @@ import { tempFolder } from '../../support/temp-folder.ts';
 const ROUNDS = 4;
 const PRUNING = new URL('./pruning-child.ts', import.meta.url);
 
-it('kill -9 while it prunes leaves every open submission, and of each other one all or nothing', async () => {
+it('kill -9 during pruning leaves every open submission, and each other one complete or deleted', async () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
   const random = seededRandom(seed);

@@ -45,7 +45,7 @@ function refusal(file: string, backup: string): LedgerError {
 }
 
 describe('a restored backup', () => {
-  it('takes the place of the ledger, which is kept beside it with everything', async () => {
+  it('replaces the ledger, which is kept beside it unchanged', async () => {
     const { file, backup } = await openWorld();
     const steps: RestoreStep[] = [];
     const restored = restoreLedger({ file, backup, now: NOW, onStep: (step) => steps.push(step) });
@@ -63,14 +63,14 @@ describe('a restored backup', () => {
     expect(existsSync(backup)).toBe(true);
   });
 
-  it('can be put where no ledger is', async () => {
+  it('can be restored without an existing ledger', async () => {
     const { backup } = await openWorld();
     const file = join(tempFolder(), 'new', 'dawatch.db');
     expect(restoreLedger({ file, backup, now: NOW }).replacedFile).toBeNull();
     expect(openLedger({ file }).get('old4')).toBeDefined();
   });
 
-  it('gives no number of an event again where the ledger before is lost, however far that had counted', async () => {
+  it('reuses no event number of a lost ledger', async () => {
     const { file, backup } = await openWorld();
     restoreLedger({ file, backup, now: NOW });
     const restored = openLedger({ file });
@@ -84,7 +84,7 @@ describe('a restored backup', () => {
     expect(ledger.outbox.missingThrough()).toBe(ledger.outbox.newestSeq());
   });
 
-  it('also takes the place of a ledger whose server was killed, with what its log holds', async () => {
+  it('replaces the ledger of a killed server, whose log is kept, too', async () => {
     const { file, backup } = await openWorld();
     const crashed = join(tempFolder(), 'dawatch.db');
     const writing = openLedger({ file });
@@ -109,7 +109,7 @@ describe('a restored backup', () => {
     },
   );
 
-  it('counts its events on from behind those of the ledger before, and says that some are missing', async () => {
+  it('numbers its events after those of the replaced ledger, and reports missing events', async () => {
     const { file, backup } = await openWorld();
     restoreLedger({ file, backup, now: NOW });
     const ledger = openLedger({ file });
@@ -123,7 +123,7 @@ describe('a restored backup', () => {
     expect(openLedger({ file }).outbox.newestSeq()).toBe(1_000_001);
   });
 
-  it('may have been asking until now, as far as the budget is concerned', async () => {
+  it('counts for the request budget as polling until now', async () => {
     const { file, backup } = await openWorld();
     const db = rawConnection(backup);
     db.exec("UPDATE upstreams SET asked_until = 7 WHERE name = 'default'");
@@ -133,7 +133,7 @@ describe('a restored backup', () => {
   });
 });
 
-describe('nothing is replaced', () => {
+describe('a restore changes nothing', () => {
   it.each<[string, (backup: string) => void, string, RegExp]>([
     [
       'no database',
@@ -175,14 +175,14 @@ describe('nothing is replaced', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('by a file that is not there, a folder, or the ledger itself', async () => {
+  it('from a missing file, a folder, or the ledger itself', async () => {
     const { file } = await openWorld();
     expect(refusal(file, join(tempFolder(), 'nowhere.db')).message).toMatch(/there is no file/);
     expect(refusal(file, tempFolder()).message).toMatch(/there is no file/);
     expect(refusal(file, file).message).toMatch(/the ledger itself/);
   });
 
-  it('while a server has the ledger, or somebody reads it', async () => {
+  it('while a server or a reader uses the ledger', async () => {
     const { file, backup } = await openWorld();
     const server = openLedger({ file });
     expect(refusal(file, backup)).toMatchObject({ problem: 'locked', message: expect.stringMatching(/stop it first/) });
@@ -198,7 +198,7 @@ describe('nothing is replaced', () => {
     expect(restoreLedger({ file, backup, now: NOW }).replacedFile).not.toBeNull();
   });
 
-  it('where the database of another program stands', async () => {
+  it('if the target is the database of another program', async () => {
     const { backup } = await openWorld();
     const file = join(tempFolder(), 'dawatch.db');
     const db = new Database(file);
@@ -207,7 +207,7 @@ describe('nothing is replaced', () => {
     expect(refusal(file, backup).problem).toBe('foreign');
   });
 
-  it('where a folder stands', async () => {
+  it('if the target is a folder', async () => {
     const { backup } = await openWorld();
     const file = join(tempFolder(), 'dawatch.db');
     mkdirSync(file);
@@ -221,7 +221,7 @@ function alter(file: string, sql: string): void {
   db.close();
 }
 
-it('kill -9 at any moment leaves the one ledger or the other, whole, and the next restore works', async () => {
+it('kill -9 at random moments leaves either ledger complete, and the next restore works', async () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
   const random = seededRandom(seed);

@@ -24,7 +24,7 @@ function finalizeAll(ledger: Ledger, count: number): void {
 }
 
 describe('the file', () => {
-  it('of a new ledger becomes smaller once much of it was pruned', async () => {
+  it('of a new ledger shrinks after pruning', async () => {
     const ledger = openLedger();
     fill(ledger, 400);
     finalizeAll(ledger, 400);
@@ -38,7 +38,7 @@ describe('the file', () => {
     expect(errors).toEqual([]);
   });
 
-  it('keeps a few free pages for what is written next', () => {
+  it('keeps a few free pages for future writes', () => {
     const ledger = openLedger();
     fill(ledger, 5);
     expect(ledger.space.shrink(100)).toBe(false);
@@ -46,7 +46,7 @@ describe('the file', () => {
 });
 
 describe('the write-ahead log', () => {
-  it('is measured, and emptied once nobody reads what it holds', async () => {
+  it('is measured, and truncated once no reader uses it', async () => {
     const ledger = openLedger();
     const { clock, errors } = openUpkeep(ledger, {});
     const reader = rawConnection(ledger.file);
@@ -62,7 +62,7 @@ describe('the write-ahead log', () => {
     expect(errors).toEqual([]);
   });
 
-  it('is not filled further by pruning while somebody reads what it holds', async () => {
+  it('is not filled further by pruning while a reader uses it', async () => {
     const ledger = openLedger();
     fill(ledger, 50);
     finalizeAll(ledger, 50);
@@ -79,7 +79,7 @@ describe('the write-ahead log', () => {
     expect(errors).toEqual([]);
   });
 
-  it('is an alert for as long as it is large', () => {
+  it('raises an alert while it is large', () => {
     const ledger = openLedger();
     const query = { upstreams: ['default'], failuresSince: 0, deadSince: 0, waitingBefore: 0 };
     expect(ledger.alerts.facts(query).walBytes).toBe(ledger.stats.bytes().wal);

@@ -6,7 +6,7 @@ import { vacuumLedger } from '../../../src/ledger/maintenance/vacuum.ts';
 import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
-it('makes a ledger of an older version smaller, and able to give space back by itself', () => {
+it('shrinks a ledger of an older version, which then returns free space by itself', () => {
   const ledger = openLedger();
   ledger.track(trackRequests(5_000), 0);
   ledger.close();
@@ -22,7 +22,7 @@ it('makes a ledger of an older version smaller, and able to give space back by i
   expect(integrityOf(ledger.file)).toBe('ok');
 });
 
-it('is refused where there is no ledger, and while a server has it', () => {
+it('is refused without a ledger, and while a server uses it', () => {
   expect(() => vacuumLedger(join(tempFolder(), 'nowhere.db'), 0)).toThrow(/there is no ledger/);
   const { file } = openLedger();
   expect(() => vacuumLedger(file, 0)).toThrow(expect.objectContaining({ problem: 'locked' }) as LedgerError);

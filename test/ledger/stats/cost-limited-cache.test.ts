@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { costLimitedCache } from '../../../src/ledger/stats/cost-limited-cache.ts';
 
-it('makes a value anew only when a hundred times as long has passed as it takes', () => {
+it('computes the value again only after 100 times the duration of the computation', () => {
   let now = 0;
   let made = 0;
   const costing = (ms: number) =>
@@ -20,7 +20,7 @@ it('makes a value anew only when a hundred times as long has passed as it takes'
   expect(dear()).toBe(2);
 });
 
-it('is always fresh where that costs nothing', () => {
+it('always computes a value that takes no time', () => {
   let made = 0;
   const cheap = costLimitedCache(
     () => ++made,
@@ -29,7 +29,7 @@ it('is always fresh where that costs nothing', () => {
   expect([cheap(), cheap(), cheap()]).toEqual([1, 2, 3]);
 });
 
-it('keeps nothing of what failed', () => {
+it('caches no failure', () => {
   const outcomes = [new Error('no'), 'fine'];
   const value = costLimitedCache(() => {
     const next = outcomes.shift();

@@ -7,8 +7,8 @@ import { openLedger, rawConnection, trackRequest, trackRequests } from '../../su
 const counts = (ledger: Ledger) =>
   Object.fromEntries(Object.entries(ledger.stats.submissionsByStatus()).filter(([, count]) => count > 0));
 
-describe('how many submissions have which status', () => {
-  it('follows every commit, as a count of all of them would say', () => {
+describe('the number of submissions by status', () => {
+  it('equals a full count after every commit', () => {
     const ledger = openLedger();
     expect(Object.keys(ledger.stats.submissionsByStatus()).toSorted()).toEqual([...STATUSES].toSorted());
     expect(counts(ledger)).toEqual({});
@@ -26,7 +26,7 @@ describe('how many submissions have which status', () => {
     expect(Object.fromEntries(rows.raw().all() as [string, number][])).toEqual(expected);
   });
 
-  it('is not moved by what was rolled back', () => {
+  it('ignores transactions that are rolled back', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(2), 0);
     expect(counts(ledger)).toEqual({ tracking: 2 });
@@ -35,7 +35,7 @@ describe('how many submissions have which status', () => {
     expect(counts(ledger)).toEqual({ tracking: 2 });
   });
 
-  it('counts what was there before', () => {
+  it('includes submissions from before the start', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(3), 0);
     ledger.cancel(['s0'], 1);
@@ -44,8 +44,8 @@ describe('how many submissions have which status', () => {
   });
 });
 
-describe('how submissions end', () => {
-  it('is told once for each, when it is committed, and not again by a correction', () => {
+describe('the final status of submissions', () => {
+  it('is reported once for each after the commit, and not again for a correction', () => {
     const ledger = openLedger();
     const ended: string[] = [];
     ledger.stats.onEnded((status) => ended.push(status));
@@ -57,7 +57,7 @@ describe('how submissions end', () => {
     expect(ended).toEqual(['finalized', 'rejected', 'cancelled']);
   });
 
-  it('is not told of what was rolled back, nor of what ended before', () => {
+  it('is not reported for a rollback, nor for submissions that ended before', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(1), 0);
     ledger.cancel(['s0'], 1);
@@ -72,8 +72,8 @@ describe('how submissions end', () => {
   });
 });
 
-describe('those that have been open for longest', () => {
-  it('come in the order of tracking, whatever their status, and without those that are final', () => {
+describe('the oldest open submissions', () => {
+  it('are listed in the order of tracking, of every open status', () => {
     const ledger = openLedger();
     for (let index = 0; index < 6; index++) ledger.track([trackRequest(`s${index}`)], index);
     ledger.record([observation('pending', 9, 's1'), observation('error', 9, 's0')], context());
@@ -86,7 +86,7 @@ describe('those that have been open for longest', () => {
     ]);
   });
 
-  it('are found by the index, not by looking at all', () => {
+  it('are found by the index without a scan', () => {
     const ledger = openLedger();
     const db = rawConnection(ledger.file);
     const plan = db.prepare(
@@ -96,7 +96,7 @@ describe('those that have been open for longest', () => {
   });
 });
 
-describe('what became final since a moment', () => {
+describe('the submissions that were finalized since a time', () => {
   const since = (ledger: Ledger, at: number, limit = 1_000) => [...ledger.stats.finalizedSince(at, limit)];
 
   function ledgerWith(times: readonly number[]): Ledger {
@@ -110,7 +110,7 @@ describe('what became final since a moment', () => {
     return ledger;
   }
 
-  it('comes newest first, however many events there are before it', () => {
+  it('are listed newest first, with many older events before them', () => {
     const ledger = ledgerWith([10, 20, 30, 40, 50]);
     expect(since(ledger, 30)).toEqual([
       { at: 50, trackedAt: 49, polls: 2 },
@@ -128,7 +128,7 @@ describe('what became final since a moment', () => {
     expect(since(ledger, 0, 2).map(({ at }) => at)).toEqual([50, 40]);
   });
 
-  it('is nothing in an empty ledger, and is found where events were deleted', () => {
+  it('are none in an empty ledger, and are found after events were deleted', () => {
     expect(since(openLedger(), 0)).toEqual([]);
     const ledger = ledgerWith([10, 20, 30, 40]);
     rawConnection(ledger.file).exec('DELETE FROM outbox WHERE seq IN (1, 2, 4, 5)');
@@ -137,7 +137,7 @@ describe('what became final since a moment', () => {
   });
 });
 
-it('counts deliveries that wait and dead letters, and tells since when the oldest of them waits', () => {
+it('counts waiting deliveries and dead letters, with the time of the oldest waiting one', () => {
   const ledger = openLedger();
   expect(ledger.stats.deliveries()).toEqual({ waiting: 0, dead: 0, oldestWaitingAt: null });
   const everything = [{ types: ['*'], metadata: null }];
@@ -150,7 +150,7 @@ it('counts deliveries that wait and dead letters, and tells since when the oldes
   expect(stats.deliveries()).toEqual({ waiting: 2, dead: 1, oldestWaitingAt: 11 });
 });
 
-it('what is sent again waits since it was asked for, not since its event', () => {
+it('a replayed delivery waits since the replay, not since its event', () => {
   const ledger = openLedger();
   ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   ledger.track(trackRequests(2), 0);
@@ -162,7 +162,7 @@ it('what is sent again waits since it was asked for, not since its event', () =>
   expect(ledger.stats.deliveries().oldestWaitingAt).toBe(4_000);
 });
 
-it('tells the sizes of its files', () => {
+it('reports the sizes of its files', () => {
   const ledger = openLedger();
   ledger.track(trackRequests(100), 0);
   const { database, wal } = ledger.stats.bytes();
@@ -170,7 +170,7 @@ it('tells the sizes of its files', () => {
   expect(wal).toBeGreaterThan(4_096);
 });
 
-it('tells how long each commit took, and nothing of what was rolled back', () => {
+it('reports the duration of each commit, and not of rollbacks', () => {
   const ledger = openLedger();
   const told: number[] = [];
   ledger.stats.onCommitted((durationMs) => told.push(durationMs));

@@ -31,7 +31,7 @@ function sample(): Ledger {
 }
 
 describe('an export', () => {
-  it('has every submission with its whole history, in the order of tracking', () => {
+  it('contains every submission with its history, in the order of tracking', () => {
     const ledger = sample();
     const exported = read(ledger);
     expect(exported.map(({ submission }) => submission)).toEqual(ledger.list({ limit: 10 }).submissions.toReversed());
@@ -50,7 +50,7 @@ describe('an export', () => {
     expect(ids(read(sample(), query))).toEqual(expected);
   });
 
-  it('is one moment, whatever is written meanwhile', () => {
+  it('is as of one moment during writes', () => {
     const ledger = sample();
     const source = openExport(ledger.file);
     expect(source.count()).toBe(3);
@@ -65,7 +65,7 @@ describe('an export', () => {
     ]);
   });
 
-  it('shows the deadline of what is open with the outages since, as the server does', () => {
+  it('moves the deadlines of open submissions by the outages, as the server does', () => {
     const ledger = sample();
     ledger.recordUpstream({
       upstream: 'default',
@@ -77,7 +77,7 @@ describe('an export', () => {
     expect(deadlines).toEqual([0, 0, 105]);
   });
 
-  it('is refused where there is no ledger, and leaves what is there as it is', () => {
+  it('is refused without a ledger, and leaves other files unchanged', () => {
     const folder = tempFolder();
     const refusal = (name: string) => {
       try {
@@ -106,7 +106,7 @@ describe('its formats', () => {
     return EXPORT_FORMATS[format].line(exported, { isTerminal: false, onUnreadable: () => undefined });
   };
 
-  it('ndjson: one line of what the server answers about one submission', () => {
+  it('ndjson: one line per submission, as in the response of the server', () => {
     const text = line('ndjson');
     expect(text.indexOf('\n')).toBe(text.length - 1);
     expect(JSON.parse(text)).toMatchObject({
@@ -118,7 +118,7 @@ describe('its formats', () => {
     });
   });
 
-  it('csv: a head, and a line with as many cells', () => {
+  it('csv: a header, and lines with as many cells', () => {
     const { head } = EXPORT_FORMATS.csv;
     expect(head).toMatch(/^submission_id,upstream,status,.*,data,unreadable\r\n$/);
     const open = line('csv', 2);

@@ -26,7 +26,7 @@ function ledgerWith(...ids: string[]): Ledger {
   return ledger;
 }
 
-it('finds those that begin so, whatever their status, in the order of their ids', () => {
+it('finds submissions of every status, ordered by id', () => {
   const ledger = ledgerWith('b', 'ab2', 'a', 'ab', 'ab1', 'ac', 'Ab');
   ledger.record([observation('finalized', 5, 'ab1')], context());
   expect(pages(ledger, 'ab', 9)).toEqual([['ab', 'ab1', 'ab2']]);
@@ -35,7 +35,7 @@ it('finds those that begin so, whatever their status, in the order of their ids'
   expect(ledger.findByPrefix({ prefix: 'ab1', limit: 1 }).submissions).toEqual([ledger.get('ab1')]);
 });
 
-it('takes what stands for something elsewhere as it is', () => {
+it('treats wildcards literally', () => {
   const ledger = ledgerWith('a%b', 'a_b', 'a*b', 'aXb', 'a!', 'a~', "a'");
   for (const prefix of ['a%', 'a_', 'a*', 'a!', 'a~', "a'"])
     expect(pages(ledger, prefix, 9).flat(), prefix).toHaveLength(1);
@@ -52,7 +52,7 @@ it('pages without a gap or a repeat while others are added', () => {
   expect(seen.filter((id) => ids.includes(id))).toEqual(ids.toSorted());
 });
 
-it('goes on after an id that is not there, or not of those', () => {
+it('continues after an id that is not tracked or does not match', () => {
   const ledger = ledgerWith('a', 'b1', 'b3', 'c');
   const after = (id: string) =>
     ledger.findByPrefix({ prefix: 'b', limit: 9, after: id }).submissions.map(({ submissionId }) => submissionId);

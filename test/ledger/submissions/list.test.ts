@@ -17,7 +17,7 @@ function pages(ledger: Ledger, query: { status?: Status; limit: number }, betwee
 }
 
 describe('listing', () => {
-  it('shows the newest first, and ends where there are no more', () => {
+  it('returns the newest first, and ends after the oldest', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(5), 0);
     expect(pages(ledger, { limit: 2 })).toEqual([['s4', 's3'], ['s2', 's1'], ['s0']]);
@@ -25,7 +25,7 @@ describe('listing', () => {
     expect(pages(openLedger(), { limit: 5 })).toEqual([[]]);
   });
 
-  it('each submission as it is alone', () => {
+  it('returns each submission as `get` does', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(2), 0);
     ledger.record([observation('error', 5, 's0')], context());
@@ -42,7 +42,7 @@ describe('listing', () => {
     expect(ledger.list({ limit: 1 }).submissions[0]?.submissionId).toMatch(/^new/);
   });
 
-  it('by status, without a gap or a repeat', () => {
+  it('pages by status without a gap or a repeat', () => {
     const ledger = openLedger();
     const ids = trackRequests(1_000).map(({ submissionId }) => submissionId);
     ledger.track(trackRequests(1_000), 0);
@@ -56,7 +56,7 @@ describe('listing', () => {
     expect(pages(ledger, { status: 'expired', limit: 50 })).toEqual([[]]);
   });
 
-  it('while its members leave a status, those that stay are each shown once', () => {
+  it('returns each submission once that keeps its status while others leave it', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(500), 0);
     let next = 0;

@@ -16,7 +16,7 @@ function tracked(count = 1) {
 }
 
 describe('recording', () => {
-  it('every change is a row of history that names the one before it', () => {
+  it('each change adds a row to the history with the previous status', () => {
     const ledger = tracked();
     for (const [index, name] of (['pending', 'error', 'pending', 'finalized'] as const).entries())
       ledger.record([observation(name, 10 * (index + 1), 's0')], context());
@@ -39,7 +39,7 @@ describe('recording', () => {
     });
   });
 
-  it('seq counts over all submissions', () => {
+  it('seq is global over all submissions', () => {
     const ledger = tracked(3);
     ledger.record(
       ['s2', 's0', 's1'].map((id) => observation('pending', 5, id)),
@@ -53,7 +53,7 @@ describe('recording', () => {
     ]);
   });
 
-  it('says what each observation did, as it is on the disk', () => {
+  it('returns the effect of each observation as committed', () => {
     const ledger = tracked(2);
     const observations = [observation('pending', 5, 's1'), observation('throttled', 6, 's0')];
     const [first, second] = ledger.record(observations, context());
@@ -67,7 +67,7 @@ describe('recording', () => {
     expect(ledger.get('s0')).toMatchObject({ status: 'tracking', polls: 1, polledAt: 6 });
   });
 
-  it('two observations of one submission in a batch follow each other', () => {
+  it('applies two observations of one submission in one batch in order', () => {
     const ledger = tracked();
     const recorded = ledger.record([observation('pending', 5, 's0'), observation('finalized', 6, 's0')], context());
     expect(recorded.map(({ previousStatus }) => previousStatus)).toEqual(['tracking', 'pending']);
@@ -75,14 +75,14 @@ describe('recording', () => {
     expect(ledger.get('s0')).toMatchObject({ status: 'finalized', polls: 2, version: 3 });
   });
 
-  it('an observation of an id that nobody tracks is passed over, the others count', () => {
+  it('ignores an observation of an untracked id and records the others', () => {
     const ledger = tracked();
     const recorded = ledger.record([observation('pending', 5, 'who'), observation('pending', 5, 's0')], context());
     expect(recorded.map(({ submission }) => submission.submissionId)).toEqual(['s0']);
     expect(ledger.get('who')).toBeUndefined();
   });
 
-  it('an answer older than the newest, and one that says the same again, only cost a poll', () => {
+  it('a stale response and a repeated one only increase the number of polls', () => {
     const ledger = tracked();
     ledger.record([observation('pending', 50, 's0')], context());
     ledger.record([observation('error', 40, 's0')], context());
@@ -94,14 +94,14 @@ describe('recording', () => {
     expect(outboxOf(ledger.file)).toEqual([]);
   });
 
-  it('a time of the last answer that is still to come was left by a wrong clock, and holds nothing up', () => {
+  it('a time of the last response in the future, from a wrong clock, does not block observations', () => {
     const ledger = tracked();
     ledger.record([observation('pending', 5_000, 's0')], context({ now: 5_000 }));
     ledger.record([observation('finalized', 50, 's0')], context({ now: 50 }));
     expect(ledger.get('s0')).toMatchObject({ status: 'finalized', polledAt: 50 });
   });
 
-  it('is one transaction: an error in the middle of a batch keeps nothing of it', () => {
+  it('an error in the middle of a batch rolls back the whole batch', () => {
     const ledger = tracked(20);
     ledger.record([observation('pending', 1, 's5')], context());
     const before = ledger.get('s5');
@@ -114,7 +114,7 @@ describe('recording', () => {
     expect(ledger.history('s0')).toHaveLength(1);
   });
 
-  it('the raw answer comes back byte for byte, with numbers no JavaScript number can hold', () => {
+  it('the raw response is returned byte for byte, with numbers that exceed JavaScript numbers', () => {
     const ledger = tracked(2);
     const fees = '340282366920938463463374607431768211455';
     const raw = `{ "state":"Finalized", "error":null,\n\t"data":{"block_hash":"0xb1","fees":"${fees}","block_number": 9007199254740993, "odd":"ü\\u0000 \u2028 💩"}, "id":"s0" }`;
@@ -126,7 +126,7 @@ describe('recording', () => {
     expect(again.list({ limit: 2 }).submissions.map(({ envelope }) => envelope)).toEqual([null, raw]);
   });
 
-  it('a correction after finality is told; status and time of finality stay', () => {
+  it('a correction after finality adds an event; the status and the time of finality stay', () => {
     const ledger = tracked();
     ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
     expect(ledger.get('s0')?.watched).toBe(true);
@@ -147,8 +147,8 @@ describe('recording', () => {
   });
 });
 
-describe('what the file itself forbids', () => {
-  it('a row of history cannot be altered', () => {
+describe('the constraints of the file', () => {
+  it('a row of history can not be altered', () => {
     const ledger = tracked();
     const raw = rawConnection(ledger.file);
     expect(() => raw.exec("UPDATE history SET status = 'finalized'")).toThrow(/append-only/);
@@ -156,7 +156,7 @@ describe('what the file itself forbids', () => {
     expect(ledger.history('s0')).toMatchObject([{ status: 'tracking', at: 0 }]);
   });
 
-  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])('%s has no way out', (status) => {
+  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])('%s can not change', (status) => {
     const ledger = tracked();
     const raw = rawConnection(ledger.file);
     raw.prepare('UPDATE submissions SET status = ?').run(status);
@@ -164,13 +164,13 @@ describe('what the file itself forbids', () => {
     expect(ledger.get('s0')?.status).toBe(status);
   });
 
-  it('an open status may change, but only to one there is', () => {
+  it('an open status may change, but only to a known status', () => {
     const raw = rawConnection(tracked().file);
     raw.exec("UPDATE submissions SET status = 'failing'");
     expect(() => raw.exec("UPDATE submissions SET status = 'lost'")).toThrow(/CHECK/);
   });
 
-  it('history goes with its submission: neither can be deleted under the other', () => {
+  it('neither a submission nor its history can be deleted alone', () => {
     const ledger = tracked();
     const raw = rawConnection(ledger.file);
     raw.pragma('foreign_keys = ON');

@@ -112,8 +112,8 @@ function toldBy(history: readonly HistoryEntry[]): string[] {
   });
 }
 
-describe('whatever happens to a ledger, in whatever order, while the clock goes on and back,', () => {
-  it('every history is a legal one, and all there is of a submission follows from it', () => {
+describe('for any sequence of operations, with a clock that goes forward and back,', () => {
+  it('every history is legal and determines its submission', () => {
     fc.assert(
       fc.property(run, (given) => {
         const ledger = play(given, { restarts: false });
@@ -145,7 +145,7 @@ describe('whatever happens to a ledger, in whatever order, while the clock goes 
     );
   });
 
-  it('the same again gives the same rows, also over restarts', () => {
+  it('the same operations give the same rows, with restarts, too', () => {
     fc.assert(
       fc.property(run, (given) => {
         const once = play(given, { restarts: false });

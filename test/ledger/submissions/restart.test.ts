@@ -6,7 +6,7 @@ import { openLedger, trackRequest, trackRequests } from '../../support/ledger-fi
 const ALL = { after: 0, limit: 1_000 };
 
 describe('after a restart', () => {
-  it('what was watched is watched again, with what the pacer needs of it', () => {
+  it('watched submissions are listed with the data that the scheduler needs', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track([...trackRequests(4), trackRequest('x', { upstream: 'other' })], 7);
@@ -35,7 +35,7 @@ describe('after a restart', () => {
     );
   });
 
-  it('what is watched comes in pages, in the order of tracking, with what was tracked meanwhile behind', () => {
+  it('watched submissions are paged in the order of tracking, and those added meanwhile come last', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track(trackRequests(5), 0);
@@ -52,7 +52,7 @@ describe('after a restart', () => {
     expect(second.next).toBeNull();
   });
 
-  it('an upstream is where it was, until when it may have been asked, and what was learned about it', () => {
+  it('an upstream keeps its state, its polling time and its snapshot', () => {
     const ledger = openLedger();
     const noPause = { pausedSince: null, pausedUntil: null };
     const fresh = { state: 'closed', outSince: null, outageMs: 0, ...noPause, pollingUntil: null, snapshot: null };
@@ -69,7 +69,7 @@ describe('after a restart', () => {
     });
   });
 
-  it('the pause that an upstream asked for is known, until an outage takes its place', () => {
+  it('a requested pause is kept until an outage begins', () => {
     const ledger = openLedger();
     const pause = { outageMs: 5, pausedSince: 100, pausedUntil: 400 };
     ledger.recordPause('default', pause);
@@ -81,7 +81,7 @@ describe('after a restart', () => {
     expect(again.upstream('default')).toMatchObject({ ...record, pausedSince: null, pausedUntil: null });
   });
 
-  it('a submission that the upstream has shown is the newest finalized one there', () => {
+  it('the id that the upstream has shown is that of its newest finalized submission', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track([trackRequest('a'), trackRequest('b'), trackRequest('c'), trackRequest('d')], 0);
@@ -96,7 +96,7 @@ describe('after a restart', () => {
     ]);
   });
 
-  it('outages until tracking began, a running one included, do not count for a submission', () => {
+  it('outages before tracking began, including the current one, do not count for a submission', () => {
     const ledger = openLedger();
     const outageMsBefore = (id: string, now: number) => {
       ledger.track([trackRequest(id)], now);
@@ -118,7 +118,7 @@ describe('after a restart', () => {
     expect(ledger.get('a')?.outageMsBefore).toBe(0);
   });
 
-  it('credentials are found by their hash, and only by it', () => {
+  it('credentials are found by their hash only', () => {
     const hash = (key: string) => createHash('sha256').update(key).digest();
     const ledger = openLedger();
     expect(ledger.credentials.isAnyValid()).toBe(false);

@@ -3,7 +3,7 @@ import { context, observation } from '../../support/domain.ts';
 import { openLedger, outboxOf, trackRequest, trackRequests } from '../../support/ledger-file.ts';
 
 describe('tracking', () => {
-  it('keeps the request as it was made, and begins a history', () => {
+  it('stores the request unchanged, and begins a history', () => {
     const ledger = openLedger();
     const metadata = { order: 'ü-17', nested: { list: [1, 2.5, null, true, '\u0000 "\\ \u2028'] }, ['__proto__']: 1 };
     const request = trackRequest('s', { deadlineAt: 900, graceEndsAt: 300, stuckAt: 200, metadata });
@@ -33,7 +33,7 @@ describe('tracking', () => {
     expect(outboxOf(ledger.file)).toEqual([]);
   });
 
-  it('a second request for the same id changes nothing, whatever it says', () => {
+  it('a second request for the same id changes nothing', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s', { metadata: { first: true } })], 100);
     ledger.record([observation('pending', 150, 's')], context());
@@ -50,7 +50,7 @@ describe('tracking', () => {
     expect(ledger.history('s')).toHaveLength(2);
   });
 
-  it('an id that stands twice in one batch is tracked once', () => {
+  it('an id that occurs twice in one batch is tracked once', () => {
     const ledger = openLedger();
     const result = ledger.track([trackRequest('s'), trackRequest('t'), trackRequest('s')], 100);
     expect(result).toMatchObject({ submissions: [{ isNew: true }, { isNew: true }, { isNew: false }] });
@@ -69,7 +69,7 @@ describe('tracking', () => {
     expect(ledger.history('b')).toEqual([]);
   });
 
-  it('several requests in one transaction are each taken or refused for themselves, in their order', () => {
+  it('several requests in one transaction are accepted or refused one by one, in order', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
@@ -89,7 +89,7 @@ describe('tracking', () => {
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });
 
-  it('a batch with an id that another upstream has is a conflict, and nothing of it is kept', () => {
+  it('a batch with an id that is tracked at another upstream is a conflict, and is rolled back', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
@@ -99,14 +99,14 @@ describe('tracking', () => {
     expect(ledger.list({ limit: 10 }).submissions).toHaveLength(1);
   });
 
-  it('a batch that asks for one id at two upstreams is refused whole', () => {
+  it('a batch with one id at two upstreams is refused as a whole', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     expect(() => ledger.track([trackRequest('s'), trackRequest('s', { upstream: 'other' })], 0)).toThrow(/upstream/);
     expect(ledger.get('s')).toBeUndefined();
   });
 
-  it('an error in the middle of a batch keeps nothing of it', () => {
+  it('an error in the middle of a batch rolls back the whole batch', () => {
     const ledger = openLedger();
     const batch = [...trackRequests(50), trackRequest('odd', { upstream: 'never heard of' }), trackRequest('last')];
     expect(() => ledger.track(batch, 0)).toThrow(/never heard of/);
@@ -117,7 +117,7 @@ describe('tracking', () => {
 });
 
 describe('cancelling', () => {
-  it('ends an open submission, and tells of it once', () => {
+  it('ends an open submission with one event', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('pending', 10, 's')], context());
@@ -133,7 +133,7 @@ describe('cancelling', () => {
     expect(outboxOf(ledger.file).map(({ type }) => type)).toEqual(['submission.cancelled']);
   });
 
-  it('leaves a final submission, and knows nothing of one that was never tracked', () => {
+  it('leaves a final submission unchanged, and returns undefined for an unknown id', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context({ recheck: true }));
@@ -142,7 +142,7 @@ describe('cancelling', () => {
     expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
   });
 
-  it('ends several in one commit, each once', () => {
+  it('ends several in one commit', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s'), trackRequest('t')], 0);
     const commits = vi.fn();

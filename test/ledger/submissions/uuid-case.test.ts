@@ -40,7 +40,7 @@ function openOld(ids: readonly string[], work: (ledger: Ledger, nameOf: (id: str
 const idsOf = (ledger: Ledger) => ledger.list({ limit: 100 }).submissions.map(({ submissionId }) => submissionId);
 
 describe('a ledger in which ids were compared exactly', () => {
-  it('has its UUIDs in lower case after the migration, with all that is known of them; other ids stay as they are', () => {
+  it('has its UUIDs in lower case after the migration, with their data; other ids are unchanged', () => {
     const file = openOld([ALONE, ...NO_UUIDS], (ledger, nameOf) => {
       ledger.record([observation('error', 20, nameOf(ALONE)), observation('finalized', 30, nameOf(ALONE))], context());
     });
@@ -57,7 +57,7 @@ describe('a ledger in which ids were compared exactly', () => {
     expect(integrityOf(file)).toBe('ok');
   });
 
-  it('keeps each of those that differ only in case, with its own history: by its own spelling, and else the one in lower case', () => {
+  it('keeps ids that differ only in case apart: finds each by its spelling, and the lower-case one by any other', () => {
     const file = openOld([UPPER, LOWER, MIXED], (ledger, nameOf) => {
       ledger.record([observation('error', 20, nameOf(UPPER)), observation('pending', 20, nameOf(LOWER))], context());
       ledger.record([observation('finalized', 30, nameOf(UPPER))], context());
@@ -74,7 +74,7 @@ describe('a ledger in which ids were compared exactly', () => {
     expect(integrityOf(file)).toBe('ok');
   });
 
-  it('goes on with each of them to its end, and tracks none of them anew', () => {
+  it('polls each of them to its end, and tracks none again', () => {
     const ledger = openLedger({ file: openOld([LOWER, UPPER]) });
     const { watched } = ledger.listWatched('default', { after: 0, limit: 10 });
     expect(watched.map(({ submissionId }) => submissionId)).toEqual([LOWER, UPPER]);
@@ -89,7 +89,7 @@ describe('a ledger in which ids were compared exactly', () => {
     ]);
   });
 
-  it('gives the name in lower case to one of those that all have upper case in them', () => {
+  it('renames one of several spellings with upper case to lower case', () => {
     const ledger = openLedger({ file: openOld(TWINS) });
     const lower = TWINS[0]?.toLowerCase() ?? '';
     expect(idsOf(ledger)).toHaveLength(2);
@@ -98,7 +98,7 @@ describe('a ledger in which ids were compared exactly', () => {
     expect(new Set(metadata)).toEqual(new Set(TWINS));
   });
 
-  it('shows all of them by a prefix in upper case, and the one in lower case by one in lower case', () => {
+  it('finds all of them by an upper-case prefix, and the lower-case one by a lower-case prefix', () => {
     const ledger = openLedger({ file: openOld([LOWER, UPPER, MIXED]) });
     const found = (prefix: string) =>
       ledger.findByPrefix({ prefix, limit: 9 }).submissions.map(({ submissionId }) => submissionId);
