@@ -5,18 +5,18 @@ import { ExitCode } from './exit.ts';
 import { coloured } from './output/colors.ts';
 import { toJson } from './output/json.ts';
 import { createProgress } from './output/progress.ts';
+import { plural } from './output/table.ts';
 
-/** So many requests at once; up to so many ids each have one that waits on the server. */
+/** Maximum number of concurrent requests. Up to this many ids are waited for with long polls, more with short requests. */
 const CONCURRENCY = 64;
 const LONG_POLL_S = 20;
 const ROUND_PAUSE_MS = 1_000;
-/** A server that answered before may be away for so long, as while it is restarted. */
-const PATIENCE_MS = 60_000;
+/** How long a server that responded before may be unavailable, for example during a restart. */
+const MAX_OUTAGE_MS = 60_000;
 
 /**
- * Waits until every id is final, telling of each one that ends: with a bar on a terminal, in plain lines elsewhere, or as
- * one JSON object per line. The caller has seen the server answer: if it goes away now, it is waited for a while.
- * Returns the exit code.
+ * Waits until every submission is final and prints each one when it ends: as a line, with a progress bar on a terminal, or
+ * as one JSON object per line. Tolerates outages of the server up to MAX_OUTAGE_MS. Returns the exit code.
  */
 export async function awaitFinal(
   client: DawatchClient,
@@ -35,51 +35,51 @@ export async function awaitFinal(
     if (options.json) process.stdout.write(`${toJson(submission)}\n`);
     else progress.line(describe(submission));
   };
-  const patiently = createPatience();
+  const tolerant = createOutageTolerance();
   try {
     for (;;) {
       const waitS = open.length <= CONCURRENCY ? Math.min(LONG_POLL_S, leftS()) : 0;
       const stillOpen: string[] = [];
       await inParallel(open, async (id) => {
-        const submission = await patiently(client.wait(id, waitS));
+        const submission = await tolerant(client.wait(id, waitS));
         if (submission && isFinalText(submission.status)) ended(submission);
         else stillOpen.push(id);
       });
       open = stillOpen;
       if (open.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
       if (leftS() === 0) return ExitCode.timeout;
-      if (waitS === 0 || patiently.isAway()) await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
+      if (waitS === 0 || tolerant.isUnavailable()) await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
     }
   } finally {
     progress.stop();
   }
 }
 
-type Patience = {
-  /** What the call gives; undefined if the server is away, but not for too long yet. */
+type OutageTolerance = {
+  /** Returns the result of the call, or undefined during a tolerated outage. Rejects if the outage lasts too long. */
   <T>(call: Promise<T>): Promise<T | undefined>;
-  isAway(): boolean;
+  isUnavailable(): boolean;
 };
 
-function createPatience(): Patience {
-  let answeredAt = performance.now();
-  let isAway = false;
-  const patiently = async <T>(call: Promise<T>) => {
+function createOutageTolerance(): OutageTolerance {
+  let respondedAt = performance.now();
+  let isUnavailable = false;
+  const tolerant = async <T>(call: Promise<T>) => {
     try {
-      const answer = await call;
-      answeredAt = performance.now();
-      isAway = false;
-      return answer;
+      const result = await call;
+      respondedAt = performance.now();
+      isUnavailable = false;
+      return result;
     } catch (error) {
       const status = error instanceof ApiError ? error.status : undefined;
-      isAway = error instanceof ConnectionError || status === 503 || status === 429;
-      // It is there, and will take more once the minute is over.
-      if (status === 429) answeredAt = performance.now();
-      if (!isAway || performance.now() - answeredAt > PATIENCE_MS) throw error;
+      isUnavailable = error instanceof ConnectionError || status === 503 || status === 429;
+      // A rate-limited server is available and accepts requests again within a minute.
+      if (status === 429) respondedAt = performance.now();
+      if (!isUnavailable || performance.now() - respondedAt > MAX_OUTAGE_MS) throw error;
       return undefined;
     }
   };
-  return Object.assign(patiently, { isAway: () => isAway });
+  return Object.assign(tolerant, { isUnavailable: () => isUnavailable });
 }
 
 function describe(submission: Submission): string {
@@ -90,7 +90,7 @@ function describe(submission: Submission): string {
 }
 
 export function requests(count: number): string {
-  return escapeText(`${count} request${count === 1 ? '' : 's'}`);
+  return escapeText(plural(count, 'request'));
 }
 
 function isFinalText(status: string): boolean {

@@ -7,56 +7,59 @@ import { CommandError, ExitCode } from './exit.ts';
 import { withWaitIndicator } from './output/wait-indicator.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
-const ADMIN_ADVICE = '`dawatch token create --role admin --name …` makes one';
+const ADMIN_ADVICE = 'create one with `dawatch token create --role admin --name …`';
 
 export type ConnectOptions = { server?: string };
 
-/** The option of every command that talks to a server. */
+/** Adds the options of a command that uses the service key. */
 export function withServer(command: Command): Command {
   return withAddress(command).addHelpText(
     'after',
-    '\nThe key is taken from DAWATCH_API_KEY, never from an argument: others see those.',
+    '\nThe key is read from DAWATCH_API_KEY. An argument would be visible to other users of the machine.',
   );
 }
 
+/** Adds the option --server. */
 export function withAddress(command: Command): Command {
   return command.option(
     '--server <url>',
-    'address of the server [DAWATCH_URL] (default: where the settings of this folder let it listen)',
+    'address of the server [DAWATCH_URL] (default: the address in the settings of this directory)',
   );
 }
 
-/** The option of a command that needs the role admin. */
+/** Adds the options of a command that needs the role admin. */
 export function withAdmin(command: Command): Command {
-  return withAddress(command).addHelpText('after', `\nThe token is taken from ${ADMIN_VARIABLE}.`);
+  return withAddress(command).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
 }
 
-export function requestAsAdmin<T>(options: ConnectOptions, ask: (client: DawatchClient) => Promise<T>): Promise<T> {
-  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, ask);
+/** Runs requests with the admin token. Throws a CommandError without a token. */
+export function requestAsAdmin<T>(options: ConnectOptions, request: (client: DawatchClient) => Promise<T>): Promise<T> {
+  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, request);
 }
 
-/** Where the server is that a command talks to. */
+/** Returns the address of the server. */
 export function serverAddress(options: ConnectOptions): string {
   return addressOf(options, loadConfig({ env: process.env }).config);
 }
 
+/** Returns a client with the service key. Throws a CommandError without a key. */
 export function connect(options: ConnectOptions): DawatchClient {
   const { config } = loadConfig({ env: process.env });
   const url = addressOf(options, config);
   const apiKey = config.auth.api_key;
   if (apiKey === undefined)
     throw new CommandError(
-      'set DAWATCH_API_KEY to the service key that `dawatch serve` showed at its first start, or make one: `dawatch token create --role service --name …`',
+      'set DAWATCH_API_KEY to the service key that `dawatch serve` printed at its first start, or create one: `dawatch token create --role service --name …`',
       ExitCode.usage,
     );
   return new DawatchClient({ url, apiKey });
 }
 
-/** Asks with the token in the first of these variables that is set. `advice`: where to get one. */
+/** Runs requests with the token in the first of `variables` that is set. Errors include `advice` on how to get a token. */
 export async function requestWithToken<T>(
   options: ConnectOptions,
   { variables, advice }: { variables: readonly string[]; advice: string },
-  ask: (client: DawatchClient) => Promise<T>,
+  request: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
   const { config } = loadConfig({ env: process.env });
   const url = addressOf(options, config);
@@ -64,11 +67,11 @@ export async function requestWithToken<T>(
   const token = variable && process.env[variable];
   if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
-    return await withWaitIndicator(url, ask(new DawatchClient({ url, token })));
+    return await withWaitIndicator(url, request(new DawatchClient({ url, token })));
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(
-        `${escapeText(error.message, 2_000)} (${variable} holds the token that was sent; ${advice})`,
+        `${escapeText(error.message, 2_000)} (the token was read from ${variable}; ${advice})`,
         ExitCode.server,
       );
     throw error;
@@ -82,7 +85,7 @@ function addressOf(options: ConnectOptions, config: Config): string {
   // "localhost:8080" parses as well, with localhost as the scheme.
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw new CommandError(
-      `${JSON.stringify(url)} is no http:// or https:// address: http://127.0.0.1:8080 is one`,
+      `${JSON.stringify(url)} is not an http:// or https:// address such as http://127.0.0.1:8080`,
       ExitCode.usage,
     );
   return url;

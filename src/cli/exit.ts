@@ -7,26 +7,26 @@ import { LedgerError } from '../ledger/file/errors.ts';
 export const ExitCode = {
   ok: 0,
   unexpected: 1,
-  /** Bad arguments, input or settings; the server refused it. */
+  /** Invalid arguments, input or settings, or the server refused the request. */
   usage: 2,
-  /** Everything asked for ended, but not everything as finalized. */
+  /** All submissions ended, but not all of them as finalized. */
   notFinalized: 3,
-  /** The time was over first. */
+  /** The timeout expired. */
   timeout: 4,
-  /** The server or its ledger can't be reached or can't work, or the key isn't accepted. */
+  /** The server or its ledger is unavailable, or the credential was refused. */
   server: 5,
 } as const;
 
 export const EXIT_CODE_HELP = `
 Exit codes:
-  0  done                 3  something ended, but not as finalized
-  1  unexpected error     4  the time was over first
-  2  bad arguments, input or settings
-  5  the server or its ledger can't be reached or can't do it now, or the key isn't accepted`;
+  0  success              3  a submission ended, but not as finalized
+  1  unexpected error     4  timeout
+  2  invalid arguments, input or settings
+  5  the server or its ledger is unavailable, or the credential was refused`;
 
-const MAX_SAID_CHARS = 2_000;
+const MAX_MESSAGE_CHARS = 2_000;
 
-/** An expected end of a command: its message goes to stderr as it is. */
+/** An expected failure of a command. Its message is printed to stderr without a stack. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitCode: number;
@@ -36,36 +36,37 @@ export class CommandError extends Error {
   }
 }
 
-/** What to print and how to exit for whatever a command threw; `command`: the first word of its name. */
+/** Returns the message and the exit code for an error thrown by `command`, the first word of the command's name. */
 export function explain(error: unknown, command: string): { message: string; exitCode: number } {
   if (error instanceof CommandError) return { message: error.message, exitCode: error.exitCode };
   if (error instanceof ConfigError)
     return { message: `${error.message}\n(${CONFIG_ADVICE})`, exitCode: ExitCode.usage };
   if (error instanceof ConnectionError)
     return {
-      message: `${error.message}: is \`dawatch serve\` running there? (another address: --server or DAWATCH_URL)`,
+      message: `${error.message}: is \`dawatch serve\` running there? (set another address with --server or DAWATCH_URL)`,
       exitCode: ExitCode.server,
     };
   if (error instanceof ApiError) return { message: explainApi(error, command), exitCode: apiExitCode(error.status) };
   if (error instanceof StartError) return { message: error.message, exitCode: ExitCode.usage };
   if (!(error instanceof Error)) return { message: String(error), exitCode: ExitCode.unexpected };
-  // A path that was given can't be used, or the disk can't: the first is for whoever gave it to mend.
+  // An unusable path is a usage error; a failing disk is not.
   if (error instanceof LedgerError) {
     const isPath = error.problem === 'read_only' || error.problem === 'foreign';
     return { message: error.message, exitCode: isPath ? ExitCode.usage : ExitCode.server };
   }
-  // Those of the system say what is wrong (a port in use); anything else is a fault of ours and shows where.
+  // System errors (such as a port in use) explain themselves; any other error is a defect and needs its stack.
   return 'code' in error
     ? { message: listenText(error, command) ?? error.message, exitCode: ExitCode.usage }
     : { message: error.stack ?? error.message, exitCode: ExitCode.unexpected };
 }
 
-/** What the server says stays on one line: it may be any server. */
+/** Escapes the message to one line, because the server is not trusted. */
 function explainApi(error: ApiError, command: string): string {
-  const said = escapeText(error.message, MAX_SAID_CHARS);
-  if (error.status === 401 || error.status === 403) return advised(said, KEY_ADVICE);
-  if (error.status === 429) return advised(said, 'try again in a minute; limits.… of the server sets how many');
-  return advised(said, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
+  const message = escapeText(error.message, MAX_MESSAGE_CHARS);
+  if (error.status === 401 || error.status === 403) return advised(message, KEY_ADVICE);
+  if (error.status === 429)
+    return advised(message, 'retry in a minute; the settings limits.… of the server define the rate');
+  return advised(message, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
 }
 
 function advised(message: string, advice: string | undefined): string {
@@ -73,32 +74,32 @@ function advised(message: string, advice: string | undefined): string {
 }
 
 const KEY_ADVICE =
-  'DAWATCH_API_KEY holds the key that was sent: `dawatch serve` showed one at its first start, `dawatch token create --role service` makes one';
+  'the key was read from DAWATCH_API_KEY; `dawatch serve` printed a key at its first start, `dawatch token create --role service` creates one';
 
-const CONFIG_ADVICE = 'config/dawatch.yaml explains every setting; DAWATCH_CONFIG names another file';
+const CONFIG_ADVICE = 'docs/settings.md describes every setting; DAWATCH_CONFIG selects another file';
 
 const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
-  status: '`dawatch status` lists the newest; `dawatch track` hands one over',
-  wait: '`dawatch track` hands it over; with --wait it waits too',
+  status: '`dawatch status` lists the newest; `dawatch track` adds one',
+  wait: '`dawatch track` adds it, with --wait it also waits',
   cancel: '`dawatch status` lists the newest',
-  webhooks: '`dawatch webhooks list` shows them',
-  deliveries: '`dawatch deliveries list` shows them',
+  webhooks: '`dawatch webhooks list` lists the webhooks',
+  deliveries: '`dawatch deliveries list` lists the deliveries',
 };
 
-/** What keeps a command from listening, in a sentence; undefined: the error is about something else. */
+/** Returns why a command cannot listen, or undefined for other errors. */
 function listenText(error: Error, command: string): string | undefined {
   if (command !== 'serve' && command !== 'sandbox') return undefined;
   const { code, syscall, address, port, hostname } = error as SystemError;
   const { host: hostFrom, port: portFrom } = command === 'sandbox' ? SANDBOX_FLAGS : SETTINGS;
   if (syscall === 'getaddrinfo')
-    return `can't listen on ${hostname}: no address is known by this name; set another with ${hostFrom}`;
+    return `cannot listen on ${hostname}: the name cannot be resolved; set another with ${hostFrom}`;
   if (syscall !== 'listen') return undefined;
-  const place = `can't listen on ${address?.includes(':') ? `[${address}]` : address}:${port}`;
+  const place = `cannot listen on ${address?.includes(':') ? `[${address}]` : address}:${port}`;
   switch (code) {
     case 'EADDRINUSE':
-      return `${place}: something listens there already; end it, or set another port with ${portFrom}`;
+      return `${place}: the port is in use; stop the other process, or set another port with ${portFrom}`;
     case 'EACCES':
-      return `${place}: this user may not use that port; set one from 1024 up with ${portFrom}`;
+      return `${place}: no permission for this port; set a port of at least 1024 with ${portFrom}`;
     case 'EADDRNOTAVAIL':
       return `${place}: this machine has no such address; set another with ${hostFrom}`;
     default:
@@ -108,7 +109,7 @@ function listenText(error: Error, command: string): string | undefined {
 
 type SystemError = Partial<Record<'code' | 'syscall' | 'address' | 'hostname', string>> & { port?: number };
 
-/** Where the address comes from: the server's from its settings, the sandbox's from its command line. */
+/** How to change the address: the server's in its settings, the sandbox's on its command line. */
 const SETTINGS = { host: 'DAWATCH_HOST or server.host', port: 'DAWATCH_PORT or server.port' };
 const SANDBOX_FLAGS = { host: '--host', port: '--port' };
 

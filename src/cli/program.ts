@@ -3,7 +3,7 @@ import pkg from '../../package.json' with { type: 'json' };
 import { escapeLines } from '../domain/text.ts';
 import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 
-/** In the order of the help. None is read before it is wanted: a command waits for no other one, and no start for a client. */
+/** All commands in the order of the help, loaded on demand to keep the start fast. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   demo: async () => (await import('./commands/run/demo.ts')).addDemo,
   serve: async () => (await import('./commands/run/serve.ts')).addServe,
@@ -31,8 +31,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
 };
 
 /**
- * Runs one command. What it says goes to stdout and stderr. Gives back the code to exit with at once; undefined: it came
- * to its end, and process.exitCode says how.
+ * Runs one command. Returns the code to exit with at once, or undefined if the command completed and process.exitCode
+ * applies.
  */
 export async function run(args: readonly string[]): Promise<number | undefined> {
   const program = await createProgram(args[0]);
@@ -51,18 +51,20 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
   }
 }
 
-/** With the command that is wanted; with all of them where it is none, or one that tells of all. */
-async function createProgram(wanted = ''): Promise<Command> {
+/** Returns the program with the requested command, or with all commands for the help, an unknown name or completion. */
+async function createProgram(requested = ''): Promise<Command> {
   const program = new Command('dawatch')
-    .description('Watches data-availability submissions until they are final, keeps their history, and tells you.')
+    .description(
+      'Tracks data-availability submissions until they are final, stores their history, and sends notifications.',
+    )
     .version(pkg.version)
     .showHelpAfterError('(--help shows how)')
     .addHelpText(
       'after',
-      `\nStart with \`dawatch demo\`: it shows everything on this machine in about a minute.\n${EXIT_CODE_HELP}`,
+      `\nStart with \`dawatch demo\`: it runs the whole system on this machine for about a minute.\n${EXIT_CODE_HELP}`,
     )
     .exitOverride();
-  const isAlone = Object.hasOwn(COMMANDS, wanted) && wanted !== 'completion';
-  for (const [name, load] of Object.entries(COMMANDS)) if (!isAlone || name === wanted) (await load())(program);
+  const isAlone = Object.hasOwn(COMMANDS, requested) && requested !== 'completion';
+  for (const [name, load] of Object.entries(COMMANDS)) if (!isAlone || name === requested) (await load())(program);
   return program;
 }

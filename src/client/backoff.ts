@@ -1,10 +1,10 @@
 /**
- * How long to wait before another try, after so many failures in a row:
+ * Returns the delay before the next attempt after consecutive failures:
  *
  *     failures    1       2       3       4       …  7 and more
  *     at most     0.5 s   1 s     2 s     4 s        30 s
  *
- * each times 0.5 to 1 by chance, so that clients of a restarted server don't come back all at once.
+ * The delay is multiplied by a random factor of 0.5 to 1, so that clients of a restarted server do not reconnect at once.
  */
 export function retryDelayMs(failures: number, random: () => number): number {
   const atMostMs = Math.min(30_000, 500 * 2 ** Math.min(failures - 1, 10));

@@ -30,32 +30,32 @@ export type {
 } from './shapes.ts';
 
 export type DawatchClientOptions = {
-  /** Where the server is: http://127.0.0.1:8080, say. */
+  /** Base address of the server, such as http://127.0.0.1:8080. */
   url: string;
-  /** Goes with what is about submissions and events; needs the role service, or admin. */
+  /** Credential for submissions and events, with the role service or admin. */
   apiKey?: string;
-  /** Goes as a bearer with what is about users, webhooks and deliveries. Default: the same as `apiKey`. */
+  /** Bearer token for users, webhooks and deliveries. Default: `apiKey`. */
   token?: string;
 };
 
-/** What one long poll waits: below the 60 s after which proxies give up on an answer. */
+/** Duration of one long poll, below the usual proxy timeout of 60 s. */
 const LONG_POLL_S = 20;
-/** How long a server may be away, as while it is restarted, before waiting for it is given up. */
-const PATIENCE_MS = 60_000;
+/** Tolerated outage of the server while waiting, for example during a restart. */
+const MAX_OUTAGE_MS = 60_000;
 
-/** A server that has not answered by then is as good as away. */
+/** Timeout of a request without a long poll. */
 const CALL_TIMEOUT_MS = 60_000;
-/** Beyond the time that a long poll takes by itself. */
-const ANSWER_MARGIN_MS = 5_000;
+/** Added to the duration of a long poll. */
+const RESPONSE_MARGIN_MS = 5_000;
 
-/** Talks to a dawatch server. Uses nothing beyond the platform's fetch. Methods throw ApiError or ConnectionError. */
+/** Client of a dawatch server, based on the platform's fetch. Methods throw ApiError or ConnectionError. */
 export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
   readonly #token: string | undefined;
-  /** Whom events are sent to. Needs the role admin. */
+  /** Webhook endpoints. Needs the role admin. */
   readonly webhooks: WebhookRequests;
-  /** Which event was sent where, and what came of it. Needs the role admin. */
+  /** Deliveries of events and their results. Needs the role admin. */
   readonly deliveries: DeliveryRequests;
 
   constructor(options: DawatchClientOptions) {
@@ -65,26 +65,26 @@ export class DawatchClient {
       accept: 'application/json',
     };
     this.#token = options.token ?? options.apiKey;
-    const ask: SendRequest = (method, path, body) => this.#requestWithToken(method, path, body);
-    this.webhooks = new WebhookRequests(ask);
-    this.deliveries = new DeliveryRequests(ask);
+    const send: SendRequest = (method, path, body) => this.#requestWithToken(method, path, body);
+    this.webhooks = new WebhookRequests(send);
+    this.deliveries = new DeliveryRequests(send);
   }
 
-  /** Up to 10,000 ids, taken whole or not at all. Once it resolves they are on the server's disk. */
+  /** Tracks up to 10,000 ids, all or none. They are on the server's disk when the promise resolves. */
   track(submissionIds: readonly string[], options: TrackOptions = {}): Promise<Tracked> {
     return this.#request<Tracked>('POST', '/v1/submissions', {
       body: { submission_ids: submissionIds, ...options },
     });
   }
 
-  /** One submission with its history. */
+  /** Returns a submission with its history. */
   get(submissionId: string): Promise<SubmissionWithHistory> {
     return this.#request<SubmissionWithHistory>('GET', pathOf(submissionId));
   }
 
   /**
-   * Newest first, up to `limit` (1 to 1,000, default 100); `cursor` is the `next_cursor` of the page before. With `prefix`
-   * (not with `status` too): those whose ids begin so, in the order of the ids.
+   * Returns a page of submissions, newest first. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous
+   * page. `prefix`: only ids with this prefix, ordered by id; cannot be combined with `status`.
    */
   list(
     query: { status?: string | undefined; prefix?: string; limit?: number; cursor?: string } = {},
@@ -92,9 +92,9 @@ export class DawatchClient {
     return this.#request('GET', `/v1/submissions${queryOf(query)}`);
   }
 
-  /** Resolves once it is final, or after `timeoutS` (0 to 240) with the submission as it is then. */
+  /** Waits until the submission is final, at most `timeoutS` (0 to 240), and returns its current state. */
   wait(submissionId: string, timeoutS: number, signal?: AbortSignal): Promise<Submission> {
-    const timeoutMs = timeoutS * 1_000 + ANSWER_MARGIN_MS;
+    const timeoutMs = timeoutS * 1_000 + RESPONSE_MARGIN_MS;
     return this.#request<Submission>('GET', `${pathOf(submissionId)}/wait?timeout_s=${timeoutS}`, {
       signal,
       timeoutMs,
@@ -102,8 +102,8 @@ export class DawatchClient {
   }
 
   /**
-   * Resolves once it is final, or after `timeoutMs` (default: never) with the submission as it is then: look at `status`.
-   * A server that goes away meanwhile is waited for, up to a minute. Rejects with the signal's reason if that aborts.
+   * Waits until the submission is final, at most `timeoutMs` (default: no limit), and returns its current state: check
+   * `status`. Tolerates outages of the server up to a minute. Rejects with the signal's reason if the signal aborts.
    */
   async waitUntilFinal(
     submissionId: string,
@@ -111,19 +111,19 @@ export class DawatchClient {
   ): Promise<Submission> {
     const { timeoutMs = Number.POSITIVE_INFINITY, signal } = options;
     const endsAt = performance.now() + timeoutMs;
-    let answeredAt = performance.now();
+    let respondedAt = performance.now();
     for (let failures = 0; ; ) {
-      const askedAt = performance.now();
-      const leftMs = Math.max(0, endsAt - askedAt);
+      const sentAt = performance.now();
+      const leftMs = Math.max(0, endsAt - sentAt);
       const waitS = Math.min(LONG_POLL_S, Math.ceil(leftMs / 1_000));
       try {
         const submission = await this.wait(submissionId, waitS, signal);
         if (isFinal(submission.status) || leftMs === 0) return submission;
-        answeredAt = performance.now();
-        // A server that closes answers before its time.
-        failures = answeredAt - askedAt < waitS * 500 ? 1 : 0;
+        respondedAt = performance.now();
+        // A response before the end of the long poll is treated as a failure, so that the next request is delayed.
+        failures = respondedAt - sentAt < waitS * 500 ? 1 : 0;
       } catch (error) {
-        if (signal?.aborted || !isTransient(error) || performance.now() - answeredAt > PATIENCE_MS) throw error;
+        if (signal?.aborted || !isTransient(error) || performance.now() - respondedAt > MAX_OUTAGE_MS) throw error;
         if (leftMs === 0) throw error;
         failures += 1;
       }
@@ -132,8 +132,8 @@ export class DawatchClient {
   }
 
   /**
-   * The live feed: every event once and in order, from `after` or from now on, over cut connections and restarts of the
-   * server. Ends when the signal aborts. Throws ApiError for what another try wouldn't mend: a refused key or filter.
+   * Yields every event of the live feed once and in order, from `after` or from now on. Reconnects after connection losses
+   * and restarts of the server. Ends when the signal aborts. Throws ApiError for permanent errors: a refused key or filter.
    */
   events(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
     const { types, submissionId: submission_id, metadata } = options;
@@ -149,32 +149,32 @@ export class DawatchClient {
     }, options);
   }
 
-  /** Stops asking about it; one that is final already stays as it is. */
+  /** Stops tracking. A final submission is not changed. */
   cancel(submissionId: string): Promise<Submission> {
     return this.#request<Submission>('DELETE', pathOf(submissionId));
   }
 
-  /** What is learned about each upstream, and why the next request goes where it goes. */
+  /** Returns the learned finality model of each upstream and the reason for its next poll. */
   pacing(): Promise<{ at: string; upstreams: UpstreamPacing[] }> {
     return this.#request('GET', '/v1/pacing');
   }
 
-  /** What is going on, and how the last hour was. */
+  /** Returns current counts and the statistics of the last hour. */
   overview(signal?: AbortSignal): Promise<Overview> {
     return this.#request<Overview>('GET', '/v1/overview', { signal, timeoutMs: 10_000 });
   }
 
-  /** The user of this name and address, at the upstream. Needs the role user or admin. */
+  /** Returns the upstream's user with this name and e-mail address. Needs the role user or admin. */
   getUser(user: { name: string; email: string }): Promise<User> {
     return this.#requestWithToken<User>('GET', `/users/get_user?${new URLSearchParams(user)}`);
   }
 
-  /** At most `limit` users, from 1 to what the server's setting `users.max_limit` allows. Needs the role admin. */
+  /** Returns at most `limit` users, 1 to the server's setting `users.max_limit`. Needs the role admin. */
   listUsers(limit: number): Promise<User[]> {
     return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
   }
 
-  /** Who looked up which users, newest first. Needs the role admin. */
+  /** Returns the audit of user lookups, newest first. Needs the role admin. */
   audit(query: { limit?: number; cursor?: string } = {}): Promise<{
     entries: AuditEntry[];
     next_cursor: string | null;
@@ -187,7 +187,7 @@ export class DawatchClient {
     return this.#request<T>(method, path, { body, headers: { accept: 'application/json', ...credential } });
   }
 
-  /** `headers`: instead of those with the api key. An answer without a body is undefined. */
+  /** `headers` replace those with the API key. Returns undefined for a response without a body. */
   async #request<T>(
     method: string,
     path: string,
@@ -206,10 +206,10 @@ export class DawatchClient {
     });
     if (!response.ok) throw await toApiError(response, this.#url);
     if (response.status === 204) return undefined as T;
-    const answer: unknown = await response.json().catch(() => undefined);
+    const result: unknown = await response.json().catch(() => undefined);
     signal?.throwIfAborted();
-    if (typeof answer !== 'object' || answer === null) throw notDawatchError(response, this.#url);
-    return answer as T;
+    if (typeof result !== 'object' || result === null) throw notDawatchError(response, this.#url);
+    return result as T;
   }
 
   async #fetch(method: string, path: string, init: RequestInit): Promise<Response> {
@@ -218,17 +218,17 @@ export class DawatchClient {
     } catch (error) {
       const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
       if (!isTimeout) init.signal?.throwIfAborted();
-      throw new ConnectionError(`no answer from ${this.#url}`, { cause: error });
+      throw new ConnectionError(`no response from ${this.#url}`, { cause: error });
     }
   }
 }
 
-/** Throws TypeError for what JSON can not hold: a circle, or so many levels that writing it would overflow the stack. */
+/** Throws TypeError for values that JSON cannot represent: cycles and excessive nesting. */
 function toJson(body: unknown): string {
   try {
     return JSON.stringify(body);
   } catch (cause) {
-    throw new TypeError('the request can not be written as JSON: it contains itself, or is nested too deeply', {
+    throw new TypeError('the request cannot be serialized as JSON: it is cyclic or nested too deeply', {
       cause,
     });
   }

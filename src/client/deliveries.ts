@@ -1,46 +1,45 @@
 import { queryOf, type SendRequest } from './request.ts';
 import type { DawatchEvent } from './shapes.ts';
 
-/** One event for one destination. Times are ISO 8601 in UTC. */
+/** The delivery of one event to one destination. Times are ISO 8601 in UTC. */
 export type Delivery = {
   id: number;
-  /** The `webhook-id` that receivers see. */
+  /** Sent to receivers as `webhook-id`. */
   event_id: string;
   event_type: string;
   submission_id: string | null;
   /** `webhook:<id>`, `channel:<name>`, or `callback:<origin>`. */
   destination: string;
-  /** dead: given up, to be replayed. discarded: its webhook was deleted. */
+  /** dead: a dead letter, which can be replayed. discarded: its webhook was deleted. */
   state: 'waiting' | 'delivered' | 'dead' | 'discarded';
   dead_reason: 'attempts_used_up' | 'endpoint_gone' | 'endpoint_disabled' | 'not_configured' | 'undeliverable' | null;
-  /** Since it was made, or last replayed. */
+  /** Attempts since creation or the last replay. */
   attempts_made: number;
   next_at: string | null;
   created_at: string;
   ended_at: string | null;
-  /** Only where the ledger is damaged: fields that can't be read. */
+  /** Present only if the ledger is damaged: names of unreadable fields. */
   unreadable?: string[] | undefined;
 };
 
-/** One try. */
 export type DeliveryAttempt = {
   at: string;
   duration_ms: number;
-  /** null: there was no answer. */
+  /** null: no response. */
   http_status: number | null;
-  /** null: it worked. */
+  /** null: success. */
   error: string | null;
-  /** The beginning of the answer's body, as it came: it may hold anything. */
+  /** The beginning of the response body, unmodified and untrusted. */
   response: string | null;
 };
 
-/** `event`: null if it can not be read. `attempts`: every one there was, oldest first. */
+/** `event`: null if unreadable. `attempts`: all attempts, oldest first. */
 export type DeliveryDetails = Delivery & { event: DawatchEvent | null; attempts: DeliveryAttempt[] };
 
 export type DeliveryPage = { deliveries: Delivery[]; next_cursor: string | null };
 
 export type DeliveryQuery = {
-  /** Short for a destination of `webhook:<id>`: give one of the two. */
+  /** Shorthand for the destination `webhook:<id>`. Use one of the two. */
   webhook_id?: string;
   destination?: string;
   state?: Delivery['state'];
@@ -51,30 +50,30 @@ export type DeliveryQuery = {
   cursor?: string;
 };
 
-/** Which event was sent where, and what came of it. Needs the role admin. Methods throw ApiError or ConnectionError. */
+/** Deliveries of events and their results. Needs the role admin. Methods throw ApiError or ConnectionError. */
 export class DeliveryRequests {
-  readonly #ask: SendRequest;
+  readonly #send: SendRequest;
 
-  constructor(ask: SendRequest) {
-    this.#ask = ask;
+  constructor(send: SendRequest) {
+    this.#send = send;
   }
 
-  /** Newest first; `cursor` is the `next_cursor` of the page before. */
+  /** Returns a page, newest first. `cursor`: `next_cursor` of the previous page. */
   list(query: DeliveryQuery = {}): Promise<DeliveryPage> {
-    return this.#ask('GET', `/v1/deliveries${queryOf(query)}`);
+    return this.#send('GET', `/v1/deliveries${queryOf(query)}`);
   }
 
   get(id: number): Promise<DeliveryDetails> {
-    return this.#ask('GET', `/v1/deliveries/${id}`);
+    return this.#send('GET', `/v1/deliveries/${id}`);
   }
 
-  /** Sends it again, whatever became of it, with the same event id. */
+  /** Sends the event again with the same event id, whatever the state of the delivery. */
   replay(id: number): Promise<Delivery> {
-    return this.#ask('POST', `/v1/deliveries/${id}/replay`);
+    return this.#send('POST', `/v1/deliveries/${id}/replay`);
   }
 
-  /** Sends every dead letter of the destination again whose event is from `since` (ISO 8601) on. */
+  /** Sends all dead letters of a destination again whose event is not older than `since` (ISO 8601). */
   replayDead(dead: { destination: string; since: string }): Promise<{ replayed: number }> {
-    return this.#ask('POST', '/v1/deliveries/replay', dead);
+    return this.#send('POST', '/v1/deliveries/replay', dead);
   }
 }

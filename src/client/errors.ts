@@ -1,11 +1,11 @@
-/** dawatch refused, with a problem document (RFC 9457). The message says what was wrong. */
+/** The server refused the request with a problem document (RFC 9457). The message is its title and detail. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** The HTTP status. */
   readonly status: number;
-  /** What was wrong where: a JSON pointer into the body, or the name of a parameter. */
+  /** Invalid values: `pointer` is a JSON pointer into the body or the name of a parameter. */
   readonly errors: readonly { pointer: string; detail: string }[];
-  /** Seconds after which another try is worth it, where dawatch said so. */
+  /** Seconds of the Retry-After header. */
   readonly retryAfterS: number | undefined;
 
   constructor(problem: {
@@ -22,18 +22,18 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came at all, or not one of dawatch. `cause` has what the platform said. */
+/** There was no response, or not one of dawatch. `cause` is the error of the platform. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
 
-/** Whether the same request may succeed later as it is: the server is away, busy, or counts too many requests. */
+/** Returns whether the same request may succeed later: the server is unavailable, overloaded, or limits the rate. */
 export function isTransient(error: unknown): error is ApiError | ConnectionError {
   if (error instanceof ConnectionError) return true;
   return error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500);
 }
 
-/** The error of an answer that is no success. Throws ConnectionError if it isn't one of dawatch. */
+/** Returns the error of an unsuccessful response. Throws ConnectionError if the response is not one of dawatch. */
 export async function toApiError(response: Response, url: string): Promise<ApiError> {
   const problem: unknown = await response.json().catch(() => undefined);
   if (typeof problem !== 'object' || problem === null) throw notDawatchError(response, url);
@@ -43,5 +43,5 @@ export async function toApiError(response: Response, url: string): Promise<ApiEr
 }
 
 export function notDawatchError(response: Response, url: string): ConnectionError {
-  return new ConnectionError(`${url} answered HTTP ${response.status}, but not as dawatch does`);
+  return new ConnectionError(`${url} responded with HTTP ${response.status}, but is not a dawatch server`);
 }

@@ -4,35 +4,35 @@ import type { DawatchEvent, FeedGap } from './shapes.ts';
 import { parseSse } from './sse.ts';
 import type { MetadataFilter } from './webhooks.ts';
 
-/** An event with its sequence number: give that as `after` to go on behind it. */
+/** An event with its sequence number. Pass the number as `after` to resume after the event. */
 export type FeedEvent = DawatchEvent & { seq: number };
 
 export type EventOptions = {
-  /** Begin behind the event with this sequence number; 0: from the very first one. Absent: with what happens from now on. */
+  /** Start after the event with this sequence number; 0: with the first event. Default: only new events. */
   after?: number;
   /** Only these types: exact ones, or wildcards like "submission.*". */
   types?: readonly string[];
   /** Only events about this submission. */
   submissionId?: string;
-  /** Only events about submissions whose metadata has each of these, with exactly this value. */
+  /** Only events about submissions whose metadata has all these entries. */
   metadata?: MetadataFilter;
-  /** Ends the reading: the loop over the events is left as if there were no more. */
+  /** Ends the iteration without an error. */
   signal?: AbortSignal;
-  /** Hears of every connection that failed or ended, and in how many milliseconds there is another one. */
+  /** Called when a connection failed or ended, with the delay before the next one. */
   onRetry?: (retry: { error: Error; delayMs: number }) => void;
-  /** Hears that events may be missing, because the server keeps them no longer. The next event comes from behind them. */
+  /** Called when events may be missing because the server has deleted them. The iteration continues after them. */
   onGap?: (gap: FeedGap['data']) => void;
 };
 
-/** A server that says nothing for so long, not even a heartbeat (every 15 s), is taken for gone. */
+/** A connection without data for this long is closed. The server sends a heartbeat every 15 s. */
 const SILENCE_MS = 45_000;
 
-/** Opens a stream behind the event `after`, or from now on. Throws ApiError or ConnectionError. */
+/** Opens a stream after the event `after`, or with new events. Throws ApiError or ConnectionError. */
 export type OpenStream = (after: string | undefined, signal: AbortSignal) => Promise<Response>;
 
 /**
- * Every event once and in order, over as many connections as it takes. Throws only what another try wouldn't mend, as an
- * ApiError: a key that isn't accepted, or a filter that isn't valid.
+ * Yields every event once and in order over any number of connections. Throws an ApiError for permanent errors: a refused key
+ * or an invalid filter.
  */
 export async function* readEvents(open: OpenStream, options: EventOptions): AsyncGenerator<FeedEvent, void, undefined> {
   const { signal, onRetry, onGap } = options;
@@ -59,19 +59,19 @@ export async function* readEvents(open: OpenStream, options: EventOptions): Asyn
     }
     if (signal?.aborted) return;
     failures += 1;
-    const askedMs = 'retryAfterS' in error ? Number(error.retryAfterS ?? 0) * 1_000 : 0;
-    const delayMs = Math.max(askedMs, retryDelayMs(failures, Math.random));
+    const retryAfterMs = 'retryAfterS' in error ? Number(error.retryAfterS ?? 0) * 1_000 : 0;
+    const delayMs = Math.max(retryAfterMs, retryDelayMs(failures, Math.random));
     onRetry?.({ error, delayMs });
     await pause(delayMs, signal);
   }
 }
 
-/** What one connection needs: it ends when the caller wants it to, or when the server has been silent for too long. */
+/** Returns a signal and a byte stream for one connection. They abort with the caller's signal or after SILENCE_MS. */
 function openConnection(outer: AbortSignal | undefined) {
   const controller = new AbortController();
   const abort = () => controller.abort(outer?.reason);
   outer?.addEventListener('abort', abort);
-  const tooSilent = () => controller.abort(new ConnectionError(`nothing was heard for ${SILENCE_MS / 1_000} s`));
+  const tooSilent = () => controller.abort(new ConnectionError(`no data for ${SILENCE_MS / 1_000} s`));
   let timer = setTimeout(tooSilent, SILENCE_MS);
   return {
     signal: controller.signal,
@@ -83,7 +83,7 @@ function openConnection(outer: AbortSignal | undefined) {
           yield chunk as Uint8Array;
         }
       } catch (error) {
-        throw new ConnectionError('the stream was cut', { cause: error });
+        throw new ConnectionError('the connection was lost', { cause: error });
       }
     },
     close(): void {

@@ -1,4 +1,4 @@
-/** What services import as `dawatch/client`. Needs Node 20 or newer, and nothing else. */
+/** The package `dawatch/client`. Requires Node 20 or newer and has no dependencies. */
 export { DawatchClient, type DawatchClientOptions } from './client.ts';
 export type { Delivery, DeliveryAttempt, DeliveryDetails, DeliveryPage, DeliveryQuery } from './deliveries.ts';
 export { ApiError, ConnectionError } from './errors.ts';

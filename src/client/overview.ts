@@ -1,14 +1,14 @@
 import type { SubmissionStatus } from './shapes.ts';
 
-/** Seconds; exact to 4 %. */
+/** Mean and percentiles in seconds, with a relative error of at most 4 %. */
 export type Distribution = { mean: number; p50: number; p90: number; p99: number };
 
-/** What is going on at a server, and how its last hour was. */
+/** Current counts of a server and the statistics of its last hour. */
 export type Overview = {
-  /** Now, by its clock. */
+  /** Time of the server. */
   at: string;
   submissions: Record<SubmissionStatus, number>;
-  /** The last 60, the oldest first; the newest is not over. null: nothing was found final, or it was not running. */
+  /** The last 60 minutes, oldest first; the newest is incomplete. null: no finalizations, or the server was not running. */
   per_minute: {
     at: string;
     finalized: number;
@@ -21,21 +21,21 @@ export type Overview = {
   last_hour: {
     finalized: number;
     time_to_finality_s: Distribution | null;
-    /** From finality until it was noticed, at most. */
+    /** Upper bound of the time from finality to its detection. */
     detection_lag_s: Distribution | null;
     polls_per_submission: number | null;
-    /** If each were asked about every 5 s. */
+    /** Estimated polls with a fixed interval of 5 s. */
     fixed_5s_polls_per_submission: number | null;
   };
   upstreams: {
     name: string;
-    /** closed: it answers. */
+    /** closed: the upstream works. */
     state: 'closed' | 'down' | 'unauthorized';
     tracked: number;
     in_flight: number;
     budget: { limit: number; window_ms: number; used: number };
   }[];
-  /** At most 10, the oldest first. */
+  /** At most 10, oldest first. */
   oldest_open: {
     submission_id: string;
     upstream: string;
@@ -44,8 +44,8 @@ export type Overview = {
     age_s: number;
   }[];
   deliveries: { waiting: number; dead: number; oldest_waiting_at: string | null };
-  /** Of the live feed. */
+  /** Connections to the live feed. */
   readers: number;
-  /** null: there is no Redis. */
+  /** null: no Redis is configured. */
   workers: number | null;
 };

@@ -1,7 +1,7 @@
-/** One request of a client; undefined: the answer has no body. */
+/** Sends a request and returns its body, or undefined for a response without a body. */
 export type SendRequest = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
-/** "?a=1&b=2", without what is undefined; empty if nothing is left. */
+/** Returns a query string such as "?a=1&b=2" without undefined values, or "" if there are none. */
 export function queryOf(query: object): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));

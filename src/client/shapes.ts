@@ -1,4 +1,4 @@
-/** What dawatch knows of a submission. Everything below `pending` and `failing` is final. */
+/** Status of a submission. All but `tracking`, `pending` and `failing` are final. */
 export type SubmissionStatus =
   | 'tracking'
   | 'pending'
@@ -12,39 +12,39 @@ export type SubmissionStatus =
 
 const OPEN: readonly SubmissionStatus[] = ['tracking', 'pending', 'failing'];
 
-/** Whether a status never changes any more. */
+/** Returns whether a status is final. */
 export function isFinal(status: SubmissionStatus): boolean {
   return !OPEN.includes(status);
 }
 
-/** A submission as the HTTP interface shows it. Times are ISO 8601 in UTC. */
+/** A submission. Times are ISO 8601 in UTC. */
 export type Submission = {
   submission_id: string;
-  /** Which of the configured upstreams has it. */
+  /** Name of the upstream. */
   upstream: string;
   status: SubmissionStatus;
-  /** The upstream's own `state`, as it came. */
+  /** `state` as returned by the upstream. */
   upstream_state: string | null;
-  /** The upstream's own `data`, as it came; integers too large for a JSON number are strings. */
+  /** `data` as returned by the upstream, with integers too large for a JSON number as strings. */
   data: Record<string, unknown> | null;
   error: string | null;
   tracked_at: string;
-  /** When dawatch first saw it final. */
+  /** When dawatch detected finality. */
   finalized_at: string | null;
-  /** Until when it may become final; moves by the time that the upstream is out. */
+  /** Time limit for finality, extended by the duration of upstream outages. */
   deadline_at: string;
-  /** Requests that were made for it. */
+  /** Number of polls. */
   polls: number;
   metadata: Record<string, unknown> | null;
-  /** Only where the ledger is damaged: fields that can't be read, shown as null or as the nearest value. */
+  /** Present only if the ledger is damaged: names of unreadable fields, whose values are null or approximate. */
   unreadable?: string[] | undefined;
 };
 
-/** One change of a submission. */
+/** A change of a submission. */
 export type HistoryEntry = {
-  /** As of a submission. */
+  /** As in Submission. */
   unreadable?: string[] | undefined;
-  /** Counts over all submissions. */
+  /** Sequence number over all submissions. */
   seq: number;
   at: string;
   status: SubmissionStatus;
@@ -57,70 +57,70 @@ export type HistoryEntry = {
 /** `history`: one entry per change, oldest first. */
 export type SubmissionWithHistory = Submission & { history: HistoryEntry[] };
 
-/** `submissions`: newest first. `next_cursor`: for the next page; null at the end. */
+/** `submissions`: newest first. `next_cursor`: null on the last page. */
 export type SubmissionPage = { submissions: Submission[]; next_cursor: string | null };
 
-/** `submissions`: in the order of the request, each once. */
+/** `submissions`: in the order of the request, without duplicates. */
 export type Tracked = { accepted: number; already_tracked: number; submissions: Submission[] };
 
 export type TrackOptions = {
-  /** Which of the configured upstreams; "default" if absent. */
+  /** Name of the upstream; default: "default". */
   upstream?: string;
-  /** Until when it may become final, ISO 8601. */
+  /** Time limit for finality, ISO 8601. */
   deadline?: string;
-  /** Anything you want back with it, up to 4 KiB of JSON. */
+  /** Stored with the submission, up to 4 KiB of JSON. */
   metadata?: Record<string, unknown>;
-  /** Where the events of these submissions are sent, signed with the secret of the webhook `callbacks`. */
+  /** Receiver of the events of these submissions. They are signed with the secret of the webhook `callbacks`. */
   callback_url?: string;
 };
 
-/** A user as the upstream has it, whatever its fields. */
+/** A user as returned by the upstream. */
 export type User = Record<string, unknown>;
 
-/** One lookup of users. */
+/** A user lookup. */
 export type AuditEntry = {
   seq: number;
   at: string;
-  /** Name of the credential; "forwarded:" and a short keyed hash: somebody with a token of the upstream's own. */
+  /** Name of the credential, or "forwarded:" and a short keyed hash for a token of the upstream. */
   caller: string;
-  /** Of the credential; null: configured, or a forwarded token. */
+  /** null: the credential is in the settings, or a forwarded token. */
   credential_id: number | null;
-  /** Of the client that asked; null: an entry of before it was recorded. */
+  /** Address of the client; null for entries before it was recorded. */
   address: string | null;
   action: string;
   outcome: string;
   detail: string | null;
-  /** The e-mail address asked for, as a keyed hash: the same for the same address. */
+  /** Keyed hash of the requested e-mail address. */
   email_hash: string | null;
   email_masked: string | null;
 };
 
-/** Requests per submission, and mean seconds between finality and the poll that finds it. */
+/** Requests per submission, and mean seconds between finality and its detection. */
 export type PollingCost = { requests: number; lag_s: number };
 
-/** How an upstream is polled now. The document at /openapi.json says what each field means. */
+/** How an upstream is polled. /openapi.json documents each field. */
 export type UpstreamPacing = {
   upstream: string;
   state: 'closed' | 'down' | 'unauthorized';
   tracked: number;
-  /** Requests that one second of lag is worth. */
+  /** Price of one second of lag in requests. */
   lag_price: number;
-  /** slots: groups become final with the slots of a chain. age: nothing periodic is known. */
+  /** slots: groups become final at the slots of a chain. age: no periodic pattern is known. */
   mode: 'slots' | 'age';
   /** null: no slots are known. `empty_share`: 0 to 1. */
   slot: { period_ms: number; next_event_at: string | null; empty_share: number } | null;
-  /** Serial senders; null: the upstream sends all at once. */
+  /** Number of serial senders; null: the upstream sends in parallel. */
   senders: number | null;
-  /** Finalized submissions from which this was learned lately. */
+  /** Number of recent finalized submissions behind the model. */
   observed: number;
-  /** Probability that a submission tracked now is final after so long; empty: nothing is known. */
+  /** Cumulative probability of finality by time since tracking; empty: not known. */
   curve: { after_ms: number; probability: number }[];
-  /** When it would be polled, in ms since tracking. */
+  /** Scheduled polls of a submission tracked now, in ms since tracking. */
   polls_ms: number[];
   /** Per submission; null: not known. */
   cost: { current: PollingCost | null; lower_bound: PollingCost | null; every_five_seconds: PollingCost | null };
   budget: { requests: number; per_ms: number; used: number; concurrency: number; in_flight: number };
-  /** The next poll; `at` null: as soon as a request in flight is answered. */
+  /** The next poll; `at` null: when a request in flight completes. */
   next: {
     submission_id: string;
     at: string | null;
@@ -129,33 +129,33 @@ export type UpstreamPacing = {
   } | null;
 };
 
-/** A submission as it was at the moment of an event; `deadline_at` as it was set. */
+/** A submission at the time of an event; `deadline_at` without extensions. */
 export type EventSubmission = Omit<Submission, 'polls'>;
 
-/** What happened to a submission. */
+/** A change of a submission. */
 export type SubmissionEvent = {
-  /** Stable: who has seen it may drop the event. */
+  /** Stable, for deduplication. */
   id: string;
   type: `submission.${'finalized' | 'failing' | 'recovered' | 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled' | 'stuck' | 'corrected'}`;
   timestamp: string;
   data: {
-    /** Counts over all events: of two about one submission the larger is the newer. */
+    /** Sequence number over all events; the larger number is newer. */
     sequence: number;
     submission: EventSubmission;
     previous_status: SubmissionStatus;
     previous_upstream_state: string | null;
     previous_error: string | null;
     previous_data: Record<string, unknown> | null;
-    /** Only where the ledger is damaged: as of a submission. */
+    /** As in Submission. */
     unreadable?: string[] | undefined;
-    /** True: what the upstream said is left out or shortened, because the event would be too long; it stands at `href`. */
+    /** True: upstream data was omitted or shortened to limit the size of the event. `href` has all of it. */
     cut: boolean;
-    /** Path of the submission on the dawatch server. */
+    /** Path of the submission on the server. */
     href: string;
   };
 };
 
-/** What happened to an upstream. */
+/** A change of an upstream. */
 export type UpstreamEvent = {
   id: string;
   type: `upstream.${'down' | 'up' | 'unauthorized'}`;
@@ -163,7 +163,7 @@ export type UpstreamEvent = {
   data: { sequence: number; upstream: string };
 };
 
-/** A condition that those who run dawatch should know of: it begins, still holds, is over. */
+/** An alert for operators: a condition begins, persists or ends. */
 export type AlertEvent = {
   id: string;
   type: `alert.${'raised' | 'reminder' | 'resolved'}`;
@@ -196,8 +196,8 @@ export type TestEvent = {
   data: { sequence: number; webhook_id: string };
 };
 
-/** The live feed alone tells this: of the events behind `after`, some may be missing up to `through`. */
+/** Sent only by the live feed: events after `after` up to `through` may be missing. */
 export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
 
-/** What webhooks and the live feed tell. A newer server may send types that are not listed here: pass those over. */
+/** An event of webhooks and the live feed. Ignore unknown types, which a newer server may send. */
 export type DawatchEvent = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent;

@@ -1,9 +1,9 @@
-/** One block of an event stream. Without data it only moves the position. */
+/** A block of an event stream. A block without data only updates the position. */
 export type SseBlock = { id: string | undefined; data: string | undefined };
 
 /**
- * Reads server-sent events as the HTML standard has them: lines end in LF, CR or CRLF, wherever the chunks are cut. The
- * names of events are left out (ours are in the data, too). A block that is cut off by the end is dropped.
+ * Parses server-sent events according to the HTML standard: lines end with LF, CR or CRLF. Event names are ignored, because
+ * the data contains the type. An incomplete last block is dropped.
  */
 export async function* parseSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseBlock, void, undefined> {
   let block = newBlock();

@@ -1,38 +1,38 @@
 import type { Delivery } from './deliveries.ts';
 import { queryOf, type SendRequest } from './request.ts';
 
-/** Each name must have exactly this value in the metadata of a submission. */
+/** Metadata entries that a submission must have with exactly these values. */
 export type MetadataFilter = Record<string, string | number | boolean | null>;
 
-/** Whom events are sent to over HTTP. Times are ISO 8601 in UTC. */
+/** A webhook endpoint. Times are ISO 8601 in UTC. */
 export type Webhook = {
-  /** `callbacks`: what sends to the `callback_url` of submissions. */
+  /** `callbacks` is the webhook that sends to the `callback_url` of submissions. */
   id: string;
-  /** null: of the callbacks. */
+  /** null for `callbacks`. */
   url: string | null;
   /** Exact types, or wildcards like "submission.*" and "*". */
   types: string[];
   metadata: Record<string, unknown> | null;
   description: string;
   signature: 'v1' | 'v1a';
-  /** Of v1a: what receivers verify with, the newest first. */
+  /** Keys for verifying v1a signatures, newest first. */
   public_keys: string[];
   enabled: boolean;
-  /** operator: by hand; gone: its receiver answered 410; failing: it failed for days without one success. */
+  /** operator: disabled by an operator; gone: the receiver responded with 410; failing: no success for days. */
   disabled_reason: 'operator' | 'gone' | 'failing' | null;
   failing_since: string | null;
   created_at: string;
   updated_at: string;
-  /** Only where the ledger is damaged: fields that can't be read. It gets no events until they are set anew. */
+  /** Present only if the ledger is damaged: unreadable fields. The webhook receives no events until they are set again. */
   unreadable?: string[] | undefined;
 };
 
-/** `secret`: shown this once; null: of v1a, where the receiver needs the public key and nothing else. */
+/** `secret`: returned only once; null for v1a, which receivers verify with the public key. */
 export type WebhookWithSecret = Webhook & { secret: string | null };
 
 export type WebhookPage = { webhooks: Webhook[]; next_cursor: string | null };
 
-/** `types`: ["submission.*"] if absent. `secret`: the receiver's own; one is made if absent. */
+/** `types`: default ["submission.*"]. `secret`: default a generated secret. */
 export type NewWebhook = { url: string } & Partial<{
   types: readonly string[];
   metadata: MetadataFilter | null;
@@ -42,47 +42,47 @@ export type NewWebhook = { url: string } & Partial<{
   secret: string;
 }>;
 
-/** What is left out stays. */
+/** Absent fields are not changed. */
 export type WebhookPatch = Partial<Omit<NewWebhook, 'signature' | 'secret'>>;
 
 /** Webhooks of a dawatch server. Needs the role admin. Methods throw ApiError or ConnectionError. */
 export class WebhookRequests {
-  readonly #ask: SendRequest;
+  readonly #send: SendRequest;
 
-  constructor(ask: SendRequest) {
-    this.#ask = ask;
+  constructor(send: SendRequest) {
+    this.#send = send;
   }
 
   create(webhook: NewWebhook): Promise<WebhookWithSecret> {
-    return this.#ask('POST', '/v1/webhooks', webhook);
+    return this.#send('POST', '/v1/webhooks', webhook);
   }
 
-  /** Newest first, up to `limit` (1 to 1,000, default 100); `cursor` is the `next_cursor` of the page before. */
+  /** Returns a page, newest first. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. */
   list(query: { limit?: number; cursor?: string } = {}): Promise<WebhookPage> {
-    return this.#ask('GET', `/v1/webhooks${queryOf(query)}`);
+    return this.#send('GET', `/v1/webhooks${queryOf(query)}`);
   }
 
   get(id: string): Promise<Webhook> {
-    return this.#ask('GET', pathOf(id));
+    return this.#send('GET', pathOf(id));
   }
 
   update(id: string, patch: WebhookPatch): Promise<Webhook> {
-    return this.#ask('PATCH', pathOf(id), patch);
+    return this.#send('PATCH', pathOf(id), patch);
   }
 
-  /** Until `keep_old_s` (default: a day) are over, the old secret signs too, beside the new one. */
+  /** Replaces the secret. The old secret also signs for `keep_old_s` (default: one day). */
   rotate(id: string, options: { keep_old_s?: number; secret?: string } = {}): Promise<WebhookWithSecret> {
-    return this.#ask('POST', `${pathOf(id)}/rotate`, options);
+    return this.#send('POST', `${pathOf(id)}/rotate`, options);
   }
 
-  /** Sends a test event to it alone. What came of it: `deliveries.get`. */
+  /** Sends a test event to this webhook. `deliveries.get` returns the result. */
   test(id: string): Promise<Delivery> {
-    return this.#ask('POST', `${pathOf(id)}/test`);
+    return this.#send('POST', `${pathOf(id)}/test`);
   }
 
-  /** What waits for it, and its dead letters, are discarded. */
+  /** Deletes the webhook and discards its pending deliveries and dead letters. */
   async delete(id: string): Promise<void> {
-    await this.#ask('DELETE', pathOf(id));
+    await this.#send('DELETE', pathOf(id));
   }
 }
 

@@ -5,7 +5,7 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 const PROBLEM_BYTES = 100e6;
 const WARNING_BYTES = 1e9;
 
-/** As statfs(2) of Linux numbers them. SQLite's locks can't be relied on there, nor can a WAL be shared. */
+/** File system types of statfs(2) on Linux on which SQLite cannot rely on locks or share a WAL. */
 const NETWORK_FILE_SYSTEMS = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -21,8 +21,9 @@ export function checkDisk(file: string, statfs: (path: string) => Stats = (path)
   const folder = nearestFolder(file);
   const { bavail, bsize, type } = statfs(folder);
   const freeBytes = bavail * bsize;
-  const message = `${(freeBytes / 1e9).toFixed(1)} GB are free in ${folder}`;
-  const action = 'free some space, or move the ledger (stop the server first): a full disk takes no more submissions';
+  const message = `${(freeBytes / 1e9).toFixed(1)} GB free in ${folder}`;
+  const action =
+    'free disk space, or stop the server and move the ledger; with a full disk, no submissions can be tracked';
   const space =
     freeBytes < PROBLEM_BYTES
       ? problem('disk', message, action)
@@ -35,15 +36,15 @@ export function checkDisk(file: string, statfs: (path: string) => Stats = (path)
     space,
     warning(
       'disk',
-      `${folder} is on a network file system (${network}), where SQLite can't rely on locks`,
-      'move the ledger to a disk of this machine',
+      `${folder} is on a network file system (${network}), on which SQLite cannot rely on locks`,
+      'move the ledger to a local disk',
     ),
   ];
 }
 
 type Stats = { bavail: number; bsize: number; type: number };
 
-/** The folder of a file, or the nearest above that there is. */
+/** Returns the directory of a file, or its nearest existing ancestor. */
 export function nearestFolder(file: string): string {
   const folder = dirname(file);
   return existsSync(folder) || folder === dirname(folder) ? folder : nearestFolder(folder);

@@ -1,8 +1,8 @@
-/** From good to bad. `warning`: it works, but something should be seen to. `problem`: something does not work. */
+/** Ascending severity. `warning`: it works, but needs attention. `problem`: something does not work. */
 const LEVELS = ['ok', 'warning', 'problem'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** What was found about one thing. `name` is stable; `action`: what to do about it, null if nothing. */
+/** The result of a check. `name` is stable. `action` states the solution, null if none is needed. */
 export type Finding = { name: string; status: Level; message: string; action: string | null };
 
 export function ok(name: string, message: string): Finding {

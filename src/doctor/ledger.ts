@@ -6,26 +6,26 @@ import { nearestFolder } from './disk.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
-/** The server cuts it back to 64 MB whenever nobody reads an old state of it. */
+/** The server truncates the WAL to 64 MB whenever no read transaction prevents it. */
 const LARGE_WAL_BYTES = 256 * 1024 * 1024;
 const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_EVERYONE = 0o002;
 
-/** What can be told of the ledger without reading all of it. */
+/** Checks the ledger without reading all of it: schema, permissions and WAL. */
 export function checkLedger(file: string, path: string, seen: LedgerInspection): Finding[] {
   if (seen.kind === 'missing') {
     const folder = nearestFolder(path);
     return [
       statSync(folder).isDirectory() && mayWrite(folder)
-        ? ok('ledger', `there is none at ${file} yet: the first start makes it`)
+        ? ok('ledger', `${file} does not exist yet; the first start creates it`)
         : problem(
             'ledger',
-            `there is none at ${file}, and this user may not make it`,
-            `give the user of the server ${folder}`,
+            `${file} does not exist, and this user may not create it`,
+            `give the user of the server write permission for ${folder}`,
           ),
     ];
   }
-  // What is no ledger holds no secrets, and its rights are not for us to change.
+  // A file that is not a ledger contains no secrets of dawatch, so its permissions are not checked.
   if (seen.kind === 'refused' && seen.problem === 'foreign') return [findingOf(file, seen)];
   return [findingOf(file, seen), ...checkPermissions(file, path), ...checkWal(path)];
 }
@@ -36,18 +36,18 @@ function findingOf(file: string, seen: Exclude<LedgerInspection, { kind: 'missin
       return problem(
         'ledger',
         seen.message,
-        // To restore a backup undoes what was tracked since: nothing for a ledger that is sound, but of a newer version say.
+        // Restoring a backup loses later data, so it is only advised for a damaged file, not for one of a newer version.
         seen.problem === 'corrupt'
-          ? `restore a backup to ${file}, or see that ${settingName('database')} is right`
-          : `see that ${settingName('database')} is right, that this is the dawatch that wrote it, and who may use it`,
+          ? `restore a backup to ${file}, or verify ${settingName('database')}`
+          : `verify ${settingName('database')}, the version of dawatch that wrote the file, and its permissions`,
       );
     case 'older':
       return seen.found === 0
-        ? ok('ledger', `${file} is empty: the first start makes it a ledger`)
+        ? ok('ledger', `${file} is empty; the first start initializes it`)
         : warning(
             'ledger',
-            `${file} has schema ${seen.found}, this dawatch has ${seen.needed}`,
-            'copy it (dawatch backup), then start this version, which brings it up to date',
+            `${file} has schema ${seen.found}, this version of dawatch uses ${seen.needed}`,
+            'back it up (dawatch backup), then start this version, which migrates it',
           );
     case 'current':
       return ok('ledger', `${file}, schema ${seen.schema}`);
@@ -65,19 +65,23 @@ function checkPermissions(file: string, path: string): Finding[] {
           problem(
             'ledger.rights',
             `this user may not write ${file} and its folder`,
-            'see as whom the server should run',
+            'run the server as the owner of the ledger, or change the permissions',
           ),
         ]),
     isOpen
-      ? warning('ledger.rights', `others may read ${file}, which holds the secrets of webhooks`, `chmod 600 ${file}`)
-      : ok('ledger.rights', 'only its owner may read it'),
+      ? warning(
+          'ledger.rights',
+          `other users may read ${file}, which contains the secrets of webhooks`,
+          `chmod 600 ${file}`,
+        )
+      : ok('ledger.rights', 'readable only by its owner'),
     ...((statSync(dirname(path)).mode & WRITABLE_BY_EVERYONE) === 0
       ? []
       : [
           warning(
             'ledger.rights',
-            `everyone may make files in ${dirname(path)}`,
-            'give the ledger a folder of its own, with the mode 700',
+            `all users may create files in ${dirname(path)}`,
+            'move the ledger to a directory of its own with the mode 700',
           ),
         ]),
   ];
@@ -85,10 +89,9 @@ function checkPermissions(file: string, path: string): Finding[] {
 
 function checkWal(path: string): Finding[] {
   const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  const message = `the log beside the ledger has ${(wal / 1e6).toFixed(0)} MB`;
+  const message = `the write-ahead log has ${(wal / 1e6).toFixed(0)} MB`;
   if (wal < LARGE_WAL_BYTES) return [ok('ledger.wal', message)];
-  const action =
-    'end what reads the ledger for long (a backup, a shell of SQLite); a restart of the server writes it back';
+  const action = 'end long reads of the ledger (a backup, an SQLite shell); a restart of the server truncates the log';
   return [warning('ledger.wal', message, action)];
 }
 
@@ -99,7 +102,7 @@ export async function checkLedgerIntegrity(
   const integrity = await checkIntegrity(file, { full, signal });
   switch (integrity.kind) {
     case 'sound':
-      return [ok('ledger.integrity', full ? 'sound, indexes too' : 'sound (its indexes: --full)')];
+      return [ok('ledger.integrity', full ? 'intact, including indexes' : 'intact (use --full to verify indexes)')];
     case 'damaged':
       return [
         problem(
@@ -110,7 +113,11 @@ export async function checkLedgerIntegrity(
       ];
     case 'failed':
       return [
-        problem('ledger.integrity', `${file} can't be read: ${integrity.detail}`, 'see to the disk and to its rights'),
+        problem(
+          'ledger.integrity',
+          `${file} cannot be read: ${integrity.detail}`,
+          'check the disk and the permissions',
+        ),
       ];
     default:
       return integrity satisfies never;

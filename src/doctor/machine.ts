@@ -2,36 +2,32 @@ import { existsSync, readFileSync } from 'node:fs';
 import { type Finding, ok, warning } from './finding.ts';
 
 const TESTED_NODE = 24;
-/** Each caller, reader of the feed and receiver takes one. */
-const ENOUGH_FILES = 4_096;
+/** Each client connection and each receiver uses one descriptor. */
+const MIN_OPEN_FILES = 4_096;
 
 export function checkMachine(
   { nodeVersion, openFiles } = { nodeVersion: process.versions.node, openFiles: openFilesLimit() },
 ): Finding[] {
   const isOld = Number.parseInt(nodeVersion, 10) < TESTED_NODE;
   const node = isOld
-    ? warning(
-        'node',
-        `Node ${nodeVersion} runs this`,
-        `take Node ${TESTED_NODE}, which dawatch is tested with: npm ci brings it`,
-      )
+    ? warning('node', `Node ${nodeVersion} is too old`, `use Node ${TESTED_NODE}, which npm ci installs`)
     : ok('node', `Node ${nodeVersion}`);
   if (openFiles === undefined) return [node];
-  const files = `${openFiles} files and connections may be open at once`;
-  const isFew = openFiles !== 'unlimited' && openFiles < ENOUGH_FILES;
+  const files = `limit of ${openFiles} open files and connections`;
+  const isFew = openFiles !== 'unlimited' && openFiles < MIN_OPEN_FILES;
   return [
     node,
     isFew
       ? warning(
           'open_files',
           files,
-          `raise the limit to ${ENOUGH_FILES} at least: ulimit -n, or LimitNOFILE of systemd`,
+          `raise the limit to at least ${MIN_OPEN_FILES}: ulimit -n, or LimitNOFILE of systemd`,
         )
       : ok('open_files', files),
   ];
 }
 
-/** Undefined: this system does not say. */
+/** Returns the soft limit of open files, or undefined if the system does not report it. */
 function openFilesLimit(): number | 'unlimited' | undefined {
   const file = '/proc/self/limits';
   const limits = existsSync(file) ? readFileSync(file, 'utf8') : '';

@@ -10,7 +10,7 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 type Limits = { limitMs: number; signal: AbortSignal };
 type DeadLetters = ReadonlyMap<string, number>;
 
-/** Whether events would arrive there; nothing is sent. */
+/** Checks that the receiver of a webhook can be connected to. Sends nothing. */
 export async function checkWebhook(
   webhook: Webhook,
   { webhooks, dead, limitMs, signal }: Limits & { webhooks: Config['webhooks']; dead: DeadLetters },
@@ -27,28 +27,31 @@ export async function checkWebhook(
   const guard = createAddressGuard({ allow: webhooks.allow });
   const host = URL.parse(url)?.host ?? '?';
   const refusal = checkWebhookUrl(url, { allowHttp: webhooks.allow_http, guard });
-  const advice = `dawatch webhooks update ${id} --url …; receivers inside your network: webhooks.allow`;
+  const advice = `dawatch webhooks update ${id} --url …; to allow receivers in your network, set webhooks.allow`;
   if (refusal !== undefined) return [problem(about, `nothing is sent to ${host}: ${refusal}`, advice), ...letters];
   const reached = await reach(url, { guard, timeoutMs: limitMs, signal });
   if (reached.kind === 'not_reached') {
-    const action = reached.cause === 'guarded' ? advice : 'see that it runs; what waits for it is tried for three days';
-    return [warning(about, `${host} is not reached: ${reached.error}`, action), ...letters];
+    const action =
+      reached.cause === 'guarded'
+        ? advice
+        : 'verify that the receiver runs; pending deliveries are retried for three days';
+    return [warning(about, `${host} is unreachable: ${reached.error}`, action), ...letters];
   }
   if (failingSince !== null)
     return [
       warning(
         about,
-        `${host} is reached, but failing since ${new Date(failingSince).toISOString()}`,
-        `dawatch webhooks test ${id} shows what it answers`,
+        `${host} is reachable, but deliveries have failed since ${new Date(failingSince).toISOString()}`,
+        `dawatch webhooks test ${id} shows its response`,
       ),
       ...letters,
     ];
-  return [ok(about, `${host} is reached`), ...letters];
+  return [ok(about, `${host} is reachable`), ...letters];
 }
 
 function disabled(about: string, id: string, reason: Webhook['disabledReason']): Finding {
-  if (reason === 'operator') return ok(about, 'disabled by hand');
-  const why = reason === 'gone' ? 'its receiver said it is gone (410)' : 'it failed for days';
+  if (reason === 'operator') return ok(about, 'disabled by an operator');
+  const why = reason === 'gone' ? 'its receiver responded with 410 (Gone)' : 'its deliveries failed for days';
   return warning(
     about,
     `disabled, because ${why}`,
@@ -56,14 +59,14 @@ function disabled(about: string, id: string, reason: Webhook['disabledReason']):
   );
 }
 
-/** Of the addresses that came with submissions. */
+/** Reports dead letters of callback addresses. */
 export function checkCallbacks(dead: DeadLetters): Finding[] {
   const counts = [...dead].filter(([destination]) => destination.startsWith('callback:')).map(([, count]) => count);
   const total = counts.reduce((sum, count) => sum + count, 0);
   return deadLetters(`webhook.${CALLBACKS_ID}`, total, `dawatch webhooks replay ${CALLBACKS_ID} --since 24h`);
 }
 
-/** The same of a channel of the settings, whose address is the operator's own and may be anywhere. */
+/** Checks that a channel can be connected to. Its address is set by the operator and may be private. */
 export async function checkChannel(
   name: string,
   channel: ChannelConfig,
@@ -79,16 +82,14 @@ export async function checkChannel(
   const letters = deadLetters(about, dead.get(destination) ?? 0, replay);
   const setting = `channels.${name}.${channel.type === 'email' ? 'smtp_url' : 'url'}`;
   return reached.kind === 'reached'
-    ? [ok(about, `${host} is reached`), ...letters]
+    ? [ok(about, `${host} is reachable`), ...letters]
     : [
-        warning(about, `${host} is not reached: ${reached.error}`, `see that it runs, and that ${setting} is right`),
+        warning(about, `${host} is unreachable: ${reached.error}`, `verify that it runs, and verify ${setting}`),
         ...letters,
       ];
 }
 
 function deadLetters(about: string, count: number, replay: string): Finding[] {
   if (count === 0) return [];
-  return [
-    warning(about, `${count} dead letter${count === 1 ? '' : 's'}: what never arrived`, `once it works: ${replay}`),
-  ];
+  return [warning(about, `${count} dead letter${count === 1 ? '' : 's'}`, `after fixing the cause: ${replay}`)];
 }

@@ -15,26 +15,23 @@ export async function checkRedis(
   limitMs: number,
 ): Promise<Finding[]> {
   const look = await inspectRedis(url, limitMs);
-  if (look.kind === 'seen') return [...judge(look.info), ...judgeSecret(url, secret)];
+  if (look.kind === 'seen') return [...judge(look.info), ...checkSecret(url, secret)];
   const [message, action] =
     look.reason === 'refused'
-      ? ['it refuses the credentials', `see the user and the password in ${SETTING}, and that this user may use INFO`]
-      : [
-          'it is not reached',
-          `see that it runs, and that ${SETTING} is right; until then the server does all by itself`,
-        ];
+      ? ['it refuses the credentials', `verify the user and the password in ${SETTING}, and that the user may run INFO`]
+      : ['it is unreachable', `verify that it runs, and verify ${SETTING}; until then the server polls by itself`];
   return [problem('redis', `${message}: ${escapeText(look.detail, 200)}`, action)];
 }
 
-/** On this machine only its own users reach Redis; elsewhere the network between the hosts counts too. */
-function judgeSecret(url: string, secret: string | undefined): Finding[] {
+/** Warns of unsigned jobs unless Redis is on this machine, where only local users can reach it. */
+function checkSecret(url: string, secret: string | undefined): Finding[] {
   if (secret !== undefined) return [ok('redis.secret', 'jobs and results are signed')];
   if (isLoopback(url)) return [];
   return [
     warning(
       'redis.secret',
-      'jobs and results are not signed: whoever can write to this Redis can forge what workers report',
-      `set ${settingName('redis.secret')} to the same here and at every worker`,
+      'jobs and results are not signed, so every client with write access to Redis can forge results',
+      `set the same ${settingName('redis.secret')} on the server and on every worker`,
     ),
   ];
 }
@@ -47,19 +44,17 @@ function isLoopback(url: string): boolean {
 function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {
   return [
     isTooOld
-      ? warning('redis', `version ${version} is old`, `take ${NEEDED_REDIS_VERSION} or newer`)
-      : ok('redis', version === null ? 'it answers' : `it answers, version ${version}`),
-    ...(role === 'slave'
-      ? [problem('redis.role', 'it is a replica, which takes no writes', `set ${SETTING} to the primary`)]
-      : []),
+      ? warning('redis', `version ${version} is too old`, `upgrade to ${NEEDED_REDIS_VERSION} or newer`)
+      : ok('redis', version === null ? 'it responds' : `it responds, version ${version}`),
+    ...(role === 'slave' ? [problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`)] : []),
     ...(isAppendOnly === null
       ? []
       : [
           isAppendOnly
-            ? ok('redis.persistence', 'it keeps an append-only file')
+            ? ok('redis.persistence', 'the append-only file is enabled')
             : warning(
                 'redis.persistence',
-                'it keeps no append-only file: a restart loses what others enqueued and was not taken yet',
+                'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted',
                 'set appendonly to yes',
               ),
         ]),
@@ -67,10 +62,10 @@ function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisI
       ? []
       : [
           evictionPolicy === SAFE_EVICTION_POLICY
-            ? ok('redis.eviction', 'it drops nothing when it is full')
+            ? ok('redis.eviction', 'it evicts nothing when its memory is full')
             : warning(
                 'redis.eviction',
-                `when it is full it drops jobs that nobody has done (${evictionPolicy})`,
+                `it evicts pending jobs when its memory is full (${evictionPolicy})`,
                 `set maxmemory-policy to ${SAFE_EVICTION_POLICY}`,
               ),
         ]),

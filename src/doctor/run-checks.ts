@@ -1,14 +1,14 @@
 import { setMaxListeners } from 'node:events';
 import { type Finding, problem, warning } from './finding.ts';
 
-/** One thing to look at, by itself. What has not come to an end by `limitMs` is given up; `run` should end with its signal. */
+/** An independent check. It is abandoned after `limitMs`; `run` should end when its signal aborts. */
 export type Check = {
   name: string;
   limitMs: number;
   run(signal: AbortSignal): Finding[] | Promise<Finding[]>;
 };
 
-/** Runs all of them at once; their findings come in the order of the checks. Never rejects, and outlasts no limit. */
+/** Runs all checks concurrently and returns their findings in order. Never rejects and respects every limit. */
 export async function runChecks(checks: readonly Check[], onEnded: (name: string) => void): Promise<Finding[]> {
   const findings = await Promise.all(
     checks.map(async (check) => {
@@ -26,15 +26,15 @@ async function runOne({ name, limitMs, run }: Check): Promise<Finding[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Finding[]>((resolve) => {
     timer = setTimeout(() => {
-      resolve([warning(name, `not done within ${limitMs / 1_000} s`, 'look again when there is less to do here')]);
+      resolve([warning(name, `not completed within ${limitMs / 1_000} s`, 'try again under less load')]);
       over.abort();
     }, limitMs);
   });
   try {
     return await Promise.race([Promise.resolve().then(() => run(over.signal)), late]);
   } catch (error) {
-    const said = error instanceof Error ? error.message : String(error);
-    return [problem(name, `can't be examined: ${said}`, 'this is a fault of dawatch: please report it')];
+    const message = error instanceof Error ? error.message : String(error);
+    return [problem(name, `the check failed: ${message}`, 'report this defect of dawatch')];
   } finally {
     clearTimeout(timer);
     over.abort();

@@ -18,25 +18,25 @@ export type DoctorOptions = {
   loaded: LoadedConfig;
   env: Record<string, string | undefined>;
   now: number;
-  /** Reads the ledger's indexes too, however long that takes. */
+  /** Also verifies the indexes of the ledger, which can take long. */
   full: boolean;
-  /** For each of the checks that ask somebody. */
+  /** Time limit of a connection or a response. */
   limitMs: number;
-  /** Told which checks there are, and of each that ends. */
+  /** Receive the names of all checks at the start, and of each completed check. */
   onBegin: (names: readonly string[]) => void;
   onEnded: (name: string) => void;
 };
 
 const QUICK_LIMIT_MS = 60_000;
 const FULL_LIMIT_MS = 24 * 3_600_000;
-/** Beyond the time that a connection or an answer is given by itself, so that its own sentence is heard. */
+/** Added to the limits of connection and response, so that their own, more specific timeouts are reported. */
 const MARGIN_MS = 1_000;
 
-/** Looks at everything that a server with these settings needs, and changes nothing. Never rejects. */
-export async function runDoctor(examination: DoctorOptions): Promise<Finding[]> {
-  const checks = checksOf(examination);
-  examination.onBegin(checks.map(({ name }) => name));
-  return withoutSecrets(await runChecks(checks, examination.onEnded), examination.loaded.settings);
+/** Checks everything that a server with these settings needs and returns the findings. Changes nothing; never rejects. */
+export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
+  const checks = checksOf(options);
+  options.onBegin(checks.map(({ name }) => name));
+  return withoutSecrets(await runChecks(checks, options.onEnded), options.loaded.settings);
 }
 
 function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
@@ -46,33 +46,33 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
   const seen = inspectLedger(file, now);
   const dead = seen.kind === 'current' ? seen.deadLetters : new Map<string, number>();
   const webhooks = seen.kind === 'current' ? seen.webhooks : [];
-  const asking = (name: string, run: (signal: AbortSignal) => Promise<Finding[]>): Check => ({
+  const networkCheck = (name: string, run: (signal: AbortSignal) => Promise<Finding[]>): Check => ({
     name,
     limitMs: 2 * limitMs + MARGIN_MS,
     run,
   });
-  const atOnce = (name: string, run: () => Finding[]): Check => ({ name, limitMs, run });
+  const localCheck = (name: string, run: () => Finding[]): Check => ({ name, limitMs, run });
   const { url: redisUrl, secret } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
   return [
-    atOnce('node', () => checkMachine()),
-    atOnce('settings', () => checkSettings(loaded, env)),
-    atOnce('credentials', () => checkCredentials(config, seen)),
+    localCheck('node', () => checkMachine()),
+    localCheck('settings', () => checkSettings(loaded, env)),
+    localCheck('credentials', () => checkCredentials(config, seen)),
     ...Object.entries(config.upstreams).flatMap(([name, upstream]) => {
       const { url } = upstream;
       if (url === undefined) return [];
-      return asking(`upstream.${name}`, (signal) =>
+      return networkCheck(`upstream.${name}`, (signal) =>
         checkUpstream({ name, upstream: { ...upstream, url }, limitMs, signal }),
       );
     }),
     ...(defaultUrl !== undefined && bearer !== undefined
       ? [
-          asking('users.default', (signal) =>
+          networkCheck('users.default', (signal) =>
             checkBearer({ ...config.upstreams.default, url: defaultUrl, bearer }, { limitMs, signal }),
           ),
         ]
       : []),
-    atOnce('ledger', () => checkLedger(file, path, seen)),
+    localCheck('ledger', () => checkLedger(file, path, seen)),
     ...(seen.kind === 'missing'
       ? []
       : [
@@ -82,16 +82,16 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
             run: (signal: AbortSignal) => checkLedgerIntegrity(file, { full, signal }),
           },
         ]),
-    atOnce('disk', () => checkDisk(path)),
-    ...(redisUrl === undefined ? [] : [asking('redis', () => checkRedis({ url: redisUrl, secret }, limitMs))]),
+    localCheck('disk', () => checkDisk(path)),
+    ...(redisUrl === undefined ? [] : [networkCheck('redis', () => checkRedis({ url: redisUrl, secret }, limitMs))]),
     ...webhooks.map((webhook) =>
-      asking(`webhook.${webhook.id}`, (signal) =>
+      networkCheck(`webhook.${webhook.id}`, (signal) =>
         checkWebhook(webhook, { webhooks: config.webhooks, dead, limitMs, signal }),
       ),
     ),
-    atOnce('webhook.callbacks', () => checkCallbacks(dead)),
+    localCheck('webhook.callbacks', () => checkCallbacks(dead)),
     ...Object.entries(config.channels).map(([name, channel]) =>
-      asking(`channel.${name}`, (signal) => checkChannel(name, channel, { dead, limitMs, signal })),
+      networkCheck(`channel.${name}`, (signal) => checkChannel(name, channel, { dead, limitMs, signal })),
     ),
   ];
 }

@@ -3,10 +3,10 @@ import { redactorOf } from '../domain/redaction.ts';
 import type { Finding } from './finding.ts';
 
 const MASK = '********';
-/** Findings are short, and what is masked in them by chance does no harm. */
+/** Shorter secrets are not masked, because they would match ordinary text. */
 const MIN_CHARS = 4;
 
-/** A second line of defence: an upstream may quote the key that it refuses. */
+/** Masks secrets in findings, because an upstream may quote the key that it refuses. */
 export function withoutSecrets(findings: readonly Finding[], settings: readonly Setting[]): Finding[] {
   const secrets = [...secretsOf(settings), ...pathsOf(settings)].sort((a, b) => b.length - a.length);
   const short = secrets.filter((secret) => secret.length >= MIN_CHARS);
@@ -19,7 +19,7 @@ export function withoutSecrets(findings: readonly Finding[], settings: readonly 
   }));
 }
 
-/** Of an address the path too, which may be a key; its host may be shown. */
+/** Returns the paths of secret addresses, which may be keys. Their hosts are not secret. */
 function pathsOf(settings: readonly Setting[]): string[] {
   return settings.flatMap(({ path, value }) => (isSecret(path) ? (URL.parse(String(value))?.pathname ?? []) : []));
 }

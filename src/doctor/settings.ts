@@ -5,7 +5,7 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 
 const OPEN_TO_OTHERS = 0o007;
 
-/** What can be said of the settings once they could be read. */
+/** Checks valid settings for gaps and risks. */
 export function checkSettings({ config, settings }: LoadedConfig, env: Record<string, string | undefined>): Finding[] {
   const set = settings.filter(({ source }) => source !== 'default');
   const sources = [...new Set(set.map(({ source }) => source))].filter((source) => !Object.hasOwn(ENVIRONMENT, source));
@@ -18,16 +18,16 @@ export function checkSettings({ config, settings }: LoadedConfig, env: Record<st
   );
   const isWithout = Object.values(config.upstreams).every(({ url }) => url === undefined);
   return [
-    ok('settings', set.length === 0 ? 'all by default' : `${set.length} set, in ${from.join(' and ')}`),
+    ok('settings', set.length === 0 ? 'all defaults' : `${set.length} set, in ${from.join(' and ')}`),
     ...unusable.map(([name]) =>
-      problem('settings', `upstreams.${name} has no url`, `set upstreams.${name}.url, or take it out`),
+      problem('settings', `upstreams.${name} has no url`, `set upstreams.${name}.url, or remove the upstream`),
     ),
     ...(isWithout
       ? [
           problem(
             'settings',
-            'no upstream is set',
-            'set DAWATCH_UPSTREAM_URL and DAWATCH_UPSTREAM_API_KEY; to try without one: dawatch demo',
+            'no upstream is configured',
+            'set DAWATCH_UPSTREAM_URL and DAWATCH_UPSTREAM_API_KEY; `dawatch demo` works without an upstream',
           ),
         ]
       : []),
@@ -39,26 +39,24 @@ export function checkSettings({ config, settings }: LoadedConfig, env: Record<st
   ];
 }
 
-/** Set, but to nothing, is as good as not set, and seldom what was meant. */
+/** Warns of empty variables, which are treated as not set. */
 function emptyVariables(env: Record<string, string | undefined>): Finding[] {
   return Object.keys(ENVIRONMENT)
     .filter((name) => env[name] === '')
     .map((name) =>
-      warning(
-        'settings',
-        `${name} is set, but empty: it counts as not set`,
-        'look where its value should come from, or unset it',
-      ),
+      warning('settings', `${name} is empty and treated as not set`, 'set its value, or unset the variable'),
     );
 }
 
 function readableByOthers(file: string): Finding[] {
   const isOpen = (statSync(file).mode & OPEN_TO_OTHERS) !== 0;
-  const action = `chmod o-rwx ${file}, or give secrets in the environment`;
-  return isOpen ? [warning('settings', `everybody on this machine may read ${file}, which holds secrets`, action)] : [];
+  const action = `chmod o-rwx ${file}, or set secrets in the environment`;
+  return isOpen
+    ? [warning('settings', `all users of this machine may read ${file}, which contains secrets`, action)]
+    : [];
 }
 
-/** A setting as people look for it. */
+/** Returns the name of a setting, with its environment variable if it has one. */
 export function settingName(path: string): string {
   const variable = variableOf(path);
   return variable === null ? path : `${variable} (${path})`;

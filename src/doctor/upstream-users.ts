@@ -4,10 +4,10 @@ import { UpstreamUsers } from '../upstream/users.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
-/** Of a name kept for such purposes: nobody has this address. */
-const NOBODY = { name: 'dawatch doctor', email: 'doctor@dawatch.invalid' };
+/** A user that cannot exist: the domain .invalid is reserved. */
+const NONEXISTENT_USER = { name: 'dawatch doctor', email: 'doctor@dawatch.invalid' };
 
-/** Whether the token for lookups of users is taken, by looking up somebody who does not exist. */
+/** Checks the token for user lookups by looking up a user that does not exist. */
 export async function checkBearer(
   upstream: UpstreamConfig & { url: string; bearer: string },
   { limitMs, signal }: { limitMs: number; signal: AbortSignal },
@@ -26,18 +26,16 @@ export async function checkBearer(
       listPath: upstream.users.list_path,
       parameters: upstream.users.parameters,
     });
-    const { kind, ...lookup } = await users.getUser(NOBODY);
-    if (kind === 'found' || kind === 'not_found') return [ok(about, 'lookups of users work, with the token')];
+    const { kind, ...lookup } = await users.getUser(NONEXISTENT_USER);
+    if (kind === 'found' || kind === 'not_found') return [ok(about, 'user lookups work, and the token is accepted')];
     if (kind === 'unauthorized' || kind === 'forbidden')
-      return [
-        problem(about, 'the upstream refuses the token for lookups of users', `set ${bearer} to one that is valid`),
-      ];
-    const detail = 'detail' in lookup ? lookup.detail : 'too many at once';
+      return [problem(about, 'the upstream refuses the token for user lookups', `set ${bearer} to a valid token`)];
+    const detail = 'detail' in lookup ? lookup.detail : 'too many concurrent lookups';
     return [
       warning(
         about,
-        `lookups of users do not work: ${detail}`,
-        'see upstreams.default.users, its paths and parameters',
+        `user lookups do not work: ${detail}`,
+        'verify the paths and parameters in upstreams.default.users',
       ),
     ];
   } finally {

@@ -12,21 +12,21 @@ import { settingName } from './settings.ts';
 
 type Examined = { name: string; upstream: UpstreamConfig & { url: string }; limitMs: number; signal: AbortSignal };
 
-/** Asks about a submission that nobody has: whoever does not find it is there, and has taken the key. */
+/** Checks an upstream by polling an id that does not exist: "not found" shows that it works and accepts the key. */
 export async function checkUpstream({ name, upstream, limitMs, signal }: Examined): Promise<Finding[]> {
   const about = `upstream.${name}`;
   const { host } = new URL(upstream.url);
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
   const reached = await reach(upstream.url, { guard, timeoutMs: limitMs, signal, lookup });
   if (reached.kind === 'not_reached')
-    return [problem(about, `${host} is not reached: ${reached.error}`, adviceOn(reached.cause, name))];
+    return [problem(about, `${host} is unreachable: ${reached.error}`, adviceOn(reached.cause, name))];
 
   const client = new UpstreamClient({
     url: upstream.url,
     apiKey: upstream.api_key,
     connections: 1,
     timeoutMs: Math.min(limitMs, upstream.timeout_s * 1_000),
-    // For an answer without a Date header, which says nothing about clocks.
+    // Marks responses without a Date header, which are not used to compare clocks.
     now: () => Number.NaN,
   });
   const close = () => void client.close();
@@ -54,23 +54,23 @@ function judge(verdict: Classification, answer: UpstreamResponse, { about, host,
     case 'finalized':
     case 'error':
       return upstream.api_key === undefined
-        ? warning(about, `${host} answers, without a key`, `set ${key} if it should have one`)
-        : ok(about, `${host} answers, and takes the key`);
+        ? warning(about, `${host} works without a key`, `set ${key} if the upstream requires one`)
+        : ok(about, `${host} works and accepts the key`);
     case 'rejected':
       return warning(
         about,
-        `${host} answers, but refuses the id of the test: ${verdict.error}`,
-        'see that it takes UUIDs',
+        `${host} works, but refuses the test id: ${verdict.error}`,
+        'verify that the upstream accepts UUIDs',
       );
     case 'unauthorized':
       return upstream.api_key === undefined
-        ? problem(about, `${host} wants a key, and none is set`, `set ${key}`)
-        : problem(about, `${host} refuses the key`, `set ${key} to one that is valid there`);
+        ? problem(about, `${host} requires a key, and none is set`, `set ${key}`)
+        : problem(about, `${host} refuses the key`, `set ${key} to a valid key`);
     case 'throttled':
       return warning(
         about,
-        `${host} wants fewer requests now, so the key is not tested`,
-        `look again later; if it stays so, lower upstreams.${name}.budget`,
+        `${host} is rate limiting, so the key was not tested`,
+        `try again later; if it persists, lower upstreams.${name}.budget`,
       );
     case 'unavailable':
       return unavailable(verdict, answer, { about, host, url });
@@ -89,38 +89,46 @@ function unavailable(
   if (answer.kind === 'failure') {
     const isSlow = reason === 'timeout';
     return isSlow
-      ? problem(about, `${host} takes a connection, but gives ${error}`, 'ask those who run it; or try again later')
+      ? problem(
+          about,
+          `${host} accepts connections, but does not respond in time: ${error}`,
+          'contact the operator of the upstream, or try again later',
+        )
       : problem(
           about,
-          `${host} takes a connection, but does not answer: ${error}`,
-          `see that ${url} leads to the upstream`,
+          `${host} accepts connections, but does not respond: ${error}`,
+          `verify that ${url} is the address of the upstream`,
         );
   }
   const { httpStatus, body } = answer;
   if (httpStatus >= 300 && httpStatus < 400)
     return problem(
       about,
-      `${host} redirects (HTTP ${httpStatus}), which is not followed: the key would go along`,
-      `set ${url} to where it leads`,
+      `${host} redirects (HTTP ${httpStatus}), which is not followed, because the key would be disclosed`,
+      `set ${url} to the target of the redirect`,
     );
   if (body.trimStart().startsWith('<'))
     return problem(
       about,
-      `${host} answers with a web page (HTTP ${httpStatus}): that is a proxy, or another service`,
-      `see that ${url} is the base address of the upstream, and what stands between`,
+      `${host} responds with a web page (HTTP ${httpStatus}): a proxy, or another service`,
+      `verify that ${url} is the base address of the upstream, and check the proxies in between`,
     );
   if (reason === 'malformed')
     return problem(
       about,
-      `${host} does not answer as the upstream does: ${error}`,
-      `see that ${url} is its base address`,
+      `${host} does not respond like the upstream service: ${error}`,
+      `verify that ${url} is its base address`,
     );
   if (httpStatus === 404)
-    return problem(about, `${host} has no submissions there (HTTP 404)`, `see that ${url} is the base address`);
+    return problem(
+      about,
+      `${host} has no submission endpoints at this address (HTTP 404)`,
+      `verify that ${url} is the base address`,
+    );
   return problem(
     about,
     `${host} does not work: ${error}`,
-    'ask those who run it; dawatch goes on by itself once it is back',
+    'contact the operator of the upstream; dawatch resumes by itself once it works',
   );
 }
 
@@ -128,15 +136,15 @@ function adviceOn(cause: ConnectionCause, name: string): string {
   const url = settingName(`upstreams.${name}.url`);
   switch (cause) {
     case 'unknown_name':
-      return `see that the name in ${url} is right`;
+      return `verify the host name in ${url}`;
     case 'dns':
-      return "see that this machine's nameservers work";
+      return 'verify that the name servers of this machine work';
     case 'tls':
-      return 'it must have a certificate for that name which this machine trusts; NODE_EXTRA_CA_CERTS names a file of further authorities';
+      return 'the upstream needs a certificate for this name that this machine trusts; NODE_EXTRA_CA_CERTS adds certificate authorities';
     case 'timeout':
     case 'unreachable':
-      return `see that ${url} is right, and that the network and its firewalls let this machine go there`;
+      return `verify ${url}, and that the network and its firewalls permit the connection`;
     default:
-      return `see that ${url} is right, and that it runs`;
+      return `verify ${url}, and that the upstream runs`;
   }
 }

@@ -1,20 +1,21 @@
-/** Parts of chosen keys that the look for words below misses. */
+/** Common parts of chosen keys that the word heuristic below does not detect. */
 const COMMON = ['changeme', 'p@ssw0rd', 'p@ssword', 'passw0rd', 'qwerty', 'qwertz', 'asdfgh', 'zxcvbn', 'dawatch'];
 const OWN_PREFIX = /^dawatch_(?:service|user|admin)_/;
 
-/** Estimated; a key of `dawatch token create` has 256. */
+/** Minimum estimated entropy. A key of `dawatch token create` has 256 bits. */
 const MIN_BITS = 75;
-/** The choice of one common word. */
+/** Entropy of one common word. */
 const BITS_PER_WORD = 11;
 
-/** A short random text shows fewer different characters than it was made from: bits that each of its characters is worth more. */
+/** A short random text does not contain every character of its alphabet. This corrects the entropy per character. */
 const UNSEEN_BITS = 0.8;
-/** With fewer different ones it was not made from many. */
+/** With fewer distinct characters the text is not considered random, and the correction does not apply. */
 const MIN_DISTINCT = 8;
 
 /**
- * Why a key does not look random, without a part of it; undefined: it does. An estimate: words are worth a choice each, and
- * every other character the logarithm of how many different ones there are, if it continues no repetition or sequence.
+ * Returns why a secret does not look random, without quoting it, or undefined if it does. Estimates the entropy: a fixed
+ * amount per word, and the logarithm of the number of distinct characters for each other character that does not continue
+ * a repetition or a sequence.
  */
 export function weaknessOf(secret: string): string | undefined {
   const text = secret.replace(OWN_PREFIX, '');
@@ -24,13 +25,13 @@ export function weaknessOf(secret: string): string | undefined {
   const bitsPerCharacter = Math.log2(distinct || 1) + (distinct >= MIN_DISTINCT ? UNSEEN_BITS : 0);
   const bits = words * BITS_PER_WORD + random.length * bitsPerCharacter;
   if (bits >= MIN_BITS) return undefined;
-  if (words > 0) return 'it is made of words';
+  if (words > 0) return 'it consists of words';
   return random.length < text.length
-    ? 'it repeats characters or a sequence'
-    : 'it is too short or has few different characters';
+    ? 'it contains repetitions or sequences'
+    : 'it is too short or has too few distinct characters';
 }
 
-/** All of "abcabcab" is known from "abc". */
+/** Returns the shortest period of a text: "abc" for "abcabcab". */
 function firstPeriodOf(text: string): string {
   for (let length = 1; length <= text.length / 2; length++)
     if (text.slice(length) === text.slice(0, -length)) return text.slice(0, length);
@@ -50,13 +51,13 @@ function takeWords(text: string): { words: number; rest: string } {
   return { words, rest };
 }
 
-/** As words are, and long random letters hardly ever. */
+/** Returns whether letters have the vowels of a word, which is rare for random letters. */
 function isPronounceable(letters: string): boolean {
   const vowels = letters.match(/[aeiouy]/gi)?.length ?? 0;
   return vowels / letters.length >= 0.25 && !/[^aeiouy]{4}/i.test(letters);
 }
 
-/** Without what follows from the two characters before it: aaa, 123, fed. */
+/** Removes characters that continue a sequence of the two before them: aaa, 123, fed. */
 function withoutSequences(text: string): string {
   const step = (at: number) => text.charCodeAt(at) - text.charCodeAt(at - 1);
   return [...text].filter((_, at) => at < 2 || Math.abs(step(at)) > 1 || step(at) !== step(at - 1)).join('');

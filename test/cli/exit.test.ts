@@ -18,15 +18,9 @@ it.each<[string, unknown, string, number, RegExp]>([
   ['an unknown submission', api(404), 'status', 2, /`dawatch track`/],
   ['an unknown webhook', api(404), 'webhooks', 2, /`dawatch webhooks list`/],
   ['an unknown delivery', api(404), 'deliveries', 2, /`dawatch deliveries list`/],
-  ['too many requests', api(429), 'status', 2, /try again in a minute/],
+  ['too many requests', api(429), 'status', 2, /retry in a minute/],
   ['no server', new ConnectionError('no answer from there'), 'top', 5, /`dawatch serve`.*--server or DAWATCH_URL/],
-  [
-    'settings that are not usable',
-    new ConfigError(['server.port: odd']),
-    'serve',
-    2,
-    /config\/dawatch\.yaml.*DAWATCH_CONFIG/,
-  ],
+  ['invalid settings', new ConfigError(['server.port: odd']), 'serve', 2, /docs\/settings\.md.*DAWATCH_CONFIG/],
 ])('%s: says what to do next', (_what, error, command, exitCode, advice) => {
   const explained = explain(error, command);
   expect(explained).toEqual({ exitCode, message: expect.stringMatching(advice) });
@@ -37,28 +31,28 @@ it.each<[string, Error, string]>([
   [
     'serve',
     listening('EADDRINUSE'),
-    "can't listen on 127.0.0.1:80: something listens there already; end it, or set another port with DAWATCH_PORT or server.port",
+    'cannot listen on 127.0.0.1:80: the port is in use; stop the other process, or set another port with DAWATCH_PORT or server.port',
   ],
   [
     'sandbox',
     listening('EADDRINUSE', '::1'),
-    "can't listen on [::1]:80: something listens there already; end it, or set another port with --port",
+    'cannot listen on [::1]:80: the port is in use; stop the other process, or set another port with --port',
   ],
   [
     'serve',
     listening('EACCES'),
-    "can't listen on 127.0.0.1:80: this user may not use that port; set one from 1024 up with DAWATCH_PORT or server.port",
+    'cannot listen on 127.0.0.1:80: no permission for this port; set a port of at least 1024 with DAWATCH_PORT or server.port',
   ],
   [
     'serve',
     listening('EADDRNOTAVAIL', '192.0.2.1'),
-    "can't listen on 192.0.2.1:80: this machine has no such address; set another with DAWATCH_HOST or server.host",
+    'cannot listen on 192.0.2.1:80: this machine has no such address; set another with DAWATCH_HOST or server.host',
   ],
-  ['sandbox', lookup, "can't listen on nowhere: no address is known by this name; set another with --host"],
+  ['sandbox', lookup, 'cannot listen on nowhere: the name cannot be resolved; set another with --host'],
   [
     'serve',
     listening('EINVAL', 'fe80::1'),
-    "can't listen on [fe80::1]:80: listen EINVAL: words of the system; the address is set with DAWATCH_HOST or server.host",
+    'cannot listen on [fe80::1]:80: listen EINVAL: words of the system; the address is set with DAWATCH_HOST or server.host',
   ],
 ])('%s that cannot listen says why, and what sets the address: %o', (command, error, message) => {
   expect(explain(error, command)).toEqual({ exitCode: 2, message });

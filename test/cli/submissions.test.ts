@@ -56,7 +56,7 @@ describe('status', () => {
   });
 
   it.each([
-    [['never'], 'never was never tracked here (`dawatch status` lists the newest; `dawatch track` hands one over)'],
+    [['never'], 'never was never tracked here (`dawatch status` lists the newest; `dawatch track` adds one)'],
     [['--limit', 'many'], 'Expected a whole number'],
     [['--status', 'done'], 'Allowed choices are tracking, pending'],
   ])('%j exits with 2', async (args, message) => {

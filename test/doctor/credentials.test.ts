@@ -23,13 +23,13 @@ describe.each([
     ['words', 'DAWATCH_API_KEY_VALUE'],
     ['words', 'ThisIsMySuperSecretAdminToken'],
     ['words', 'dawatch_service_changeme0000000'],
-    ['repeats', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'],
-    ['repeats', 'abababababababababababab'],
-    ['repeats', '12345678901234567890'],
-    ['repeats', 'zyxwvutsrqponmlkjihgfedcba'],
-    ['repeats', `dawatch_admin_${'a'.repeat(43)}`],
+    ['repetitions', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'],
+    ['repetitions', 'abababababababababababab'],
+    ['repetitions', '12345678901234567890'],
+    ['repetitions', 'zyxwvutsrqponmlkjihgfedcba'],
+    ['repetitions', `dawatch_admin_${'a'.repeat(43)}`],
     ['short', '9f86d081884c7d65'],
-    ['few different', '0110100110010110'],
+    ['few distinct', '0110100110010110'],
   ])('is warned about if it is made of %s: %s', async (why, secret) => {
     const { all, credentials } = await examine({ [variable]: secret });
     expect(credentials).toMatchObject([
@@ -63,6 +63,9 @@ it('two keys that are the same are a problem: it has one role only', async () =>
   const { credentials } = await examine({ DAWATCH_API_KEY: secret, DAWATCH_ADMIN_TOKEN: secret });
   expect(credentials).toMatchObject([
     { status: 'ok' },
-    { status: 'problem', message: expect.stringMatching(/DAWATCH_API_KEY .* and DAWATCH_ADMIN_TOKEN .* are the same/) },
+    {
+      status: 'problem',
+      message: expect.stringMatching(/DAWATCH_API_KEY .* and DAWATCH_ADMIN_TOKEN .* are identical/),
+    },
   ]);
 });

@@ -62,7 +62,7 @@ describe('the ledger', () => {
     const file = closedLedger();
     const before = readFileSync(file);
     expect(named(file, 'ledger')).toMatchObject([{ status: 'ok' }]);
-    expect(await integrity(file, true)).toMatchObject({ status: 'ok', message: 'sound, indexes too' });
+    expect(await integrity(file, true)).toMatchObject({ status: 'ok', message: 'intact, including indexes' });
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
@@ -70,7 +70,7 @@ describe('the ledger', () => {
     const folder = tempFolder();
     const file = join(folder, 'data', 'dawatch.db');
     expect(named(file, 'ledger')).toMatchObject([
-      { status: 'ok', message: expect.stringMatching(/first start makes it/) },
+      { status: 'ok', message: expect.stringMatching(/first start creates it/) },
     ]);
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -102,7 +102,12 @@ describe('the ledger', () => {
       'problem',
       /no such table/,
     ],
-    ['of an older one', (db) => db.pragma('user_version = 1'), 'warning', /has schema 1, this dawatch has \d+/],
+    [
+      'of an older one',
+      (db) => db.pragma('user_version = 1'),
+      'warning',
+      /has schema 1, this version of dawatch uses \d+/,
+    ],
   ])('%s', (_what, alter, status, message) => {
     const file = closedLedger();
     const db = rawConnection(file);
@@ -171,7 +176,7 @@ describe('integrity', () => {
   it('of what is no file', async () => {
     expect(await integrity(tempFolder())).toMatchObject({
       status: 'problem',
-      message: expect.stringMatching(/can't be read/),
+      message: expect.stringMatching(/cannot be read/),
     });
   });
 
@@ -196,7 +201,7 @@ describe('the disk', () => {
   });
 
   it('of this machine is looked at', () => {
-    expect(checkDisk(join(tempFolder(), 'dawatch.db'))[0]?.message).toMatch(/^\d+\.\d GB are free in /);
+    expect(checkDisk(join(tempFolder(), 'dawatch.db'))[0]?.message).toMatch(/^\d+\.\d GB free in /);
   });
 
   it.runIf(process.platform === 'linux')('that is a network file system', () => {

@@ -37,7 +37,7 @@ describe('a webhook', () => {
     const receiver = await openReceiver();
     const url = `${receiver.url}/${SECRET_PATH}`;
     expect(await webhook({ url })).toEqual([
-      { name: 'webhook.wh_1', status: 'ok', message: `127.0.0.1:${receiver.port} is reached`, action: null },
+      { name: 'webhook.wh_1', status: 'ok', message: `127.0.0.1:${receiver.port} is reachable`, action: null },
     ]);
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
@@ -55,7 +55,7 @@ describe('a webhook', () => {
     expect(await webhook({ url }, { allow: [] })).toMatchObject([{ status: 'problem', action: advice }]);
     const named = `http://localhost:${receiver.port}/${SECRET_PATH}`;
     expect(await webhook({ url: named }, { allow: ['::1/128', '127.0.0.2/32'] })).toMatchObject([
-      { status: 'warning', message: expect.stringMatching(/not public|not reached/) },
+      { status: 'warning', message: expect.stringMatching(/not public|unreachable/) },
     ]);
     expect(receiver.connections.total()).toBe(0);
   });
@@ -63,7 +63,7 @@ describe('a webhook', () => {
   it('that fails, has dead letters, or was disabled', async () => {
     const { url } = await openReceiver();
     expect(await webhook({ url, failingSince: 0 }, { dead: { 'webhook:wh_1': 2 } })).toMatchObject([
-      { status: 'warning', message: expect.stringMatching(/failing since 1970-01-01T/) },
+      { status: 'warning', message: expect.stringMatching(/failed since 1970-01-01T/) },
       {
         status: 'warning',
         message: expect.stringMatching(/^2 dead letters/),
@@ -107,7 +107,7 @@ describe('a channel', () => {
       { status: 'warning', action: expect.stringMatching(/channels\.mail\.smtp_url/) },
       {
         status: 'warning',
-        message: expect.stringMatching(/^1 dead letter:/),
+        message: expect.stringMatching(/^1 dead letter$/),
         action: expect.stringMatching(/channel:mail/),
       },
     ]);

@@ -96,14 +96,17 @@ describe('the settings', () => {
     (await findingsOf(settingsOf({ DAWATCH_DATABASE: nothingHere(), ...env }), { env })).named('settings');
 
   it('without an upstream', async () => {
-    expect(await settings({})).toMatchObject([{ status: 'ok' }, { status: 'problem', message: 'no upstream is set' }]);
+    expect(await settings({})).toMatchObject([
+      { status: 'ok' },
+      { status: 'problem', message: 'no upstream is configured' },
+    ]);
   });
 
   it('with a key that is empty', async () => {
     const DAWATCH_UPSTREAM_URL = await deadAddress();
     expect(await settings({ DAWATCH_UPSTREAM_URL, DAWATCH_UPSTREAM_API_KEY: '' })).toMatchObject([
       { status: 'ok' },
-      { status: 'warning', message: expect.stringMatching(/^DAWATCH_UPSTREAM_API_KEY is set, but empty/) },
+      { status: 'warning', message: expect.stringMatching(/^DAWATCH_UPSTREAM_API_KEY is empty/) },
     ]);
   });
 
@@ -122,8 +125,8 @@ describe('the settings', () => {
   });
 
   it.each([
-    [{}, 'ok', /first start makes a service key/],
-    [{ DAWATCH_HOST: '0.0.0.0' }, 'problem', /does not listen on 0\.0\.0\.0/],
+    [{}, 'ok', /first start creates a service key/],
+    [{ DAWATCH_HOST: '0.0.0.0' }, 'problem', /refuses to listen on 0\.0\.0\.0/],
     [{ DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: '9w3kZ0rT-vQm7fLxB2sYhD' }, 'ok', /^set$/],
   ])('and credentials: %o', async (env, status, message) => {
     const { named } = await findingsOf(settingsOf({ DAWATCH_DATABASE: nothingHere(), ...env }));
@@ -151,7 +154,7 @@ describe('a check', () => {
         return new Promise(() => undefined);
       },
     });
-    expect(findings).toMatchObject([{ name: 'slow', status: 'warning', message: 'not done within 0.02 s' }]);
+    expect(findings).toMatchObject([{ name: 'slow', status: 'warning', message: 'not completed within 0.02 s' }]);
     expect(isAborted).toBe(true);
   });
 

@@ -32,7 +32,7 @@ describe('an upstream', () => {
     expect(upstream).toEqual({
       name: 'upstream.default',
       status: 'ok',
-      message: `${new URL(url).host} answers, and takes the key`,
+      message: `${new URL(url).host} works and accepts the key`,
       action: null,
     });
     expect(clock).toMatchObject({ name: 'clock.default', status: 'ok' });
@@ -49,13 +49,13 @@ describe('an upstream', () => {
       /refuses the key/,
       /DAWATCH_UPSTREAM_API_KEY/,
     ],
-    ['that wants fewer requests', answering(429, ''), 'warning', /fewer requests/, /budget/],
+    ['that wants fewer requests', answering(429, ''), 'warning', /rate limiting/, /budget/],
     [
       'that redirects',
       answering(302, '', { location: '/login' }),
       'problem',
       /redirects \(HTTP 302\)/,
-      /to where it leads/,
+      /target of the redirect/,
     ],
     [
       'behind a page of a proxy',
@@ -64,9 +64,15 @@ describe('an upstream', () => {
       /web page \(HTTP 200\)/,
       /base address/,
     ],
-    ['that answers otherwise', answering(200, '[]'), 'problem', /not answer as the upstream does/, /base address/],
+    [
+      'that answers otherwise',
+      answering(200, '[]'),
+      'problem',
+      /not respond like the upstream service/,
+      /base address/,
+    ],
     ['at another path', answering(404, 'nothing here'), 'problem', /HTTP 404/, /base address/],
-    ['that is broken', answering(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /goes on by itself/],
+    ['that is broken', answering(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /resumes by itself/],
     [
       'that refuses UUIDs',
       answering(406, '{"error":"invalid submission id"}'),
@@ -74,7 +80,7 @@ describe('an upstream', () => {
       /invalid submission id/,
       /UUIDs/,
     ],
-    ['that hangs up', (request) => request.socket.destroy(), 'problem', /does not answer/, /leads to the upstream/],
+    ['that hangs up', (request) => request.socket.destroy(), 'problem', /does not respond/, /address of the upstream/],
   ])('%s', async (_what, answer, status, message, action) => {
     const [upstream] = await examined((await serve(answer)).url);
     expect(upstream).toMatchObject({

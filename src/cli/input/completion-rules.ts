@@ -1,38 +1,38 @@
 import type { Command, Option } from 'commander';
 
-/** What may be typed where, for the completion of a shell. A command's path is "/webhooks/create"; that of all is "". */
+/** The words that a shell can complete, by command path. The path of the program is "", that of a command such as "/webhooks/create". */
 export type CompletionRules = {
-  places: Place[];
-  /** What comes behind an option that takes a value. */
+  commands: CommandCompletion[];
+  /** Values of options. */
   values: { path: string; flags: string[]; value: Value }[];
 };
 
-export type Place = {
+export type CommandCompletion = {
   path: string;
-  commands: Word[];
+  subcommands: Word[];
   options: (Word & { flags: string[]; value: Value | undefined })[];
-  /** What its arguments are. */
+  /** The value of its arguments. */
   argument: Value | undefined;
 };
 
 type Word = { word: string; about: string };
-/** Choices; any file; or something that can't be known. */
+/** A value: one of several choices, a file, or free text. */
 export type Value = { kind: 'choices'; choices: readonly string[] } | { kind: 'file' } | { kind: 'other' };
 
-/** All of it comes from the program itself: what is added there is completed. */
+/** Returns the completions of a program, derived from its commands and options. */
 export function completionRules(program: Command): CompletionRules {
-  const places = placesOf(program, '');
-  const values = places.flatMap(({ path, options }) =>
+  const commands = commandsOf(program, '');
+  const values = commands.flatMap(({ path, options }) =>
     options.flatMap(({ flags, value }) => (value ? [{ path, flags, value }] : [])),
   );
-  return { places, values };
+  return { commands, values };
 }
 
-function placesOf(command: Command, path: string): Place[] {
+function commandsOf(command: Command, path: string): CommandCompletion[] {
   const help = command.createHelp();
-  const place: Place = {
+  const completion: CommandCompletion = {
     path,
-    commands: help
+    subcommands: help
       .visibleCommands(command)
       .map((one) => ({ word: one.name(), about: firstSentence(one.description()) })),
     options: help.visibleOptions(command).map((option) => ({
@@ -43,7 +43,7 @@ function placesOf(command: Command, path: string): Place[] {
     })),
     argument: valueOfArgument(command),
   };
-  return [place, ...command.commands.flatMap((one) => placesOf(one, `${path}/${one.name()}`))];
+  return [completion, ...command.commands.flatMap((one) => commandsOf(one, `${path}/${one.name()}`))];
 }
 
 function valueOfOption(option: Option): Value | undefined {

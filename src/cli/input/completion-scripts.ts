@@ -1,23 +1,23 @@
-import type { CompletionRules, Place, Value } from './completion-rules.ts';
+import type { CommandCompletion, CompletionRules, Value } from './completion-rules.ts';
 
-/** By shell. Each script finds the command of a line by its path, and offers what the rules have for it. */
+/** Returns the completion script of a shell. A script determines the command path of a line and offers its completions. */
 export const COMPLETION_SCRIPTS = { bash, zsh, fish };
 
 function bash(rules: CompletionRules): string {
   const words = (list: readonly string[]) => `COMPREPLY=($(compgen -W ${quoted(list.join(' '))} -- "$word"))`;
-  // Line by line: in an array, a file named * would become all the others.
+  // Reads line by line, because an array assignment would expand a file name such as *.
   const files =
     'compopt -o filenames 2> /dev/null; while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word")';
   const offer = (value: Value | undefined) =>
     value?.kind === 'choices' ? words(value.choices) : value?.kind === 'file' ? files : ':';
-  const atPlace = (place: Place) => {
+  const completionsOf = (place: CommandCompletion) => {
     const ownFiles = place.argument?.kind === 'file' ? `[[ $word != -* ]] && { ${files}; return; }; ` : '';
     return `${ownFiles}${words([...wordsOf(place), ...choicesOf(place.argument)])}`;
   };
   return `# Completion of dawatch for bash: eval "$(dawatch completion bash)"
 _dawatch() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} place='' i
-  # Bash takes --option=value apart.
+  # Bash splits --option=value at the equals sign.
   if [[ $before == = ]]; then before=\${COMP_WORDS[COMP_CWORD-2]}; elif [[ $word == = ]]; then word=''; fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$place/\${COMP_WORDS[i]}" in
@@ -29,7 +29,7 @@ _dawatch() {
 ${rules.values.map(({ path, flags, value }) => `    ${afterFlags(path, flags)}) ${offer(value)}; return ;;`).join('\n')}
   esac
   case "$place" in
-${rules.places.map((place) => `    ${quoted(place.path)}) ${atPlace(place)} ;;`).join('\n')}
+${rules.commands.map((place) => `    ${quoted(place.path)}) ${completionsOf(place)} ;;`).join('\n')}
   esac
 }
 complete -F _dawatch dawatch
@@ -43,8 +43,8 @@ function zsh(rules: CompletionRules): string {
       : value?.kind === 'file'
         ? '_files'
         : ':';
-  const atPlace = (place: Place) => {
-    const described = [...place.commands, ...place.options].map(({ word, about }) =>
+  const completionsOf = (place: CommandCompletion) => {
+    const described = [...place.subcommands, ...place.options].map(({ word, about }) =>
       quoted(`${word.replaceAll(':', '\\:')}:${about.replaceAll(':', '\\:')}`),
     );
     return `list=(${described.join(' ')}); _describe dawatch list; ${offer(place.argument)}`;
@@ -64,7 +64,7 @@ _dawatch() {
 ${rules.values.map(({ path, flags, value }) => `    (${afterFlags(path, flags)}) ${offer(value)}; return ;;`).join('\n')}
   esac
   case "$place" in
-${rules.places.map((place) => `    (${quoted(place.path)}) ${atPlace(place)} ;;`).join('\n')}
+${rules.commands.map((place) => `    (${quoted(place.path)}) ${completionsOf(place)} ;;`).join('\n')}
   esac
 }
 compdef _dawatch dawatch
@@ -74,10 +74,10 @@ compdef _dawatch dawatch
 function fish(rules: CompletionRules): string {
   const offer = (value: Value | undefined) =>
     value?.kind === 'choices' ? ` -x -a ${quoted(value.choices.join(' '))}` : value?.kind === 'file' ? ' -r -F' : ' -x';
-  const lines = rules.places.flatMap(({ path, commands, options, argument }) => {
+  const lines = rules.commands.flatMap(({ path, subcommands, options, argument }) => {
     const at = `complete -c dawatch -n ${quoted(`__dawatch_is_at '${path}'`)}`;
     return [
-      ...commands.map(({ word, about }) => `${at} -a ${quoted(word)} -d ${quoted(about)}`),
+      ...subcommands.map(({ word, about }) => `${at} -a ${quoted(word)} -d ${quoted(about)}`),
       ...options.map(({ flags, about, value }) => {
         const names = flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
         return `${at} ${names.join(' ')} -d ${quoted(about)}${value ? offer(value) : ''}`;
@@ -101,12 +101,12 @@ ${lines.join('\n')}
 `;
 }
 
-function pathsOf({ places }: CompletionRules): string[] {
-  return places.map(({ path }) => path).filter((path) => path !== '');
+function pathsOf({ commands }: CompletionRules): string[] {
+  return commands.map(({ path }) => path).filter((path) => path !== '');
 }
 
-function wordsOf({ commands, options }: Place): string[] {
-  return [...commands, ...options].map(({ word }) => word);
+function wordsOf({ subcommands, options }: CommandCompletion): string[] {
+  return [...subcommands, ...options].map(({ word }) => word);
 }
 
 function choicesOf(value: Value | undefined): readonly string[] {
@@ -117,7 +117,7 @@ function afterFlags(path: string, flags: readonly string[]): string {
   return flags.map((flag) => quoted(`${path} ${flag}`)).join(' | ');
 }
 
-/** For all three shells, which differ in what a backslash means: so there is none. */
+/** Quotes a text for all three shells without a backslash, whose meaning differs between them. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'"'"'`)}'`;
 }

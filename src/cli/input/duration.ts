@@ -4,7 +4,7 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 
 const MAX_MS = 366 * UNIT_MS.d;
 
-/** "90s", "10m", "24h", "7d", "250ms" as milliseconds; a leap year at most, as the server takes it. */
+/** Parses a duration such as "90s", "10m", "24h", "7d" or "250ms" into milliseconds. The maximum is 366 days. */
 export function parseDuration(text: string): number {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
   if (amount === undefined || unit === undefined)
@@ -14,7 +14,7 @@ export function parseDuration(text: string): number {
   return ms;
 }
 
-/** An option that takes a duration within two others, as milliseconds; all three are shown in help as they are written here. */
+/** Returns an option whose value is a duration in milliseconds. The help shows the limits and the default as written here. */
 export function durationOption(
   name: string,
   description: string,

@@ -3,15 +3,15 @@ import { loadConfig } from '../../config/load.ts';
 
 export type SettingsOptions = { config?: string };
 
-/** The option of every command that works on the ledger itself. */
+/** Adds the option --config. */
 export function withSettings(command: Command): Command {
   return command.option(
     '--config <file>',
-    'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)',
+    'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
   );
 }
 
-/** Path of the ledger that the settings name. */
+/** Returns the path of the ledger in the settings. */
 export function ledgerOf({ config }: SettingsOptions): string {
   return loadConfig({ env: process.env, file: config }).config.database;
 }

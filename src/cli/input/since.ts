@@ -4,7 +4,7 @@ import { parseDuration } from './duration.ts';
 
 const timeSchema = z.iso.datetime({ offset: true });
 
-/** "2h" (so long ago) or a time in ISO 8601 with its zone, as the server takes it. */
+/** Returns an ISO 8601 time for a duration such as "2h" (ago) or for a time with its zone. */
 export function parseSince(text: string): string {
   if (timeSchema.safeParse(text).success) return text;
   if (/^\d+(\.\d+)?[a-z]+$/.test(text)) return new Date(Date.now() - parseDuration(text)).toISOString();

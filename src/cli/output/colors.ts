@@ -3,10 +3,9 @@ import { escapeText } from '../../domain/text.ts';
 
 export type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
 
-/** Colours a text, or leaves it as it is. */
 export type Paint = (colour: Colour | undefined, text: string) => string;
 
-/** Colours on a terminal that has them; NO_COLOR and FORCE_COLOR are heeded. */
+/** Returns a painter that colours text if the stream supports it, respecting NO_COLOR and FORCE_COLOR. */
 export function paintFor(stream: NodeJS.WriteStream): Paint {
   return (colour, text) => (colour ? styleText(colour, text, { stream }) : text);
 }
@@ -31,12 +30,12 @@ const COLOURS: Record<string, Colour | undefined> = {
   revoked: 'gray',
 };
 
-/** A status or state for stdout; it may be of any server. */
+/** Returns a status or state, escaped and coloured for stdout. */
 export function coloured(state: string): string {
   return paintFor(process.stdout)(colourOf(state), escapeText(state));
 }
 
-/** Of a status or state, by the first word of the text that tells it. */
+/** Returns the colour of a status or state, which is the first word of the text. */
 export function colourOf(state: string): Colour | undefined {
   return COLOURS[state.split(' ', 1)[0] ?? ''];
 }

@@ -1,17 +1,17 @@
 import { escapeText } from '../../domain/text.ts';
 
 /**
- * What begins so is a formula to a spreadsheet (DDE too); some read the wide forms of East Asian keyboards as the narrow ones,
- * and pass over spaces, quotes and what is invisible.
+ * The beginning of text that spreadsheets treat as a formula (including DDE). Some spreadsheets also accept full-width
+ * characters and ignore spaces, quotes and invisible characters.
  */
 const FORMULA = /^[\s\p{Cc}\p{Cf}"']*[=+\-@＝＋－＠]/u;
 const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
-/** A spreadsheet may begin a cell behind any of these, whatever the quotes say: where ; separates cells, a "," does not. */
+/** Characters at which a spreadsheet may start a new cell even within quotes, for example where ; is the separator. */
 const SEPARATOR = /([;\t\r\n])/;
 
 /**
- * One line of RFC 4180. Where a spreadsheet could take text for a formula, at its beginning or behind a ; a tab or a line
- * break, it gets a quote mark; numbers stay as they are. `isTerminal`: people look at it, so nothing may steer their terminal.
+ * Returns a line of CSV (RFC 4180). Text that a spreadsheet could treat as a formula is prefixed with a quote mark; numbers are
+ * not. `isTerminal`: also escapes control characters.
  */
 export function toCsvLine(
   cells: readonly (string | number | null)[],
@@ -23,7 +23,7 @@ export function toCsvLine(
 function toCell(value: string | number | null, isTerminal: boolean): string {
   if (value === null) return '';
   const text = isTerminal ? escapeText(String(value), Number.POSITIVE_INFINITY) : String(value);
-  // Some strip the first of these, and then look again.
+  // Some spreadsheets strip a leading separator before they look for a formula.
   const start = /^[\t\r\n]/.test(text) ? "'" : '';
   const parts = text.split(SEPARATOR).map((part) => (isFormula(part) ? `'${part}` : part));
   const safe = `${start}${parts.join('')}`;

@@ -3,21 +3,22 @@ import type { UpstreamPacing } from '../../client/client.ts';
 const WIDTH = 64;
 const HEIGHT = 6;
 const EIGHTHS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/** The picture ends a little after this much of the probability: the last percent may take days. */
-const SHOWN = 0.98;
+/** The time axis ends shortly after this probability, because the last percent may take days. */
+const SHOWN_PROBABILITY = 0.98;
 const TICKS = 4;
 
 type Curve = Pick<UpstreamPacing, 'curve' | 'polls_ms'>;
 
 /**
- * The cumulative probability of finality as lines of a terminal, with the scheduled polls on its time axis. Empty where
- * there is no curve.
+ * Returns terminal lines that plot the cumulative probability of finality, with the scheduled polls on the time axis. Empty
+ * without a curve.
  */
 export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
   const last = curve.at(-1);
   if (!last || !(last.after_ms > 0)) return [];
   const endMs =
-    Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN * last.probability) ?? last.after_ms)) || last.after_ms;
+    Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN_PROBABILITY * last.probability) ?? last.after_ms)) ||
+    last.after_ms;
   const columns = Array.from({ length: WIDTH }, (_, column) => probabilityAt(curve, ((column + 0.5) / WIDTH) * endMs));
   const rows = Array.from({ length: HEIGHT }, (_, index) => {
     const row = HEIGHT - 1 - index;
@@ -30,7 +31,7 @@ export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
   return [...rows, `${'0 %'.padStart(5)} └${axis.join('')}`, `${' '.repeat(7)}${scale(endMs)}`];
 }
 
-/** When the probability is reached, by interpolation; null: the curve ends before. */
+/** Returns the interpolated time at which the probability is reached, or null if the curve ends before it. */
 export function quantileMs(curve: UpstreamPacing['curve'], probability: number): number | null {
   let before = { after_ms: 0, probability: 0 };
   for (const point of curve) {

@@ -3,10 +3,10 @@ import { escapeText } from '../../domain/text.ts';
 import { coloured } from './colors.ts';
 import { table } from './table.ts';
 
-/** How far an answer of a receiver is shown: all that is kept. */
+/** Shows the complete stored response. */
 const MAX_RESPONSE_CHARS = 5_000;
 
-/** A fact per line, then a line per attempt with what the receiver answered below it. */
+/** Returns the fields of a delivery and one line per attempt, followed by the response of the receiver. */
 export function deliveryText(delivery: DeliveryDetails): string {
   const facts: [string, string | null][] = [
     ['delivery', String(delivery.id)],
@@ -23,12 +23,12 @@ export function deliveryText(delivery: DeliveryDetails): string {
     ),
   );
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
-    const status = http_status === null ? 'no answer' : `HTTP ${http_status}`;
+    const status = http_status === null ? 'no response' : `HTTP ${http_status}`;
     const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [error])].map((text) =>
       escapeText(text),
     );
-    const answered = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
-    return `${line.join('  ')}\n${answered}`;
+    const body = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
+    return `${line.join('  ')}\n${body}`;
   });
   return `${head}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;
 }

@@ -14,7 +14,7 @@ export type DemoReport = {
   summary(): void;
 };
 
-/** What the demo shows. The lag is known exactly here: the sandbox tells when it first could have answered Finalized. */
+/** Prints the progress and the summary of the demo. The lag is exact, because the sandbox knows the time of finality. */
 export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream: NodeJS.WriteStream }): DemoReport {
   const { total, sandbox, stream } = demo;
   const paint = paintFor(stream);
@@ -26,19 +26,19 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
 
   return {
     started(url, apiKey) {
-      print(paint('bold', `dawatch watches ${total} submissions made over 45 s`));
+      print(paint('bold', `tracking ${total} submissions made over 45 s`));
       print(
-        `upstream: a sandbox at ${sandbox.url}, its clock 10 times faster than life (a block every 2 s, sometimes none,`,
+        `upstream: a sandbox at ${sandbox.url}, with a clock 10 times faster than real time (a block every 2 s, sometimes none,`,
       );
       print('          final about 0.3 s after the next block); 5 % of its sending attempts fail at first');
-      print(`dawatch:  ${url}, where its dashboard is; the key to sign in with: ${apiKey}\n`);
+      print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
     },
     recorded({ result, submission, observation }) {
       const { change } = result;
       if (!change) return;
       if (change.status === Status.failing)
         progress.line(
-          `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream says ${escapeText(submission.error ?? '')}; still watched`,
+          `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream error: ${escapeText(submission.error ?? '')}; polling continues`,
         );
       if (change.status !== Status.finalized) return;
       const tookMs = observation.at - submission.trackedAt;
@@ -58,13 +58,13 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       print('');
       print(`submissions             ${polls.length}, all finalized, each kept with its history in SQLite`);
       print(`time to finality        ${spread(finalityMs)}`);
-      print(`detection lag           ${spread(lagsMs)}  after the upstream could first have said so`);
+      print(`detection lag           ${spread(lagsMs)}  after the upstream first reported Finalized`);
       print(
-        `requests per submission ${(sum(polls) / polls.length).toFixed(1)}  (asking every 5 s of upstream time: ${(sum(fixedPolls) / polls.length).toFixed(1)})`,
+        `requests per submission ${(sum(polls) / polls.length).toFixed(1)}  (polling every 5 s of upstream time: ${(sum(fixedPolls) / polls.length).toFixed(1)})`,
       );
-      print(`\n${paint('bold', 'Now with your upstream:')}`);
+      print(`\n${paint('bold', 'Use your own upstream:')}`);
       print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npm start');
-      print('  npx dawatch track <submission id> --wait     (in another terminal, with the key that npm start shows)');
+      print('  npx dawatch track <submission id> --wait     (in another terminal, with the key printed by npm start)');
     },
   };
 }

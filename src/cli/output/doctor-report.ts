@@ -6,7 +6,7 @@ import { toJson } from './json.ts';
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<Level, string>;
 const MAX_CHARS = 1_000;
 
-/** A line per finding, one below it that says what to do, and a line that sums up. */
+/** Returns a line per finding, followed by its action if it has one, and a summary line. */
 export function doctorText(findings: readonly Finding[], paint: Paint): string {
   const width = Math.max(0, ...findings.map(({ name }) => name.length));
   const indent = ' '.repeat('problem  '.length + width + 2);
@@ -21,7 +21,7 @@ function summaryOf(findings: readonly Finding[], paint: Paint): string {
   const worst = worstLevel(findings);
   const count = (level: Level) => findings.filter(({ status }) => status === level).length;
   const counted = (level: Level) => `${count(level)} ${level}${count(level) === 1 ? '' : 's'}`;
-  if (worst === 'ok') return paint(COLOURS.ok, 'all is well');
+  if (worst === 'ok') return paint(COLOURS.ok, 'no problems found');
   return paint(COLOURS[worst], `${counted('problem')}, ${counted('warning')}`);
 }
 

@@ -5,9 +5,9 @@ import { toCsvLine } from './csv.ts';
 import { toJson } from './json.ts';
 
 type LineOptions = {
-  /** People look at what is written, so nothing in it may steer their terminal. */
+  /** Whether the output is a terminal, so that control characters must be escaped. */
   isTerminal: boolean;
-  /** Called for each submission that can't be read whole. */
+  /** Called for each submission with unreadable fields. */
   onUnreadable: () => void;
 };
 export type ExportFormat = { head: string; line: (exported: ExportedSubmission, options: LineOptions) => string };
@@ -31,7 +31,7 @@ const COLUMNS = [
   'unreadable',
 ] as const;
 
-/** ndjson: what `GET /v1/submissions/{id}` answers, history and all. csv: a line each, for spreadsheets. */
+/** ndjson: the response of `GET /v1/submissions/{id}`, with the history. csv: one line per submission, for spreadsheets. */
 export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
   ndjson: {
     head: '',

@@ -5,17 +5,17 @@ import { LedgerError, toLedgerError } from '../../ledger/file/errors.ts';
 import { openStaging, publish, refuseTaken } from '../../ledger/file/staging.ts';
 import { CommandError, ExitCode } from '../exit.ts';
 
-/** Where an export goes. `end` once all of it was written, else `abandon`. */
+/** The destination of an export. `end` completes it, `abandon` discards it. */
 export type ExportTarget = {
   write(text: string): Promise<void> | void;
   end(): void;
   abandon(): void;
 };
 
-/** Standard output. Whoever reads it may go first, as `head` does: then there is nothing left to do, and nothing is wrong. */
+/** Returns a target that writes to stdout. Exits successfully if the reader closes the pipe, as `head` does. */
 export function toStdout(stdout: NodeJS.WriteStream): ExportTarget {
   stdout.prependListener('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.stderr.write(`dawatch: can't write the export: ${error.message}\n`);
+    if (error.code !== 'EPIPE') process.stderr.write(`dawatch: cannot write the export: ${error.message}\n`);
     process.exit(error.code === 'EPIPE' ? ExitCode.ok : ExitCode.server);
   });
   return {
@@ -27,16 +27,16 @@ export function toStdout(stdout: NodeJS.WriteStream): ExportTarget {
   };
 }
 
-/** A file that only its owner may read, and that has its name once it is complete and on the disk. */
+/** Returns a target that writes a file readable only by its owner. The file gets its name when it is complete and synced. */
 export function toFile(file: string): ExportTarget {
-  if (file === '') throw new CommandError('--output names no file', ExitCode.usage);
+  if (file === '') throw new CommandError('--output requires a file name', ExitCode.usage);
   const attempt = <T>(work: () => T): T => {
     try {
       return work();
     } catch (error) {
       const known = toLedgerError(file, error);
       if (known instanceof LedgerError) throw new CommandError(known.message, ExitCode.usage);
-      throw new CommandError(`can't write ${file}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
+      throw new CommandError(`cannot write ${file}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
     }
   };
   attempt(() => refuseTaken(file));
@@ -61,7 +61,7 @@ export function toFile(file: string): ExportTarget {
         const bytes = Buffer.from(text);
         for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
       });
-      // Else nothing would show how far it is, until it is through.
+      // Lets the progress bar redraw.
       await setImmediate();
     },
     end() {

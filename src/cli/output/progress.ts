@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
-/** Lines, with a bar below them on a terminal; plain lines elsewhere. */
+/** Prints lines, and a progress bar below them on a terminal. */
 export type Progress = {
   line(text: string): void;
   advance(done: number, note?: string): void;
@@ -12,7 +12,7 @@ export type Progress = {
 export function createProgress(total: number, label: string, stream: NodeJS.WriteStream): Progress {
   if (!stream.isTTY)
     return { line: (text) => stream.write(`${text}\n`), advance: () => undefined, stop: () => undefined };
-  // Only where it is seen: it would make every command slower.
+  // Loaded on demand to keep the start of other commands fast.
   const { MultiBar, Presets }: typeof import('cli-progress') = require('cli-progress');
   const format = `${label} {bar} {value}/{total} {note}`;
   const bars = new MultiBar({ format, stream, hideCursor: true, clearOnComplete: false }, Presets.shades_classic);
@@ -21,7 +21,7 @@ export function createProgress(total: number, label: string, stream: NodeJS.Writ
     line: (text) => bars.log(`${text}\n`),
     advance: (done, note = '') => bar.update(done, { note }),
     stop() {
-      // The library keeps lines for its next redraw, and forgets them where there is none.
+      // The library buffers lines until its next redraw and would drop them on stop.
       bars.update();
       bars.stop();
     },

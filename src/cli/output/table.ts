@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Rows in columns as wide as their widest cell, colours not counted; no spaces at the ends of lines. */
+/** Returns rows with aligned columns. Escape sequences for colours do not count; lines have no trailing spaces. */
 export function table(rows: readonly (readonly string[])[]): string {
   const columns = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, column) =>
@@ -12,6 +12,11 @@ export function table(rows: readonly (readonly string[])[]): string {
       .join('  ')
       .trimEnd();
   return rows.map((row) => `${line(row)}\n`).join('');
+}
+
+/** Returns "1 request", "2 requests". */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function widthOf(cell: string): number {

@@ -4,31 +4,30 @@ import { type Colour, colourOf, type Paint } from './colors.ts';
 
 export type View = {
   address: string;
-  /** The newest there is; undefined: none has come yet. */
+  /** The latest overview; undefined before the first. */
   overview: Overview | undefined;
-  /** Why there is no newer one; undefined: it is new. */
-  trouble: string | undefined;
+  /** Why the overview is outdated; undefined if it is current. */
+  error: string | undefined;
 };
 
-/** A piece of a line, with its colour. */
 type Span = readonly [text: string, colour?: Colour | undefined];
 type Line = readonly Span[];
 
 const LABEL_WIDTH = 13;
 const GAP = '   ';
 const BARS = '▁▂▃▄▅▆▇█';
-/** "closed" is the word of a breaker: nobody would think that all is well. */
+/** Display texts: "closed", the state of a circuit breaker, would be misread as a fault. */
 const UPSTREAM_STATES: Record<string, Span | undefined> = {
   closed: ['up', 'green'],
   down: ['down', 'red'],
   unauthorized: ['refuses the key', 'red'],
 };
 
-/** The lines of one picture, none wider than `columns`, at most `rows`: what has no room is left out at the end. */
-export function frame({ address, overview, trouble }: View, columns: number, rows: number, paint: Paint): string[] {
+/** Returns the lines of one screen, truncated to `columns` and `rows`. */
+export function frame({ address, overview, error }: View, columns: number, rows: number, paint: Paint): string[] {
   const head: Line[] = [
     [['dawatch', 'bold'], [`${GAP}${escapeText(address)}`], [`${GAP}${escapeText(overview?.at ?? '')}`, 'gray']],
-    trouble === undefined ? [] : [[`disconnected: ${escapeText(trouble)}; trying again`, 'red']],
+    error === undefined ? [] : [[`disconnected: ${escapeText(error)}; retrying`, 'red']],
   ];
   const lines = [...head, ...(overview ? body(overview, columns) : [])];
   return lines.slice(0, rows).map((line) => toText(line, columns, paint));
@@ -42,11 +41,11 @@ function body(overview: Overview, columns: number): Line[] {
     ...wrapped('submissions', Object.entries(submissions).map(toCount), columns),
     [],
     labelled('finalized', [
-      `${whole(finalized.at(-2) ?? 0)} in the last minute, ${whole(last_hour.finalized)} in an hour`,
+      `${whole(finalized.at(-2) ?? 0)} in the last minute, ${whole(last_hour.finalized)} in the last hour`,
     ]),
     labelled('', [sparkline(finalized, columns - LABEL_WIDTH), 'green']),
     labelled('to finality', [spread(last_hour.time_to_finality_s)]),
-    labelled('noticed after', [lag === null ? 'not known' : `${spread(lag)}, at most`]),
+    labelled('lag', [lag === null ? 'not known' : `${spread(lag)} (upper bound)`]),
     labelled('requests', [requestsText(last_hour)]),
     [],
     ...rowsOf('upstreams', upstreams.map(toUpstream)),
@@ -67,7 +66,7 @@ function toUpstream({ name, state, tracked, in_flight, budget }: Overview['upstr
     [escapeText(name)],
     UPSTREAM_STATES[state] ?? [escapeText(state)],
     [`${whole(tracked)} tracked`],
-    [`${whole(in_flight)} under way`],
+    [`${whole(in_flight)} in flight`],
     [
       `${whole(used)} of ${whole(limit)} requests per ${seconds(window_ms / 1_000)}`,
       used >= limit ? 'yellow' : undefined,
@@ -96,14 +95,14 @@ function toOpen({ submission_id, upstream, status, age_s }: Overview['oldest_ope
 function requestsText({ polls_per_submission, fixed_5s_polls_per_submission }: Overview['last_hour']): string {
   if (polls_per_submission === null) return 'not known';
   const fixed = fixed_5s_polls_per_submission;
-  return `${polls_per_submission.toFixed(1)} per submission${fixed === null ? '' : `; asking every 5 s: ${fixed.toFixed(1)}`}`;
+  return `${polls_per_submission.toFixed(1)} per submission${fixed === null ? '' : `; polling every 5 s: ${fixed.toFixed(1)}`}`;
 }
 
 function spread(of: { p50: number; p90: number; p99: number } | null): string {
   return of === null ? 'not known' : `p50 ${seconds(of.p50)}, p90 ${seconds(of.p90)}, p99 ${seconds(of.p99)}`;
 }
 
-/** The newest values that have room, each as high as it is beside the highest. */
+/** Returns bars for the newest values that fit, scaled to the highest. */
 function sparkline(values: readonly number[], width: number): string {
   const shown = width > 0 ? values.slice(-width) : [];
   const highest = Math.max(1, ...shown);
@@ -114,7 +113,7 @@ function labelled(label: string, ...spans: Span[]): Line {
   return [[`${label.padEnd(LABEL_WIDTH)}  `, 'bold'], ...spans];
 }
 
-/** As many side by side as fit. */
+/** Returns spans side by side, wrapped at `columns`. */
 function wrapped(label: string, spans: readonly Span[], columns: number): Line[] {
   const lines: Span[][] = [[]];
   let used = LABEL_WIDTH + 2;
@@ -130,7 +129,6 @@ function wrapped(label: string, spans: readonly Span[], columns: number): Line[]
   return lines.map((line, index) => labelled(index === 0 ? label : '', ...line));
 }
 
-/** Rows in columns as wide as their widest cell. */
 function rowsOf(label: string, rows: readonly Line[]): Line[] {
   const widthOf = (column: number) => Math.max(...rows.map((row) => row[column]?.[0].length ?? 0));
   return rows.map((row, index) =>

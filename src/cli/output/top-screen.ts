@@ -1,4 +1,4 @@
-/** Off to a page of its own, without a cursor, and lines that are too long are cut. */
+/** Switches to the alternate screen, hides the cursor and disables line wrapping. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const HOME = '\u001b[H';
@@ -10,13 +10,13 @@ export type Screen = {
   draw(lines: readonly string[]): void;
   /** Resolves when `q` or Ctrl-C is pressed. */
   quit: Promise<void>;
-  /** Gives the terminal back as it was. Idempotent. */
+  /** Restores the terminal. Idempotent. */
   close(): void;
 };
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean; setRawMode?: (raw: boolean) => unknown };
 
-/** The whole terminal, until it is closed; also if the process ends otherwise. */
+/** Takes over the whole terminal until `close` or the end of the process. */
 export function openScreen({ output, input }: { output: NodeJS.WritableStream; input: Input }): Screen {
   let isOpen = true;
   const { promise: quit, resolve } = Promise.withResolvers<void>();

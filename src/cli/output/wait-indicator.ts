@@ -4,7 +4,7 @@ const FIRST_SHOWN_AFTER_MS = 1_000;
 const REDRAW_MS = 200;
 const CLEAR_LINE = '\r\u001b[K';
 
-/** Names what a command still waits for, in one line on a terminal, once that takes longer than a second. */
+/** Shows on a terminal, in one line, the operations that a command has been waiting for longer than a second. */
 export type WaitIndicator = {
   begin(names: readonly string[]): void;
   end(name: string): void;
@@ -35,14 +35,14 @@ export function createWaitIndicator(stream: NodeJS.WriteStream): WaitIndicator {
   };
 }
 
-/** Waits for one thing, and says so if it takes its time. */
+/** Waits for one operation and shows the indicator meanwhile. */
 export async function withWaitIndicator<T>(name: string, work: Promise<T>): Promise<T> {
-  const waiting = createWaitIndicator(process.stderr);
-  waiting.begin([name]);
+  const indicator = createWaitIndicator(process.stderr);
+  indicator.begin([name]);
   try {
     return await work;
   } finally {
-    waiting.stop();
+    indicator.stop();
   }
 }
 

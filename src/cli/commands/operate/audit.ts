@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
-import { parseCount } from '../../output/count.ts';
+import { parseCount } from '../../input/numbers.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
@@ -9,9 +9,9 @@ const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'outcome', 'email
 
 export function addAudit(program: Command): void {
   withAdmin(program.command('audit'))
-    .description('Show who looked up which users, newest first. E-mail addresses are masked.')
-    .option('--limit <count>', 'at most so many, 1 to 1000', parseCount, 20)
-    .option('--json', 'print JSON, as the HTTP interface answers')
+    .description('Show the audit of user lookups, newest first. E-mail addresses are masked.')
+    .option('--limit <count>', 'maximum number of entries, 1 to 1000', parseCount, 20)
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')
     .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
       const page = await requestAsAdmin(options, (client) => client.audit({ limit }));

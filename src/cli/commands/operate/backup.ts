@@ -4,8 +4,8 @@ import { createProgress } from '../../output/progress.ts';
 
 export function addBackup(program: Command): void {
   withSettings(program.command('backup'))
-    .description('Copy the ledger to a file while the server goes on, and check the copy.')
-    .argument('<file>', 'where to put it; must not exist yet')
+    .description('Copy the ledger to a file and verify the copy. The server can keep running.')
+    .argument('<file>', 'path of the backup; must not exist')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  dawatch backup backups/dawatch-$(date +%F).db')
     .action(async (file: string, options: SettingsOptions & { json?: boolean }) => {

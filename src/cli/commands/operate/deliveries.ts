@@ -1,17 +1,19 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Delivery, DeliveryQuery } from '../../../client/index.ts';
 import { DELIVERY_STATES } from '../../../domain/notifications/delivery.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
+import { numberFrom, parseCount } from '../../input/numbers.ts';
 import { parseSince } from '../../input/since.ts';
 import { coloured } from '../../output/colors.ts';
-import { parseCount } from '../../output/count.ts';
 import { deliveryText, stateOf } from '../../output/delivery-text.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
 type Options = ConnectOptions & { json?: boolean };
+
+const parseNumber = numberFrom('dawatch deliveries list');
 
 const COLUMNS = ['id', 'created', 'event', 'submission', 'destination', 'attempts', 'state'];
 const DESTINATIONS = 'webhook:<id>, channel:<name>, or callback:https://example.com';
@@ -19,7 +21,7 @@ const DESTINATIONS = 'webhook:<id>, channel:<name>, or callback:https://example.
 export function addDeliveries(program: Command): void {
   const deliveries = program
     .command('deliveries')
-    .description('Show which event was sent where, with every attempt, and send it again.');
+    .description('Show deliveries with their attempts, and send them again.');
   addList(deliveries);
   addShow(deliveries);
   addReplay(deliveries);
@@ -27,14 +29,14 @@ export function addDeliveries(program: Command): void {
 
 function addList(deliveries: Command): void {
   withAdmin(deliveries.command('list'))
-    .description('Show deliveries, newest first. Ended ones are kept for a while.')
-    .option('--webhook <id>', 'only to this webhook')
-    .option('--destination <destination>', `only to there: ${DESTINATIONS}`)
-    .addOption(new Option('--state <state>', 'only those').choices(DELIVERY_STATES))
-    .option('--submission <id>', 'only of events about this submission')
-    .option('--event <id>', 'only of this event')
-    .option('--limit <count>', 'at most so many, 1 to 1000', parseCount, 20)
-    .option('--json', 'print JSON, as the HTTP interface answers')
+    .description('List deliveries, newest first. Ended deliveries are kept for deliveries.keep_s.')
+    .option('--webhook <id>', 'only deliveries to this webhook')
+    .option('--destination <destination>', `only this destination: ${DESTINATIONS}`)
+    .addOption(new Option('--state <state>', 'only this state').choices(DELIVERY_STATES))
+    .option('--submission <id>', 'only events about this submission')
+    .option('--event <id>', 'only this event')
+    .option('--limit <count>', 'maximum number of deliveries, 1 to 1000', parseCount, 20)
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', '\nExample:\n  dawatch deliveries list --state dead --limit 100')
     .action(
       async (
@@ -56,9 +58,9 @@ function addList(deliveries: Command): void {
 
 function addShow(deliveries: Command): void {
   withAdmin(deliveries.command('show'))
-    .description('Show one delivery with every attempt, and what receivers answered.')
-    .argument('<id>', 'its number, as `dawatch deliveries list` shows it', parseNumber)
-    .option('--json', 'print JSON, as the HTTP interface answers, with the event')
+    .description('Show one delivery with all attempts and the responses of the receiver.')
+    .argument('<id>', 'number of the delivery, from `dawatch deliveries list`', parseNumber)
+    .option('--json', 'print JSON, as returned by the HTTP interface, including the event')
     .action(async (id: number, options: Options) => {
       const delivery = await requestAsAdmin(options, (client) => client.deliveries.get(id));
       process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
@@ -67,10 +69,10 @@ function addShow(deliveries: Command): void {
 
 function addReplay(deliveries: Command): void {
   withAdmin(deliveries.command('replay'))
-    .description('Send deliveries again, whatever became of them; or every dead letter of one destination.')
-    .argument('[ids...]', 'their numbers, as `dawatch deliveries list` shows them', collectNumbers)
-    .option('--destination <destination>', `instead: every dead letter of ${DESTINATIONS}`)
-    .option('--since <time>', 'with --destination: of events from then on, 2h (ago) or a time', parseSince)
+    .description('Send deliveries again, whatever their state, or all dead letters of one destination.')
+    .argument('[ids...]', 'numbers of deliveries, from `dawatch deliveries list`', collectNumbers)
+    .option('--destination <destination>', `all dead letters of this destination: ${DESTINATIONS}`)
+    .option('--since <time>', 'with --destination: events since this time; 2h (ago), or a time in ISO 8601', parseSince)
     .addHelpText(
       'after',
       '\nExamples:\n  dawatch deliveries replay 4711 4712\n  dawatch deliveries replay --destination channel:ops --since 24h',
@@ -79,7 +81,7 @@ function addReplay(deliveries: Command): void {
       const ids = given ?? [];
       const { destination, since } = options;
       if (ids.length > 0 === (destination !== undefined) || (destination === undefined) !== (since === undefined))
-        throw new CommandError('give either numbers, or --destination and --since', ExitCode.usage);
+        throw new CommandError('give either numbers, or both --destination and --since', ExitCode.usage);
       for (const id of ids) {
         const delivery = await requestAsAdmin(options, (client) => client.deliveries.replay(id));
         process.stdout.write(`replayed ${delivery.id}  ${escapeText(delivery.destination)}\n`);
@@ -99,9 +101,4 @@ function cells(delivery: Delivery): string[] {
 
 function collectNumbers(text: string, before: number[] = []): number[] {
   return [...before, parseNumber(text)];
-}
-
-function parseNumber(text: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError('a number from `dawatch deliveries list`.');
-  return Number(text);
 }

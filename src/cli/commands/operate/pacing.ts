@@ -4,32 +4,33 @@ import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { curvePicture, quantileMs, roughly } from '../../output/curve-plot.ts';
 import { toJson } from '../../output/json.ts';
+import { plural } from '../../output/table.ts';
 
 const MODES: Record<string, string> = {
-  slots: 'submissions become final in groups, with the slots of a chain',
-  age: 'nothing periodic is known, so each submission is polled by its age',
+  slots: 'submissions become final in groups, at the slots of a chain',
+  age: 'no periodic pattern is known, so each submission is polled by its age',
 };
 const REASONS: Record<string, string> = {
   slot: 'likely to become final in this slot',
-  scout: 'polled first, on behalf of all that are likely to become final with it',
+  scout: 'polled first, as a sample of the submissions that are likely to become final with it',
   age: 'by its age, because no slots are known',
-  net: 'left unpolled for the longest time allowed',
-  recheck: 'it is final, and polled once more',
-  probe: 'the upstream is out, and this finds out whether it is back',
+  net: 'not polled for the maximum time',
+  recheck: 'final, polled once more to detect a correction',
+  probe: 'the upstream is down; tests whether it has recovered',
 };
 const HELD_BY: Record<string, string> = {
-  budget: 'it waits for a place in the budget',
-  pause: 'the upstream wants no requests until then',
+  budget: 'waits for the request budget',
+  pause: 'paused by Retry-After until then',
 };
 const QUANTILES = [0.5, 0.9, 0.99];
-const MOST_POLLS = 5;
+const MAX_POLLS = 5;
 
 export function addPacing(program: Command): void {
   withServer(program.command('pacing'))
     .description(
-      'Show the learned distribution of finality time of each upstream, when it is polled, and what that costs.',
+      'Show for each upstream the learned distribution of finality time, the scheduled polls, and their cost.',
     )
-    .option('--json', 'print JSON, as the HTTP interface answers')
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].cost'")
     .action(async (options: ConnectOptions & { json?: boolean }) => {
       const pacing = await connect(options).pacing();
@@ -46,13 +47,13 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
     ['slots', slotText(pacing, now)],
     [
       'senders',
-      pacing.senders === null ? 'the upstream sends all at once' : `${pacing.senders}, one after the other each`,
+      pacing.senders === null ? 'the upstream sends in parallel' : `${pacing.senders}, each sending serially`,
     ],
     ['finality', finalityText(pacing)],
     ['polls', pollsText(pacing)],
     [
       'budget',
-      `${budget.used} of ${budget.requests} requests per ${seconds(budget.per_ms)} taken, ${budget.in_flight} of ${budget.concurrency} in flight`,
+      `${budget.used} of ${budget.requests} requests per ${seconds(budget.per_ms)} used, ${budget.in_flight} of ${budget.concurrency} in flight`,
     ],
     ['next', nextText(pacing, now)],
   ];
@@ -60,11 +61,11 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
     escapeText(upstream),
     ...facts.map(([name, text]) => `  ${name.padEnd(10)}  ${escapeText(text)}`),
     ...section(
-      'probability that a submission is final, by time since tracking; ▲ when it would be polled',
+      'probability that a submission is final, by time since tracking; ▲ scheduled polls',
       curvePicture(pacing),
     ),
     ...section(
-      `cost per submission, where a second of lag is worth ${plural(pacing.lag_price, 'request')}`,
+      `cost per submission, at a price of ${plural(pacing.lag_price, 'request')} per second of lag`,
       costLines(pacing),
     ),
   ].join('\n');
@@ -83,7 +84,7 @@ function slotText({ slot }: UpstreamPacing, now: number): string {
 
 function finalityText({ curve, observed }: UpstreamPacing): string {
   const learned =
-    observed === 0 ? 'the initial belief, nothing is learned yet' : `learned from ${plural(observed, 'submission')}`;
+    observed === 0 ? 'initial assumption, nothing learned yet' : `learned from ${plural(observed, 'submission')}`;
   const quantiles = QUANTILES.flatMap((share) => {
     const ms = quantileMs(curve, share);
     return ms === null ? [] : [`${percent(share)} within ${roughly(ms)}`];
@@ -93,19 +94,19 @@ function finalityText({ curve, observed }: UpstreamPacing): string {
 
 function pollsText({ polls_ms: polls }: UpstreamPacing): string {
   if (polls.length === 0) return 'not known';
-  const more = polls.length > MOST_POLLS ? ' …' : '';
-  return `after ${polls.slice(0, MOST_POLLS).map(roughly).join(', ')}${more} until one finds it final, unless others tell more`;
+  const more = polls.length > MAX_POLLS ? ' …' : '';
+  return `after ${polls.slice(0, MAX_POLLS).map(roughly).join(', ')}${more} until it is final; observations of other submissions can reschedule them`;
 }
 
 function costLines({ cost, lag_price }: UpstreamPacing): string[] {
   const row = (name: string, cells: string[]) => `${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}`;
   const rows: [string, PollingCost | null][] = [
     ['now, measured', cost.current],
-    ['least possible without neighbors', cost.lower_bound],
+    ['lower bound without neighbors', cost.lower_bound],
     ['polling every 5 s', cost.every_five_seconds],
   ];
   return [
-    row('', ['requests', 'mean lag', 'together']),
+    row('', ['requests', 'mean lag', 'total']),
     ...rows.map(([name, known]) =>
       row(
         name,
@@ -124,13 +125,9 @@ function costLines({ cost, lag_price }: UpstreamPacing): string[] {
 function nextText({ next }: UpstreamPacing, now: number): string {
   if (!next) return 'nothing to poll';
   const inMs = next.at === null ? null : Date.parse(next.at) - now;
-  const when = inMs === null ? 'after the next answer' : inMs <= 0 ? 'now' : `in ${seconds(inMs)}`;
+  const when = inMs === null ? 'after the next response' : inMs <= 0 ? 'now' : `in ${seconds(inMs)}`;
   const held = next.held_by === null ? '' : `; ${HELD_BY[next.held_by] ?? next.held_by}`;
   return `${next.submission_id} ${when}: ${next.reason}, ${REASONS[next.reason] ?? '?'}${held}`;
-}
-
-function plural(value: number, noun: string): string {
-  return `${value} ${noun}${value === 1 ? '' : 's'}`;
 }
 
 function seconds(ms = 0): string {

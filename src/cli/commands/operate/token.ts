@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { escapeText } from '../../../domain/text.ts';
 import { sha256 } from '../../../http/access/access.ts';
 import { makeToken } from '../../../http/access/credentials.ts';
@@ -6,22 +6,21 @@ import { ROLES, type Role } from '../../../http/ports.ts';
 import { type CredentialRecord, CredentialStore } from '../../../ledger/access/credentials.ts';
 import { openBeside } from '../../../ledger/file/open.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
+import { numberFrom } from '../../input/numbers.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
-/** 1 to 64 characters that can be seen; spaces only between them. */
+/** 1 to 64 printable characters; spaces only between them. */
 const NAME_PATTERN = /^(?! )[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<! )$/u;
 
-/** The audit trail shows these of callers without a token of the ledger. */
+/** Names that the audit uses for callers without a token in the ledger. */
 const RESERVED_NAME = /^(forwarded|DAWATCH_)/i;
 
 export function addToken(program: Command): void {
   const token = program
     .command('token')
-    .description(
-      'Make, list and revoke the tokens that clients show. Works on the ledger, beside a running server too.',
-    );
+    .description('Create, list and revoke the tokens of clients. Works on the ledger, also while the server runs.');
   addCreate(token);
   addList(token);
   addRevoke(token);
@@ -29,32 +28,38 @@ export function addToken(program: Command): void {
 
 function addCreate(token: Command): void {
   withSettings(token.command('create'))
-    .description('Make a token and print it, this once: only its hash is kept.')
+    .description('Create a token and print it. It cannot be shown again, because only its hash is stored.')
     .addOption(
-      new Option('--role <role>', 'service: submissions; user: looking up one user; admin: everything')
+      new Option('--role <role>', 'service: submissions; user: lookup of one user; admin: everything')
         .choices(ROLES)
         .makeOptionMandatory(),
     )
-    .requiredOption('--name <name>', 'whose it is, 1 to 64 characters; the audit trail shows it')
+    .requiredOption('--name <name>', 'name of the client, 1 to 64 characters; appears in the audit')
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)')
     .action((options: SettingsOptions & { role: Role; name: string }) => {
       const { role, name } = options;
       if (!NAME_PATTERN.test(name))
-        throw new CommandError('--name takes 1 to 64 printable characters, spaces only between them', ExitCode.usage);
+        throw new CommandError(
+          '--name must be 1 to 64 printable characters, with spaces only between them',
+          ExitCode.usage,
+        );
       if (RESERVED_NAME.test(name))
-        throw new CommandError('--name may not begin with "forwarded" or "DAWATCH_"', ExitCode.usage);
+        throw new CommandError('--name must not begin with "forwarded" or "DAWATCH_"', ExitCode.usage);
       const secret = makeToken(role);
       const { id } = withStore(options, (store) => store.add({ hash: sha256(secret), role, name }, Date.now()));
-      process.stderr.write(`token ${id}, ${role}, "${name}": keep it now, it is not shown again\n`);
+      process.stderr.write(`token ${id}, ${role}, "${name}": save it now, it cannot be shown again\n`);
       process.stdout.write(`${secret}\n`);
     });
 }
 
 function addList(token: Command): void {
   withSettings(token.command('list'))
-    .description('Show every token with its role, name and last use; never the token itself.')
+    .description('List all tokens with role, name and last use, but not the tokens themselves.')
     .option('--json', 'print a JSON array')
-    .addHelpText('after', '\nKeys that the settings give (DAWATCH_API_KEY, DAWATCH_ADMIN_TOKEN) are not in the ledger.')
+    .addHelpText(
+      'after',
+      '\nCredentials set with DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN are not in the ledger and not listed.',
+    )
     .action((options: SettingsOptions & { json?: boolean }) => {
       const rows = withStore(options, (store) => store.list()).map(toRow);
       process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : toTable(rows));
@@ -63,8 +68,8 @@ function addList(token: Command): void {
 
 function addRevoke(token: Command): void {
   withSettings(token.command('revoke'))
-    .description('End a token: the next request that shows it is refused, on a running server too.')
-    .argument('<id>', 'its number, as `dawatch token list` shows it', parseId)
+    .description('Revoke a token, so that requests with it are refused, also by a running server.')
+    .argument('<id>', 'number of the token, from `dawatch token list`', numberFrom('dawatch token list'))
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
     .action((id: number, options: SettingsOptions) => {
       withStore(options, (store) => {
@@ -118,9 +123,4 @@ function toTable(rows: readonly Row[]): string {
     row.revoked_at ?? '-',
   ]);
   return table([['id', 'role', 'name', 'created', 'last used', 'revoked'], ...cells]);
-}
-
-function parseId(text: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError('a number from `dawatch token list`.');
-  return Number(text);
 }

@@ -12,34 +12,34 @@ import { openScreen } from '../../output/top-screen.ts';
 
 type Options = ConnectOptions & { interval: number; once?: boolean; json?: boolean };
 
-/** Where the picture goes to a file, or the terminal does not say, which is 0. */
+/** Used where the output is not a terminal, or the terminal reports the size 0. */
 const DEFAULT_COLUMNS = 100;
 const DEFAULT_ROWS = 24;
 
 export function addTop(program: Command): void {
   withServer(program.command('top'))
-    .description('Show what is going on, live: statuses, finalizations, lag, upstreams, deliveries. q ends it.')
-    .addOption(durationOption('--interval', 'look again after this', { least: '250ms', most: '1h', fallback: '1s' }))
-    .option('--once', 'print one picture and end, as where there is no terminal')
-    .option('--json', 'print one JSON object and end, as the HTTP interface answers')
+    .description('Show live statistics: statuses, finalizations, lag, upstreams, deliveries. Press q to quit.')
+    .addOption(durationOption('--interval', 'refresh interval', { least: '250ms', most: '1h', fallback: '1s' }))
+    .option('--once', 'print one snapshot and exit; the default without a terminal')
+    .option('--json', 'print one JSON object and exit, as returned by the HTTP interface')
     .addHelpText('after', '\nExample:\n  dawatch top --interval 5s')
     .action(async (options: Options) => {
       const address = serverAddress(options);
       const client = connect(options);
-      // Whether the server is there at all, and takes the key, should be told at once.
+      // Reports an unreachable server or a refused key before the screen opens.
       const overview = await client.overview();
       if (options.json) return void process.stdout.write(`${toJson(overview)}\n`);
       const isLive = process.stdout.isTTY && process.env.TERM !== 'dumb' && !options.once;
-      const view = { address, overview, trouble: undefined };
+      const view = { address, overview, error: undefined };
       if (isLive) await live(view, client, options.interval);
-      else process.stdout.write(`${picture(view, Number.POSITIVE_INFINITY).join('\n')}\n`);
+      else process.stdout.write(`${snapshot(view, Number.POSITIVE_INFINITY).join('\n')}\n`);
     });
 }
 
 async function live(first: View, client: DawatchClient, intervalMs: number): Promise<void> {
   let view = first;
   const screen = openScreen({ output: process.stdout, input: process.stdin });
-  const redraw = () => screen.draw(picture(view, process.stdout.rows || DEFAULT_ROWS));
+  const redraw = () => screen.draw(snapshot(view, process.stdout.rows || DEFAULT_ROWS));
   const stopped = new AbortController();
   const stop = () => stopped.abort();
   void untilStopped().then(stop);
@@ -51,7 +51,7 @@ async function live(first: View, client: DawatchClient, intervalMs: number): Pro
       redraw();
       await pause(intervalMs, stopped.signal);
       if (stopped.signal.aborted) return;
-      view = await look(view, client, stopped.signal);
+      view = await refresh(view, client, stopped.signal);
     }
   } finally {
     process.stdout.off('resize', redraw);
@@ -59,17 +59,17 @@ async function live(first: View, client: DawatchClient, intervalMs: number): Pro
   }
 }
 
-/** The next view; a server that is away leaves the last overview. Throws for what another try does not mend. */
-async function look(view: View, client: DawatchClient, signal: AbortSignal): Promise<View> {
+/** Returns the next view. A transient error keeps the last overview; other errors are thrown. */
+async function refresh(view: View, client: DawatchClient, signal: AbortSignal): Promise<View> {
   try {
-    return { ...view, overview: await client.overview(signal), trouble: undefined };
+    return { ...view, overview: await client.overview(signal), error: undefined };
   } catch (error) {
     if (signal.aborted) return view;
     if (!isTransient(error)) throw error;
-    return { ...view, trouble: error.message };
+    return { ...view, error: error.message };
   }
 }
 
-function picture(view: View, rows: number): string[] {
+function snapshot(view: View, rows: number): string[] {
   return frame(view, process.stdout.columns || DEFAULT_COLUMNS, rows, paintFor(process.stdout));
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { User } from '../../../client/client.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, requestWithToken, withAddress } from '../../connect.ts';
-import { parseCount } from '../../output/count.ts';
+import { parseCount } from '../../input/numbers.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
@@ -10,25 +10,26 @@ type Options = ConnectOptions & { json?: boolean };
 
 const TOKEN = {
   variables: ['DAWATCH_TOKEN', 'DAWATCH_ADMIN_TOKEN'],
-  advice: '`dawatch token create --role user --name …` makes one; a server that forwards wants one of the upstream',
+  advice:
+    'create one with `dawatch token create --role user --name …`; a server that forwards Authorization needs a token of the upstream',
 };
 const HELP = `
-The token is taken from DAWATCH_TOKEN, or else DAWATCH_ADMIN_TOKEN. It is one of dawatch (\`dawatch token create\`), or the
-upstream's own where the server has none and forwards it.`;
+The token is read from DAWATCH_TOKEN, otherwise from DAWATCH_ADMIN_TOKEN. It is a token of dawatch (\`dawatch token create\`),
+or a token of the upstream if the server is configured to forward it.`;
 const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'];
 
 export function addUsers(program: Command): void {
-  const users = program.command('users').description("Look up the upstream's users. Every lookup is audited.");
+  const users = program.command('users').description('Look up users of the upstream. Every lookup is audited.');
   addGet(users);
   addList(users);
 }
 
 function addGet(users: Command): void {
   withAddress(users.command('get'))
-    .description('Show the user of this name and e-mail address.')
-    .requiredOption('--name <name>', "the user's name")
-    .requiredOption('--email <email>', "the user's e-mail address")
-    .option('--json', 'print JSON, as the upstream has it')
+    .description('Show the user with this name and e-mail address.')
+    .requiredOption('--name <name>', 'name of the user')
+    .requiredOption('--email <email>', 'e-mail address of the user')
+    .option('--json', 'print JSON, as returned by the upstream')
     .addHelpText('after', `\nExample:\n  dawatch users get --name "Ada Example" --email ada@example.com\n${HELP}`)
     .action(async ({ name, email, ...options }: Options & { name: string; email: string }) => {
       const user = await requestWithToken(options, TOKEN, (client) => client.getUser({ name, email }));
@@ -38,13 +39,13 @@ function addGet(users: Command): void {
 
 function addList(users: Command): void {
   withAddress(users.command('list'))
-    .description('List users, at most so many, in the order of the upstream.')
+    .description('List users in the order of the upstream.')
     .requiredOption(
       '--limit <count>',
-      "at most so many, from 1; the server's setting users.max_limit (1000 by default) is the ceiling",
+      'maximum number of users, from 1 to the setting users.max_limit of the server (1000 by default)',
       parseCount,
     )
-    .option('--json', 'print a JSON array, as the upstream has it')
+    .option('--json', 'print a JSON array, as returned by the upstream')
     .addHelpText('after', `\nExample:\n  dawatch users list --limit 100 --json | jq '.[].email'\n${HELP}`)
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
       const list = await requestWithToken(options, TOKEN, (client) => client.listUsers(limit));
@@ -52,8 +53,8 @@ function addList(users: Command): void {
     });
 }
 
-function print(options: Options, answer: User | User[], toText: () => string): void {
-  process.stdout.write(options.json ? `${toJson(answer)}\n` : toText());
+function print(options: Options, result: User | User[], toText: () => string): void {
+  process.stdout.write(options.json ? `${toJson(result)}\n` : toText());
 }
 
 function cell(value: unknown): string {

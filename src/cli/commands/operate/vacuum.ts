@@ -4,16 +4,16 @@ import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settin
 
 export function addVacuum(program: Command): void {
   withSettings(program.command('vacuum'))
-    .description('Write the ledger anew without free space in it. The server must be stopped.')
+    .description('Rewrite the ledger without unused space. The server must be stopped.')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
-      '\nNeeds as much room as the ledger, and as much again for temporary files (in SQLITE_TMPDIR, else /var/tmp or /tmp).\n' +
-        'Once is enough: from then on a server gives space back by itself.\n\nExample:\n  dawatch vacuum',
+      '\nNeeds free disk space of the size of the ledger, and the same again for temporary files (in SQLITE_TMPDIR, otherwise /var/tmp or /tmp).\n' +
+        'One run is enough: afterwards the server releases unused space by itself.\n\nExample:\n  dawatch vacuum',
     )
     .action((options: SettingsOptions & { json?: boolean }) => {
       const ledger = ledgerOf(options);
-      if (process.stderr.isTTY) process.stderr.write('checking, then writing anew …\n');
+      if (process.stderr.isTTY) process.stderr.write('verifying, then rewriting …\n');
       const { before, after } = vacuumLedger(ledger, Date.now());
       const text = options.json ? JSON.stringify({ before, after }) : `${ledger}: ${before} → ${after} bytes`;
       process.stdout.write(`${text}\n`);

@@ -6,35 +6,35 @@ import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts
 import { CommandError, ExitCode } from '../../exit.ts';
 import { durationOption } from '../../input/duration.ts';
 import { collectMetadata, collectTypes } from '../../input/event-filter.ts';
-import { readSecret } from '../../input/secret-file.ts';
+import { readSecret } from '../../input/text-input.ts';
 import { toJson } from '../../output/json.ts';
 import { webhookText } from '../../output/webhook-text.ts';
 
 type Options = ConnectOptions & {
   type?: string[];
-  /** false: without a filter. */
+  /** false: remove the filter. */
   metadata?: MetadataFilter | false;
   description?: string;
   json?: boolean;
 };
 
-const ID = 'its id, as `dawatch webhooks list` shows it';
-const SECRET_FILE = 'a secret of your own, from a file; - is stdin (default: one is made)';
+const ID = 'id of the webhook, from `dawatch webhooks list`';
+const SECRET_FILE = 'file with your own secret; - reads stdin (default: a generated secret)';
 const FILTERS = `
---metadata team=billing wants the text; 5, true and null are what they say, "5" in quotes is the text.`;
+In --metadata, a value that is a JSON number, true, false or null has that type; any other value, or one in quotes, is text.`;
 
 export function addCreate(webhooks: Command): void {
   withFilters(withAdmin(webhooks.command('create')))
-    .description('Have events sent to an address, and print the secret they are signed with, this once.')
-    .argument('<url>', 'where they are sent: https://, and no private address unless the server allows it')
-    .option('--disabled', 'send nothing yet')
+    .description('Create a webhook and print its signing secret. The secret cannot be shown again.')
+    .argument('<url>', 'receiver address: https://, and public unless the server allows otherwise')
+    .option('--disabled', 'create it disabled')
     .addOption(
-      new Option('--signature <kind>', 'v1: shared secret; v1a: ed25519, and the public key is printed')
+      new Option('--signature <kind>', 'v1: shared secret; v1a: ed25519, prints the public key')
         .choices(SIGNATURES)
         .default('v1'),
     )
     .option('--secret-file <file>', SECRET_FILE)
-    .option('--json', 'print JSON, as the HTTP interface answers, with the secret')
+    .option('--json', 'print JSON, as returned by the HTTP interface, including the secret')
     .addHelpText(
       'after',
       `${FILTERS}\n\nExample:\n  SECRET=$(dawatch webhooks create https://hooks.example.com/dawatch)`,
@@ -54,13 +54,13 @@ export function addCreate(webhooks: Command): void {
 
 export function addUpdate(webhooks: Command): void {
   withFilters(withAdmin(webhooks.command('update')))
-    .description('Change a webhook, disable it, enable it again. What is not given stays.')
+    .description('Change, disable or enable a webhook. Options that are not given leave their values unchanged.')
     .argument('<id>', ID)
-    .option('--url <url>', 'where events are sent from now on')
-    .option('--no-metadata', 'take the filter on metadata away')
-    .option('--enable', 'send again; what it missed meanwhile: `dawatch webhooks replay`')
-    .option('--disable', 'send nothing; what waits becomes a dead letter')
-    .option('--json', 'print JSON, as the HTTP interface answers')
+    .option('--url <url>', 'new receiver address')
+    .option('--no-metadata', 'remove the metadata filter')
+    .option('--enable', 'enable it; missed events are sent by `dawatch webhooks replay`')
+    .option('--disable', 'disable it; pending deliveries become dead letters')
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', FILTERS)
     .action(async (id: string, options: Options & { url?: string; enable?: boolean; disable?: boolean }) => {
       const { url, enable = false, disable = false } = options;
@@ -70,8 +70,7 @@ export function addUpdate(webhooks: Command): void {
         ...filtersOf(options),
         ...((enable || disable) && { enabled: enable }),
       };
-      if (Object.keys(patch).length === 0)
-        throw new CommandError('nothing to change was given (--help shows what can be)', ExitCode.usage);
+      if (Object.keys(patch).length === 0) throw new CommandError('no change was given (see --help)', ExitCode.usage);
       const webhook = await requestAsAdmin(options, (client) => client.webhooks.update(id, patch));
       process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
     });
@@ -79,11 +78,17 @@ export function addUpdate(webhooks: Command): void {
 
 export function addRotate(webhooks: Command): void {
   withAdmin(webhooks.command('rotate'))
-    .description('Give a webhook another secret and print it, this once. For a while the old one signs too.')
+    .description('Replace the secret of a webhook and print the new one. The old secret also signs for a while.')
     .argument('<id>', ID)
-    .addOption(durationOption('--keep-old', 'for so long both sign', { least: '0s', most: '7d', fallback: '1d' }))
+    .addOption(
+      durationOption('--keep-old', 'how long the old secret signs as well', {
+        least: '0s',
+        most: '7d',
+        fallback: '1d',
+      }),
+    )
     .option('--secret-file <file>', SECRET_FILE)
-    .option('--json', 'print JSON, as the HTTP interface answers, with the secret')
+    .option('--json', 'print JSON, as returned by the HTTP interface, including the secret')
     .addHelpText('after', '\nExample:\n  SECRET=$(dawatch webhooks rotate callbacks --keep-old 1h)')
     .action(async (id: string, options: ConnectOptions & { keepOld: number; secretFile?: string; json?: boolean }) => {
       const rotation = {
@@ -98,11 +103,15 @@ function withFilters(command: Command): Command {
   return command
     .option(
       '--type <types>',
-      'which events: submission.failed, submission.*, alert.*, *; with commas, or repeated (a new webhook: submission.*)',
+      'event types: submission.failed, submission.*, alert.*, *; separated by commas, or repeated (default for a new webhook: submission.*)',
       collectTypes,
     )
-    .option('--metadata <name=value>', 'only about submissions with this metadata; repeated: with all', collectMetadata)
-    .option('--description <text>', 'for people, up to 200 characters');
+    .option(
+      '--metadata <name=value>',
+      'only events about submissions with this metadata; repeated: with all of them',
+      collectMetadata,
+    )
+    .option('--description <text>', 'description, up to 200 characters');
 }
 
 function filtersOf({ type, metadata, description }: Options) {
@@ -113,10 +122,11 @@ function filtersOf({ type, metadata, description }: Options) {
   };
 }
 
-/** What the receiver needs goes to stdout alone. */
+/** Prints only the secret to stdout, so that a script can capture it. */
 function printSecret(options: { json?: boolean }, webhook: WebhookWithSecret): void {
   const { id, url, secret, public_keys } = webhook;
-  const keep = secret === null ? 'receivers verify with this public key' : 'keep the secret now, it is not shown again';
+  const keep =
+    secret === null ? 'receivers verify with this public key' : 'save the secret now, it cannot be shown again';
   process.stderr.write(`webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', 2_100)}: ${keep}\n`);
   process.stdout.write(options.json ? `${toJson(webhook)}\n` : `${escapeText(secret ?? public_keys[0] ?? '')}\n`);
 }

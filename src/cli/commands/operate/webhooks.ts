@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { ExitCode } from '../../exit.ts';
+import { parseCount } from '../../input/numbers.ts';
 import { parseSince } from '../../input/since.ts';
 import { coloured } from '../../output/colors.ts';
-import { parseCount } from '../../output/count.ts';
 import { deliveryText } from '../../output/delivery-text.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
@@ -13,15 +13,15 @@ import { addCreate, addRotate, addUpdate } from './webhooks-change.ts';
 
 type Options = ConnectOptions & { json?: boolean };
 
-const ID = 'its id, as `dawatch webhooks list` shows it';
-/** A server gives one attempt 15 s. */
-const TEST_PATIENCE_MS = 20_000;
+const ID = 'id of the webhook, from `dawatch webhooks list`';
+/** The server aborts an attempt after 15 s. */
+const TEST_TIMEOUT_MS = 20_000;
 const TEST_PAUSE_MS = 100;
 
 export function addWebhooks(program: Command): void {
   const webhooks = program
     .command('webhooks')
-    .description('Have events sent to addresses, signed as Standard Webhooks 1.0 has it.');
+    .description('Manage webhooks, which receive events signed according to Standard Webhooks 1.0.');
   addCreate(webhooks);
   addList(webhooks);
   addShow(webhooks);
@@ -34,9 +34,9 @@ export function addWebhooks(program: Command): void {
 
 function addList(webhooks: Command): void {
   withAdmin(webhooks.command('list'))
-    .description('Show webhooks, newest first; never their secrets.')
-    .option('--limit <count>', 'at most so many, 1 to 1000', parseCount, 100)
-    .option('--json', 'print JSON, as the HTTP interface answers')
+    .description('List webhooks without their secrets, newest first.')
+    .option('--limit <count>', 'maximum number of webhooks, 1 to 1000', parseCount, 100)
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
       const page = await requestAsAdmin(options, (client) => client.webhooks.list({ limit }));
       const rows = page.webhooks.map((webhook) => {
@@ -52,9 +52,9 @@ function addList(webhooks: Command): void {
 
 function addShow(webhooks: Command): void {
   withAdmin(webhooks.command('show'))
-    .description('Show one webhook; its secret is never shown again.')
+    .description('Show one webhook without its secret.')
     .argument('<id>', ID)
-    .option('--json', 'print JSON, as the HTTP interface answers')
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async (id: string, options: Options) => {
       const webhook = await requestAsAdmin(options, (client) => client.webhooks.get(id));
       process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
@@ -63,14 +63,14 @@ function addShow(webhooks: Command): void {
 
 function addTest(webhooks: Command): void {
   withAdmin(webhooks.command('test'))
-    .description('Send a test event to one webhook alone, and show what came of the first attempt.')
+    .description('Send a test event to one webhook and show the result of the first attempt.')
     .argument('<id>', ID)
-    .option('--json', 'print JSON: the delivery')
-    .addHelpText('after', '\nExits with 3 if it did not arrive; it is tried again, as any event.')
+    .option('--json', 'print the delivery as JSON')
+    .addHelpText('after', '\nExits with 3 if the attempt failed. The delivery is retried like any other.')
     .action(async (id: string, options: Options) => {
       const delivery = await requestAsAdmin(options, async (client) => {
         const { id: number } = await client.webhooks.test(id);
-        const endsAt = performance.now() + TEST_PATIENCE_MS;
+        const endsAt = performance.now() + TEST_TIMEOUT_MS;
         for (;;) {
           const shown = await client.deliveries.get(number);
           if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt) return shown;
@@ -85,10 +85,10 @@ function addTest(webhooks: Command): void {
 function addReplay(webhooks: Command): void {
   withAdmin(webhooks.command('replay'))
     .description(
-      'Send every dead letter of a webhook again, and what it missed while it was disabled; those of other destinations: `dawatch deliveries replay`.',
+      'Send all dead letters of a webhook again, including events missed while it was disabled. For other destinations: `dawatch deliveries replay`.',
     )
     .argument('<id>', ID)
-    .requiredOption('--since <time>', 'of events from then on: 2h (ago), or 2026-01-02T03:04:05Z', parseSince)
+    .requiredOption('--since <time>', 'events since this time: 2h (ago), or 2026-01-02T03:04:05Z', parseSince)
     .addHelpText('after', '\nExample:\n  dawatch webhooks replay wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11 --since 24h')
     .action(async (id: string, options: ConnectOptions & { since: string }) => {
       const dead = { destination: `webhook:${id}`, since: options.since };
@@ -99,10 +99,10 @@ function addReplay(webhooks: Command): void {
 
 function addDelete(webhooks: Command): void {
   withAdmin(webhooks.command('delete'))
-    .description('Delete a webhook, and discard what waits for it and its dead letters.')
+    .description('Delete a webhook and discard its pending deliveries and dead letters.')
     .argument('<id>', ID)
     .action(async (id: string, options: ConnectOptions) => {
       await requestAsAdmin(options, (client) => client.webhooks.delete(id));
-      process.stderr.write(`webhook ${escapeText(id)} is deleted\n`);
+      process.stderr.write(`webhook ${escapeText(id)} was deleted\n`);
     });
 }

@@ -7,8 +7,8 @@ type Shell = keyof typeof COMPLETION_SCRIPTS;
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .description('Print a script that lets a shell complete commands, options and what they take.')
-    .addArgument(new Argument('<shell>', 'for which shell').choices(Object.keys(COMPLETION_SCRIPTS)))
+    .description('Print a shell script that completes commands, options and their values.')
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(COMPLETION_SCRIPTS)))
     .addHelpText(
       'after',
       `
@@ -17,7 +17,7 @@ Examples:
   zsh   eval "$(dawatch completion zsh)"       in ~/.zshrc, after compinit
   fish  dawatch completion fish | source       in ~/.config/fish/config.fish
 
-What is completed is the command dawatch: in a checkout, alias dawatch='npx dawatch' makes it one.`,
+The script completes the command dawatch. In a checkout, define it with alias dawatch='npx dawatch'.`,
     )
     .action((shell: Shell) => {
       process.stdout.write(COMPLETION_SCRIPTS[shell](completionRules(program)));

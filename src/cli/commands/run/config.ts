@@ -7,8 +7,8 @@ import { table } from '../../output/table.ts';
 export function addConfig(program: Command): void {
   program
     .command('config')
-    .description('Show every setting, its value, and where that came from. Secrets are masked.')
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)')
+    .description('Show every setting with its value and source. Secrets are masked.')
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
     .option('--json', 'print a JSON array')
     .addHelpText('after', '\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port')
     .action((options: { config?: string; json?: boolean }) => {

@@ -12,25 +12,23 @@ import type { RecordedObservation } from '../../../watch/ports.ts';
 import { CommandError } from '../../exit.ts';
 import { createDemoReport } from '../../output/demo-report.ts';
 
-/** The upstream's clock runs this much faster: a slot of 2 s instead of 20 s. */
+/** Speed of the upstream's clock: a slot lasts 2 s instead of 20 s. */
 const SPEED = 10;
 const STREAM_MS = 45_000;
 
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .description(
-      'Everything on this machine, in about a minute: a sandbox upstream, the server, and a stream of submissions.',
-    )
-    .option('--submissions <count>', 'how many are made', wholeNumber, 150)
-    .option('--seed <number>', 'seed of the sandbox: the same submissions have the same lives', wholeNumber, 7)
+    .description('Run a sandbox upstream, the server and a stream of submissions on this machine for about a minute.')
+    .option('--submissions <count>', 'number of submissions', wholeNumber, 150)
+    .option('--seed <number>', 'seed of the sandbox; the same seed reproduces the same run', wholeNumber, 7)
     .action(async ({ submissions, seed }: { submissions: number; seed: number }) => {
       const finished = await runDemo(submissions, seed);
-      if (!finished) throw new CommandError('stopped before the end', 130);
+      if (!finished) throw new CommandError('interrupted', 130);
     });
 }
 
-/** True: it ran to its end. False: it was interrupted. */
+/** Runs the demo. Returns false if it was interrupted. */
 async function runDemo(total: number, seed: number): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-demo-'));
   const interrupted = new AbortController();
@@ -68,7 +66,7 @@ async function watchStream(demo: {
   };
 
   const apiKey = randomBytes(16).toString('hex');
-  // What the user has set is for their upstream.
+  // Ignores the user's settings, which belong to another upstream.
   const { config } = loadConfig({
     file: null,
     env: {
@@ -79,7 +77,7 @@ async function watchStream(demo: {
       DAWATCH_API_KEY: apiKey,
     },
   });
-  // The demo's upstream is faster than life, and so is the asking.
+  // Scales the price of lag with the clock, so that polls are as frequent relative to slots as in production.
   const pacing = { lag_price: SPEED };
   const [{ startApp }, { createLog }] = await Promise.all([
     import('../../../app.ts'),
@@ -108,7 +106,7 @@ async function watchStream(demo: {
   }
 }
 
-/** What a backend service would do: submit data upstream, hand the id to dawatch. */
+/** Acts as a backend service: submits data to the upstream and tracks the returned ids. */
 async function submitStream(
   upstreamUrl: string,
   client: DawatchClient,

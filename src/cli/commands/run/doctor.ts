@@ -14,12 +14,12 @@ export function addDoctor(program: Command): void {
   program
     .command('doctor')
     .description(
-      'Look at everything a server with these settings needs, say what is wrong and what to do. Changes nothing.',
+      'Check everything that a server with these settings needs, and show problems with their solutions. Changes nothing.',
     )
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)')
-    .option('--full', "read the ledger's indexes too, however long that takes")
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .option('--full', 'also verify the indexes of the ledger, which can take long')
     .addOption(
-      durationOption('--timeout', 'wait no longer for a connection, or for an answer', {
+      durationOption('--timeout', 'time limit of a connection attempt or a response', {
         least: '100ms',
         most: '10m',
         fallback: '10s',
@@ -32,22 +32,22 @@ export function addDoctor(program: Command): void {
 Example:
   dawatch doctor --json | jq -r '.checks[] | select(.status != "ok") | .action'
 
-It runs where the server's settings are, whether the server runs or not. Each upstream is asked about one submission that
-nobody has; receivers are connected to, and sent nothing.
+Run it on the host of the server, whether the server runs or not. It polls each upstream once for an id that does not exist,
+and opens a connection to each receiver without sending anything.
 
-Exit codes of this command: 0 all is well, 1 warnings, 2 problems.`,
+Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
     )
     .action(async (options: Options) => {
-      const findings = await examined(options);
+      const findings = await check(options);
       const text = options.json ? doctorJson(findings) : doctorText(findings, paintFor(process.stdout));
-      // What was given up may still hold the process, as a nameserver that is silent.
+      // Checks that exceeded their limit, such as a DNS query, may still keep the process alive.
       process.stdout.write(text, () => process.exit(EXIT_CODES[worstLevel(findings)]));
     });
 }
 
-async function examined({ config: file, full = false, timeout: limitMs }: Options): Promise<Finding[]> {
+async function check({ config: file, full = false, timeout: limitMs }: Options): Promise<Finding[]> {
   const { env } = process;
-  // Everything it looks at would make the start of every command slower.
+  // Loaded on demand, because it would slow down the start of every command.
   const [{ runDoctor }, { checkMachine }] = await Promise.all([
     import('../../../doctor/run-doctor.ts'),
     import('../../../doctor/machine.ts'),
@@ -57,10 +57,10 @@ async function examined({ config: file, full = false, timeout: limitMs }: Option
     loaded = loadConfig({ env, file });
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const action = 'mend it; dawatch config shows every setting and where its value comes from';
+    const action = 'fix the setting; `dawatch config` shows every setting and its source';
     return [...checkMachine(), ...error.problems.map((text) => problem('settings', text, action))];
   }
-  const waiting = createWaitIndicator(process.stderr);
+  const indicator = createWaitIndicator(process.stderr);
   try {
     return await runDoctor({
       loaded,
@@ -68,10 +68,10 @@ async function examined({ config: file, full = false, timeout: limitMs }: Option
       now: Date.now(),
       full,
       limitMs,
-      onBegin: (names) => waiting.begin(names),
-      onEnded: (name) => waiting.end(name),
+      onBegin: (names) => indicator.begin(names),
+      onEnded: (name) => indicator.end(name),
     });
   } finally {
-    waiting.stop();
+    indicator.stop();
   }
 }

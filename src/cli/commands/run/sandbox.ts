@@ -9,13 +9,13 @@ import { untilStopped } from '../../input/signals.ts';
 export function addSandbox(program: Command): void {
   const command = program
     .command('sandbox')
-    .description('Run the upstream service itself, built from its interface: for trying, testing and measuring.')
+    .description('Run a simulated upstream service for evaluation, tests and measurements.')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
-    .option('--port <port>', 'port to listen on, 0 takes a free one', portNumber, 8790)
+    .option('--port <port>', 'port to listen on; 0 selects a free port', portNumber, 8790)
     .addHelpText(
       'after',
       `
-Submit data and look at it:
+Submit data and query the submission:
   curl -H 'x-api-key: sandbox-key' -H 'content-type: application/json' -d '{"data":"hello"}' http://127.0.0.1:8790/v1/submit_data
   curl -H 'x-api-key: sandbox-key' 'http://127.0.0.1:8790/v1/get_submission_info?submission_id=…'`,
     );
@@ -26,20 +26,20 @@ Submit data and look at it:
     if (options.kind === 'invalid') throw new CommandError(explain(options.problems), ExitCode.usage);
     const { startSandbox } = await import('../../../sandbox/server.ts');
     const sandbox = await startSandbox({ options: options.data, host, port });
-    process.stdout.write(`sandbox upstream listens on ${sandbox.url}, its key is ${options.data.apiKey}\n`);
+    process.stdout.write(`sandbox upstream listens on ${sandbox.url}, API key ${options.data.apiKey}\n`);
     await untilStopped();
     await sandbox.close();
   });
 }
 
-/** One flag per option of the sandbox: slotS → --slot-s. */
+/** Returns the flag of a sandbox option: slotS → --slot-s. */
 function toFlag(name: string, schema: z.ZodType): Option {
   const fallback = z.parse(z.object({ value: schema }), { value: undefined }).value;
   const byWorld = worldDefaults(name);
   const shown = byWorld ?? JSON.stringify(fallback);
   const option = new Option(`${flagOf(name)} <value>`, `${schema.description} (default: ${shown})`);
   return option.argParser((text) => {
-    // Every property of a world is a number.
+    // All options with a value per world are numbers.
     if (typeof fallback === 'number' || byWorld !== undefined) return text.trim() === '' ? Number.NaN : Number(text);
     if (typeof fallback !== 'boolean') return text;
     if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('Expected true or false.');

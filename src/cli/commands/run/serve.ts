@@ -6,8 +6,8 @@ import { untilStopped } from '../../input/signals.ts';
 export function addServe(program: Command): void {
   program
     .command('serve')
-    .description('Run the server: track submissions over HTTP, ask the upstream, keep the history.')
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)')
+    .description('Run the server: track submissions over HTTP, poll the upstream, store the history.')
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
     .addHelpText(
       'after',
       `
@@ -15,7 +15,7 @@ Examples:
   DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch serve
   dawatch sandbox --port 8790 &   DAWATCH_UPSTREAM_URL=http://127.0.0.1:8790 DAWATCH_UPSTREAM_API_KEY=sandbox-key dawatch serve
 
-SIGTERM or SIGINT stops it gracefully; killing it at any moment loses nothing.`,
+SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.`,
     )
     .action(async (options: { config?: string }) => {
       const [{ startApp }, { createLog }] = await Promise.all([
@@ -31,9 +31,9 @@ SIGTERM or SIGINT stops it gracefully; killing it at any moment loses nothing.`,
     });
 }
 
-/** Straight to the terminal, not through the log: logs are kept and sent around. */
+/** Prints the key to stderr instead of the log, because logs are stored and forwarded. */
 function showKey(key: string): void {
   process.stderr.write(
-    `\nNo credential was configured, so a service key was made. It is shown this once:\n\n  export DAWATCH_API_KEY=${key}\n\nThe dashboard, at /, is signed in to with it as well.\n\n`,
+    `\nNo credential is configured, so a service key was created. It is shown only once:\n\n  export DAWATCH_API_KEY=${key}\n\nThe key also signs in to the dashboard at /.\n\n`,
   );
 }

@@ -12,17 +12,19 @@ const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
 export function addWorker(program: Command): void {
   program
     .command('worker')
-    .description('Ask the upstream for a server that uses the same Redis. Run as many as you like, anywhere.')
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if there is one)')
-    .option('--check', 'only say whether the worker of this host is alive: exit code 0, else 5; for health checks')
+    .description(
+      'Poll the upstream on behalf of a server that uses the same Redis. Any number of workers can run on any host.',
+    )
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .option('--check', 'health check: exit with 0 if a worker of this host is alive, otherwise with 5')
     .addHelpText(
       'after',
       `
 Example:
   DAWATCH_REDIS_URL=redis://redis:6379 DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch worker
 
-It keeps nothing. SIGTERM or SIGINT stops it once its requests are answered, server.shutdown_s at most; killing it costs
-a repeat of what it was asking. While Redis is away it waits for it, however long.`,
+A worker stores nothing. SIGTERM or SIGINT stops it when its requests are complete, at the latest after server.shutdown_s.
+If it is killed, its polls in flight are repeated. While Redis is unavailable, the worker reconnects indefinitely.`,
     )
     .action(async (options: { config?: string; check?: boolean }) => {
       const { config, settings } = loadConfig({ env: process.env, file: options.config });
@@ -40,9 +42,9 @@ a repeat of what it was asking. While Redis is away it waits for it, however lon
     });
 }
 
-/** A worker has no port: it is alive while it announces itself. */
+/** Throws a CommandError unless a worker of this host is alive, which its announcements in Redis show. */
 async function check({ redis, worker }: Config): Promise<void> {
-  if (redis.url === undefined) throw new CommandError('no Redis is set: DAWATCH_REDIS_URL', ExitCode.usage);
+  if (redis.url === undefined) throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
   const [{ listWorkers }, { createSigner }] = await Promise.all([
     import('../../../engines/bullmq/worker-registry.ts'),
     import('../../../engines/bullmq/signer.ts'),
@@ -50,5 +52,8 @@ async function check({ redis, worker }: Config): Promise<void> {
   const seen = await listWorkers({ url: redis.url, prefix: redis.prefix }, createSigner(redis));
   const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
   if (!seen?.some(isOurs))
-    throw new CommandError(seen ? 'no worker of this host announces itself' : 'Redis does not answer', ExitCode.server);
+    throw new CommandError(
+      seen ? 'no worker of this host is announced in Redis' : 'Redis does not respond',
+      ExitCode.server,
+    );
 }

@@ -6,7 +6,7 @@ import { toJson } from '../../output/json.ts';
 
 export function addCancel(program: Command): void {
   withServer(program.command('cancel'))
-    .description('Stop tracking submissions. One that is final already stays as it is.')
+    .description('Stop tracking submissions. Final submissions are not changed.')
     .argument('<ids...>', 'submission ids')
     .option('--json', 'print one JSON line per submission')
     .addHelpText('after', '\nExample:\n  dawatch cancel 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11')

@@ -7,7 +7,7 @@ import { parseSince } from '../../input/since.ts';
 import { EXPORT_FORMATS } from '../../output/export-formats.ts';
 import { type ExportTarget, toFile, toStdout } from '../../output/export-target.ts';
 import { createProgress } from '../../output/progress.ts';
-import { submissions } from '../../submissions.ts';
+import { plural } from '../../output/table.ts';
 
 type Options = SettingsOptions & {
   since?: string;
@@ -18,24 +18,28 @@ type Options = SettingsOptions & {
 };
 
 const WRITE_CHARS = 64 * 1024;
-const NO_TARGET_PROGRESS = { advance: () => undefined, stop: () => undefined };
+const NO_PROGRESS = { advance: () => undefined, stop: () => undefined };
 
 export function addExport(program: Command): void {
   withSettings(program.command('export'))
-    .description('Write submissions out of the ledger as they are at this moment, while the server goes on.')
-    .option('--since <time>', 'only what changed last then or later: 24h (ago), or a time in ISO 8601', parseSince)
-    .option('--until <time>', 'only what changed last before then', parseSince)
-    .option('--status <statuses>', 'only those: finalized; with commas, or repeated', collectStatuses)
+    .description('Export a consistent snapshot of the submissions. The server can keep running.')
+    .option(
+      '--since <time>',
+      'only submissions whose last change is at or after this time: 24h (ago), or a time in ISO 8601',
+      parseSince,
+    )
+    .option('--until <time>', 'only submissions whose last change is before this time', parseSince)
+    .option('--status <statuses>', 'only these statuses, separated by commas or repeated', collectStatuses)
     .addOption(
-      new Option('--format <format>', 'ndjson: one submission per line, with its history; csv: for spreadsheets')
+      new Option('--format <format>', 'ndjson: one submission with its history per line; csv: for spreadsheets')
         .choices(Object.keys(EXPORT_FORMATS))
         .default('ndjson'),
     )
-    .option('--output <file>', 'write to this file, which must not exist yet (default: standard output)')
+    .option('--output <file>', 'write to this file, which must not exist (default: standard output)')
     .addHelpText(
       'after',
       `
-The ledger keeps what it holds at this moment until the export is through: don't leave it waiting in a pager for hours.
+The ledger cannot reuse space while an export runs, so do not keep an export waiting in a pager for hours.
 
 Examples:
   dawatch export --since 24h | jq -r 'select(.status == "failed") | .submission_id'
@@ -50,7 +54,7 @@ Examples:
         const progress =
           options.output !== undefined && process.stderr.isTTY
             ? createProgress(source.count(), 'exporting', process.stderr)
-            : NO_TARGET_PROGRESS;
+            : NO_PROGRESS;
         const onPosition = (position: number) => progress.advance(position);
         let unreadable = 0;
         const lineOptions = {
@@ -63,8 +67,10 @@ Examples:
         const format = { head, line: (exported: ExportedSubmission) => line(exported, lineOptions) };
         const count = await copy(source.read(query), format, target, onPosition).finally(() => progress.stop());
         if (unreadable > 0)
-          process.stderr.write(`dawatch: ${submissions(unreadable)} can not be read whole: see their \`unreadable\`\n`);
-        if (options.output !== undefined) process.stdout.write(`${submissions(count)} → ${options.output}\n`);
+          process.stderr.write(
+            `dawatch: ${plural(unreadable, 'submission')} cannot be read completely: see their \`unreadable\`\n`,
+          );
+        if (options.output !== undefined) process.stdout.write(`${plural(count, 'submission')} → ${options.output}\n`);
       } finally {
         source.close();
       }
@@ -85,11 +91,13 @@ function collectStatuses(text: string, before: Status[] = []): Status[] {
   const names = text.split(',').map((name) => name.trim());
   for (const name of names)
     if (!(STATUSES as readonly string[]).includes(name))
-      throw new InvalidArgumentError(`${JSON.stringify(name)} is none of ${STATUSES.join(', ')}.`);
+      throw new InvalidArgumentError(
+        `${JSON.stringify(name)} is not a status. Expected one of ${STATUSES.join(', ')}.`,
+      );
   return [...before, ...(names as Status[])];
 }
 
-/** How many there were. What was written is complete, or a target that can be taken back is. */
+/** Writes all submissions and returns their number. Abandons the target on an error. */
 async function copy(
   source: ReturnType<LedgerExport['read']>,
   format: { head: string; line: (exported: ExportedSubmission) => string },

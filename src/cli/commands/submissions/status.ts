@@ -4,8 +4,8 @@ import { STATUSES } from '../../../domain/submission.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { requests } from '../../await-final.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
+import { parseCount } from '../../input/numbers.ts';
 import { coloured } from '../../output/colors.ts';
-import { parseCount } from '../../output/count.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
@@ -15,11 +15,11 @@ type Options = ConnectOptions & { status?: string; limit: number; json?: boolean
 
 export function addStatus(program: Command): void {
   withServer(program.command('status'))
-    .description('Show submissions: one with its history, or the newest ones as a list.')
-    .argument('[ids...]', 'submission ids; without any the newest are listed')
-    .addOption(new Option('--status <status>', 'list only those').choices(STATUSES))
-    .option('--limit <count>', 'list at most so many, 1 to 1000', parseCount, 20)
-    .option('--json', 'print JSON, as the HTTP interface answers')
+    .description('Show submissions by id with their history, or list the newest.')
+    .argument('[ids...]', 'submission ids; without ids, the newest submissions are listed')
+    .addOption(new Option('--status <status>', 'list only this status').choices(STATUSES))
+    .option('--limit <count>', 'maximum number of listed submissions, 1 to 1000', parseCount, 20)
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText(
       'after',
       '\nExamples:\n  dawatch status 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11\n  dawatch status --status failing --limit 100 --json',

@@ -3,8 +3,8 @@ import type { DawatchEvent, EventOptions, FeedEvent, MetadataFilter } from '../.
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { collectMetadata, collectTypes } from '../../input/event-filter.ts';
+import { parseCount } from '../../input/numbers.ts';
 import { untilStopped } from '../../input/signals.ts';
-import { parseCount } from '../../output/count.ts';
 import { toJson } from '../../output/json.ts';
 
 type Options = ConnectOptions & {
@@ -18,19 +18,27 @@ type Options = ConnectOptions & {
 export function addTail(program: Command): void {
   withServer(program.command('tail'))
     .description(
-      'Show events as they happen, until Ctrl-C. Goes on over restarts of the server, without gap or repeat.',
+      'Show events as they happen, until Ctrl-C. Resumes after restarts of the server without gaps or repeats.',
     )
-    .option('--type <types>', 'only those: submission.failed, submission.*; with commas, or repeated', collectTypes)
-    .option('--id <id>', 'only about this submission')
-    .option('--metadata <name=value>', 'only about submissions with this metadata; repeated: with all', collectMetadata)
-    .option('--after <seq>', 'begin behind the event with this number; 0: with the first', parseCount)
-    .option('--json', 'print one event per line, as webhooks get it')
+    .option(
+      '--type <types>',
+      'only these event types: submission.failed, submission.*; separated by commas, or repeated',
+      collectTypes,
+    )
+    .option('--id <id>', 'only events about this submission')
+    .option(
+      '--metadata <name=value>',
+      'only events about submissions with this metadata; repeated: with all of them',
+      collectMetadata,
+    )
+    .option('--after <seq>', 'start after the event with this sequence number; 0: with the first event', parseCount)
+    .option('--json', 'print one event per line, as sent to webhooks')
     .addHelpText('after', "\nExample:\n  dawatch tail --json --type submission.finalized | jq '.data.submission'")
     .action(async (options: Options) => {
       const client = connect(options);
       const stopped = new AbortController();
       void untilStopped().then(() => stopped.abort());
-      // Whether the server is there at all, and takes the key, should be told at once.
+      // Reports an unreachable server or a refused key at once; the feed would retry.
       await client.list({ limit: 1 });
       for await (const event of client.events({ ...toEventOptions(options), signal: stopped.signal, onRetry, onGap }))
         process.stdout.write(`${options.json ? toJson(withoutSeq(event)) : toLine(event)}\n`);
@@ -47,11 +55,13 @@ function toEventOptions({ type, id, metadata, after }: Options): EventOptions {
 }
 
 const onRetry: NonNullable<EventOptions['onRetry']> = ({ error, delayMs }) => {
-  process.stderr.write(`dawatch: ${escapeText(error.message)}; again in ${(delayMs / 1_000).toFixed(1)} s\n`);
+  process.stderr.write(`dawatch: ${escapeText(error.message)}; retrying in ${(delayMs / 1_000).toFixed(1)} s\n`);
 };
 
 const onGap: NonNullable<EventOptions['onGap']> = ({ after, through }) => {
-  process.stderr.write(`dawatch: events between ${after + 1} and ${through} may be missing: they are kept no longer\n`);
+  process.stderr.write(
+    `dawatch: events between ${after + 1} and ${through} may be missing, because they have been deleted\n`,
+  );
 };
 
 function withoutSeq({ seq: _, ...event }: FeedEvent): DawatchEvent {
@@ -63,11 +73,11 @@ function toLine(event: FeedEvent): string {
   return parts.map((part) => escapeText(part)).join('  ');
 }
 
-/** A newer server may tell of what isn't known here: then it is named, and nothing else. */
+/** Returns the details of an event. An unknown type of a newer server has none. */
 function about({ data }: DawatchEvent): string[] {
   if ('submission' in data) {
-    const { submission_id, data: answered, error } = data.submission;
-    const block = answered?.block_number;
+    const { submission_id, data: upstreamData, error } = data.submission;
+    const block = upstreamData?.block_number;
     return [
       submission_id,
       ...(typeof block === 'number' ? [`block ${block}`] : []),

@@ -13,9 +13,9 @@ import { readIds } from '../../input/ids.ts';
 import { toJson } from '../../output/json.ts';
 import { withWaitIndicator } from '../../output/wait-indicator.ts';
 
-/** Too many requests, too much at once. */
+/** Rate limited or overloaded. */
 const BUSY: readonly number[] = [429, 503];
-const PATIENCE_MS = 120_000;
+const MAX_BUSY_MS = 120_000;
 
 type Options = ConnectOptions & {
   file?: string;
@@ -29,23 +29,19 @@ type Options = ConnectOptions & {
 
 export function addTrack(program: Command): void {
   withServer(program.command('track'))
-    .description('Hand over submission ids to be tracked until they are final.')
-    .argument('[ids...]', 'submission ids; without any they are read from --file or stdin, one per line')
-    .option('--file <file>', 'read ids from a file, one per line; - is stdin')
-    .option('--upstream <name>', 'which of the configured upstreams')
+    .description('Track submissions until they are final.')
+    .argument('[ids...]', 'submission ids; without ids, they are read from --file or stdin, one per line')
+    .option('--file <file>', 'read ids from a file, one per line; - reads stdin')
+    .option('--upstream <name>', 'name of a configured upstream')
     .option(
       '--deadline <duration>',
-      'give up after this: 90s, 10m, 24h, 7d (default: what the server is set to)',
+      'time limit for finality: 90s, 10m, 24h, 7d (default: what the server is set to)',
       parseDuration,
     )
-    .option('--metadata <json>', 'an object to have back with the submission', parseObject)
-    .option('--wait', 'wait until all of them are final')
-    .option(
-      '--timeout <duration>',
-      'with --wait: wait no longer than this: 90s, 10m (default: no limit)',
-      parseDuration,
-    )
-    .option('--json', 'print JSON: one object, or with --wait one line per submission that ended')
+    .option('--metadata <json>', 'JSON object stored with the submission', parseObject)
+    .option('--wait', 'wait until all submissions are final')
+    .option('--timeout <duration>', 'with --wait: maximum time to wait: 90s, 10m (default: no limit)', parseDuration)
+    .option('--json', 'print JSON: one object, or with --wait one line per ended submission')
     .addHelpText(
       'after',
       `
@@ -56,7 +52,7 @@ Examples:
     )
     .action(async (args: string[], options: Options) => {
       if (options.timeout !== undefined && !options.wait)
-        throw new CommandError('--timeout goes with --wait', ExitCode.usage);
+        throw new CommandError('--timeout requires --wait', ExitCode.usage);
       const ids = await readIds(args, options.file);
       const client = connect(options);
       const total = { accepted: 0, already_tracked: 0 };
@@ -75,14 +71,14 @@ Examples:
     });
 }
 
-/** A server that is busy says when to come back, and has taken nothing of the batch. */
+/** Tracks a batch. Retries while the server is busy: it then accepts nothing of the batch and sends Retry-After. */
 async function track(client: DawatchClient, batch: readonly string[], options: TrackOptions): Promise<Tracked> {
   for (const startedAt = performance.now(); ; ) {
     try {
       return await client.track(batch, options);
     } catch (error) {
       const waitMs = error instanceof ApiError && BUSY.includes(error.status) ? 1_000 * (error.retryAfterS ?? 0) : 0;
-      if (waitMs === 0 || performance.now() + waitMs - startedAt > PATIENCE_MS) throw error;
+      if (waitMs === 0 || performance.now() + waitMs - startedAt > MAX_BUSY_MS) throw error;
       await pause(waitMs);
     }
   }

@@ -72,7 +72,7 @@ describe('show', () => {
     const { stdout } = await run(['show', '1'], url);
     for (const control of ['\u001b', '\u009b', '\u202e']) expect(stdout).not.toContain(control);
     expect(stdout.match(/^attempts/gm)).toHaveLength(1);
-    expect(stdout).toContain('no answer');
+    expect(stdout).toContain('no response');
   });
 });
 
@@ -98,7 +98,7 @@ describe('replay', () => {
 
 describe('exits with 2 for', () => {
   it.each([
-    ['nothing to replay', ['replay'], 'give either numbers, or --destination and --since'],
+    ['nothing to replay', ['replay'], 'give either numbers, or both --destination and --since'],
     ['both ways at once', ['replay', '1', '--destination', 'channel:a', '--since', '1h'], 'give either numbers'],
     ['a destination without a time', ['replay', '--destination', 'channel:a'], 'give either numbers'],
     ['a time without a destination', ['replay', '1', '--since', '1h'], 'give either numbers'],

@@ -51,7 +51,7 @@ it('export ends without complaint when its reader has had enough', async () => {
 
 it.each<[string[], RegExp]>([
   [['--since', '1h', '--until', '2h'], /is not before --until/],
-  [['--status', 'finalized,final'], /"final" is none of tracking, pending/],
+  [['--status', 'finalized,final'], /"final" is not a status. Expected one of tracking, pending/],
 ])('export takes no %j', async (args, message) => {
   const { code, stdout, stderr } = await cli(['export', ...args]);
   expect([code, stdout]).toEqual([2, '']);
@@ -86,7 +86,7 @@ it('an export whose file was made meanwhile leaves that as it is, and nothing be
   target.abandon();
   expect(readFileSync(file, 'utf8')).toBe('precious');
   expect(readdirSync(folder)).toEqual(['export.ndjson']);
-  expect(() => toFile('')).toThrow(/names no file/);
+  expect(() => toFile('')).toThrow(/requires a file name/);
 });
 
 it('an export gives timers their turn while it writes, so that a bar can show how far it is', async () => {

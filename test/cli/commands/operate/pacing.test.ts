@@ -23,16 +23,16 @@ it('shows a paragraph per upstream', async () => {
   expect(first).toMatch(/^default\n/);
   for (const line of [
     /^ {2}state +closed, 0 tracked$/m,
-    /^ {2}mode +slots: submissions become final in groups, with the slots of a chain$/m,
+    /^ {2}mode +slots: submissions become final in groups, at the slots of a chain$/m,
     /^ {2}slots +one every 20\.0 s, 3 % of them empty; the next group becomes final in about \d+\.\d s$/m,
-    /^ {2}senders +3, one after the other each$/m,
+    /^ {2}senders +3, each sending serially$/m,
     /^ {2}finality +50 % within 40 s, 90 % within 56 s, 99 % within 60 s \(learned from 200 submissions\)$/m,
-    /^ {2}polls +after 42 s, 60 s until one finds it final, unless others tell more$/m,
-    /^ {2}budget +0 of 5000 requests per 1\.0 s taken, 0 of 64 in flight$/m,
+    /^ {2}polls +after 42 s, 60 s until it is final; observations of other submissions can reschedule them$/m,
+    /^ {2}budget +0 of 5000 requests per 1\.0 s used, 0 of 64 in flight$/m,
     /^ {2}next +nothing to poll$/m,
-    /where a second of lag is worth 1 request$/m,
+    /at a price of 1 request per second of lag$/m,
     /^ {2}now, measured +1\.50 +0\.80 s +2\.30$/m,
-    /^ {2}least possible without neighbors +1\.40 +0\.70 s +2\.10$/m,
+    /^ {2}lower bound without neighbors +1\.40 +0\.70 s +2\.10$/m,
     /^ {2}polling every 5 s +8\.50 +2\.50 s +11\.00$/m,
   ])
     expect(first).toMatch(line);
@@ -53,16 +53,19 @@ it('draws the curve, which rises, with the polls where they are on its axis', as
   expect(shown[1]).toBeGreaterThan(57);
 });
 
-it('says whom the next request is about, and why', async () => {
+it('shows the next poll and its reason', async () => {
   const server = await open();
   const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
   const next = { submission_id: 'a\u001b[2J', at: new Date(Date.parse(pacing.at) + 12_340).toISOString() };
   const answers = [
     [
       { ...next, reason: 'scout', held_by: null },
-      /in 12\.3 s: scout, polled first, on behalf of all that are likely to become final with it$/m,
+      /in 12\.3 s: scout, polled first, as a sample of the submissions that are likely to become final with it$/m,
     ],
-    [{ ...next, at: null, reason: 'net', held_by: 'budget' }, /after the next answer: net, .*; it waits for a place/m],
+    [
+      { ...next, at: null, reason: 'net', held_by: 'budget' },
+      /after the next response: net, .*; waits for the request budget/m,
+    ],
     [{ ...next, at: pacing.at, reason: 'of a newer server', held_by: null }, /now: of a newer server, \?$/m],
   ] as const;
   for (const [shown, expected] of answers) {
@@ -80,7 +83,7 @@ it('shows what there is where nothing is learned, the curve is empty or a number
   const huge = { requests: 1e21, lag_s: 1e300 };
   const answers = [
     [{ ...unknown, curve: [], polls_ms: [], cost: none }, /finality +not known$[^│]*now, measured +– +– +–$/m],
-    [{ ...unknown, curve: [{ after_ms: 0, probability: 1 }] }, /50 % within 0 ms.*initial belief/m],
+    [{ ...unknown, curve: [{ after_ms: 0, probability: 1 }] }, /50 % within 0 ms.*initial assumption/m],
     [{ curve: [{ after_ms: 1e300, probability: 1e-9 }], polls_ms: [1e300] }, /finality +not known$/m],
     [{ cost: { ...none, current: huge } }, /now, measured +1e\+21 +1e\+300 s/m],
   ] as const;

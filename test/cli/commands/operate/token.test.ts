@@ -38,7 +38,7 @@ describe('beside a running server', () => {
     );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^dawatch_service_[\w-]{43}\n$/);
-    expect(stderr).toMatch(/^token \d+, service, "a b ü": keep it now, it is not shown again\n$/);
+    expect(stderr).toMatch(/^token \d+, service, "a b ü": save it now, it cannot be shown again\n$/);
     expect((await asked(app.url, stdout.trim())).status).toBe(200);
   });
 
@@ -135,8 +135,8 @@ describe('exits with 2 for', () => {
     ['no role', ['create', '--name', 'x'], "'--role <role>' not specified"],
     ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
     ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],
-    ['a name of the house', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'may not begin with'],
-    ['a name of the settings', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'may not begin with'],
+    ['a name of the house', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'must not begin with'],
+    ['a name of the settings', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'must not begin with'],
     ['a blank name', ['create', '--role', 'user', '--name', '  '], '1 to 64 printable characters'],
     ['a name of 65', ['create', '--role', 'user', '--name', 'x'.repeat(65)], '1 to 64 printable characters'],
     [

@@ -60,23 +60,23 @@ const OVERVIEW: Overview = {
   readers: 2,
   workers: null,
 };
-const VIEW: View = { address: 'http://127.0.0.1:8080', overview: OVERVIEW, trouble: undefined };
+const VIEW: View = { address: 'http://127.0.0.1:8080', overview: OVERVIEW, error: undefined };
 
 describe('a picture', () => {
-  it('shows what is going on', () => {
+  it('shows all statistics', () => {
     expect(frame(VIEW, 100, 40, plain).join('\n')).toBe(`dawatch   http://127.0.0.1:8080   2026-01-02T03:04:05.000Z
 
 submissions    tracking 12   pending 3   failing 1   finalized 48,211   failed 0   unknown 0
                rejected 0   expired 0   cancelled 0
 
-finalized      14 in the last minute, 7,201 in an hour
+finalized      14 in the last minute, 7,201 in the last hour
                ▁▅█▃
 to finality    p50 52 s, p90 62 s, p99 3 min
-noticed after  p50 0.3 s, p90 0.7 s, p99 1.1 s, at most
-requests       1.5 per submission; asking every 5 s: 11.1
+lag            p50 0.3 s, p90 0.7 s, p99 1.1 s (upper bound)
+requests       1.5 per submission; polling every 5 s: 11.1
 
-upstreams      default   up                151 tracked   2 under way   12 of 100 requests per 10 s
-               b         refuses the key   1 tracked     0 under way   5 of 5 requests per 1 s
+upstreams      default   up                151 tracked   2 in flight   12 of 100 requests per 10 s
+               b         refuses the key   1 tracked     0 in flight   5 of 5 requests per 1 s
 deliveries     3 waiting, the oldest for 30 s   2 dead letters
 feed           2 readers
 
@@ -84,7 +84,7 @@ oldest open    14 min   failing   a\\u001b[2J   default
                25 h     pending   s2           default`);
   });
 
-  it('says so while nothing is known', () => {
+  it('shows unknown values as not known', () => {
     const { last_hour, ...rest } = OVERVIEW;
     const nothing = {
       finalized: 0,
@@ -110,14 +110,14 @@ oldest open    14 min   failing   a\\u001b[2J   default
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
   });
 
-  it('keeps what it knew of a server that is away', () => {
-    const lines = frame({ ...VIEW, trouble: 'no answer' }, 100, 40, plain);
-    expect(lines[1]).toBe('disconnected: no answer; trying again');
+  it('keeps the last overview while the server is unavailable', () => {
+    const lines = frame({ ...VIEW, error: 'no answer' }, 100, 40, plain);
+    expect(lines[1]).toBe('disconnected: no answer; retrying');
     expect(lines[2]).toContain('submissions');
-    expect(frame({ ...VIEW, overview: undefined, trouble: 'no answer' }, 100, 40, plain)).toHaveLength(2);
+    expect(frame({ ...VIEW, overview: undefined, error: 'no answer' }, 100, 40, plain)).toHaveLength(2);
   });
 
-  it('colours what is good, and what should be seen to', () => {
+  it('colours good and bad states', () => {
     const text = frame(VIEW, 200, 40, (colour, said) => (colour ? `<${colour} ${said.trim()}>` : said)).join('\n');
     for (const part of [
       '<green finalized 48,211>',

@@ -100,7 +100,7 @@ describe('the token', () => {
     const { code, stderr } = await cli(GET, { env: { DAWATCH_URL: lookups().url, ...both } });
     expect([code, stderr]).toEqual([
       5,
-      expect.stringMatching(/\(DAWATCH_TOKEN holds the token that was sent; .*token create/),
+      expect.stringMatching(/\(the token was read from DAWATCH_TOKEN; .*token create/),
     ]);
     expect(stderr).not.toContain('the-first');
   });

@@ -30,7 +30,7 @@ describe('create', () => {
     const { code, stdout, stderr } = await run(['create', receiver.url], { runs: cliProcess });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^whsec_[A-Za-z0-9+/]{43}=\n$/);
-    expect(stderr).toMatch(/^webhook wh_\w+, http:\S+: keep the secret now, it is not shown again\n$/);
+    expect(stderr).toMatch(/^webhook wh_\w+, http:\S+: save the secret now, it cannot be shown again\n$/);
     expect((await run(['test', idIn(stderr)])).code).toBe(0);
     const { headers, body } = receiver.requests[0] ?? expect.fail('nothing was sent');
     expect(new Webhook(stdout.trim()).verify(body, headers as Record<string, string>)).toMatchObject({
@@ -168,7 +168,7 @@ it('replay sends its dead letters again, and delete ends it', async () => {
   await run(['update', id, '--enable']);
   expect(await run(['replay', id, '--since', '2100-01-01T00:00:00Z'])).toMatchObject({ stdout: 'replayed 0\n' });
   expect(await run(['replay', id, '--since', '1h'])).toMatchObject({ code: 0, stdout: 'replayed 2\n' });
-  expect(await run(['delete', id])).toEqual({ code: 0, stdout: '', stderr: `webhook ${id} is deleted\n` });
+  expect(await run(['delete', id])).toEqual({ code: 0, stdout: '', stderr: `webhook ${id} was deleted\n` });
   expect(await run(['show', id])).toMatchObject({
     code: 2,
     stderr: `dawatch: Not found: there is no webhook ${id} (\`dawatch webhooks list\` shows them)\n`,
@@ -185,9 +185,9 @@ describe('exits with 2 for', () => {
     ['metadata given twice', ['create', URL, '--metadata', 'a=1', '--metadata', 'a=2'], '"a" is given twice'],
     ['a name that every object has', ['create', URL, '--metadata', '__proto__=1'], 'Expected name=value'],
     ['a signature that is none', ['create', URL, '--signature', 'v2'], 'Allowed choices are v1, v1a'],
-    ['a file that is not there', ['create', URL, '--secret-file', '/nowhere'], "can't read /nowhere"],
-    ['a secret that is none', ['create', URL, '--secret-file', '/dev/null'], 'there is no secret in /dev/null'],
-    ['nothing to change', ['update', 'callbacks'], 'nothing to change was given'],
+    ['a file that is not there', ['create', URL, '--secret-file', '/nowhere'], 'cannot read /nowhere'],
+    ['a secret that is none', ['create', URL, '--secret-file', '/dev/null'], '/dev/null contains no secret'],
+    ['nothing to change', ['update', 'callbacks'], 'no change was given'],
     ['both ways at once', ['update', 'callbacks', '--enable', '--disable'], 'contradict each other'],
     ['an address for the callbacks', ['update', 'callbacks', '--url', URL], 'no address of their own'],
     ['the end of the callbacks', ['delete', 'callbacks'], 'only disabled'],

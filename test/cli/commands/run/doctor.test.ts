@@ -25,7 +25,7 @@ problem  upstream.default  refused\\u001b[2J
 1 problem, 1 warning
 `,
   );
-  expect(doctorText(FINDINGS.slice(0, 1), plain)).toMatch(/\nall is well\n$/);
+  expect(doctorText(FINDINGS.slice(0, 1), plain)).toMatch(/\nno problems found\n$/);
 });
 
 it('colours the levels, and the columns stay where they are', () => {
@@ -50,7 +50,7 @@ it('exits by the worst: 0 where all is well, 2 with a problem', async () => {
   };
   const well = await cliProcess(['doctor'], { env: { ...common, DAWATCH_UPSTREAM_URL: url } });
   expect([well.code, well.stderr]).toEqual([0, '']);
-  expect(well.stdout).toMatch(/^ok +upstream\.default +127\.0\.0\.1:\d+ answers, and takes the key$/m);
+  expect(well.stdout).toMatch(/^ok +upstream\.default +127\.0\.0\.1:\d+ works and accepts the key$/m);
   const bad = await cliProcess(['doctor', '--json'], { env: { ...common, DAWATCH_PORT: 'many' } });
   expect([bad.code, bad.stderr]).toEqual([2, '']);
   expect(JSON.parse(bad.stdout)).toMatchObject({ status: 'problem' });

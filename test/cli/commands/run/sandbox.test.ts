@@ -38,7 +38,7 @@ it('is the upstream that its flags describe, until SIGTERM', async () => {
   ];
   const { child, exit } = startCli(['sandbox', ...flags]);
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
-  const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), its key is my-key\n$/.exec(String(line))?.[1];
+  const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), API key my-key\n$/.exec(String(line))?.[1];
   const headers = { 'x-api-key': 'my-key', 'content-type': 'application/json' };
   const submitted = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"hello"}' });
   const { submission_id } = (await submitted.json()) as { submission_id: string };

@@ -120,10 +120,10 @@ it.each(['serve', 'sandbox'])(
     const [taken, nowhere] = [await start('127.0.0.1'), await start('192.0.2.1')];
     expect([taken.code, nowhere.code]).toEqual([2, 2]);
     expect(taken.stderr).toBe(
-      `dawatch: can't listen on 127.0.0.1:${port}: something listens there already; end it, or set another port with ${byPort}\n`,
+      `dawatch: cannot listen on 127.0.0.1:${port}: the port is in use; stop the other process, or set another port with ${byPort}\n`,
     );
     expect(nowhere.stderr).toBe(
-      `dawatch: can't listen on 192.0.2.1:${port}: this machine has no such address; set another with ${byHost}\n`,
+      `dawatch: cannot listen on 192.0.2.1:${port}: this machine has no such address; set another with ${byHost}\n`,
     );
   },
 );

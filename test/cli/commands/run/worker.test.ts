@@ -52,7 +52,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await worker.stop('SIGTERM');
     expect((await check()).code).toBe(5);
     await redis.kill();
-    expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('Redis does not answer') });
+    expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('Redis does not respond') });
   });
 
   it('announces itself by its host and process, and takes its leave at SIGINT', async () => {

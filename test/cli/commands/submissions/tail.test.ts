@@ -71,7 +71,7 @@ describe('tail', () => {
     const running = tail(['--json', '--after', '0', '--type', 'submission.*'], before.url);
     await running.has(1);
     await before.close();
-    await vi.waitFor(() => expect(running.told.stderr).toMatch(/^dawatch: .+; again in \d+\.\d s\n/), {
+    await vi.waitFor(() => expect(running.told.stderr).toMatch(/^dawatch: .+; retrying in \d+\.\d s\n/), {
       timeout: 15_000,
     });
     const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });

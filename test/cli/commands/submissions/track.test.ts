@@ -102,12 +102,12 @@ const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(level
 
 describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
-    ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", can\'t be a submission id'],
-    ['a bad id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'id 3, "b\u00e4d", can\'t be a submission id'],
+    ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", is not a submission id'],
+    ['a bad id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'id 3, "b\u00e4d", is not a submission id'],
     ['an escape sequence, without sending it on', ['good-1', '\u001b[2J'], '', 'id 2, "\\u001b[2J"'],
     ['an id that no URL reaches', ['good-1', '..'], '', 'id 2: the ids . and .. can not be tracked'],
     ['no ids', [], '\n\n', 'no ids were given'],
-    ['a file that is not there', ['--file', '/nowhere/ids.txt'], '', "can't read /nowhere/ids.txt"],
+    ['a file that is not there', ['--file', '/nowhere/ids.txt'], '', 'cannot read /nowhere/ids.txt'],
     ['metadata that is no object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
     ['metadata nested too deeply', ['good-1', '--metadata', nested(65)], '', 'nested at most 64 levels deep'],
     ['metadata nested without end', ['good-1', '--metadata', nested(100_000)], '', 'nested at most 64 levels deep'],
@@ -129,11 +129,17 @@ describe('says what to do, with exit code', () => {
       'nobody listens',
       'http://127.0.0.1:1',
       {},
-      'no answer from http://127.0.0.1:1: is `dawatch serve` running there?',
+      'no response from http://127.0.0.1:1: is `dawatch serve` running there?',
     ],
-    [5, 'the key is not accepted', '', { DAWATCH_API_KEY: 'a-key-of-another-server' }, 'DAWATCH_API_KEY holds the key'],
+    [
+      5,
+      'the key is not accepted',
+      '',
+      { DAWATCH_API_KEY: 'a-key-of-another-server' },
+      'the key was read from DAWATCH_API_KEY',
+    ],
     [2, 'there is no key', '', { DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY to the service key'],
-    [2, 'the address has no scheme', 'localhost:8080', {}, '"localhost:8080" is no http:// or https:// address'],
+    [2, 'the address has no scheme', 'localhost:8080', {}, '"localhost:8080" is not an http:// or https:// address'],
   ])('%i, where %s', async (expected, _, url, env, message) => {
     const { code, stdout, stderr } = await cli(['track', 'good-1', '--server', url || app.url], { env });
     expect([code, stdout]).toEqual([expected, '']);
@@ -141,8 +147,8 @@ describe('says what to do, with exit code', () => {
   });
 });
 
-it('refuses a time limit for what it does not wait for', async () => {
+it('refuses --timeout without --wait', async () => {
   const { code, stderr } = await cli(['track', 'never-tracked', '--timeout', '5s'], { env: at() });
-  expect([code, stderr]).toEqual([2, 'dawatch: --timeout goes with --wait\n']);
+  expect([code, stderr]).toEqual([2, 'dawatch: --timeout requires --wait\n']);
   expect((await call(app.url, pathOf('never-tracked'))).status).toBe(404);
 });
