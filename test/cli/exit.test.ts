@@ -19,7 +19,7 @@ it.each<[string, unknown, string, number, RegExp]>([
   ['an unknown webhook', api(404), 'webhooks', 2, /`dawatch webhooks list`/],
   ['an unknown delivery', api(404), 'deliveries', 2, /`dawatch deliveries list`/],
   ['too many requests', api(429), 'status', 2, /retry in a minute/],
-  ['no server', new ConnectionError('no answer from there'), 'top', 5, /`dawatch serve`.*--server or DAWATCH_URL/],
+  ['no server', new ConnectionError('no response from there'), 'top', 5, /`dawatch serve`.*--server or DAWATCH_URL/],
   ['invalid settings', new ConfigError(['server.port: odd']), 'serve', 2, /docs\/settings\.md.*DAWATCH_CONFIG/],
 ])('%s: says what to do next', (_what, error, command, exitCode, advice) => {
   const explained = explain(error, command);

@@ -99,7 +99,7 @@ describe('throws a ConnectionError', () => {
       .list()
       .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ConnectionError);
-    expect(error).toMatchObject({ message: 'no answer from http://127.0.0.1:1', cause: expect.any(Error) });
+    expect(error).toMatchObject({ message: 'no response from http://127.0.0.1:1', cause: expect.any(Error) });
   });
 
   it.each<[string, RequestListener]>([

@@ -164,7 +164,7 @@ describe('dawatch top', () => {
       const says = (text: string) => vi.waitFor(() => expect(said).toContain(text), 10_000);
       await says('48,211');
       isAway = true;
-      await says('disconnected: no answer');
+      await says('disconnected: no response');
       isAway = false;
       await vi.waitFor(
         () => expect(said.slice(said.lastIndexOf(HOME))).toMatch(/^(?!.*disconnected).*48,211/s),

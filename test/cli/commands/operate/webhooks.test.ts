@@ -164,20 +164,20 @@ it('replay sends its dead letters again, and delete ends it', async () => {
   const { id } = await app.create({ url: receiver.url, enabled: false });
   await app.cancelled(['missed-1', 'missed-2']);
   const refused = await run(['replay', id, '--since', '1h']);
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('it is disabled')]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('is disabled or not configured')]);
   await run(['update', id, '--enable']);
   expect(await run(['replay', id, '--since', '2100-01-01T00:00:00Z'])).toMatchObject({ stdout: 'replayed 0\n' });
   expect(await run(['replay', id, '--since', '1h'])).toMatchObject({ code: 0, stdout: 'replayed 2\n' });
   expect(await run(['delete', id])).toEqual({ code: 0, stdout: '', stderr: `webhook ${id} was deleted\n` });
   expect(await run(['show', id])).toMatchObject({
     code: 2,
-    stderr: `dawatch: Not found: there is no webhook ${id} (\`dawatch webhooks list\` shows them)\n`,
+    stderr: `dawatch: Not found: there is no webhook ${id} (\`dawatch webhooks list\` lists the webhooks)\n`,
   });
 });
 
 describe('exits with 2 for', () => {
   it.each([
-    ['a private address', ['create', 'https://10.0.0.1/'], "body /url: the URL can't be used"],
+    ['a private address', ['create', 'https://10.0.0.1/'], "body /url: the URL is not allowed"],
     ['an unknown type', ['create', URL, '--type', 'done'], '"done" is no event type'],
     ['an empty type', ['create', URL, '--type', ''], '"" is no event type'],
     ['metadata without a value', ['create', URL, '--metadata', 'team'], 'Expected name=value'],

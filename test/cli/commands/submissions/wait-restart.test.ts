@@ -44,5 +44,5 @@ it('a server that hangs is given up, whatever it was asked to wait for', async (
   const id = '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11';
   const hanging = await serve(() => undefined);
   const { code, stdout, stderr } = await cli(['wait', id, '--timeout', '1s'], { env: { DAWATCH_URL: hanging.url } });
-  expect([code, stdout, stderr]).toEqual([5, '', expect.stringContaining('no answer from')]);
+  expect([code, stdout, stderr]).toEqual([5, '', expect.stringContaining('no response from')]);
 });
