@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { MEMORY } from './test/support/memory.ts';
 
 /** The longest first: otherwise the last one to begin is waited for alone. */
 class CrashTestsFirst extends BaseSequencer {
@@ -19,6 +20,8 @@ export default defineConfig({
     // A process for each file would load everything anew, which costs as much as the tests do.
     isolate: false,
     sequence: { sequencer: CrashTestsFirst },
+    // No test takes its power away, so none needs what the disk keeps then.
+    env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
     testTimeout: 20_000,
     // A machine that runs CI pauses and shares its cores. A test that passed only the second time is printed as retried.
     retry: process.env.CI ? 1 : 0,

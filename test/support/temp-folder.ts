@@ -1,13 +1,12 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-
-const MEMORY = '/dev/shm';
+import { MEMORY } from './memory.ts';
 
 /** A folder of this test's own, gone when the test ends; on a file system in memory, if there is one and it is asked for. */
 export function tempFolder({ inMemory = false } = {}): string {
-  const parent = inMemory && existsSync(MEMORY) ? MEMORY : tmpdir();
+  const parent = (inMemory ? MEMORY : undefined) ?? tmpdir();
   const folder = mkdtempSync(join(parent, 'dawatch-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
