@@ -43,7 +43,6 @@ const NONE = { absent: 0, malformed: 0, unknown: 0, locked: 0, refused: 0 };
 describe('a failed authentication is counted and logged with address and request id, without the credential:', () => {
   it.each(CASES)('%s at %o', async (reason, { path, status, headers, upstream }) => {
     const lookups = await openLookups({ ...(upstream && { bearer: null }), trustedProxies: ['loopback'] });
-    expect(await countsOf(lookups.url)).toEqual(NONE);
     const shown = { 'x-api-key': [], 'x-forwarded-for': '192.0.2.1', 'x-request-id': 'the-request', ...headers };
     expect((await call(lookups.url, path, { headers: shown })).status).toBe(status);
     expect(await countsOf(lookups.url)).toEqual({ ...NONE, [reason]: 1 });

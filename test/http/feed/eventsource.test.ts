@@ -6,9 +6,9 @@ import { call, pathOf, post } from '../../support/http-calls.ts';
 import { API_KEY, useApp } from '../../support/running-app.ts';
 
 const app = useApp();
-const EVENTS = 60;
+const EVENTS = 40;
 
-it('a public EventSource client reads through cut connections without gap or repeat', async () => {
+it('a public EventSource client reads through a cut connection without gap or repeat', async () => {
   const proxy = await startCuttingProxy(app.url);
   const source = new EventSource(`${proxy.url}/v1/events?after=0&type=submission.*`, {
     fetch: (input, init) => fetch(input, { ...init, headers: { ...init.headers, 'x-api-key': API_KEY } }),
@@ -31,7 +31,7 @@ it('a public EventSource client reads through cut connections without gap or rep
   await post(app.url, { submission_ids: ids });
   for (const [index, id] of ids.entries()) {
     // It waits 3 s before it comes back, as the standard has it: what happens meanwhile it must be told then.
-    if (index === 20 || index === 40) {
+    if (index === 20) {
       await has(index);
       proxy.cut();
     }
@@ -42,6 +42,6 @@ it('a public EventSource client reads through cut connections without gap or rep
   expect(told.map(({ id }) => id)).toEqual(ids);
   expect(told.map(({ seq }) => seq)).toEqual(told.map(({ seq }) => seq).toSorted((a, b) => a - b));
   expect(new Set(told.map(({ seq }) => seq)).size).toBe(EVENTS);
-  expect(errors).toBeGreaterThanOrEqual(2);
-  expect(proxy.connections()).toBeGreaterThanOrEqual(3);
+  expect(errors).toBeGreaterThanOrEqual(1);
+  expect(proxy.connections()).toBeGreaterThanOrEqual(2);
 }, 30_000);

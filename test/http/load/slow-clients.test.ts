@@ -7,12 +7,14 @@ const TIMEOUT_S = 0.3;
 const app = useApp({ timeoutS: TIMEOUT_S });
 
 type Talk = { socket: Socket; heard: () => string; isClosed: () => boolean };
+/** `atEnd`: the hook of the test, which one that runs beside others has to name. */
+type TalkOptions = { drip?: string | undefined; atEnd?: (end: () => void) => void };
 
 /**
  * A raw connection that says this, and then drips, without end. It never closes its side: the server must free its own,
  * which shows in a reset of what is sent after its end.
  */
-async function talk(say: string, drip?: string): Promise<Talk> {
+async function talk(say: string, { drip, atEnd = onTestFinished }: TalkOptions = {}): Promise<Talk> {
   const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true });
   let heard = '';
   let isClosed = false;
@@ -33,7 +35,7 @@ async function talk(say: string, drip?: string): Promise<Talk> {
   await new Promise((resolve) => socket.once('connect', resolve));
   socket.write(say);
   if (drip !== undefined) dripOf(drip);
-  onTestFinished(() => void socket.destroy());
+  atEnd(() => void socket.destroy());
   return { socket, heard: () => heard, isClosed: () => isClosed };
 }
 
@@ -46,7 +48,7 @@ const closed = (...talks: Talk[]) =>
 const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
 
 describe('a connection is closed by the server, and told why where that is possible, if its caller', () => {
-  it.each<[string, string, string | undefined, RegExp]>([
+  it.concurrent.for<[string, string, string | undefined, RegExp]>([
     ['says nothing', '', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
     ['begins a request and stops', 'GET /livez HTTP/1.1\r\nho', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
     [
@@ -66,8 +68,8 @@ describe('a connection is closed by the server, and told why where that is possi
       ' ',
       /^HTTP\/1\.1 401 /,
     ],
-  ])('%s', async (_, say, byte, heard) => {
-    const caller = await talk(say, byte);
+  ])('%s', async ([, say, drip, heard], { onTestFinished: atEnd }) => {
+    const caller = await talk(say, { drip, atEnd });
     await closed(caller);
     expect(caller.heard()).toMatch(heard);
   });
@@ -89,9 +91,17 @@ describe('a body that comes slower than the least rate', () => {
   const off = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: 0 } });
 
   /** Sends the head, then spaces, `bytes` every 20 ms for so long, then the body. */
-  async function drip(url: string, bytes: number, forMs: number, chunked = false): Promise<string> {
+  async function drip(
+    url: string,
+    {
+      bytes,
+      forMs,
+      chunked = false,
+      atEnd,
+    }: { bytes: number; forMs: number; chunked?: boolean } & Required<Pick<TalkOptions, 'atEnd'>>,
+  ): Promise<string> {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
-    onTestFinished(() => void socket.destroy());
+    atEnd(() => void socket.destroy());
     let heard = '';
     socket.setEncoding('latin1').on('data', (text) => {
       heard += text;
@@ -113,23 +123,24 @@ describe('a body that comes slower than the least rate', () => {
     return heard;
   }
 
-  it.each([
+  it.concurrent.for([
     ['nothing after the head', 0, false],
     ['a byte now and then', 1, false],
     ['chunks of a byte', 1, true],
-  ])('is refused with 408, long before its time is over: %s', async (_, bytes, chunked) => {
-    const heard = await drip(slow.url, bytes, 2_000, chunked);
-    expect(heard).toMatch(
-      /^HTTP\/1\.1 408 .*connection: close.*the body was received at less than 4096 bytes a second/is,
-    );
-  });
+  ] as const)(
+    'is refused with 408, long before its time is over: %s',
+    async ([, bytes, chunked], { onTestFinished: atEnd }) => {
+      const heard = await drip(slow.url, { bytes, forMs: 2_000, chunked, atEnd });
+      expect(heard).toMatch(/^HTTP\/1\.1 408 .*connection: close.*the body was received at less than 4096 bytes a second/is);
+    },
+  );
 
-  it.each([
+  it.concurrent.for([
     ['fast enough', () => slow.url, 4_000, 1_500],
     ['at once', () => slow.url, 0, 0],
     ['as slowly as it wants, without a limit', () => off.url, 1, 1_500],
-  ])('is taken if it comes %s', async (_, urlOf, bytes, forMs) => {
-    expect(await drip(urlOf(), bytes, forMs)).toMatch(/^HTTP\/1\.1 202 /);
+  ] as const)('is taken if it comes %s', async ([, urlOf, bytes, forMs], { onTestFinished: atEnd }) => {
+    expect(await drip(urlOf(), { bytes, forMs, atEnd })).toMatch(/^HTTP\/1\.1 202 /);
   });
 });
 
@@ -144,7 +155,9 @@ it('an answer that takes its time is waited for', async () => {
 
 it('hundreds of silent and dripping connections keep nobody from being served, and all are closed', async () => {
   const silent = await Promise.all(Array.from({ length: 300 }, () => talk('')));
-  const dripping = await Promise.all(Array.from({ length: 100 }, () => talk('GET /livez HTTP/1.1\r\na: ', 'x')));
+  const dripping = await Promise.all(
+    Array.from({ length: 100 }, () => talk('GET /livez HTTP/1.1\r\na: ', { drip: 'x' })),
+  );
   expect((await call(app.url, '/v1/submissions')).status).toBe(200);
   expect((await post(app.url, { submission_id: 'among-slow-ones' })).status).toBe(202);
   await closed(...silent, ...dripping);

@@ -39,12 +39,12 @@ it('attempts are counted by the kind of receiver and by what came of them, with 
     ]);
   }, PATIENCE_MS);
   // What is counted in the ledger may be some milliseconds old.
-  await vi.waitFor(async () => {
+  const text = await vi.waitFor(async () => {
     const { text } = await scrape(app.url);
     expect(reading(text, 'dawatch_deliveries_waiting')).toBe(1);
     expect(reading(text, 'dawatch_deliveries_dead')).toBe(1);
+    return text;
   }, PATIENCE_MS);
-  const { text } = await scrape(app.url);
   expect(reading(text, 'dawatch_dead_letters_total', { kind: 'webhook', reason: 'endpoint_gone' })).toBe(1);
   expect(reading(text, 'dawatch_dead_letters_total', { kind: 'apprise', reason: 'attempts_used_up' })).toBe(0);
   expect(reading(text, 'dawatch_delivery_attempt_duration_seconds_count', { kind: 'webhook' })).toBe(2);

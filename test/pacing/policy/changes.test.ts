@@ -50,8 +50,8 @@ describe('after a change of the chain', () => {
   it.each([1, 2])('a gap of 2 blocks that becomes 1 costs no more 20 blocks later (seed %d)', (seed) => {
     const changeMs = 1_200_000;
     const world = sandboxWorld({ seed, world: 'calm', finalityGap: 2 }, { atMs: START_MS + changeMs, blocks: 1 });
-    const changed = run(world, 0.5, 1_200);
-    const settled = run(sandboxWorld({ seed, world: 'calm', finalityGap: 1 }), 0.5, 1_200);
+    const changed = run(world, 0.25, 600);
+    const settled = run(sandboxWorld({ seed, world: 'calm', finalityGap: 1 }), 0.25, 600);
     const after = [changeMs + 400_000, 2_400_000] as const;
     expect(cost(changed, ...after)).toBeLessThan(1.25 * cost(settled, ...after));
   });
@@ -72,7 +72,7 @@ describe('after a change of the chain', () => {
       const { at, block } = chain(now, random);
       return { at, block: (block as number) - Math.floor((now < changeMs ? START_MS : changeMs) / 20_000) };
     }, seededRandom(5));
-    const changed = run(world, 0.5, 1_800);
+    const changed = run(world, 0.25, 900);
     expect(cost(changed, 2_200_000, 3_600_000)).toBeLessThan(1.25 * cost(changed, 1_000_000, 1_800_000));
   });
 });
