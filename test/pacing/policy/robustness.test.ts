@@ -49,7 +49,7 @@ const shapes = [
 
 describe('whatever the distribution of finality time', () => {
   it.each(shapes)(
-    '%s: it costs at most 10 %% more than the exponential rule, and the safety net holds',
+    '%s: it costs at most a tenth more than the exponential rule, and the safety net holds',
     (_, finality) => {
       const world = () => worldOf(finality, seededRandom(SEED));
       const learned = run(world(), LEARNED);
