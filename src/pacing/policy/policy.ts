@@ -172,9 +172,12 @@ class LearnedPacing implements PacingPolicy {
   learned(): string {
     const senders = this.#senders.best;
     return writeState({
-      version: 2,
+      version: 3,
       ages: { weights: [...this.#ages.weights], observed: this.#ages.observed },
-      clock: this.#clock.state,
+      clock: this.#clock.state && {
+        ...this.#clock.state,
+        events: this.#clock.events.map(({ after, by }) => ({ after, by })),
+      },
       slots: this.#slots.state,
       senders: senders === Number.POSITIVE_INFINITY ? null : senders,
       alreadyFinal: this.#alreadyFinal,
@@ -185,7 +188,7 @@ class LearnedPacing implements PacingPolicy {
     const state = readState(text);
     if (!state) return;
     this.#ages = new AgeDistribution(this.#price, state.ages);
-    this.#clock = new SlotClock(state.clock);
+    this.#clock = new SlotClock(state.clock, state.clock?.events);
     this.#slots = new SlotDistribution(state.slots);
     this.#senders = new SenderCount(state.senders ?? Number.POSITIVE_INFINITY);
     this.#alreadyFinal = state.alreadyFinal;

@@ -1,5 +1,5 @@
 /** Finality events remembered, and how many of them a period is told from at least. */
-const MEMORY = 64;
+export const MEMORY = 64;
 const LEAST = 6;
 /** Slot times of public chains, tried before any other (s). */
 const USUAL_SLOTS_S = [20, 12, 6];
@@ -24,12 +24,14 @@ export type SlotClockState = { periodMs: number; originMs: number };
  * length and Rayleigh test: Mardia and Jupp, "Directional Statistics", 2000). Where nothing is periodic there is no clock.
  */
 export class SlotClock {
-  readonly #events: FinalityEvent[] = [];
+  readonly #events: FinalityEvent[];
   #state: SlotClockState | null;
   #sinceSearch = 0;
 
-  constructor(state: SlotClockState | null = null) {
+  /** `events`: those from which the state was learned. */
+  constructor(state: SlotClockState | null = null, events: readonly FinalityEvent[] = []) {
     this.#state = state;
+    this.#events = [...events];
   }
 
   get events(): readonly FinalityEvent[] {
