@@ -135,11 +135,14 @@ class LearnedPacing implements PacingPolicy {
         this.#final(item, observation.blockNumber, observation.at, now);
         return now;
       case 'error':
+        // A submission in Error is not on its way to a block: that it is open is no evidence about the slot.
+        item.openAt = Math.max(item.openAt, sentAt);
+        // A submission that waits to be sent again has left its sender already.
+        if (item.order < this.#begun) this.#requeue(item, sentAt, now);
+        break;
       case 'pending':
       case 'not_found':
         this.#open(item, sentAt);
-        // One that waits to be sent again has been given up already.
-        if (observation.kind === 'error' && item.order < this.#begun) this.#requeue(item, sentAt, now);
         break;
       case 'rejected':
       case 'unauthorized':
