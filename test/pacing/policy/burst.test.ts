@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import { arrivalsOf } from '../../../bench/pacing/arrivals.ts';
+import { simulate } from '../../../bench/pacing/simulate.ts';
+import { seededRandom } from '../../../bench/support/random.ts';
+import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
+import { periodic, worldOf } from '../../support/finality-worlds.ts';
+import { beyondTheNet, countingMoves, SLACK_MS } from '../../support/policy-runs.ts';
+
+const AMPLE = { requests: 100_000, perMs: 1_000, concurrency: 100_000 };
+const TAUGHT = 300;
+
+/** A burst within one slot, after others from which the slots were learned. */
+function burst(size: number, hasBlocks: boolean) {
+  const random = seededRandom(5);
+  const taught = [...arrivalsOf({ kind: 'poisson', perS: 0.5, submissions: TAUGHT }, random)];
+  const own = Array.from({ length: size }, () => 800_000 + 15_000 * random()).sort((a, b) => a - b);
+  const { policy, moves } = countingMoves(learnedPacing({ lagPrice: 1 }));
+  const world = worldOf(periodic(20, { hasBlocks }), seededRandom(5));
+  const { lives } = simulate({ world, arrivals: [...taught, ...own], budget: AMPLE, policy, seed: 5 });
+  const ofBurst = lives.slice(TAUGHT);
+  const polls = ofBurst.reduce((sum, { askedAt }) => sum + askedAt.length, 0);
+  return { polls: polls / size, moves: moves() / size, beyond: beyondTheNet(ofBurst) };
+}
+
+it.each([
+  ['with', true],
+  ['without', false],
+])('20,000 in one slot, %s block numbers, take no more polls and moves each than 5,000 do', (_, hasBlocks) => {
+  const [few, many] = [burst(5_000, hasBlocks), burst(20_000, hasBlocks)];
+  expect(many.polls).toBeLessThan(1.1 * few.polls);
+  expect(many.polls).toBeLessThan(1.5);
+  // Each may be moved once when its slot's event has come.
+  expect(many.moves).toBeLessThan(few.moves + 1);
+  expect(many.beyond).toBeLessThan(SLACK_MS);
+});

@@ -1,0 +1,89 @@
+import type { Run } from '../../bench/pacing/simulate.ts';
+import { ceilingMs } from '../../src/pacing/safety-limit.ts';
+import { type Candidate, NEVER, type PacingPolicy, type PolicyFactory } from '../../src/pacing/policy.ts';
+
+/** A poll is answered after 70 ms at most, and one second is allowed beside. */
+export const SLACK_MS = 1_000;
+
+/** By how much the worst submission went unpolled longer than the safety net allows. */
+export function beyondTheNet(lives: Run['lives']): number {
+  let worst = Number.NEGATIVE_INFINITY;
+  for (const { trackedAt, askedAt } of lives) {
+    let before = trackedAt;
+    for (const at of askedAt) {
+      worst = Math.max(worst, at - before - ceilingMs({ maxIntervalMs: 60_000 }, at - trackedAt));
+      before = at;
+    }
+  }
+  return worst;
+}
+
+/** Requests and seconds of lag of a submission, in the mean. */
+export function costOf(lives: Run['lives']): number {
+  const costs = lives.map(({ askedAt, detectedAt, finalAt }) => askedAt.length + (detectedAt - finalAt) / 1_000);
+  return costs.reduce((sum, cost) => sum + cost, 0) / lives.length;
+}
+
+/** The same policy, and how often it moved another submission than the one in hand since the given moment. */
+export function countingMoves(policy: PolicyFactory): { policy: PolicyFactory; moves: () => number } {
+  let moves = 0;
+  const counting: PolicyFactory = ({ move, random }) =>
+    policy({
+      move(item, dueAt) {
+        moves++;
+        move(item, dueAt);
+      },
+      random,
+    });
+  return { policy: counting, moves: () => moves };
+}
+
+/** The same policy, which begins anew every so often with what it has learned, as after a restart of the process. */
+export function restarting(policy: PolicyFactory, everyMs: number): PolicyFactory {
+  return (deps) => {
+    const open = new Set<Candidate>();
+    let current = policy(deps);
+    let restartAt: number | undefined;
+    const restart = (now: number) => {
+      const learned = current.learned();
+      current = policy(deps);
+      if (learned !== null) current.recall(learned);
+      for (const item of open) {
+        const polledAt = item.openAt === NEVER ? null : item.openAt;
+        Object.assign(item, { order: 0, openAt: NEVER });
+        deps.move(item, current.enrol(item, { polledAt }, now));
+      }
+    };
+    return through(() => current, {
+      enrol(item, known, now) {
+        restartAt ??= now + everyMs;
+        if (now >= restartAt) {
+          restart(now);
+          restartAt = now + everyMs;
+        }
+        open.add(item);
+        return current.enrol(item, known, now);
+      },
+      leave(item, now) {
+        open.delete(item);
+        current.leave(item, now);
+      },
+    });
+  };
+}
+
+/** The policy of the moment, with something of its own. */
+function through(current: () => PacingPolicy, own: Partial<PacingPolicy>): PacingPolicy {
+  return {
+    enrol: (...args) => current().enrol(...args),
+    learn: (...args) => current().learn(...args),
+    confirm: (...args) => current().confirm(...args),
+    gain: (...args) => current().gain(...args),
+    leave: (...args) => current().leave(...args),
+    learned: () => current().learned(),
+    recall: (learned) => current().recall(learned),
+    describe: (now) => current().describe(now),
+    why: (...args) => current().why(...args),
+    ...own,
+  };
+}
