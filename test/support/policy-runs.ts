@@ -1,8 +1,8 @@
 import type { Run } from '../../bench/pacing/simulate.ts';
-import { ceilingMs } from '../../src/pacing/safety-limit.ts';
 import { type Candidate, NEVER, type PacingPolicy, type PolicyFactory } from '../../src/pacing/policy.ts';
+import { ceilingMs } from '../../src/pacing/safety-limit.ts';
 
-/** A poll is answered after 70 ms at most, and one second is allowed beside. */
+/** A poll takes 70 ms at most; one second is added as a margin. */
 export const SLACK_MS = 1_000;
 
 /** By how much the worst submission went unpolled longer than the safety net allows. */

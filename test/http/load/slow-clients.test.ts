@@ -131,7 +131,9 @@ describe('a body that comes slower than the least rate', () => {
     'is refused with 408, long before its time is over: %s',
     async ([, bytes, chunked], { onTestFinished: atEnd }) => {
       const heard = await drip(slow.url, { bytes, forMs: 2_000, chunked, atEnd });
-      expect(heard).toMatch(/^HTTP\/1\.1 408 .*connection: close.*the body was received at less than 4096 bytes a second/is);
+      expect(heard).toMatch(
+        /^HTTP\/1\.1 408 .*connection: close.*the body was received at less than 4096 bytes a second/is,
+      );
     },
   );
 

@@ -3,11 +3,11 @@ import { arrivalsOf } from '../../../bench/pacing/arrivals.ts';
 import { sandboxWorld } from '../../../bench/pacing/sandbox-world.ts';
 import { type Run, START_MS, simulate, type World } from '../../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../../bench/support/random.ts';
-import { ceilingMs } from '../../../src/pacing/safety-limit.ts';
 import type { Classification } from '../../../src/domain/classify.ts';
-import type { Pacer } from '../../../src/pacing/scheduler.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { PacingPolicy, PolicyFactory } from '../../../src/pacing/policy.ts';
+import { ceilingMs } from '../../../src/pacing/safety-limit.ts';
+import type { Pacer } from '../../../src/pacing/scheduler.ts';
 import { type Finality, PENDING, periodic, SHAPES, worldOf } from '../../support/finality-worlds.ts';
 import { createPacer, drain } from '../../support/pacing.ts';
 import { beyondTheNet, costOf, restarting, SLACK_MS } from '../../support/policy-runs.ts';
@@ -15,7 +15,7 @@ import { beyondTheNet, costOf, restarting, SLACK_MS } from '../../support/policy
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });
 const NET = { maxIntervalMs: 60_000 };
-const ERROR: Classification = { kind: 'error', state: 'Error', error: 'TIMEOUT', answer: '' };
+const ERROR: Classification = { kind: 'error', state: 'Error', error: 'TIMEOUT', envelope: '' };
 const newPacer = () => createPacer({ ...AMPLE, policy: LEARNED });
 
 function run(world: World, perS: number, submissions: number, policy = LEARNED): Run {
