@@ -2,69 +2,69 @@ import { type Envelope, readEnvelope } from './envelope.ts';
 import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from './json.ts';
 import { retryAfterMs } from './retry-after.ts';
 
-/** What came back from one request to the upstream, before anyone judged it. */
+/** The unclassified result of one request to the upstream. */
 export type UpstreamResponse =
   | {
       kind: 'response';
       httpStatus: number;
       retryAfter: string | null;
-      /** The upstream's Date header: a Retry-After date is read against its clock, not ours. */
+      /** The upstream's Date header: a date in Retry-After is relative to the clock of the upstream. */
       date: string | null;
       body: string;
     }
   | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
 
-/** What one answer says about one submission. */
+/** What one response says about one submission. */
 export type Classification =
   | { kind: 'pending' | 'finalized'; state: string; error: string | null; envelope: string; blockNumber: number | null }
   | { kind: 'error'; state: string; error: string; envelope: string }
-  /** `ambiguous`: the upstream says the same when its database fails. */
+  /** `ambiguous`: the upstream sends the same response when its database fails. */
   | { kind: 'not_found'; error: string; ambiguous: boolean }
   | { kind: 'rejected'; error: string }
   | { kind: 'unauthorized'; error: string }
   | { kind: 'throttled'; error: string; retryAfterMs: number | null }
   | { kind: 'unavailable'; reason: UnavailableReason; error: string; retryAfterMs: number | null };
 
-/** `refused`: a 4xx that is about this one request. */
+/** `refused`: a 4xx that concerns only this request. */
 type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'refused' | 'malformed';
 
-/** One classified answer. `at` is the moment it arrived, epoch milliseconds. */
+/** The classified result of one poll. `at`: when the response arrived, epoch milliseconds. */
 export type Observation = { submissionId: string; at: number; durationMs: number } & Classification;
 
 const REFUSED: ReadonlySet<number> = new Set([400, 410, 413, 414, 422]);
 const MAX_ERROR_CHARS = 2_000;
-const MAX_ANSWER_CHARS = 64 * 1024;
+const MAX_ENVELOPE_CHARS = 64 * 1024;
 
 /**
- * Every answer is one verdict; anything that is not surely the service speaking is `unavailable`, which changes no
- * submission. A proxy's 404 or 406 page must not end what the service never judged.
+ * Classifies a response. A response that may not come from the service itself is `unavailable`, which changes no
+ * submission: a proxy's 404 or 406 page must not end a submission.
  */
-export function classify(submissionId: string, answer: UpstreamResponse): Classification {
-  if (answer.kind === 'failure') return unavailable(answer.reason, answer.detail);
-  const body = parseJson(answer.body);
-  const said = isObject(body) && 'error' in body ? errorText(body.error) : null;
-  const wait = retryAfterMs(answer);
-  switch (answer.httpStatus) {
+export function classify(submissionId: string, response: UpstreamResponse): Classification {
+  if (response.kind === 'failure') return unavailable(response.reason, response.detail);
+  const body = parseJson(response.body);
+  const error = isObject(body) && 'error' in body ? errorText(body.error) : null;
+  const waitMs = retryAfterMs(response);
+  switch (response.httpStatus) {
     case 200:
-      return classifyEnvelope(submissionId, answer.body, body);
+      return classifyEnvelope(submissionId, response.body, body);
     case 401:
     case 403:
-      return { kind: 'unauthorized', error: cut(said ?? answer.body) || `HTTP ${answer.httpStatus}` };
+      return { kind: 'unauthorized', error: truncate(error ?? response.body) || `HTTP ${response.httpStatus}` };
     case 404:
-      if (said !== null) return { kind: 'not_found', error: said, ambiguous: false };
+      if (error !== null) return { kind: 'not_found', error, ambiguous: false };
       break;
     case 406:
-      if (said !== null) return { kind: 'rejected', error: said };
+      if (error !== null) return { kind: 'rejected', error };
       break;
     case 429:
-      return { kind: 'throttled', error: cut(said ?? answer.body) || 'HTTP 429', retryAfterMs: wait };
+      return { kind: 'throttled', error: truncate(error ?? response.body) || 'HTTP 429', retryAfterMs: waitMs };
     case 500:
-      // The interface knows no code for "not found"; this text is all the upstream gives.
-      if (said?.trim().toLowerCase() === 'record not found') return { kind: 'not_found', error: said, ambiguous: true };
+      // The interface has no status for "not found": only this text tells.
+      if (error?.trim().toLowerCase() === 'record not found') return { kind: 'not_found', error, ambiguous: true };
       break;
   }
-  const reason = REFUSED.has(answer.httpStatus) ? 'refused' : 'http_status';
-  return unavailable(reason, `HTTP ${answer.httpStatus} ${said ?? answer.body}`.trim(), wait);
+  const reason = REFUSED.has(response.httpStatus) ? 'refused' : 'http_status';
+  return unavailable(reason, `HTTP ${response.httpStatus} ${error ?? response.body}`.trim(), waitMs);
 }
 
 function classifyEnvelope(submissionId: string, text: string, body: unknown): Classification {
@@ -75,29 +75,29 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Cl
   if (envelope.state === 'ERROR' && envelope.data === undefined)
     return unavailable('malformed', `a failure with HTTP 200: ${errorText(envelope.error) ?? ''}`);
   const other = idsIn(body).find((id) => isAnother(submissionId, id));
-  if (other !== undefined) return unavailable('malformed', `an answer about another submission: ${other}`);
+  if (other !== undefined) return unavailable('malformed', `a response about another submission: ${other}`);
 
   const error = errorText(envelope.error);
-  const kept = text.length <= MAX_ANSWER_CHARS ? text : shorten({ ...envelope, error });
+  const kept = text.length <= MAX_ENVELOPE_CHARS ? text : truncateTexts({ ...envelope, error });
   const state = envelope.state;
   if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', envelope: kept };
-  // Finalized is believed only with the block it is in, and without an error beside it.
-  const believed = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
+  // Finalized is accepted only with a block and without an error.
+  const isFinal = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
   const blockNumber = envelope.data?.block_number ?? null;
-  return { kind: believed ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
+  return { kind: isFinal ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
 }
 
-/** Every id that an answer gives its submission: some versions repeat it in a raw row beside `data`. */
+/** All ids of the submission in a response: some upstream versions repeat it in a raw row beside `data`. */
 function idsIn(body: unknown): unknown[] {
   const { id, data, submission } = isObject(body) ? body : {};
   const row = isObject(submission) ? submission : {};
   return [id, isObject(data) ? data.submission_id : undefined, row.id, row.submission_id];
 }
 
-/** Where both are UUIDs, in whatever spelling; what else an upstream calls its rows is its own affair. */
-function isAnother(asked: string, answered: unknown): boolean {
-  if (answered === undefined || answered === asked) return false;
-  const [one, two] = [uuidDigits(asked), uuidDigits(answered)];
+/** Whether both are UUIDs, in any spelling, and differ. Other ids are not compared: an upstream may have its own row ids. */
+function isAnother(polled: string, returned: unknown): boolean {
+  if (returned === undefined || returned === polled) return false;
+  const [one, two] = [uuidDigits(polled), uuidDigits(returned)];
   return one !== undefined && two !== undefined && one !== two;
 }
 
@@ -107,22 +107,22 @@ function uuidDigits(text: unknown): string | undefined {
   return /^[0-9a-f]{32}$/.test(digits) ? digits : undefined;
 }
 
-function shorten(envelope: Envelope): string {
-  return JSON.stringify(envelope, (_key, value) => (typeof value === 'string' ? cut(value) : value));
+function truncateTexts(envelope: Envelope): string {
+  return JSON.stringify(envelope, (_key, value) => (typeof value === 'string' ? truncate(value) : value));
 }
 
-/** The `error` of an answer as text; null where it says there is none. */
+/** The `error` of a response as text; null if there is none. */
 function errorText(error: unknown): string | null {
   if (error === null || error === undefined || error === '') return null;
-  return cut(typeof error === 'string' ? error : JSON.stringify(error));
+  return truncate(typeof error === 'string' ? error : JSON.stringify(error));
 }
 
-/** Half a character, sent or left by the cut, would come back from the ledger as another one. */
-function cut(text: string): string {
+/** Makes the text well-formed: the ledger would return another character for half a surrogate pair. */
+function truncate(text: string): string {
   const short = text.length > MAX_ERROR_CHARS ? `${text.slice(0, MAX_ERROR_CHARS)}…` : text;
   return short.toWellFormed();
 }
 
 function unavailable(reason: UnavailableReason, error: string, retryAfterMs: number | null = null): Classification {
-  return { kind: 'unavailable', reason, error: cut(error), retryAfterMs };
+  return { kind: 'unavailable', reason, error: truncate(error), retryAfterMs };
 }

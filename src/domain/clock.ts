@@ -1,11 +1,11 @@
-/** The time, in epoch milliseconds, and a timer. It never goes back within a process. */
+/** The time in epoch milliseconds, which never goes back within a process, and timers. */
 export type Clock = {
   now(): number;
   /**
-   * How far the clock was set forward in all, because the machine slept or its clock was set. In that time nothing was polled, or it
-   * never passed. Absent: it is never set.
+   * Total milliseconds by which the clock was set forward, because the machine slept or its clock was set. Nothing was
+   * polled in that time. Absent: the clock is never set.
    */
   skippedMs?(): number;
-  /** Runs once after `delayMs` (0: as soon as the current work is done). Returns how to call it off. */
+  /** Runs once after `delayMs` (0: after the current turn of the event loop). Returns a function that cancels it. */
   after(delayMs: number, run: () => void): () => void;
 };

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { isObject, parseJson } from './json.ts';
+import { readStoredData } from './stored.ts';
 
 /**
- * What we use of the upstream's answer, section 2 of its interface. A field of another type reads as absent and a field
- * nobody knows is no error: the text as it came is kept beside this view.
+ * The used fields of the upstream's envelope, section 2 of its interface. A field of another type counts as absent, and
+ * unknown fields are allowed: the unchanged text is stored beside this view.
  */
 const field = {
   text: z.string().nullish().catch(undefined),
@@ -40,20 +40,19 @@ export function readEnvelope(body: unknown): Envelope | undefined {
   return parsed.success ? parsed.data : undefined;
 }
 
-/** `data` of a kept envelope, as it came; null where a ledger of an older version holds one that is nested too deeply. */
-export function dataOf(answer: string | null): Record<string, unknown> | null {
-  const envelope = answer === null ? undefined : parseJson(answer);
-  return isObject(envelope) && isObject(envelope.data) ? envelope.data : null;
+/** Returns the unchanged `data` of a stored envelope; null if it has none or is unreadable. */
+export function dataOf(envelope: string | null): Record<string, unknown> | null {
+  return readStoredData(envelope) ?? null;
 }
 
-/** Whether two envelopes say the same of the submission; fields outside the interface don't count. */
+/** Whether two envelopes have equal `data`. Fields outside the interface are ignored. */
 export function sameData(a: string | null, b: string | null): boolean {
   if (a === b) return true;
   return fingerprint(a) === fingerprint(b);
 }
 
-function fingerprint(answer: string | null): string {
-  const data = dataOf(answer);
+function fingerprint(envelope: string | null): string {
+  const data = dataOf(envelope);
   if (data === null) return '';
   const fields = Object.keys(dataSchema.shape).map((name) => {
     const value = data[name] ?? null;
@@ -63,7 +62,7 @@ function fingerprint(answer: string | null): string {
   return JSON.stringify(fields);
 }
 
-/** Epoch milliseconds of an upstream time, which is UTC even where it comes without a zone; null if it is no time. */
+/** Parses an upstream time to epoch milliseconds; null if it is invalid. Without a zone it is UTC. */
 export function upstreamTime(text: string | null | undefined): number | null {
   if (!text) return null;
   const ms = Date.parse(/(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`);

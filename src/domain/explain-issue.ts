@@ -3,7 +3,6 @@ import type { z } from 'zod';
 const MAX_SHOWN_CHARS = 40;
 const MAX_NAMES = 5;
 
-/** The types of values by the validator's names, as people write them. */
 const NOUNS: Record<string, string> = {
   string: 'a string',
   number: 'a number',
@@ -16,8 +15,8 @@ const NOUNS: Record<string, string> = {
 };
 
 /**
- * An error map for `safeParse`: says what a value must be, for schemas that have no message of their own. Shows of values no
- * more than what is chosen from a list or is short, because what is sent may be secret.
+ * An error map for `safeParse` that describes the expected value, for schemas without a message of their own. Received
+ * values are quoted only if they are short or from a list, because they may be secret.
  */
 export const explainIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -33,7 +32,7 @@ export const explainIssue: z.core.$ZodErrorMap = (issue) => {
     case 'invalid_format':
       return issue.format === 'datetime'
         ? 'must be a time with its zone, like 2026-01-02T03:04:05Z'
-        : 'is not written as it must be';
+        : 'has an invalid format';
     case 'unrecognized_keys':
       return `there is no field ${namesOf(issue.keys)}`;
     case 'invalid_key':
@@ -48,7 +47,7 @@ export const explainIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** What was received, behind what is expected; nothing where it is long or no text or number. */
+/** The suffix of a message that quotes the received value; empty if the value is long, or neither a string nor a number. */
 export function shownOf(input: unknown): string {
   if (typeof input === 'number') return `, not ${input}`;
   return typeof input === 'string' && input.length <= MAX_SHOWN_CHARS ? `, not ${JSON.stringify(input)}` : '';

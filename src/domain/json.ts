@@ -1,4 +1,4 @@
-/** Levels of arrays and objects that a JSON document may have; `[]` has one. Real documents have three or four. */
+/** Levels of arrays and objects that a JSON document may have; `[]` has one, real documents have three or four. */
 export const MAX_NESTING = 64;
 export const DEEP_METADATA_REASON = `metadata may be nested at most ${MAX_NESTING} levels deep`;
 
@@ -6,8 +6,8 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Whether a JSON text has more than MAX_NESTING levels; of a text that is not JSON the result means nothing. JSON.parse reads
- * any depth, but JSON.stringify, its reviver and every recursive function overflow the stack at some thousand levels.
+ * Returns whether a JSON text has more than MAX_NESTING levels; undefined behavior for other texts. JSON.parse accepts any
+ * depth, but JSON.stringify, revivers and recursive functions overflow the stack at a few thousand levels.
  */
 export function isTextTooDeep(text: string): boolean {
   let depth = 0;
@@ -18,7 +18,7 @@ export function isTextTooDeep(text: string): boolean {
       if (char === BACKSLASH) at += 1;
       else if (char === QUOTE) isString = false;
     } else if (char === QUOTE) isString = true;
-    // "[" and "{", which differ in this bit only; below it "]" and "}".
+    // "[" and "{" differ only in this bit, and so do "]" and "}".
     else if ((char | 0x20) === 0x7b) {
       depth += 1;
       if (depth > MAX_NESTING) return true;
@@ -27,7 +27,7 @@ export function isTextTooDeep(text: string): boolean {
   return false;
 }
 
-/** The same of a parsed value. Without recursion, and an object that contains itself is too deep. */
+/** Like isTextTooDeep for a parsed value, without recursion. An object that contains itself is too deep. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value].filter(isContainer);
   for (let depth = 1; level.length > 0; depth += 1) {
@@ -44,8 +44,8 @@ function isContainer(value: unknown): boolean {
 const longInteger = /[:,[\s]-?\d{16,}/;
 
 /**
- * JSON.parse, but an integer too large for a JavaScript number stays the string of its digits. Undefined if the text is not
- * JSON or has more than MAX_NESTING levels.
+ * Parses JSON. An integer that is too large for a JavaScript number becomes the string of its digits. Returns undefined if
+ * the text is not JSON or has more than MAX_NESTING levels.
  */
 export function parseJson(text: string): unknown {
   if (isTextTooDeep(text)) return undefined;

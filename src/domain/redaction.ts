@@ -1,10 +1,10 @@
-/** Shorter ones may stand in any text by chance; so may digits and hashes, which answers are full of. */
+/** Shorter secrets may occur in any text by chance; so may hexadecimal numbers, which are common in responses. */
 const MIN_CHARS = 8;
 const MIN_HEX_CHARS = 16;
 
 /**
- * Takes these secrets out of texts from outside: a service that was sent one may quote it. As they are, in base64, and as
- * JSON (nested three times at most), URLs and HTML escape any of their characters.
+ * Returns a function that masks these secrets in a text from outside, because a service may quote a credential. Finds them
+ * in plain text, in base64, and with any characters escaped as in JSON (nested up to three times), URLs or HTML.
  */
 export function redactorOf(secrets: readonly string[], mask = '[redacted]'): (text: string) => string {
   const forms = secrets
@@ -13,7 +13,7 @@ export function redactorOf(secrets: readonly string[], mask = '[redacted]'): (te
     .flatMap((secret) => [secret, ...inBase64(secret)])
     .map((plain) => ({ plain, pattern: undefined as RegExp | undefined }));
   return (text) => {
-    // Most texts have nothing escaped, and the search for a plain text takes a fraction of the time.
+    // Most texts contain no escapes, and a plain search takes a fraction of the time.
     const hasEscapes = /[\\%&]/.test(text);
     return forms.reduce((masked, form) => {
       if (!hasEscapes) return masked.replaceAll(form.plain, () => mask);
@@ -24,8 +24,8 @@ export function redactorOf(secrets: readonly string[], mask = '[redacted]'): (te
 }
 
 /**
- * Base64 writes three bytes as four characters, so there are three forms, by how many bytes stand before the secret: a user's
- * name, say. The characters at both ends that are shared with other bytes are left out.
+ * Base64 encodes three bytes as four characters, so a secret has three forms, depending on the number of bytes before it.
+ * Characters that also encode neighboring bytes are left out.
  */
 function inBase64(secret: string): string[] {
   const bytes = Buffer.from(secret);
@@ -37,7 +37,7 @@ function inBase64(secret: string): string[] {
   return [...new Set(cores)];
 }
 
-/** Every quantifier has an end, and what follows it begins otherwise: a hostile text costs no more than a long one. Exported for the test of that. */
+/** Every quantifier is bounded, so that the time is linear in the length of a hostile text. Exported for the test of that. */
 export function patternOf(secret: string): RegExp {
   const parts = secret.match(/\\+|[^\\]/gu) ?? [];
   const source = parts.map((part, index) => {
@@ -48,12 +48,12 @@ export function patternOf(secret: string): RegExp {
 }
 
 const NAMED: Record<string, string | undefined> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' };
-/** Backslashes before an escape: one in JSON, three in JSON within JSON, seven in one more. */
+/** Backslashes before an escape: one in JSON, three in JSON within JSON, seven in a third level. */
 const MAX_BACKSLASHES = 8;
 
 /**
- * Backslashes that are meant, with those that JSON puts before them and before what follows. At the end only their own: the
- * next one may escape what is not of the secret.
+ * Matches backslashes of the secret with those that JSON adds before them and before the next character. At the end of the
+ * secret only its own: the next backslash may escape a character that is not part of the secret.
  */
 function backslashes(count: number, { isLast }: { isLast: boolean }): string {
   if (isLast) return `(?:\\\\u005[cC]|%(?:25)?5[cC]|&#(?:92|[xX]5[cC]);|\\\\\\\\|\\\\){${count}}`;
@@ -72,7 +72,6 @@ function character(char: string, { mayFollowBackslashes }: { mayFollowBackslashe
   return `(?:${[plain, inJson.join(''), inUrl.join(''), inHtml].join('|')})`;
 }
 
-/** Hexadecimal digits, large or small. */
 function anyCase(hex: string): string {
   return hex.replace(/[a-f]/gi, (digit) => `[${digit.toLowerCase()}${digit.toUpperCase()}]`);
 }

@@ -8,31 +8,29 @@ export const timeSchema = z.iso.datetime().describe('ISO 8601, UTC');
 export const upstreamDataSchema = z
   .record(z.string(), z.unknown())
   .nullable()
-  .describe("The upstream's own `data`, as it came; integers too large for a JSON number are strings");
+  .describe("The upstream's unchanged `data`; integers too large for a JSON number are strings");
 
 export const unreadableSchema = z
   .array(z.string())
   .optional()
-  .describe(
-    'Only where the ledger is damaged: fields that it holds in a form that cannot be read, shown as null or as the nearest value',
-  );
+  .describe('Only if the ledger is damaged: fields that cannot be read, shown as null or as the nearest valid value');
 
-/** What a submission shows of itself everywhere: in answers and in events. */
+/** The fields of a submission in every response and event. */
 export const submissionFields = {
   submission_id: z.string(),
   upstream: z.string(),
   status: z.enum(STATUSES),
-  upstream_state: z.string().nullable().describe("The upstream's own `state`, as it came"),
+  upstream_state: z.string().nullable().describe("The upstream's unchanged `state`"),
   data: upstreamDataSchema,
   error: z.string().nullable(),
   tracked_at: timeSchema,
-  finalized_at: timeSchema.nullable().describe('When dawatch first saw it final'),
+  finalized_at: timeSchema.nullable().describe('When dawatch first observed it as final'),
   metadata: z.record(z.string(), z.unknown()).nullable(),
   unreadable: unreadableSchema,
 };
 const fieldsSchema = z.object(submissionFields);
 
-/** The parts of a submission that `submissionFields` show. */
+/** The parts of a submission that `submissionFields` contain. */
 export type ShownSubmission = Pick<
   Submission,
   | 'submissionId'
@@ -60,12 +58,12 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
     finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
     metadata: submission.metadata,
   };
-  const lost = withUnreadableData(submission.unreadable, data);
-  if (lost) fields.unreadable = lost;
+  const unreadable = withUnreadableData(submission.unreadable, data);
+  if (unreadable) fields.unreadable = unreadable;
   return fields;
 }
 
-/** The fields that can't be read, with `data` if that is undefined. */
+/** Returns the unreadable fields, with `data` if that is undefined. */
 export function withUnreadableData(fields: readonly string[] | undefined, data: unknown): string[] | undefined {
   if (data === undefined) return [...(fields ?? []), 'data'];
   return fields && [...fields];

@@ -1,10 +1,10 @@
-/** Our status of a submission. The upstream's own `state` is kept beside it, as it came. */
+/** The status of a submission in dawatch. The upstream's own `state` is stored unchanged beside it. */
 export const Status = {
-  /** Accepted, not seen upstream yet. */
+  /** Accepted, not found upstream yet. */
   tracking: 'tracking',
-  /** Seen upstream, not final. */
+  /** Found upstream, not final. */
   pending: 'pending',
-  /** The upstream says Error. Provisional: it re-sends failed submissions. */
+  /** The upstream reports Error. Provisional, because it may send the submission again. */
   failing: 'failing',
   finalized: 'finalized',
   /** Still Error at the deadline. */
@@ -15,7 +15,7 @@ export const Status = {
   rejected: 'rejected',
   /** The deadline passed. */
   expired: 'expired',
-  /** Stopped by its owner. */
+  /** Cancelled by a client. */
   cancelled: 'cancelled',
 } as const;
 export type Status = (typeof Status)[keyof typeof Status];
@@ -35,75 +35,75 @@ export function isFinal(status: Status): boolean {
   return finals.has(status);
 }
 
-/** Printable ASCII without spaces: upstreams decide what a valid id is, a UUID is only the usual form. */
+/** Printable ASCII without spaces. Each upstream decides which ids are valid; UUIDs are only the usual form. */
 export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const UUID_LAYOUT = '00000000-0000-0000-0000-000000000000';
 
 /**
- * The form in which an id is compared, stored and shown: a UUID in lower case, as RFC 9562 has it, and any other id as it is. Other spellings
- * of a UUID (in braces, as `urn:uuid:`, without hyphens) are no UUIDs here: they stay as they are, and are ids of their own.
+ * Returns the form in which an id is compared, stored and shown: a UUID in lower case (RFC 9562), any other id unchanged.
+ * Other spellings of a UUID (in braces, as `urn:uuid:`, without hyphens) count as other ids.
  */
 export function canonicalId(id: string): string {
   return UUID.test(id) ? id.toLowerCase() : id;
 }
 
-/** How a UUID begins that begins so, in lower case; undefined: no UUID does. */
+/** Returns a prefix of a UUID in lower case; undefined if no UUID has this prefix. */
 export function uuidPrefix(prefix: string): string | undefined {
   return UUID.test(prefix + UUID_LAYOUT.slice(prefix.length)) ? prefix.toLowerCase() : undefined;
 }
 
-/** All but `.` and `..`: in a path they are steps, which clients take before they ask, however they are encoded. */
+/** All ids except `.` and `..`, which HTTP clients remove from a path before they send it, however they are encoded. */
 export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
 export const UNREACHABLE_ID_REASON = 'the ids . and .. can not be tracked: no URL leads to them';
 
-/** A request to track one submission, complete: every default is filled in. Times are epoch milliseconds. */
+/** A request to track one submission, with all defaults applied. Times are epoch milliseconds. */
 export type TrackRequest = {
   submissionId: string;
   upstream: string;
   deadlineAt: number;
-  /** The grace period, in which "not found" only means "not yet", is the time from tracking until then. See transition.ts. */
+  /** End of the grace period, in which "not found" means "not yet"; see transition.ts. */
   graceEndsAt: number;
-  /** From then on a submission that is still open is told to be stuck, once. */
+  /** When a submission that is still open is reported as stuck. */
   stuckAt: number;
   metadata: Record<string, unknown> | null;
-  /** Where its own events are sent, beside everybody else who wants them. */
+  /** Receives the events of this submission, in addition to the webhooks. */
   callbackUrl: string | null;
 };
 
-/** A submission as the ledger knows it. Times are epoch milliseconds. */
+/** A submission in the ledger. Times are epoch milliseconds. */
 export type Submission = TrackRequest & {
   status: Status;
   trackedAt: number;
   finalizedAt: number | null;
-  /** When the newest recorded answer arrived. */
+  /** When the newest recorded observation was made. */
   polledAt: number | null;
-  /** Since when, past its deadline, no answer about it could be believed. */
+  /** Since when, after the deadline, no response about it could be trusted; null: the newest one could. */
   noResponseSince: number | null;
-  /** For how long "not found" has been confirmed, while it could be polled; null: no response that is believed has said so. */
+  /** For how long trusted responses have confirmed "not found"; null: there was none. */
   notFoundMs: number | null;
-  /** Requests spent on it. */
+  /** Number of requests for it. */
   polls: number;
-  /** What the upstream's outage clock showed when tracking began; what it adds later moves the deadline and `stuckAt`. */
+  /** The upstream's total of outages when tracking began; later outages move the deadline and `stuckAt`. */
   outageMsBefore: number;
   stuck: boolean;
-  /** Whether the pacer still asks about it: open, or finalized and due for its recheck. */
+  /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
   watched: boolean;
-  /** The number of its newest history row, counted from 1 without holes. */
+  /** Number of its newest history row, counted from 1 without gaps. */
   version: number;
-  /** From the upstream's newest answer. */
+  /** From the upstream's newest envelope. */
   upstreamState: string | null;
   error: string | null;
-  /** The upstream's newest envelope, the JSON text as it came. */
+  /** The upstream's newest envelope: the unchanged JSON text. */
   envelope: string | null;
-  /** Fields that the ledger holds in a form that can't be read; absent: all can. */
+  /** Fields that the ledger cannot read; absent: none. */
   unreadable?: readonly string[];
 };
 
 /** One row of the append-only history: a submission after one change. */
 export type HistoryEntry = {
-  /** As of a submission. */
+  /** See Submission. */
   unreadable?: readonly string[];
   seq: number;
   version: number;

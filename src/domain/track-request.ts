@@ -10,25 +10,22 @@ import {
 
 export const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
-/** Every submission keeps its own copy. */
-const MAX_METADATA_BYTES_IN_ALL = 4 * 1024 * 1024;
+/** For all ids of a request together: every submission stores its own copy. */
+const MAX_TOTAL_METADATA_BYTES = 4 * 1024 * 1024;
 const MAX_CALLBACK_URL_CHARS = 2_048;
 const MAX_LIMIT_S = 366 * 86_400;
 
 export const submissionIdSchema = z
   .string()
   .regex(SUBMISSION_ID_PATTERN, 'a submission id is 1 to 128 printable ASCII characters without spaces')
-  .describe(
-    'The id that the upstream handed out. A UUID is compared and shown in lower case, any other id exactly as it is',
-  )
+  .describe('The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged')
   .meta({ examples: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] });
 
-/** One that may be tracked from now on. */
 const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON);
 
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 
-/** What a client sends to have submissions tracked, over HTTP or a queue. */
+/** A request to track submissions, over HTTP or a queue. */
 export const trackBodySchema = z
   .strictObject({
     submission_id: newSubmissionIdSchema.optional(),
@@ -37,38 +34,38 @@ export const trackBodySchema = z
       .min(1)
       .max(MAX_IDS_PER_REQUEST)
       .optional()
-      .describe(`Up to ${MAX_IDS_PER_REQUEST} ids; taken whole or not at all`),
-    upstream: z.string().max(32).optional().describe('Which of the configured upstreams; "default" if absent'),
+      .describe(`Up to ${MAX_IDS_PER_REQUEST} ids; all are tracked or none`),
+    upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
     deadline: z.iso
       .datetime({ offset: true })
       .optional()
-      .describe('Until when it may become final, ISO 8601; then it ends as failed or expired'),
+      .describe('Deadline for finality, ISO 8601; after it the submission ends as failed or expired'),
     unknown_grace_s: secondsSchema
       .optional()
       .describe(
-        'Seconds for which "not found" only means "not yet", counting time in which the id was polled; at least 120 count',
+        'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
       ),
-    stuck_after_s: secondsSchema.optional().describe('Seconds after which it is told to be stuck while it is open'),
+    stuck_after_s: secondsSchema.optional().describe('Seconds after which an open submission is reported as stuck'),
     metadata: z
       .record(z.string(), z.unknown())
       .refine((metadata) => !isTooDeep(metadata), { error: DEEP_METADATA_REASON, abort: true })
       .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
       .optional()
-      .describe('Anything you want back with it; an object'),
+      .describe('Any object; returned with the submission and in its events'),
     callback_url: z
       .string()
       .max(MAX_CALLBACK_URL_CHARS)
       .optional()
       .describe(
-        'Where the events of these submissions are sent, signed with the secret of the webhook `callbacks`. What is tracked already keeps the one it has',
+        'Receives the events of these submissions, signed with the secret of the webhook `callbacks`. Submissions that are tracked already are unchanged',
       ),
   })
   .refine((body) => (body.submission_id === undefined) !== (body.submission_ids === undefined), {
-    error: 'exactly one of submission_id and submission_ids is needed',
+    error: 'exactly one of submission_id and submission_ids is required',
   })
   .refine(fitsForAll, {
     path: ['metadata'],
-    error: `metadata for so many ids takes more than ${MAX_METADATA_BYTES_IN_ALL} bytes in all: send less of it, or fewer ids at once`,
+    error: `metadata of all ids together takes more than ${MAX_TOTAL_METADATA_BYTES} bytes: send less metadata, or fewer ids per request`,
   })
   .meta({
     examples: [
@@ -86,17 +83,17 @@ export type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckA
 
 export type TrackRequests =
   | { kind: 'requests'; requests: TrackRequest[] }
-  /** `field`: the one that is wrong. */
+  /** `field`: the invalid one. */
   | { kind: 'invalid'; field: 'deadline' | 'upstream' | 'callback_url'; reason: string };
 
-/** Turns a valid body into complete requests, each id once, in its canonical form. */
+/** Converts a valid body to complete requests, one per distinct canonical id. */
 export function toTrackRequests(
   body: TrackBody,
   context: {
     now: number;
     defaults: TrackDefaults;
     hasUpstream: (name: string) => boolean;
-    /** Why nothing is ever sent to that address; undefined: it may be. */
+    /** Returns why a callback URL is not allowed; undefined: it is allowed. */
     refusalOf: (url: string) => string | undefined;
   },
 ): TrackRequests {
@@ -117,8 +114,8 @@ export function toTrackRequests(
     metadata: body.metadata ?? null,
     callbackUrl: body.callback_url ?? null,
   };
-  const asked = body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]);
-  const ids = new Set(asked.map(canonicalId));
+  const given = body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]);
+  const ids = new Set(given.map(canonicalId));
   return { kind: 'requests', requests: [...ids].map((submissionId) => ({ submissionId, ...shared })) };
 }
 
@@ -128,7 +125,7 @@ function milliseconds(seconds: number | undefined, fallbackMs: number): number {
 
 function fitsForAll(body: { submission_ids?: unknown[] | undefined; metadata?: unknown }): boolean {
   const count = body.submission_ids?.length ?? 1;
-  return body.metadata === undefined || bytesOf(body.metadata) * count <= MAX_METADATA_BYTES_IN_ALL;
+  return body.metadata === undefined || bytesOf(body.metadata) * count <= MAX_TOTAL_METADATA_BYTES;
 }
 
 function fits(metadata: unknown): boolean {

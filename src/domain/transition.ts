@@ -3,28 +3,28 @@ import { sameData } from './envelope.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './notifications/events.ts';
 import { isFinal, Status, type Submission } from './submission.ts';
 
-/** What one input makes of a submission: its next row of history. */
+/** The next history row of a submission. */
 type Change = {
   status: Status;
   upstreamState: string | null;
   error: string | null;
   envelope: string | null;
-  /** What others are told of it; null where only the history takes note. */
+  /** The event to send; null: only the history records the change. */
   event: SubmissionEventType | null;
 };
 
 export type TransitionResult = {
   change: Change | null;
-  /** Whether the pacer goes on asking. */
+  /** Whether it is polled again. */
   watched: boolean;
-  /** Told once: it has been open for too long. No change of status, so no history. */
+  /** It has just exceeded `stuckAt`. This changes neither status nor history. */
   becameStuck: boolean;
-  /** Since when, past its deadline, no answer about it could be believed; null: the newest one could. */
+  /** Since when, after the deadline, no response about it could be trusted; null: the newest one could. */
   noResponseSince: number | null;
-  /** For how long "not found" has been confirmed by now. */
+  /** For how long trusted responses have confirmed "not found". */
   notFoundMs: number | null;
 };
-/** In which time a response "not found" is believed, and which share of that time counts towards the grace period. */
+/** The period in which "not found" is trusted, and the share of that time that counts towards the grace period. */
 export type NotFoundTrust = { since: number; until: number; share: number };
 
 export const FULL_TRUST: NotFoundTrust = {
@@ -33,23 +33,23 @@ export const FULL_TRUST: NotFoundTrust = {
   share: 1,
 };
 
-/** What a transition depends on beside the submission and the input. */
+/** What a transition depends on besides the submission and the input. */
 export type TransitionContext = {
-  /** The moment of recording. */
+  /** The time of recording. */
   now: number;
-  /** What the upstream's outage clock shows by now: outages and pauses. */
+  /** Total duration of the upstream's outages and pauses. */
   outageMs: number;
-  /** False while the breaker is open: then no time limit passes. */
+  /** False while the circuit breaker is open: no time limit passes. */
   upstreamUp: boolean;
-  /** Since when the upstream could be polled without a break: no start of this process, outage or pause came after it. */
+  /** End of the last outage, pause or start of this process: since then the upstream could be polled without a break. */
   pollableSince: number;
-  /** When "not found" is believed. */
+  /** When "not found" is trusted. */
   notFoundTrust: NotFoundTrust;
-  /** Whether a finalized submission is asked about once more. */
+  /** Whether a finalized submission is polled once more. */
   recheck: boolean;
 };
 
-/** The context of an input that no time limit matters to: a cancellation. */
+/** The context of a cancellation, to which no time limit applies. */
 export function contextWithoutLimits(now: number): TransitionContext {
   return {
     now,
@@ -61,7 +61,7 @@ export function contextWithoutLimits(now: number): TransitionContext {
   };
 }
 
-/** The status machine, whole. A final status has no way out. */
+/** All allowed transitions. A final status never changes. */
 const NEXT: Record<Status, readonly Status[]> = {
   tracking: ['pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'],
   pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],
@@ -85,16 +85,16 @@ class IllegalTransitionError extends Error {
   }
 }
 
-/** So long past the deadline an id is asked about in vain, while the upstream is up, before it ends without a last word. */
-const LAST_WORD_MS = 5 * 60_000;
-/** Two responses "not found", at least this far apart, are needed to end a submission, however short its grace period is. */
+/** After the deadline, an id without a trusted response ends when it has been polled for this long while the upstream is up. */
+const LAST_RESPONSE_MS = 5 * 60_000;
+/** Minimum time between two responses "not found" that end a submission, however short its grace period is. */
 const CONFIRMED_MS = 2 * 60_000;
-/** A longer interval between two polls of an id is not a choice of the pacing: the upstream's budget was exhausted, say. */
+/** Upper limit of a counted interval between two polls: longer intervals have other causes, such as an exhausted budget. */
 const LONGEST_INTERVAL_MS = 5 * 60_000;
 
 export type TransitionInput = Observation | { kind: 'cancel'; at: number };
 
-/** The one writer of statuses: a pure function of the submission, the input and the context. */
+/** Computes all statuses: a pure function of the submission, the input and the context. */
 export function transition(
   submission: Submission,
   input: TransitionInput,
@@ -117,7 +117,7 @@ export function transition(
 
 type Next = Pick<TransitionResult, 'change' | 'watched'> & Partial<TransitionResult>;
 
-/** What a submission would become that is still open. */
+/** The transition of an open submission. */
 function proceed(submission: Submission, input: TransitionInput, context: TransitionContext): Next {
   switch (input.kind) {
     case 'cancel':
@@ -137,17 +137,17 @@ function proceed(submission: Submission, input: TransitionInput, context: Transi
       return moved(submission, seen(input, Status.failing, news ? Event.failing : null));
     }
     case 'not_found':
-      if (submission.status !== Status.tracking) return withoutAnswer(submission, input, context);
+      if (submission.status !== Status.tracking) return withoutResponse(submission, input, context);
       return notFound(submission, input, context);
     case 'rejected':
-      // What was seen once has a valid id: then the refusal is the fault of something in between.
-      if (submission.status !== Status.tracking) return withoutAnswer(submission, input, context);
+      // An id that was found before is valid, so the refusal comes from a proxy or the like.
+      if (submission.status !== Status.tracking) return withoutResponse(submission, input, context);
       return ended(submission, Status.rejected, { error: input.error });
     case 'unavailable':
-      return withoutAnswer(submission, input, context);
+      return withoutResponse(submission, input, context);
     case 'unauthorized':
     case 'throttled':
-      // Neither an answer nor the lack of one.
+      // Neither a response about the submission nor the lack of one.
       return { ...unchanged(submission), noResponseSince: submission.noResponseSince };
     default:
       return input satisfies never;
@@ -155,8 +155,8 @@ function proceed(submission: Submission, input: TransitionInput, context: Transi
 }
 
 /**
- * A final status never changes, but what the upstream says of a finalized submission may: that is told, never silent.
- * It is settled when it reads Finalized again; until then it is asked about, to its deadline.
+ * The transition of a final submission. The status never changes, but the upstream may change the data of a finalized
+ * submission, which is reported as a correction. It is polled until the upstream reports Finalized again or the deadline passes.
  */
 function correct(submission: Submission, input: TransitionInput, context: TransitionContext): TransitionResult {
   const overdue = isPast(submission.deadlineAt, submission, input, context);
@@ -164,9 +164,9 @@ function correct(submission: Submission, input: TransitionInput, context: Transi
   const watched = submission.watched && !overdue;
   const quiet = { change: null, watched, becameStuck: false, noResponseSince: null, notFoundMs };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
-  // Nobody heard anything of it: it stays as it is, with its recheck.
+  // A cancellation leaves a finalized submission unchanged, with its recheck.
   if (input.kind === 'cancel') return { ...quiet, watched: submission.watched };
-  // Gone for good: there is nothing to compare with, and no use in asking again.
+  // The upstream has deleted it: there is nothing to compare, and no reason to poll again.
   if (input.kind === 'rejected' || (input.kind === 'not_found' && !input.ambiguous))
     return { ...quiet, watched: false };
   if (input.kind !== 'finalized' && input.kind !== 'error' && input.kind !== 'pending') return quiet;
@@ -176,23 +176,22 @@ function correct(submission: Submission, input: TransitionInput, context: Transi
 }
 
 /**
- * It has never been found. It ends once "not found" has been confirmed for the whole grace period; at its deadline two
- * responses are enough, and if they cannot be believed, it ends like any id without an answer.
+ * The transition of a submission that has never been found. It ends when "not found" has been confirmed for the whole grace
+ * period. At the deadline two responses suffice; if they cannot be trusted, it ends like an id without a response.
  */
 function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
   const notFoundMs = confirmedMs(submission, input, context);
   const isLate = isPast(submission.deadlineAt, submission, input, context);
   const graceMs = isLate ? 0 : submission.graceEndsAt - submission.trackedAt;
   const isConfirmed = notFoundMs !== null && notFoundMs >= Math.max(CONFIRMED_MS, graceMs);
-  const next = isLate ? withoutAnswer(submission, input, context) : unchanged(submission);
+  const next = isLate ? withoutResponse(submission, input, context) : unchanged(submission);
   if (isConfirmed || next.change) return ended(submission, Status.unknown, { error: input.error });
   return { ...next, notFoundMs };
 }
 
 /**
- * For how long "not found" has been confirmed: the intervals between responses that say so. Of an interval counts what lies
- * in a time in which the id could be polled and such a response is believed; so what ends an id are responses, and never time
- * that passed without any.
+ * Returns for how long "not found" has been confirmed: the sum of the intervals between such responses. Only time in which
+ * the id could be polled and the response is trusted counts, so that an id never ends because of time without responses.
  */
 function confirmedMs(submission: Submission, { at }: NotFound, context: TransitionContext): number | null {
   const { notFoundMs, polledAt } = submission;
@@ -204,11 +203,11 @@ function confirmedMs(submission: Submission, { at }: NotFound, context: Transiti
   return notFoundMs + Math.floor(share * Math.min(Math.max(0, countedMs), LONGEST_INTERVAL_MS));
 }
 
-/** No believable answer about this one id. Past its deadline, and for long enough without a break, that is an end. */
-function withoutAnswer(submission: Submission, input: TransitionInput, context: TransitionContext): Next {
+/** The transition without a trusted response: ends the submission after LAST_RESPONSE_MS past its deadline. */
+function withoutResponse(submission: Submission, input: TransitionInput, context: TransitionContext): Next {
   if (!isPast(submission.deadlineAt, submission, input, context)) return unchanged(submission);
   const noResponseSince = submission.noResponseSince ?? input.at;
-  if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_WORD_MS)
+  if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_RESPONSE_MS)
     return { ...unchanged(submission), noResponseSince };
   return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
 }
@@ -217,7 +216,7 @@ function isNewlyStuck(submission: Submission, input: TransitionInput, context: T
   return !submission.stuck && isPast(submission.stuckAt, submission, input, context);
 }
 
-/** Every time limit moves by the outages and pauses since tracking began, and none passes during an outage. */
+/** Every time limit moves by the outages and pauses since tracking began. None passes during an outage. */
 function isPast(limitAt: number, submission: Submission, input: TransitionInput, context: TransitionContext): boolean {
   return context.upstreamUp && input.at >= limitAt + context.outageMs - submission.outageMsBefore;
 }
@@ -248,7 +247,7 @@ function unchanged(submission: Submission): Next {
 
 type Ended = 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled';
 
-/** Ends it; what the upstream said last stays, unless the input says more. */
+/** Ends the submission. The upstream's last state, error and envelope stay, unless `news` replaces them. */
 function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Next {
   const { upstreamState, error, envelope } = submission;
   return { change: { status, upstreamState, error, envelope, event: Event[status], ...news }, watched: false };

@@ -9,17 +9,17 @@ export const BreakerState = {
 } as const;
 export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
 
-/** What an answer says about the upstream itself. `neutral`: nothing. `perhaps_up`: nothing, but it ends an outage. */
+/** What a response says about the upstream itself. `neutral`: nothing. `perhaps_up`: nothing, but it ends an outage. */
 export type Health = 'up' | 'perhaps_up' | 'down' | 'unauthorized' | 'neutral';
 
-/** Whether the upstream shows the submission, in whatever state. */
+/** Whether the upstream returned the submission, in any state. */
 export function isSeen(observation: Observation): boolean {
   return observation.kind === 'pending' || observation.kind === 'error' || observation.kind === 'finalized';
 }
 
 /**
- * What an answer about one submission says of the upstream itself. `seenBefore`: it has shown this one before.
- * `seenAny`: it has shown any of those that are watched.
+ * Returns what an observation says about the upstream itself. `seenBefore`: the upstream has returned this submission before.
+ * `seenAny`: the upstream has returned any watched submission before.
  */
 export function healthOf(observation: Observation, context: { seenBefore: boolean; seenAny: boolean }): Health {
   switch (observation.kind) {
@@ -30,12 +30,12 @@ export function healthOf(observation: Observation, context: { seenBefore: boolea
       return 'up';
     case 'not_found':
       if (!observation.ambiguous) return 'up';
-      // "Record not found" with a 500 is also how its database fails. Of a submission that it has shown before it is that;
-      // of a new one it says nothing, unless there is none of the others left to tell by.
+      // A failing database causes the same response. For a submission that was returned before, it must be a failure. For a
+      // new one it says nothing, but it ends an outage if no returned submission is left to probe with.
       if (context.seenBefore) return 'down';
       return context.seenAny ? 'neutral' : 'perhaps_up';
     case 'unavailable':
-      // A 4xx is about this one request: a few odd ids must not stop the asking about all others.
+      // The 4xx concerns only this request: a few invalid ids must not stop the polling of all others.
       return observation.reason === 'refused' ? 'neutral' : 'down';
     case 'unauthorized':
       return 'unauthorized';

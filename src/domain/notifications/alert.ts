@@ -1,43 +1,43 @@
 import type { BreakerState } from '../upstream-health.ts';
 import type { DisabledReason } from './webhook.ts';
 
-/** Conditions that those who run dawatch are told of, once when they begin and once when they are over. */
+/** Conditions that operators are notified of, once at the start and once at the end. */
 export const AlertRule = {
-  /** Submissions are open for longer than `stuck_after_s`. Per upstream. */
+  /** Submissions are open for longer than `stuck_after_s`, per upstream. */
   stuck: 'stuck',
   /** Too many submissions failed with Error within a window, and are failing or failed now. Per upstream. */
   failures: 'failures',
-  /** An upstream doesn't answer. */
+  /** An upstream does not respond. */
   upstreamDown: 'upstream_down',
   /** An upstream rejects the API key. */
   credentialsRefused: 'credentials_refused',
   /** Too many deliveries wait. */
   backlog: 'backlog',
-  /** Deliveries were given up. Per destination. */
+  /** Deliveries became dead letters, per destination. */
   deadLetters: 'dead_letters',
-  /** A webhook was disabled because its receiver is gone, or failed for days. */
+  /** A webhook was disabled because its receiver responded 410 or failed for days. */
   webhookDisabled: 'webhook_disabled',
-  /** The write-ahead log beside the ledger has grown large. */
+  /** The ledger's write-ahead log has grown large. */
   walSize: 'wal_size',
 } as const;
 export type AlertRule = (typeof AlertRule)[keyof typeof AlertRule];
 
 export const ALERT_RULES = Object.values(AlertRule);
 
-/** A condition that holds now. Rule and subject name it; there is one alert of a name at a time. */
+/** A condition that holds now. Rule and subject identify it; there is at most one open alert for each pair. */
 export type AlertCondition = {
   rule: AlertRule;
-  /** What it is about: an upstream, a destination, the ledger; "all" where it is about everything. */
+  /** An upstream, a destination, the ledger, or "all". */
   subject: string;
-  /** One sentence for people. */
+  /** One sentence for operators. */
   summary: string;
-  /** How many submissions or deliveries it is about. */
+  /** Number of affected submissions or deliveries. */
   count: number | null;
-  /** Since when it has held, where that is known; else it is the moment at which it was found. */
+  /** Since when it has held; absent: since it was found. */
   since?: number | null;
 };
 
-/** One sentence for people: what is so now that the alert is over. */
+/** Returns one sentence for operators about the end of an alert. */
 export function resolvedSummary({ rule, subject }: Pick<AlertCondition, 'rule' | 'subject'>): string {
   switch (rule) {
     case AlertRule.upstreamDown:
@@ -61,24 +61,24 @@ export function resolvedSummary({ rule, subject }: Pick<AlertCondition, 'rule' |
   }
 }
 
-/** A condition with the time since when it has held, in epoch milliseconds. */
+/** A condition with its start in epoch milliseconds. */
 export type Alert = Omit<AlertCondition, 'since'> & { since: number };
 
 /** Times are epoch milliseconds. */
 export type AlertQuery = {
-  /** The configured ones. */
+  /** All configured upstreams. */
   upstreams: readonly string[];
-  /** Failures from then on count. */
+  /** Failures since then count. */
   failuresSince: number;
-  /** What was given up from then on counts. */
+  /** Dead letters since then count. */
   deadSince: number;
-  /** What has waited since before that counts. */
+  /** Deliveries that have been waiting since before that count. */
   waitingBefore: number;
 };
 
-/** What alerts are judged by, as it is now. */
+/** The current state of everything that alert rules depend on. */
 export type AlertFacts = {
-  /** `watched`: counted only while it is out. */
+  /** `watched` is counted only while the upstream is down. */
   upstreams: {
     name: string;
     state: BreakerState;
@@ -90,11 +90,11 @@ export type AlertFacts = {
     failed: number;
   }[];
   waiting: number;
-  /** Of destinations that are not disabled; alerts that could not be told don't count. */
+  /** Dead letters of destinations that are not disabled, except those of alerts. */
   dead: { receiver: string; count: number }[];
   disabled: { id: string; reason: DisabledReason; since: number }[];
-  /** Bytes of the write-ahead log beside the ledger. */
+  /** Bytes of the ledger's write-ahead log. */
   walBytes: number;
-  /** What was told and is not over. */
+  /** Alerts that were raised and are not resolved. */
   open: { rule: AlertRule; subject: string }[];
 };

@@ -1,6 +1,6 @@
 import type { EventRecord, UnreadableEvent } from './event-body.ts';
 
-/** waiting: for its next attempt. dead: given up, a dead letter that can be replayed. discarded: its webhook was deleted. */
+/** waiting: for its next attempt. dead: a dead letter, which can be replayed. discarded: its webhook was deleted. */
 export const DeliveryState = {
   waiting: 'waiting',
   delivered: 'delivered',
@@ -11,8 +11,8 @@ export type DeliveryState = (typeof DeliveryState)[keyof typeof DeliveryState];
 export const DELIVERY_STATES = Object.values(DeliveryState);
 
 /**
- * Why a delivery is dead. not_configured: its channel has not been in the settings for longer than attempts take.
- * undeliverable: its event can not be read, or not be written as the channel needs it.
+ * Why a delivery is dead. not_configured: its channel has been missing in the settings for the whole retry schedule.
+ * undeliverable: its event is unreadable, or cannot be converted to the format of the channel.
  */
 export const DEAD_REASONS = [
   'attempts_used_up',
@@ -29,61 +29,60 @@ export type Delivery = {
   eventId: string;
   eventType: string;
   submissionId: string | null;
-  /** `webhook:<id>`, `channel:<name>`, `callback:<origin>`. What shares a destination shares its pace. */
+  /** `webhook:<id>`, `channel:<name>` or `callback:<origin>`. The deliveries of a destination share its pace. */
   destination: string;
   state: DeliveryState;
   deadReason: DeadReason | null;
   attempts: number;
-  /** When it is tried next; null unless it waits. */
+  /** Time of the next attempt; null unless waiting. */
   nextAt: number | null;
   createdAt: number;
   endedAt: number | null;
-  /** Fields that the ledger holds in a form that can't be read; absent: all can. */
+  /** Fields that the ledger cannot read; absent: none. */
   unreadable?: readonly string[];
 };
 
-/** One try. */
 export type DeliveryAttempt = {
   at: number;
   durationMs: number;
-  /** null: there was no answer. */
+  /** null: there was no response. */
   httpStatus: number | null;
-  /** null: it worked. */
+  /** null: it succeeded. */
   error: string | null;
-  /** The beginning of the answer's body. */
+  /** The beginning of the response body. */
   response: string | null;
 };
 
-/** A delivery that is due, with what is sent. */
+/** A delivery that is due, with its content. */
 export type DueDelivery = {
   id: number;
-  /** How many there were. */
+  /** Number of past attempts. */
   attempts: number;
-  /** Of its webhook: who it was sent to, should that change meanwhile; null: it has none. */
+  /** Revision of its webhook, which may change during an attempt; null: there is no webhook. */
   revision: number | null;
   event: EventRecord;
   callbackUrl: string | null;
 };
 
-/** A delivery that is due and can not be made. */
+/** A delivery that is due and whose event is unreadable. */
 export type UnreadableDelivery = Omit<DueDelivery, 'event'> & { event: UnreadableEvent };
 
-/** What came of one attempt at one delivery. */
+/** The result of one attempt at one delivery. */
 export type DeliveryResult = {
   deliveryId: number;
   destination: string;
-  /** How many there were before: a replay in between makes it another story. */
+  /** Number of attempts before; a replay resets it, which makes this result obsolete. */
   attempts: number;
-  /** Of its webhook, when the attempt began. */
+  /** Revision of its webhook when the attempt began. */
   revision: number | null;
   attempt: DeliveryAttempt;
-  /** retry: at that time. gone: the receiver wants nothing any more, which disables its webhook. */
+  /** retry: at that time. gone: the receiver responded 410, which disables its webhook. */
   next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };
 };
 
 export const webhookDestination = (webhookId: string) => `webhook:${webhookId}`;
 export const channelDestination = (name: string) => `channel:${name}`;
-/** Callbacks to one server share its pace, whosever they are: an origin has one receiver behind it more often than not. */
+/** Callbacks to one origin share a destination, because an origin usually has one receiver. */
 export const callbackDestination = (url: string) => `callback:${URL.parse(url)?.origin ?? url}`;
 
 export type Destination =
@@ -91,7 +90,7 @@ export type Destination =
   | { kind: 'channel'; name: string }
   | { kind: 'callback'; origin: string };
 
-/** A destination that no version writes counts as a channel that is not configured. */
+/** Parses a stored destination. An unknown form counts as a channel that is not configured. */
 export function parseDestination(text: string): Destination {
   const [kind, rest] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
   if (kind === 'webhook') return { kind, webhookId: rest };

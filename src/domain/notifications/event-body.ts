@@ -13,9 +13,9 @@ import { iso } from '../timestamps.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
 import { AlertEventType, SubmissionEventType, TEST_EVENT_TYPE, UpstreamEventType } from './events.ts';
 
-/** An event as it was written, with what it tells of as that was at its moment. Times are epoch milliseconds. */
+/** A stored event, with its subject as it was at the time of the event. Times are epoch milliseconds. */
 export type EventRecord = {
-  /** Counts over all events; the order in which they were committed. */
+  /** Counts over all events in the order of their commits. */
   seq: number;
   id: string;
   at: number;
@@ -26,36 +26,36 @@ export type EventRecord = {
   | { type: typeof TEST_EVENT_TYPE; webhookId: string }
 );
 
-/** An event whose rows can not be read. It is never sent. */
+/** An event with unreadable rows. It is never sent. */
 export type UnreadableEvent = {
   seq: number;
   id: string;
-  /** What its row has as the type and the time. */
+  /** Type and time as stored. */
   type: string;
   at: number;
-  /** What is wrong with it. */
+  /** The defect. */
   unreadable: string;
 };
 
 type SubmissionEventRecord = {
   type: SubmissionEventType;
   submission: ShownSubmission & { deadlineAt: number };
-  /** What was known before. */
+  /** The submission before the event. */
   previous: { status: Status; upstreamState: string | null; error: string | null; envelope: string | null };
 };
 
-/** An event as JSON is below this size: what the upstream said is left out where it would be longer. */
+/** Size limit of an event as JSON. Data of the upstream is left out of a larger event. */
 export const MAX_EVENT_BYTES = 20_000;
 
 const head = {
-  id: z.string().describe('Stable over every repeat: who has seen it may drop the event'),
+  id: z.string().describe('The same in every retry, so that receivers can drop duplicates'),
   timestamp: timeSchema,
 };
 
 const sequence = z
   .int()
   .describe(
-    'Counts over all events, in the order of what happened: of two about one submission the larger is the newer',
+    'Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one',
   );
 
 const submissionEventSchema = z
@@ -67,27 +67,27 @@ const submissionEventSchema = z
       submission: z
         .object({
           ...submissionFields,
-          deadline_at: timeSchema.describe('As it was set; outages of the upstream move it later'),
+          deadline_at: timeSchema.describe('As requested; outages of the upstream extend it'),
         })
-        .describe('As it was at the moment of the event'),
-      previous_status: z.enum(STATUSES).describe('The status before the event; the same where it did not change'),
+        .describe('The submission at the time of the event'),
+      previous_status: z.enum(STATUSES).describe('The status before the event; equal if it did not change'),
       previous_upstream_state: z.string().nullable(),
       previous_error: z.string().nullable(),
-      previous_data: upstreamDataSchema.describe("The upstream's `data` before; the same where it did not change"),
+      previous_data: upstreamDataSchema.describe("The upstream's `data` before the event; equal if it did not change"),
       unreadable: unreadableSchema,
       cut: z
         .boolean()
         .describe(
-          `True: the event would be ${MAX_EVENT_BYTES / 1_000} kB or more, so what the upstream said is left out or shortened; it stands at \`href\``,
+          `True: the event would be ${MAX_EVENT_BYTES / 1_000} kB or more, so data of the upstream is left out or truncated; \`href\` has all of it`,
         ),
       href: z.string().describe('Path of the submission on the dawatch server'),
     }),
   })
-  .meta({ id: 'SubmissionEvent', title: 'An event about a submission' });
+  .meta({ id: 'SubmissionEvent', title: 'An event of a submission' });
 
 const upstreamEventSchema = z
   .object({ ...head, type: z.enum(UpstreamEventType), data: z.object({ sequence, upstream: z.string() }) })
-  .meta({ id: 'UpstreamEvent', title: 'An event about an upstream' });
+  .meta({ id: 'UpstreamEvent', title: 'An event of an upstream' });
 
 const alertEventSchema = z
   .object({
@@ -97,14 +97,14 @@ const alertEventSchema = z
       sequence,
       alert: z.object({
         rule: z.enum(ALERT_RULES),
-        subject: z.string().describe('What it is about: an upstream, or where deliveries go'),
-        summary: z.string().describe('One sentence for people'),
-        count: z.int().nullable().describe('How many submissions or deliveries it is about'),
-        since: timeSchema.describe('Since when it has held'),
+        subject: z.string().describe('The upstream or destination concerned'),
+        summary: z.string().describe('One sentence for operators'),
+        count: z.int().nullable().describe('Number of affected submissions or deliveries'),
+        since: timeSchema.describe('Since when the condition has held'),
       }),
     }),
   })
-  .meta({ id: 'AlertEvent', title: 'An alert: it begins, still holds, is over' });
+  .meta({ id: 'AlertEvent', title: 'An alert: raised, reminder, resolved' });
 
 const testEventSchema = z
   .object({
@@ -114,13 +114,13 @@ const testEventSchema = z
   })
   .meta({ id: 'TestEvent', title: 'A test of one webhook' });
 
-/** What is told to others: the body of a webhook, the data of the live feed, the data of a job. */
+/** The body of a webhook request, the data of the live feed, and the data of a job. */
 export const eventSchema = z
   .union([submissionEventSchema, upstreamEventSchema, alertEventSchema, testEventSchema])
   .describe('An event');
 export type EventBody = z.output<typeof eventSchema>;
 
-/** The same event always gives the same body: it holds nothing that changes after it was written. */
+/** Converts an event to its body, which never changes. */
 export function toEventBody(event: EventRecord): EventBody {
   const { id, seq } = event;
   const timestamp = iso(event.at);
@@ -152,16 +152,16 @@ export function toEventBody(event: EventRecord): EventBody {
   };
 }
 
-/** The body as JSON, below MAX_EVENT_BYTES. */
+/** Returns the body as JSON, smaller than MAX_EVENT_BYTES. */
 export function toEventJson(event: EventRecord, report?: ReportUnreadable): string {
   const body = toEventBody(event);
   const fields = unreadableIn(body);
   if (report && fields.length > 0) report({ kind: 'event', id: event.id, fields });
   const whole = JSON.stringify(body);
-  return Buffer.byteLength(whole) < MAX_EVENT_BYTES ? whole : JSON.stringify(cut(body));
+  return Buffer.byteLength(whole) < MAX_EVENT_BYTES ? whole : JSON.stringify(truncateBody(body));
 }
 
-/** What is reported of one that is never sent. */
+/** Returns the report about an event that is never sent. */
 export function toUnreadableRow({ id, unreadable }: UnreadableEvent): UnreadableRow {
   return { kind: 'event', id, fields: [unreadable] };
 }
@@ -170,24 +170,24 @@ function unreadableIn({ data }: EventBody): readonly string[] {
   return 'submission' in data ? [...(data.unreadable ?? []), ...(data.submission.unreadable ?? [])] : [];
 }
 
-/** With errors of this length and no data, an event is below the limit whatever the upstream said: see the test. */
-const MAX_CUT_CHARS = 500;
+/** With errors of this length and without data, every event is below the limit; see the test. */
+const MAX_ERROR_CHARS = 500;
 
-function cut(body: EventBody): EventBody {
+function truncateBody(body: EventBody): EventBody {
   if (!('submission' in body.data)) return body;
   const { data } = body;
   return {
     ...body,
     data: {
       ...data,
-      submission: { ...data.submission, data: null, error: shortened(data.submission.error) },
-      previous_error: shortened(data.previous_error),
+      submission: { ...data.submission, data: null, error: truncate(data.submission.error) },
+      previous_error: truncate(data.previous_error),
       previous_data: null,
       cut: true,
     },
   } as EventBody;
 }
 
-function shortened(text: string | null): string | null {
-  return text === null || text.length <= MAX_CUT_CHARS ? text : `${text.slice(0, MAX_CUT_CHARS).toWellFormed()}…`;
+function truncate(text: string | null): string | null {
+  return text === null || text.length <= MAX_ERROR_CHARS ? text : `${text.slice(0, MAX_ERROR_CHARS).toWellFormed()}…`;
 }

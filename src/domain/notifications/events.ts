@@ -1,4 +1,3 @@
-/** What is told to others about a submission. */
 export const SubmissionEventType = {
   finalized: 'submission.finalized',
   failing: 'submission.failing',
@@ -13,7 +12,6 @@ export const SubmissionEventType = {
 } as const;
 export type SubmissionEventType = (typeof SubmissionEventType)[keyof typeof SubmissionEventType];
 
-/** What is told to others about an upstream. */
 export const UpstreamEventType = {
   down: 'upstream.down',
   up: 'upstream.up',
@@ -21,7 +19,7 @@ export const UpstreamEventType = {
 } as const;
 export type UpstreamEventType = (typeof UpstreamEventType)[keyof typeof UpstreamEventType];
 
-/** What is told to those who run dawatch: a condition begins, still holds, is over. */
+/** Events for operators: a condition starts, still holds, has ended. */
 export const AlertEventType = {
   raised: 'alert.raised',
   reminder: 'alert.reminder',
@@ -29,7 +27,7 @@ export const AlertEventType = {
 } as const;
 export type AlertEventType = (typeof AlertEventType)[keyof typeof AlertEventType];
 
-/** Sent on request, to one webhook only, to try it out. */
+/** Sent on request to one webhook, to test it. */
 export const TEST_EVENT_TYPE = 'webhook.test';
 
 export const EVENT_TYPES = [

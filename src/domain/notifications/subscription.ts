@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { isObject } from '../json.ts';
 import { EVENT_TYPES } from './events.ts';
 
-/** Which events somebody wants: of one of these types and, if there is a filter, with such metadata. */
+/** Selects events by type and, if there is a filter, by metadata. */
 export type Subscription = {
   types: readonly string[];
-  /** Every one of these must be in the submission's metadata, with the same value. Events without metadata have none. */
+  /** All of these must be in the submission's metadata with equal values. Events without metadata do not match. */
   metadata: Record<string, unknown> | null;
 };
 
@@ -17,7 +17,7 @@ export const eventTypeSchema = z.string().superRefine((type, context) => {
   if (known.has(type)) return;
   context.addIssue({
     code: 'custom',
-    message: `${JSON.stringify(type.slice(0, 60))} is no event type; there are ${WILDCARDS.join(', ')} and the types under them`,
+    message: `${JSON.stringify(type.slice(0, 60))} is not an event type; valid are ${WILDCARDS.join(', ')} and the types they cover`,
   });
 });
 
@@ -25,7 +25,6 @@ export const MAX_TYPES = 50;
 const MAX_FILTER_KEYS = 16;
 const MAX_FILTER_BYTES = 2_048;
 
-/** A filter on metadata: names with the value that each must have. */
 export const metadataFilterSchema = z
   .record(
     z.string().min(1).max(200),
@@ -33,18 +32,18 @@ export const metadataFilterSchema = z
       error: 'must be a string, a number, true, false or null',
     }),
     {
-      error: 'must be an object of names and the string, number, boolean or null that each must be',
+      error: 'must be an object whose values are strings, numbers, booleans or null',
     },
   )
-  .refine((filter) => Object.keys(filter).length > 0, 'a filter needs at least one name')
+  .refine((filter) => Object.keys(filter).length > 0, 'a filter requires at least one name')
   .refine(
     (filter) =>
       Object.keys(filter).length <= MAX_FILTER_KEYS && Buffer.byteLength(JSON.stringify(filter)) <= MAX_FILTER_BYTES,
-    `a filter takes at most ${MAX_FILTER_KEYS} names and ${MAX_FILTER_BYTES} bytes of JSON`,
+    `a filter has at most ${MAX_FILTER_KEYS} names and ${MAX_FILTER_BYTES} bytes of JSON`,
   )
-  .describe('Only events about submissions whose metadata has each of these, with exactly this value');
+  .describe('Only events of submissions whose metadata contains all of these names with exactly these values');
 
-/** Made once per subscription, asked for every event. */
+/** Returns a function that tests events; created once per subscription. */
 export function createMatcher({ types, metadata }: Subscription) {
   const wanted = new Set(EVENT_TYPES.filter((name) => types.some((type) => covers(type, name))));
   const filter = metadata === null ? [] : Object.entries(metadata);

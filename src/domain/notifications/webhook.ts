@@ -1,32 +1,32 @@
 import type { Subscription } from './subscription.ts';
 
-/** v1: HMAC-SHA256 with a shared secret. v1a: ed25519, which receivers verify with a public key. Both of Standard Webhooks. */
+/** The schemes of Standard Webhooks. v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key. */
 export const SIGNATURES = ['v1', 'v1a'] as const;
 export type Signature = (typeof SIGNATURES)[number];
 
-/** operator: by hand. gone: its receiver answered 410. failing: it failed for days without one success. */
+/** operator: by hand. gone: its receiver responded 410. failing: every attempt failed for days. */
 export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
-/** The endpoint that `callback_url`s of submissions are sent by: always there, without an address of its own. */
+/** The webhook that signs the events for `callback_url`s: it always exists and has no URL of its own. */
 export const CALLBACKS_ID = 'callbacks';
 
-/** Whom events are sent to over HTTP. Times are epoch milliseconds. */
+/** A webhook endpoint. Times are epoch milliseconds. */
 export type Webhook = Subscription & {
   id: string;
-  /** null: of the callbacks, whose addresses come with the submissions. */
+  /** null for the callbacks, whose URLs come with the submissions. */
   url: string | null;
   description: string;
   signature: Signature;
-  /** Of v1a: what receivers verify with, whpk_ and base64. */
+  /** The public keys of v1a: whpk_ and base64. */
   publicKeys: string[];
   enabled: boolean;
   disabledReason: DisabledReason | null;
-  /** Since when every attempt failed. */
+  /** Since when every attempt has failed. */
   failingSince: number | null;
   createdAt: number;
   updatedAt: number;
-  /** Fields that the ledger holds in a form that can't be read: it gets no events until they are set anew. */
+  /** Fields that the ledger cannot read; the webhook receives no events until they are set again. */
   unreadable?: readonly string[];
 };
 

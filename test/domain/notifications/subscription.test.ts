@@ -32,7 +32,7 @@ describe('types', () => {
     '%j is none',
     (type) => {
       const { error } = eventTypeSchema.safeParse(type);
-      expect(error?.issues[0]?.message).toContain('is no event type; there are *, submission.*');
+      expect(error?.issues[0]?.message).toContain('is not an event type; valid are *, submission.*');
     },
   );
 });
