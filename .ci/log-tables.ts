@@ -1,4 +1,4 @@
-import { LOG_EVENTS, LOG_FIELDS } from '../src/logging/event-catalog.ts';
+import { LOG_EVENTS, LOG_FIELDS, type LogEvent } from '../src/logging/event-catalog.ts';
 
 const TABLES = { events: eventTable, fields: fieldTable };
 
@@ -12,7 +12,7 @@ export function withLogTables(markdown: string): string {
 }
 
 function eventTable(): string {
-  const rows = Object.entries(LOG_EVENTS).map(([name, { levels, when, fields, advice }]) => {
+  const rows = Object.entries<LogEvent>(LOG_EVENTS).map(([name, { levels, when, fields, advice = '–' }]) => {
     const shown = fields.map((field) => `\`${field}\``).join(', ') || '–';
     return [`\`${name}\``, levels.join(', '), when, shown, advice];
   });

@@ -1,11 +1,11 @@
-import { LOG_FIELDS, type LogLevel } from './events/fields.ts';
+import { LOG_FIELDS, type LogEvent, type LogLevel } from './events/fields.ts';
 import { HTTP_EVENTS } from './events/http-events.ts';
 import { LEDGER_EVENTS } from './events/ledger-events.ts';
 import { NOTIFICATION_EVENTS } from './events/notification-events.ts';
 import { REDIS_EVENTS } from './events/redis-events.ts';
 import { SUBMISSION_EVENTS } from './events/submission-events.ts';
 
-export { LOG_FIELDS };
+export { LOG_FIELDS, type LogEvent };
 
 /** Every log event by its stable name. docs/logs.md is generated from it. */
 export const LOG_EVENTS = {

@@ -3,14 +3,14 @@ import type { SandboxOptions } from './options.ts';
 const FALLBACK_EVERY_S = 10;
 const PICK_UP_AFTER_S = 15 * 60;
 
-/** The upstream's durations in the caller's milliseconds, i.e. already divided by the speed. */
+/** Durations of the upstream in real milliseconds, divided by the speed. */
 export type UpstreamClock = {
   slotMs: number;
   fallbackMs: number;
   timeoutMs: number;
   pickUpMs: number;
   regressAfterMs: number;
-  /** Any other number of seconds of the upstream, in the caller's milliseconds. */
+  /** Converts seconds of the upstream's clock. */
   seconds(upstreamS: number): number;
 };
 
@@ -29,7 +29,7 @@ export function createClock(options: SandboxOptions): UpstreamClock {
 /** Returns the first multiple of periodMs since the epoch that is later than atMs. */
 export function nextMultiple(atMs: number, periodMs: number): number {
   let count = Math.floor(atMs / periodMs) + 1;
-  // The division can round down just below a multiple.
+  // Floating-point division can round down just below a multiple.
   while (count * periodMs <= atMs) count += 1;
   return count * periodMs;
 }

@@ -6,7 +6,7 @@ import type { RateLimit } from './routes/rate-limit.ts';
 import type { Traffic } from './traffic.ts';
 import type { Users } from './users.ts';
 
-/** What the routes of one running sandbox share. */
+/** State shared by the routes of a running sandbox. */
 export type SandboxContext = {
   options: SandboxOptions;
   model: Model;
@@ -16,7 +16,7 @@ export type SandboxContext = {
   faults: Faults;
   /** Epoch milliseconds. */
   now: () => number;
-  /** Waits as long as an answer takes by the latency options. */
+  /** Waits for the duration set by the latency options. */
   delay: () => Promise<void>;
   faultContext: () => FaultContext;
 };

@@ -7,21 +7,21 @@ import { planSubmission, type SubmissionPlan } from './chain/submission-plan.ts'
 import { createClock, nextMultiple } from './clock.ts';
 import type { SandboxOptions } from './options.ts';
 
-/** The lives of all submissions: a function of the seed, the submits with their times, and the time that is asked for. */
+/** The simulated submissions: a pure function of the seed, the submits with their times, and the current time. */
 export type Model = {
-  /** Hands out a UUID at once; the row appears later. nowMs: epoch ms; a time that went backwards counts as no step. */
+  /** Returns a UUID; its row appears later. nowMs: epoch ms; a decreasing time is ignored. */
   submit(data: string, nowMs: number): string;
-  /** What a lookup answers at nowMs: undefined while the row does not exist, or never will. */
+  /** Returns the row at nowMs, or undefined if it does not exist yet or never will. */
   read(submissionId: string, nowMs: number): Row | undefined;
-  /** Epoch ms from which a lookup first answered Finalized; undefined while it has not. Later changes keep it. */
+  /** Returns when the row first became Finalized (epoch ms), or undefined. Later changes do not affect it. */
   finalizedAt(submissionId: string, nowMs: number): number | undefined;
-  /** Submissions that have been Finalized at least once. */
+  /** Returns the number of submissions that have been Finalized at least once. */
   finalizedCount(nowMs: number): number;
-  /** Next instant after nowMs at which anything can change, undefined when nothing will by itself. */
+  /** Returns the time of the next change after nowMs, or undefined if there is none without further calls. */
   nextChangeAt(nowMs: number): number | undefined;
-  /** Changes, from now on, how many blocks must follow a block before a finality round finalizes it. */
+  /** Sets the number of blocks that must follow a block before a finality round finalizes it. */
   setFinalityGap(blocks: number, nowMs: number): void;
-  /** Submissions ever handed an id. */
+  /** Number of submissions. */
   readonly size: number;
 };
 
@@ -30,14 +30,14 @@ type Submission = {
   submittedMs: number;
   contents: Contents;
   fate: SubmissionPlan;
-  /** undefined: there is no row yet. */
+  /** undefined: no row yet. */
   state: RowState | undefined;
   error: string | null;
   attempts: number;
-  /** The attempt whose transaction is on the chain and waited for. */
+  /** The transaction that its sender waits for. */
   inFlight: Transaction | undefined;
   placement: Placement | undefined;
-  /** The transaction of a second sender in the race, which takes the first one's place in a regression. */
+  /** The transaction of a second sender, which replaces the first one in a regression. */
   rival: (Placement & { finalMs: number }) | undefined;
   finalizedMs: number | undefined;
 };
@@ -54,16 +54,16 @@ type Step =
   | { kind: 'timeout'; transaction: Transaction };
 
 /**
- * Steps and where they lead; a sender is held from accepting a submission until `fail`, `finalize` or `timeout`.
+ * Steps and their successors. A sender is occupied from accepting a submission until `fail`, `finalize` or `timeout`.
  *
  *     appear    the row exists, Pending unless an attempt was faster; senders do not wait for it
  *     queue     Pending, waits for a sender         → send
- *     send      a transaction, or no more than that → final on the chain, and in any case timeout | fail
+ *     send      a transaction or a failed attempt   → final on the chain and timeout, or fail
  *     final     its block is final                  → finalize, unless that is later than the timeout
- *     timeout   nothing when finalized; else as fail, although the transaction may still become final
+ *     timeout   none if finalized; otherwise as fail, although the transaction may still become final
  *     fail      Error; unless dead, at the next fallback run → queue
- *     finalize  Finalized; the first time, by fate  → regress
- *     regress   Error, and so on as after fail; or Finalized in another block
+ *     finalize  Finalized; the first time, if planned → regress
+ *     regress   Error, continuing as after fail; or Finalized in another block
  */
 export function createModel(options: SandboxOptions): Model {
   const clock = createClock(options);
@@ -82,7 +82,7 @@ export function createModel(options: SandboxOptions): Model {
       const final = chain.takeFinal(nextMs);
       if (final !== undefined) waitForRows(final);
       const due = agenda.takeDue(nextMs);
-      if (due !== undefined) take(due.item, due.atMs);
+      if (due !== undefined) apply(due.item, due.atMs);
     }
   }
 
@@ -92,7 +92,7 @@ export function createModel(options: SandboxOptions): Model {
     return Math.min(stepMs, finalMs);
   }
 
-  function take(step: Step, atMs: number): void {
+  function apply(step: Step, atMs: number): void {
     const { submission } = step.kind === 'timeout' ? step.transaction : step;
     switch (step.kind) {
       case 'appear':
@@ -106,7 +106,7 @@ export function createModel(options: SandboxOptions): Model {
         send(submission, atMs);
         return;
       case 'timeout':
-        // The transaction may still become final; the row does not wait for it any more.
+        // The transaction may still become final, but no longer updates the row.
         if (submission.inFlight === step.transaction) fail(submission, 'TIMEOUT', atMs);
         return;
       case 'fail':
@@ -209,7 +209,7 @@ export function createModel(options: SandboxOptions): Model {
     submit(data, nowMs) {
       advance(nowMs);
       const ordinal = submissions.size;
-      // The time is part of the id: a restarted sandbox must not hand out ids that its clients have seen finalized.
+      // The id includes the time, so that a restarted sandbox does not reuse ids that its clients have seen finalized.
       const id = uuidOf(digest('submission', options.seed, ordinal, reachedMs));
       const submission: Submission = {
         id,

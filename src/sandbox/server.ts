@@ -17,9 +17,9 @@ export type Sandbox = {
   url: string;
   model: Model;
   stats(): SandboxStats;
-  /** Makes the next answers a fault, see FaultOrder. */
+  /** Replaces the next responses by a fault. */
   injectFault(order: FaultOrder): void;
-  /** Ends every connection at once, also those that hang. Idempotent. */
+  /** Closes all connections immediately. Idempotent. */
   close(): Promise<void>;
 };
 
@@ -32,7 +32,7 @@ type SandboxSetting = {
   now?: (() => number) | undefined;
 };
 
-/** Serves the upstream's interface over HTTP. Fails when the port cannot be opened or an option is out of range. */
+/** Serves the upstream's interface over HTTP. Rejects if the port cannot be opened or an option is invalid. */
 export async function startSandbox({
   options: given,
   host = '127.0.0.1',
@@ -56,7 +56,7 @@ export async function startSandbox({
 
   const app = buildApp(context);
   const url = await app.listen({ host, port });
-  redirectTo = elsewhere(url);
+  redirectTo = otherHost(url);
 
   let closed: Promise<void> | undefined;
   return {
@@ -78,7 +78,7 @@ function buildApp(context: SandboxContext): FastifyInstance {
   addUserRoutes(app, context);
   addOperatorRoutes(app, context);
   app.setNotFoundHandler(async (_request, reply) => reply.code(404).type('text/plain').send('Not Found'));
-  // The upstream answers what its framework refuses in plain text, where Fastify would send JSON of its own.
+  // The upstream's framework reports errors in plain text, Fastify would send JSON.
   app.setErrorHandler<Error & { statusCode?: number }>(async (error, _request, reply) =>
     reply
       .code(error.statusCode ?? 500)
@@ -88,8 +88,8 @@ function buildApp(context: SandboxContext): FastifyInstance {
   return app;
 }
 
-/** The same port under the machine's other name, i.e. a host that a key was not meant for. */
-function elsewhere(url: string): string {
+/** Returns the same address with another host name, which stands for a host that must not receive the key. */
+function otherHost(url: string): string {
   const { hostname, port } = new URL(url);
   const otherName = hostname === 'localhost' ? '127.0.0.1' : 'localhost';
   return `http://${otherName}:${port}${REDIRECT_PATH}`;

@@ -1,4 +1,4 @@
-/** What the sandbox saw of its clients, for demos, tests and benchmarks. Requests are lookups of submissions. */
+/** Statistics for demos, tests and benchmarks. Requests are lookups of submissions. */
 export type SandboxStats = {
   submitted: number;
   finalized: number;
@@ -16,7 +16,7 @@ export type Traffic = {
   throttled: number;
   unauthorized: number;
   redirectsFollowed: number;
-  /** Lookups that named a submission, whatever they were answered. */
+  /** Lookups by submission id, whatever their response. */
   readonly requestsBySubmission: Map<string, number>;
 };
 

@@ -1,7 +1,7 @@
 import { digest, uuidOf } from './chain/digest.ts';
 import type { SandboxOptions } from './options.ts';
 
-/** A user record as it goes over the wire. */
+/** A user as sent in responses. */
 export type UserRecord = {
   id: string;
   name: string;
@@ -14,7 +14,7 @@ export type UserRecord = {
 export type Users = {
   list(limit: number): readonly UserRecord[];
   find(name: string, email: string): UserRecord | undefined;
-  /** The user a bearer token or API key belongs to. */
+  /** Returns the user of a bearer token or API key. */
   own(principal: 'user' | 'admin'): UserRecord;
 };
 

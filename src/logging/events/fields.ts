@@ -75,8 +75,6 @@ export type LogEvent = {
   /** Completes "written when …". */
   when: string;
   fields: readonly LogField[];
-  /** The action for an operator; NO_ACTION if there is none. */
-  advice: string;
+  /** The action for an operator; absent if there is none. */
+  advice?: string;
 };
-
-export const NO_ACTION = '–';

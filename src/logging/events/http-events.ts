@@ -1,4 +1,4 @@
-import { type LogEvent, NO_ACTION } from './fields.ts';
+import type { LogEvent } from './fields.ts';
 
 /** Start and stop of the server, HTTP requests and the live feed. */
 export const HTTP_EVENTS = {
@@ -6,15 +6,13 @@ export const HTTP_EVENTS = {
     levels: ['info'],
     when: 'the server accepts requests',
     fields: ['url', 'database', 'upstreams', 'version'],
-    advice: NO_ACTION,
   },
-  'server.stopped': { levels: ['info'], when: 'the server has stopped', fields: [], advice: NO_ACTION },
-  'http.listening': { levels: ['info'], when: 'a listening socket is open', fields: [], advice: NO_ACTION },
+  'server.stopped': { levels: ['info'], when: 'the server has stopped', fields: [] },
+  'http.listening': { levels: ['info'], when: 'a listening socket is open', fields: [] },
   'http.responded': {
     levels: ['debug'],
     when: 'a response was sent',
     fields: ['request_id', 'address', 'method', 'route', 'http_status', 'duration_ms', 'submission_id'],
-    advice: NO_ACTION,
   },
   'auth.failed': {
     levels: ['debug', 'warn'],

@@ -1,4 +1,4 @@
-import { type LogEvent, NO_ACTION } from './fields.ts';
+import type { LogEvent } from './fields.ts';
 
 const CHECK_DISK = 'free disk space, or find the process that locks the file';
 
@@ -27,7 +27,6 @@ export const LEDGER_EVENTS = {
     levels: ['info'],
     when: 'expired rows were deleted (`retention`, `deliveries.keep_s`)',
     fields: ['submissions', 'events', 'deliveries'],
-    advice: NO_ACTION,
   },
   'ledger.maintenance_failed': {
     levels: ['error'],

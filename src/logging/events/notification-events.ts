@@ -1,4 +1,4 @@
-import { type LogEvent, type LogField, NO_ACTION } from './fields.ts';
+import type { LogEvent, LogField } from './fields.ts';
 
 const DELIVERY = [
   'destination',
@@ -19,7 +19,6 @@ export const NOTIFICATION_EVENTS = {
     levels: ['info'],
     when: 'a receiver accepted the delivery',
     fields: DELIVERY,
-    advice: NO_ACTION,
   },
   'delivery.failed': {
     levels: ['warn'],
@@ -41,7 +40,7 @@ export const NOTIFICATION_EVENTS = {
   },
   'alert.raised': { levels: ['warn'], when: 'a condition begins', fields: ALERT, advice: 'docs/notifications.md' },
   'alert.reminder': { levels: ['warn'], when: 'it persists', fields: ALERT, advice: 'docs/notifications.md' },
-  'alert.resolved': { levels: ['info'], when: 'it has ended', fields: ALERT, advice: NO_ACTION },
+  'alert.resolved': { levels: ['info'], when: 'it has ended', fields: ALERT },
   'log.suppressed': {
     levels: ['warn', 'error'],
     when: 'a minute has ended in which repeated lines of an event were suppressed',

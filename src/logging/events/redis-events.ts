@@ -1,10 +1,10 @@
-import { type LogEvent, NO_ACTION } from './fields.ts';
+import type { LogEvent } from './fields.ts';
 
 const SEE_FIELD = '`advice`';
 
 /** Redis, workers, the jobs they share, and the intake queue. */
 export const REDIS_EVENTS = {
-  'redis.connected': { levels: ['info'], when: 'Redis works', fields: ['workers'], advice: NO_ACTION },
+  'redis.connected': { levels: ['info'], when: 'Redis works', fields: ['workers'] },
   'redis.disconnected': {
     levels: ['error'],
     when: 'Redis does not work',
@@ -33,14 +33,12 @@ export const REDIS_EVENTS = {
     levels: ['info'],
     when: 'a worker has started',
     fields: ['worker', 'upstreams', 'version'],
-    advice: NO_ACTION,
   },
-  'worker.stopped': { levels: ['info'], when: 'a worker has stopped', fields: [], advice: NO_ACTION },
+  'worker.stopped': { levels: ['info'], when: 'a worker has stopped', fields: [] },
   'worker.joined': {
     levels: ['info'],
     when: 'the server receives the first announcement of a worker',
     fields: ['worker', 'version'],
-    advice: NO_ACTION,
   },
   'worker.left': {
     levels: ['info'],
@@ -64,13 +62,11 @@ export const REDIS_EVENTS = {
     levels: ['info'],
     when: 'the secrets match after `worker.secret_mismatch`, and the worker takes jobs',
     fields: [],
-    advice: NO_ACTION,
   },
   'polls.startup_delayed': {
     levels: ['info'],
     when: 'the server starts while jobs of its previous process may still be executed',
     fields: ['max_delay_ms'],
-    advice: NO_ACTION,
   },
   'polls.returned': {
     levels: ['warn'],

@@ -1,4 +1,4 @@
-import { type LogEvent, type LogField, NO_ACTION } from './fields.ts';
+import type { LogEvent, LogField } from './fields.ts';
 
 const SUBMISSION = [
   'submission_id',
@@ -22,19 +22,16 @@ export const SUBMISSION_EVENTS = {
     levels: ['debug'],
     when: 'a tracking request was accepted. `submission_id` is present if the request had a single id',
     fields: ['request_id', 'accepted', 'already_tracked', 'submission_id'],
-    advice: NO_ACTION,
   },
   'submission.cancelled': {
     levels: ['info'],
     when: 'a client cancelled the submission',
     fields: ['request_id', 'submission_id', 'status'],
-    advice: NO_ACTION,
   },
   'submission.finalized': {
     levels: ['info'],
     when: 'the submission is final',
     fields: SUBMISSION,
-    advice: NO_ACTION,
   },
   'submission.corrected': {
     levels: ['info'],
@@ -46,13 +43,11 @@ export const SUBMISSION_EVENTS = {
     levels: ['info'],
     when: 'the upstream reports Error, which may be temporary',
     fields: SUBMISSION,
-    advice: NO_ACTION,
   },
   'submission.recovered': {
     levels: ['info'],
     when: 'the upstream no longer reports Error',
     fields: SUBMISSION,
-    advice: NO_ACTION,
   },
   'submission.stuck': {
     levels: ['warn'],
@@ -88,13 +83,11 @@ export const SUBMISSION_EVENTS = {
     levels: ['debug'],
     when: 'a poll of a submission returned an observation',
     fields: ['submission_id', 'kind', 'duration_ms', 'error'],
-    advice: NO_ACTION,
   },
   'upstream.up': {
     levels: ['info'],
     when: 'an upstream works again',
     fields: ['upstream', 'outage_ms'],
-    advice: NO_ACTION,
   },
   'upstream.down': {
     levels: ['error'],

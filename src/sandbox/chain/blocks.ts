@@ -2,22 +2,22 @@ import type { UpstreamClock } from '../clock.ts';
 import type { SandboxOptions } from '../options.ts';
 import { createRandomStream } from './random-stream.ts';
 
-/** The chain counts its slots from here on (Avail's main network began in July 2024). */
+/** Time of slot 0 (Avail's main network started in July 2024). */
 const GENESIS_MS = Date.UTC(2024, 6, 4);
 
-/** A block, and when the finality round that it starts is completed (epoch ms). */
+/** A block and the completion time of the finality round that it starts (epoch ms). */
 export type Block = { number: number; producedMs: number; roundCompletedMs: number };
 
-/** Produces the blocks one after the other, each call the next one. */
+/** Returns the next block with each call. */
 export type BlockSource = () => Block;
 
 /**
- * The blocks from the slot that startMs (epoch ms) lies in. Slots begin at multiples of the slot time since the epoch; an
- * empty one has no block and delays all later ones, since block numbers count blocks.
+ * Returns a source of blocks from the slot that contains startMs (epoch ms). Slots begin at multiples of the slot time since
+ * the epoch. An empty slot has no block and no block number.
  *
  * A round is completed roundMinS + exp(roundTailMeanS) after its block. When finality stalls at a block, the round of
- * that block and those of all blocks produced before the stall ends are completed at one moment after its end. A stall
- * begins only where there is none.
+ * that block and those of all blocks produced before the stall ends are completed at the same time after its end. Stalls
+ * do not overlap.
  */
 export function createBlockSource(options: SandboxOptions, clock: UpstreamClock, startMs: number): BlockSource {
   const { emptySlotRate, blockDelayMinS, blockDelayMaxS, roundMinS, roundTailMeanS } = options;
@@ -30,14 +30,14 @@ export function createBlockSource(options: SandboxOptions, clock: UpstreamClock,
   let stallCompletedMs = Number.NEGATIVE_INFINITY;
 
   function heightAt(atMs: number): number {
-    // A sandbox that is started again continues about where the last one was.
+    // After a restart, block numbers continue approximately where they were.
     return 1 + Math.max(0, Math.floor(((atMs - GENESIS_MS) / slotMs) * (1 - emptySlotRate)));
   }
 
   return () => {
     for (;;) {
       slot += 1;
-      // All are drawn for every slot: changing one option leaves the other draws as they were.
+      // Every slot draws all values, so that changing one option does not change the other draws.
       const isEmpty = chance.happens(emptySlotRate);
       const delayMs = seconds(chance.between(blockDelayMinS, blockDelayMaxS));
       const roundMs = seconds(roundMinS + chance.exponential(roundTailMeanS));

@@ -2,26 +2,26 @@ import type { UpstreamClock } from '../clock.ts';
 import type { SandboxOptions } from '../options.ts';
 import { type Block, type BlockSource, createBlockSource } from './blocks.ts';
 
-/** Where a transaction is on the chain. */
+/** Position of a transaction on the chain. */
 export type Placement = { blockNumber: number; txIndex: number };
 
-/** Transactions that became final at one moment (epoch ms), those of one block. */
+/** The transactions of a block and the time at which they became final (epoch ms). */
 export type FinalBlock<T> = { finalMs: number; transactions: T[] };
 
 /**
- * Blocks with their transactions, and when they are final. A finality round finalizes a chain, not a block: the round that
- * block C starts finalizes the block finalityGap before it and all its ancestors. Times are epoch ms and never go back.
+ * Blocks with their transactions and finality times. A finality round finalizes a chain, not a block: the round that block C
+ * starts finalizes the block finalityGap before it and all its ancestors. Times are epoch ms and must not decrease.
  */
 export type Chain<T> = {
-  /** Puts a transaction sent at sentMs into the first block that is produced after that. */
+  /** Adds a transaction sent at sentMs to the first block produced after that time. */
   include(sentMs: number, transaction: T): Placement;
-  /** Puts a transaction nobody waits for into the block after another one that is not final yet. */
+  /** Adds a transaction that is not tracked to the block after another block, which must not be final yet. */
   includeAfter(blockNumber: number): Placement & { finalMs: number };
-  /** When the oldest block with transactions becomes final, as the finality gap is now; undefined: there is none. */
+  /** Returns when the oldest block with transactions becomes final with the current finality gap; undefined without such a block. */
   nextFinalAt(): number | undefined;
-  /** Takes out the oldest block with transactions, when it is final at nowMs. */
+  /** Removes and returns the oldest block with transactions if it is final at nowMs. */
   takeFinal(nowMs: number): FinalBlock<T> | undefined;
-  /** Blocks produced after atMs start rounds with another gap. */
+  /** Sets the gap of rounds started by blocks produced after atMs. */
   setFinalityGap(blocks: number, atMs: number): void;
 };
 
@@ -30,7 +30,7 @@ type OpenBlock<T> = Block & { transactionCount: number; transactions: T[] };
 export function createChain<T>(options: SandboxOptions, clock: UpstreamClock): Chain<T> {
   const roundMinMs = clock.seconds(options.roundMinS);
   const gaps = [{ fromMs: Number.NEGATIVE_INFINITY, blocks: options.finalityGap }];
-  /** From the oldest block that is waited for, or can still take transactions, to the newest one that was needed. */
+  /** From the oldest block with pending transactions, or that can still include some, to the newest block produced. */
   const open: OpenBlock<T>[] = [];
   let source: BlockSource | undefined;
   let next: { block: OpenBlock<T>; finalMs: number } | undefined;
@@ -39,7 +39,7 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock): C
     for (;;) {
       const block = open[index];
       if (block !== undefined) return block;
-      if (source === undefined) throw new Error('a chain begins with its first transaction');
+      if (source === undefined) throw new Error('the chain has no transaction yet');
       open.push({ ...source(), transactionCount: 0, transactions: [] });
     }
   }
@@ -57,7 +57,7 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock): C
     return gaps.findLast(({ fromMs }) => fromMs < atMs)?.blocks ?? 0;
   }
 
-  /** The first completion among all rounds that finalize it; a later round may overtake an earlier one. */
+  /** Returns the earliest completion of all rounds that finalize the block. A later round may complete before an earlier one. */
   function finalAt({ number }: Block): number {
     let finalMs = Number.POSITIVE_INFINITY;
     for (let index = number - blockAt(0).number; ; index++) {

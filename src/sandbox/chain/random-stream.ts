@@ -2,17 +2,17 @@ import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { digest, seedOf } from './digest.ts';
 
-/** Random variables of one stream. Each call takes exactly one number from it, so streams stay comparable. */
+/** A stream of random numbers. Each call consumes exactly one number, so that runs with different options stay comparable. */
 export type RandomStream = {
-  /** Evenly from 0 (inclusive) to 1 (exclusive). */
+  /** Uniform from 0 (inclusive) to 1 (exclusive). */
   uniform(): number;
-  /** Evenly from min to max. */
+  /** Uniform from min to max. */
   between(min: number, max: number): number;
   exponential(mean: number): number;
   happens(probability: number): boolean;
 };
 
-/** The stream is a pure function of the parts. */
+/** Returns a stream that is a pure function of the parts. */
 export function createRandomStream(...parts: readonly (string | number)[]): RandomStream {
   const generator = xoroshiro128plus(seedOf(digest(...parts)));
   const uniform = () => uniformFloat64(generator);

@@ -4,7 +4,7 @@ import { digest, feesOf } from './digest.ts';
 export const ROW_STATE = { pending: 'Pending', finalized: 'Finalized', error: 'Error' } as const;
 export type RowState = (typeof ROW_STATE)[keyof typeof ROW_STATE];
 
-/** One row of the upstream's table, as domain values. Hashes are 64 hex digits without a prefix. */
+/** A row of the upstream's table. Hashes are 64 hex digits without a prefix. */
 export type Row = {
   submissionId: string;
   state: RowState;
@@ -26,7 +26,7 @@ export function contentsOf(data: string): Contents {
   return { amountBytes: Buffer.byteLength(data), dataHash: digest(data) };
 }
 
-/** What the chain says about a transaction. Made when asked for: most submissions are read while still pending. */
+/** Returns the chain data of a finalized transaction. Computed on demand, because most reads are of pending submissions. */
 export function chainDataOf(
   { seed, submissionId, attempts }: { seed: number; submissionId: string; attempts: number },
   { blockNumber, txIndex }: Placement,

@@ -3,8 +3,8 @@ import type { SandboxOptions } from '../options.ts';
 import { createRandomStream } from './random-stream.ts';
 
 /**
- * Who brings submissions to the chain. `begin` is called once per accepted submission with the moment at which its sending
- * attempt begins, which may lie ahead. With serial senders the attempt holds its sender until it is released.
+ * Senders bring submissions to the chain. `begin` is called once per accepted submission with the start time of its sending
+ * attempt, which may be in the future. With serial senders, the attempt occupies its sender until `release`.
  */
 export type Senders<T> = {
   accept(submission: T, atMs: number): void;
@@ -17,22 +17,22 @@ export function createSenders<T>(options: SandboxOptions, clock: UpstreamClock, 
   return options.senders === 0 ? { accept: begin, release: () => {} } : serialSenders(options, clock, begin);
 }
 
-/** One submission in a sender's queue, after so many messages for other senders. */
+/** A submission in the queue of a sender, preceded by `skipped` messages for other senders. */
 type Message<T> = { submission: T; skipped: number };
 
 type Sender<T> = {
   isBusy: boolean;
-  /** Until then an idle sender is occupied with messages for other senders, or rests. */
+  /** Until then, an idle sender skips messages for other senders or rests. */
   freeMs: number;
-  /** Messages for other senders that came after its own newest one. */
+  /** Messages for other senders after the newest own message. */
   toSkip: number;
   queue: Message<T>[];
   head: number;
 };
 
 /**
- * All senders read one queue of messages, in order. A message is addressed to one sender, which sends the submission, waits
- * until its row is written and rests; every other sender spends a moment on skipping it.
+ * All senders read one queue of messages in order. The addressed sender sends the submission, waits until its row is written
+ * and rests; every other sender spends a short time on skipping the message.
  */
 function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: Begin<T>): Senders<T> {
   const restMs = clock.seconds(options.senderRestS);
@@ -93,7 +93,7 @@ function takeNext<T>(sender: Sender<T>): Message<T> | undefined {
   const message = sender.queue[sender.head];
   if (message === undefined) return undefined;
   sender.head += 1;
-  // Shifting each time would move the whole queue; cutting it now and then keeps taking cheap.
+  // Removes consumed messages in batches, because shift() would move the whole queue each time.
   if (sender.head > 1024 && sender.head * 2 > sender.queue.length) {
     sender.queue = sender.queue.slice(sender.head);
     sender.head = 0;

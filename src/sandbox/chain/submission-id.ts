@@ -2,12 +2,12 @@ const HEX_DIGITS = 32;
 
 type ParsedId = { ok: true; submissionId: string } | { ok: false; error: string };
 
-/** Reads a UUID with or without hyphens, in any case; the error text is the one the upstream gives with its 406. */
+/** Parses a UUID with or without hyphens in any case. The error is the text of the upstream's 406 response. */
 export function parseSubmissionId(given: string): ParsedId {
-  const strange = given.search(/[^0-9a-f-]/i);
+  const invalid = given.search(/[^0-9a-f-]/i);
   const digits = given.toLowerCase().replaceAll('-', '');
-  if (strange < 0 && digits.length === HEX_DIGITS) return { ok: true, submissionId: hyphenated(digits) };
-  const at = strange < 0 ? given.length : strange;
+  if (invalid < 0 && digits.length === HEX_DIGITS) return { ok: true, submissionId: hyphenated(digits) };
+  const at = invalid < 0 ? given.length : invalid;
   const found = given.charAt(at) || 'end of input';
   return { ok: false, error: `invalid character: expected [0-9a-fA-F-], found \`${found}\` at ${at + 1}` };
 }

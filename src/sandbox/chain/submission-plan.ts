@@ -15,11 +15,11 @@ type Attempt =
   | { outcome: 'failed'; afterMs: number; error: string }
   | {
       outcome: 'included';
-      /** When the row reads Finalized, of a transaction sent at sentMs and final at finalMs. */
+      /** Returns when the row becomes Finalized for a transaction sent at sentMs and final at finalMs. */
       rowUpdatedAt(sentMs: number, finalMs: number): number;
     };
 
-/** What chance has in store for one submission. */
+/** The random decisions about one submission. */
 export type SubmissionPlan = {
   isLost: boolean;
   isDead: boolean;
@@ -27,13 +27,13 @@ export type SubmissionPlan = {
   rowDelayMs: number;
   straggleMs: number;
   regression: Regression;
-  /** Draws how the next sending attempt goes. */
+  /** Draws the result of the next sending attempt. */
   nextAttempt(): Attempt;
 };
 
 /**
- * Each submission has a stream of its own, so no one's luck depends on the order in which others are looked at. All
- * draws are always made: changing one rate leaves every other draw as it was, and runs stay comparable.
+ * Draws the decisions about a submission from a stream of its own, so that they do not depend on other submissions. All
+ * values are always drawn, so that changing one rate does not change the other draws.
  */
 export function planSubmission(options: SandboxOptions, clock: UpstreamClock, ordinal: number): SubmissionPlan {
   const chance = createRandomStream('fate', options.seed, ordinal);
@@ -79,7 +79,7 @@ export function planSubmission(options: SandboxOptions, clock: UpstreamClock, or
   };
 }
 
-/** A sender polls at sentMs + pollMs, sentMs + 2 pollMs and so on: each has a phase of its own. */
+/** Returns the first poll of a sender at or after finality. A sender polls at sentMs + pollMs, sentMs + 2 pollMs and so on. */
 function firstPollAt(sentMs: number, pollMs: number, finalMs: number): number {
   return pollMs === 0 ? finalMs : sentMs + pollMs * Math.max(1, Math.ceil((finalMs - sentMs) / pollMs));
 }

@@ -3,17 +3,17 @@ import { z } from 'zod';
 const share = z.number().min(0).max(1);
 const seconds = z.number().min(0);
 
-/** How far ahead the chain may have to look for the round that finalizes a block: it keeps all blocks until then. */
-const MOST_BLOCKS_AHEAD = 1_000;
-export const finalityGapSchema = z.int().min(0).max(MOST_BLOCKS_AHEAD);
+/** Maximum distance between a block and the block whose round finalizes it. The chain keeps all blocks in between. */
+const MAX_BLOCKS_AHEAD = 1_000;
+export const finalityGapSchema = z.int().min(0).max(MAX_BLOCKS_AHEAD);
 
 /**
- * How the chain and the senders of a deployment behave. A world gives every one of these a value; an option of the same
- * name overrides it. Durations are seconds of the upstream's clock.
+ * Parameters of the chain and the senders of a deployment. A world defines a value for each; an option of the same name
+ * overrides it. Durations are seconds of the upstream's clock.
  */
 const worldFields = {
   slotS: z.number().positive().describe('Seconds of one slot.'),
-  // With no block at all nothing would ever be final, and the next block would be searched for without end.
+  // With only empty slots, the search for the next block would not terminate.
   emptySlotRate: z.number().min(0).max(0.99).describe('Share (0 to 0.99) of slots without a block.'),
   blockDelayMinS: seconds.describe('Least seconds from the start of a slot to its block.'),
   blockDelayMaxS: seconds.describe('Most seconds from the start of a slot to its block; less than a slot.'),
@@ -27,7 +27,7 @@ const worldFields = {
   stallMaxS: seconds.describe('Most seconds a stall lasts.'),
   rowUpdateMinS: seconds.describe('Sent in parallel: least seconds from finality to the update of the row.'),
   rowUpdateMaxS: seconds.describe('Sent in parallel: most seconds from finality to the update of the row.'),
-  senderPollMinS: seconds.describe('Serial senders: least polling interval in seconds, 0 = informed at once.'),
+  senderPollMinS: seconds.describe('Serial senders: least polling interval in seconds, 0 = notified at once.'),
   senderPollMaxS: seconds.describe('Serial senders: greatest polling interval in seconds.'),
   senderUpdateMinS: seconds.describe('Serial senders: least seconds from that poll to the update of the row.'),
   senderUpdateMaxS: seconds.describe('Serial senders: most seconds from that poll to the update of the row.'),
@@ -58,7 +58,7 @@ const usual: World = {
   senderSkipS: 0.25,
 };
 
-/** The worlds by name. `ideal` is a chain without chance: blocks at multiples of the slot, final exactly two slots later. */
+/** The worlds by name. `ideal` is deterministic: blocks at multiples of the slot, final exactly two slots later. */
 export const WORLDS = {
   calm: { ...usual, emptySlotRate: 0.01, roundTailMeanS: 0.4, stallRate: 0, rowUpdateMinS: 0.1, rowUpdateMaxS: 0.4 },
   usual,
@@ -86,12 +86,12 @@ export const WORLDS = {
 export type WorldName = keyof typeof WORLDS;
 export const WORLD_NAMES = Object.keys(WORLDS) as [WorldName, ...WorldName[]];
 
-/** The same fields for the options, where each may be left to the world. */
+/** The same fields as options, each optional. */
 export const worldOptionFields = Object.fromEntries(
   Object.entries(worldFields).map(([name, field]) => [name, field.optional().describe(field.description ?? '')]),
 ) as { [K in keyof World]: z.ZodOptional<z.ZodNumber> };
 
-/** Returns what an option is in `usual` and in the worlds that differ from it; undefined for an option no world decides. */
+/** Returns the value of an option in `usual` and in worlds that differ from it; undefined for an option without a value per world. */
 export function worldDefaults(option: string): string | undefined {
   if (!isWorldOption(option)) return undefined;
   const others = WORLD_NAMES.filter((name) => WORLDS[name][option] !== usual[option]);
@@ -110,7 +110,7 @@ const RANGES = [
   ['senderUpdateMinS', 'senderUpdateMaxS'],
 ] as const satisfies [keyof World, keyof World][];
 
-/** Returns what is contradictory about a world whose fields are valid one by one. */
+/** Returns the contradictions between fields that are valid individually. */
 export function contradictions(world: World): { option: keyof World; message: string }[] {
   const found: { option: keyof World; message: string }[] = RANGES.filter(([min, max]) => world[min] > world[max]).map(
     ([min, max]) => ({ option: max, message: `${world[max]} is less than ${min} (${world[min]})` }),
@@ -120,7 +120,7 @@ export function contradictions(world: World): { option: keyof World; message: st
       option: 'blockDelayMaxS',
       message: `${world.blockDelayMaxS} is not less than slotS (${world.slotS})`,
     });
-  if (world.stallRate > 0 && world.stallMaxS > MOST_BLOCKS_AHEAD * world.slotS)
-    found.push({ option: 'stallMaxS', message: `${world.stallMaxS} is more than ${MOST_BLOCKS_AHEAD} slots` });
+  if (world.stallRate > 0 && world.stallMaxS > MAX_BLOCKS_AHEAD * world.slotS)
+    found.push({ option: 'stallMaxS', message: `${world.stallMaxS} is more than ${MAX_BLOCKS_AHEAD} slots` });
   return found;
 }

@@ -10,11 +10,11 @@ const BODY = JSON.stringify({ id: '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77', state:
 const HALF = BODY.slice(0, BODY.length / 2);
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
-/** What an answer is made of besides the fault itself. */
+/** Parameters of fault responses that are independent of the fault. */
 export type FaultContext = { nowMs: number; retryAfterForm: SandboxOptions['retryAfterForm']; redirectTo: string };
 
-/** Answers with a fault, the way proxies, pools and networks produce it. */
-export function sendFault(reply: FastifyReply, fault: Fault, setting: FaultContext): FastifyReply {
+/** Sends a fault as proxies, database pools and networks produce it. */
+export function sendFault(reply: FastifyReply, fault: Fault, context: FaultContext): FastifyReply {
   switch (fault.kind) {
     case 'hang':
       return reply.hijack();
@@ -29,7 +29,7 @@ export function sendFault(reply: FastifyReply, fault: Fault, setting: FaultConte
     case 'empty_502':
       return reply.code(502).send();
     case 'throttle':
-      return throttled(reply, retryAfterOf(fault.retryAfterS * 1000, setting.nowMs, setting.retryAfterForm));
+      return throttled(reply, retryAfterOf(fault.retryAfterS * 1000, context.nowMs, context.retryAfterForm));
     case 'unauthorized':
       return reply.code(401).type('text/plain').send('Invalid API key');
     case 'database':
@@ -51,13 +51,13 @@ export function sendFault(reply: FastifyReply, fault: Fault, setting: FaultConte
     case 'huge':
       return reply.code(200).send({ error: 'x'.repeat(HUGE_BYTES) });
     case 'redirect':
-      return reply.redirect(setting.redirectTo, 302);
+      return reply.redirect(context.redirectTo, 302);
     default:
       return fault.kind satisfies never;
   }
 }
 
-/** A 429 as proxies send it: the body is for people, the wait is in the header. */
+/** Sends a 429 response with a plain-text body, as proxies do. */
 export function throttled(reply: FastifyReply, retryAfter: string | undefined): FastifyReply {
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter);
   return reply.code(429).type('text/plain').send('Too many requests');
@@ -71,20 +71,20 @@ function html(reply: FastifyReply, status: number, reason: string): FastifyReply
     .send(`<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n`);
 }
 
-/** Takes the response out of Fastify's hands, for what Fastify would rightly refuse to send. */
-function raw(reply: FastifyReply, answer: (response: ServerResponse) => void): FastifyReply {
+/** Bypasses Fastify for invalid responses that Fastify would refuse to send. */
+function raw(reply: FastifyReply, send: (response: ServerResponse) => void): FastifyReply {
   reply.hijack();
-  answer(reply.raw);
+  send(reply.raw);
   return reply;
 }
 
-/** The headers promise the whole body, the connection ends in the middle of it. */
+/** Closes the connection in the middle of the announced body. */
 function cutShort(response: ServerResponse): void {
   response.writeHead(200, { ...JSON_HEADERS, 'content-length': Buffer.byteLength(BODY) });
   response.write(HALF, () => response.destroy());
 }
 
-/** One byte at a time: fast enough for every idle timeout, so only a deadline on the whole call ends it. */
+/** Sends one byte at a time, so that only a deadline for the whole request ends it, but no idle timeout. */
 function drip(response: ServerResponse): void {
   response.writeHead(200, JSON_HEADERS);
   response.write('{');
@@ -92,7 +92,7 @@ function drip(response: ServerResponse): void {
   response.on('close', () => clearInterval(timer));
 }
 
-/** As fast as the client reads, for ever: only a limit on the size ends it. */
+/** Sends data without end as fast as the client reads, so that only a size limit ends it. */
 function sendEndlessly(response: ServerResponse): void {
   const chunk = Buffer.alloc(64 * 1024, 0x20);
   const pour = () => {

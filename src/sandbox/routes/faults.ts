@@ -22,21 +22,21 @@ export const FAULT_KINDS = [
 ] as const;
 type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** Which answers a fault replaces: those about submissions (the default), or those about users. */
+/** Which responses a fault replaces: those about submissions (default) or about users. */
 const FAULT_TARGETS = ['submissions', 'users'] as const;
 type FaultTarget = (typeof FAULT_TARGETS)[number];
 
 export type FaultOrder = {
   kind: FaultKind | 'none';
-  /** Answers to replace; without it every one until the order is replaced, by `none` or another kind. */
+  /** Number of responses to replace; by default all until the next order for the target. */
   count?: number | undefined;
   target?: FaultTarget | undefined;
-  /** What a `throttle` asks for; 1 without it. Seconds of the client's clock. */
+  /** Retry-After of a `throttle` in seconds of the client's clock; default 1. */
   retryAfterS?: number | undefined;
 };
 export type Fault = { kind: FaultKind; retryAfterS: number };
 
-/** A fault order as POST /_sandbox/faults takes it. */
+/** The body of POST /_sandbox/faults. */
 export const faultOrderSchema = z
   .object({
     kind: z.enum(['none', ...FAULT_KINDS]),
@@ -47,9 +47,9 @@ export const faultOrderSchema = z
   .transform(({ retry_after_s: retryAfterS, ...order }): FaultOrder => ({ ...order, retryAfterS }));
 
 export type Faults = {
-  /** Replaces what was ordered before for the same target. */
+  /** Replaces the previous order for the same target. */
   inject(order: FaultOrder): void;
-  /** The fault the next answer must be, used up by asking. */
+  /** Returns and consumes the fault of the next response. */
   takeNext(target: FaultTarget): Fault | undefined;
 };
 

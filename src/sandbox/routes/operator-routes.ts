@@ -5,12 +5,12 @@ import type { SandboxContext } from '../context.ts';
 import type { SandboxStats } from '../traffic.ts';
 import { faultOrderSchema } from './faults.ts';
 
-/** Where a `redirect` fault leads; whoever gets here followed it, and sent its key along. */
+/** Target of a `redirect` fault. A client that requests it has followed the redirect and disclosed its key. */
 export const REDIRECT_PATH = '/_sandbox/elsewhere';
 
 const gapChangeSchema = z.object({ blocks: finalityGapSchema });
 
-/** What only the sandbox has, for demos, tests and benchmarks: look at the traffic, order faults, change the chain. */
+/** Routes for demos, tests and benchmarks: traffic statistics, faults, chain parameters. */
 export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext): void {
   const { model, traffic, now } = context;
 
@@ -20,7 +20,7 @@ export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext)
     const finalizedMs = model.finalizedAt(params.id, now());
     return {
       requests: traffic.requestsBySubmission.get(params.id) ?? 0,
-      // Rounded up: an answer must never look as if it had come before the moment it reports.
+      // Rounded up, so that no response appears to precede finality.
       finalized_at: finalizedMs === undefined ? null : new Date(Math.ceil(finalizedMs)).toISOString(),
     };
   });
@@ -41,7 +41,7 @@ export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext)
 
   app.get(REDIRECT_PATH, async () => {
     traffic.redirectsFollowed += 1;
-    return { error: 'This answer is not the upstream’s.' };
+    return { error: 'This response is not the upstream’s.' };
   });
 }
 
@@ -61,16 +61,8 @@ export function statsOf({ model, traffic, rateLimit, now }: SandboxContext): San
   };
 }
 
+/** Returns the statistics with snake_case names. */
 function statsBody(stats: SandboxStats): object {
-  return {
-    submitted: stats.submitted,
-    finalized: stats.finalized,
-    requests: stats.requests,
-    throttled: stats.throttled,
-    unauthorized: stats.unauthorized,
-    redirects_followed: stats.redirectsFollowed,
-    max_requests_per_window: stats.maxRequestsPerWindow,
-    window_ms: stats.windowMs,
-    requests_per_submission_mean: stats.requestsPerSubmissionMean,
-  };
+  const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(stats).map(([name, value]) => [snakeCase(name), value]));
 }

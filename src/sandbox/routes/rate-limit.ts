@@ -1,26 +1,26 @@
 import type { SandboxOptions } from '../options.ts';
 import { createSlidingWindow, type SlidingWindow } from './sliding-window.ts';
 
-/** Where the window's length comes from when there is no limit and only the meter runs. */
+/** Window of the request meter if there is no limit. */
 const METER_WINDOW_MS = 1000;
 
 export type Admission = { admitted: boolean; limit: number; remaining: number; retryAfterMs: number };
 
 export type RateLimit = {
-  /** Meters one request, whatever becomes of it. */
+  /** Counts a request in the statistics, whether it is admitted or not. */
   meter(key: string, nowMs: number): void;
-  /** Decides about one request; only admitted ones count against the limit. undefined: there is no limit. */
+  /** Admits or refuses a request. Only admitted requests count against the limit. Returns undefined without a limit. */
   admit(key: string, nowMs: number): Admission | undefined;
   readonly windowMs: number;
-  /** The most requests of one key that ever arrived within one window. */
+  /** Maximum number of requests of one key within one window. */
   readonly maxPerWindow: number;
 };
 
-/** A limit's window runs on the upstream's clock, so `speed` shortens it. */
+/** Returns the rate limit of the options. `speed` shortens its window, which is on the upstream's clock. */
 export function createRateLimit(options: SandboxOptions): RateLimit {
   const limit = options.rateLimit;
   const windowMs = limit > 0 ? (options.rateLimitPerS * 1000) / options.speed : METER_WINDOW_MS;
-  const arrived = new Map<string, SlidingWindow>();
+  const metered = new Map<string, SlidingWindow>();
   const admitted = new Map<string, SlidingWindow>();
   let maxPerWindow = 0;
 
@@ -34,7 +34,7 @@ export function createRateLimit(options: SandboxOptions): RateLimit {
 
   return {
     meter(key, nowMs) {
-      const window = windowOf(arrived, key);
+      const window = windowOf(metered, key);
       window.add(nowMs);
       maxPerWindow = Math.max(maxPerWindow, window.count(nowMs));
     },
@@ -56,8 +56,8 @@ export function createRateLimit(options: SandboxOptions): RateLimit {
 }
 
 /**
- * The Retry-After header for a wait, undefined when this deployment sends none. Both forms have whole seconds only and
- * are rounded up: a client that waits as told must never come back too early.
+ * Returns the Retry-After header for a delay, or undefined if the options disable it. Both forms have whole seconds, rounded
+ * up so that a compliant client does not retry too early.
  */
 export function retryAfterOf(
   waitMs: number,

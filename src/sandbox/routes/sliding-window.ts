@@ -1,8 +1,8 @@
-/** Counts what happened in the last windowMs, exactly: the window is (now - windowMs, now]. */
+/** Counts the entries of the window (now - windowMs, now] exactly. */
 export type SlidingWindow = {
   add(nowMs: number): void;
   count(nowMs: number): number;
-  /** Milliseconds until the oldest entry leaves the window; 0 when it is empty. */
+  /** Returns the milliseconds until the oldest entry leaves the window, or 0 if the window is empty. */
   untilOldestLeavesMs(nowMs: number): number;
 };
 

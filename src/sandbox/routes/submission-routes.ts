@@ -25,13 +25,13 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
   app.get('/v1/get_submission_info', async (request, reply) => {
     count(request);
     const key = keyOf(request);
-    const arrivedMs = now();
-    rateLimit.meter(key ?? '', arrivedMs);
+    const receivedMs = now();
+    rateLimit.meter(key ?? '', receivedMs);
     const fault = faults.takeNext('submissions');
     const refusal = keyRefusal(key, options.apiKey);
-    // Decided on arrival: after the latency, answers overtake each other and the window would no longer be exact.
+    // Decided before the latency, which reorders responses and would make the window inexact.
     const isCounted = fault === undefined && refusal === undefined;
-    const admission = isCounted ? rateLimit.admit(key ?? '', arrivedMs) : undefined;
+    const admission = isCounted ? rateLimit.admit(key ?? '', receivedMs) : undefined;
     await context.delay();
 
     if (fault !== undefined) sendFault(reply, fault, context.faultContext());
@@ -47,11 +47,11 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     const query = lookupSchema.safeParse(request.query);
     const id = query.success ? parseSubmissionId(query.data.submission_id) : undefined;
     if (!id?.ok) return;
-    const asked = traffic.requestsBySubmission;
-    asked.set(id.submissionId, (asked.get(id.submissionId) ?? 0) + 1);
+    const counts = traffic.requestsBySubmission;
+    counts.set(id.submissionId, (counts.get(id.submissionId) ?? 0) + 1);
   }
 
-  /** Answers with 429 when the limit is used up; tells where the limit stands in any case. */
+  /** Sets the rate-limit headers, and sends a 429 response if the request was not admitted. */
   function isAdmitted(reply: FastifyReply, admission: Admission | undefined): boolean {
     if (admission === undefined) return true;
     reply.header('x-ratelimit-limit', admission.limit);

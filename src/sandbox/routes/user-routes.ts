@@ -6,31 +6,31 @@ import type { UserRecord } from '../users.ts';
 import { sendFault } from './fault-responses.ts';
 
 type Principal = 'user' | 'admin';
-type Answer = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
+type Handler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
 const userQuerySchema = z.object({ name: z.string(), email: z.string() });
-// The upstream reads an unsigned integer; Number() alone would take '' and '1e3' for one.
+// The upstream parses an unsigned integer. Number() alone would accept '' and '1e3'.
 const listingQuerySchema = z.object({ limit: z.string().regex(/^\d+$/).transform(Number) });
 
-/** GET /users/get_user, /user/get_user and /admin/get_all_users, and under /v1 what deployments serve there. */
+/** Adds GET /users/get_user, /user/get_user and /admin/get_all_users, and the paths that deployments serve under /v1. */
 export function addUserRoutes(app: FastifyInstance, context: SandboxContext): void {
   const { options, users } = context;
   const versioned = options.versionedUserPaths ? ['/v1'] : [];
 
   for (const path of ['/users/get_user', '/user/get_user', ...versioned.map((prefix) => `${prefix}/user/get_user`)]) {
-    app.get(path, guarded(answerUser));
+    app.get(path, guarded(sendUser));
   }
-  for (const prefix of ['', ...versioned]) app.get(`${prefix}/admin/get_all_users`, guarded(answerListing));
+  for (const prefix of ['', ...versioned]) app.get(`${prefix}/admin/get_all_users`, guarded(sendListing));
 
-  function guarded(answer: Answer) {
+  function guarded(handler: Handler) {
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const fault = context.faults.takeNext('users');
       await context.delay();
-      return fault === undefined ? answer(request, reply) : sendFault(reply, fault, context.faultContext());
+      return fault === undefined ? handler(request, reply) : sendFault(reply, fault, context.faultContext());
     };
   }
 
-  function answerUser(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  function sendUser(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const principal = principalOf(request, options);
     if (principal === undefined) return unauthorized(reply);
     if (options.userParams === 'ignored') return reply.send(userBody(users.own(principal), options));
@@ -40,7 +40,7 @@ export function addUserRoutes(app: FastifyInstance, context: SandboxContext): vo
     return user === undefined ? unknownUser(reply, options) : reply.send(userBody(user, options));
   }
 
-  function answerListing(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  function sendListing(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     if (principalOf(request, options) !== 'admin') return unauthorized(reply);
     const query = listingQuerySchema.safeParse(request.query);
     if (!query.success) return badRequest(reply, 'Query deserialize error: missing or invalid field `limit`');

@@ -1,19 +1,19 @@
 import { ROW_STATE, type Row } from '../chain/row.ts';
 import type { SandboxOptions } from '../options.ts';
 
-/** The part of the options that decides how an answer is written down. */
+/** Options that affect the format of responses. */
 type Dialect = Pick<SandboxOptions, 'zone' | 'fractionDigits' | 'extraFields'>;
 
 const UNITS = ['B', 'KB', 'MB', 'GB'] as const;
 
-/** `4.00 B`, `1.20 KB`: 1024 of one unit are one of the next. */
+/** Returns `4.00 B`, `1.20 KB` and so on, with units of 1024. */
 export function formatAmount(amountBytes: number): string {
   const step = amountBytes < 1 ? 0 : Math.floor(Math.log2(amountBytes) / 10);
   const unitIndex = Math.min(step, UNITS.length - 1);
   return `${(amountBytes / 1024 ** unitIndex).toFixed(2)} ${UNITS[unitIndex] ?? 'B'}`;
 }
 
-/** ISO 8601 in UTC, with or without the Z that says so, and with 0, 3 or 6 digits after the second. */
+/** Returns ISO 8601 in UTC, with or without Z, and with 0, 3 or 6 fractional digits. */
 export function formatTimestamp(atMs: number, { zone, fractionDigits }: Dialect): string {
   const wholeMs = Math.floor(atMs);
   const [seconds = '', milliseconds = '000'] = new Date(wholeMs).toISOString().slice(0, -1).split('.');
@@ -22,7 +22,7 @@ export function formatTimestamp(atMs: number, { zone, fractionDigits }: Dialect)
   return `${seconds}${fraction === '' ? '' : `.${fraction}`}${zone ? 'Z' : ''}`;
 }
 
-/** The envelope of get_submission_info. */
+/** Returns the response body of get_submission_info. */
 export function submissionBody(row: Row, { userId, dialect }: { userId: string; dialect: Dialect }): object {
   return {
     id: row.submissionId,
@@ -49,7 +49,7 @@ function metadata({ block, bill, ...row }: Row, userId: string, dialect: Dialect
   };
 }
 
-/** The database row some versions add: other names, other types, hashes without 0x. */
+/** Returns the database row that some versions add, with other names and types and hashes without 0x. */
 function rawRow({ block, bill, ...row }: Row, userId: string, dialect: Dialect): object {
   return {
     id: row.submissionId,
