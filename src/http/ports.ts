@@ -1,9 +1,10 @@
-import type { Delivery, DeliveryAttempt, DeliveryState } from '../domain/notifications/delivery.ts';
-import type { EventRecord, UnreadableEvent } from '../domain/notifications/event-body.ts';
 import type { NewWebhook, Webhook, WebhookPatch } from '../domain/notifications/webhook.ts';
-import type { HistoryEntry, Status, Submission } from '../domain/submission.ts';
+import type { Status, Submission } from '../domain/submission.ts';
 import type { TrackBody } from '../domain/track-request.ts';
 import type { AuditTrail } from '../ledger/access/audit.ts';
+import type { Deliveries as DeliveryStore } from '../ledger/deliveries/deliveries.ts';
+import type { Outbox } from '../ledger/events/outbox.ts';
+import type { SubmissionQueries } from '../ledger/submissions/submission-queries.ts';
 import type { HourStats, MinuteStats } from '../stats/rolling-hour.ts';
 import type { UpstreamUsers } from '../upstream/users.ts';
 import type { LookupResult } from '../watch/cached-lookup.ts';
@@ -12,22 +13,10 @@ import type { UpstreamHealth, UpstreamPacing } from '../watch/watcher.ts';
 
 export type TrackRequestResult = TrackResult | { kind: 'invalid'; field: string; reason: string };
 
-export type Submissions = {
+export type Submissions = Pick<SubmissionQueries, 'get' | 'getWithHistory' | 'list' | 'findByPrefix'> & {
   track(body: TrackBody): TrackRequestResult;
   /** Tracks each body for itself, all in one commit. */
   trackBatch(bodies: readonly TrackBody[]): TrackRequestResult[];
-  get(submissionId: string): Submission | undefined;
-  /** Returns each submission with its history, oldest first, as of one moment; undefined if it was never tracked. */
-  getWithHistory(submissionIds: readonly string[]): ({ submission: Submission; history: HistoryEntry[] } | undefined)[];
-  list(query: { status?: Status | undefined; limit: number; before?: number | undefined }): {
-    submissions: Submission[];
-    nextBefore: number | null;
-  };
-  /** Returns a page in the order of ids. */
-  findByPrefix(query: { prefix: string; limit: number; after?: string | undefined }): {
-    submissions: Submission[];
-    nextAfter: string | null;
-  };
   /** Cancels all in one commit; undefined if one was never tracked. */
   cancel(submissionIds: readonly string[]): (Submission | undefined)[];
   waitUntilFinal(submissionId: string, timeoutMs: number, signal: AbortSignal): Promise<void>;
@@ -42,16 +31,7 @@ export type SubmissionInfo = {
 };
 
 /** All events in commit order, for the live feed. */
-export type EventLog = {
-  /** Returns 0 without events. */
-  newestSeq(): number;
-  /** Returns the number up to which events may be missing; 0 if none is. */
-  missingThrough(): number;
-  /** Returns up to `limit` events after `seq`, oldest first; empty only if there are no newer ones. */
-  after(seq: number, limit: number): (EventRecord | UnreadableEvent)[];
-  /** Calls `listener` after every commit with events, until the returned function is called. */
-  onAppended(listener: () => void): () => void;
-};
+export type EventLog = Pick<Outbox, 'newestSeq' | 'missingThrough' | 'after' | 'onAppended'>;
 
 /** Webhook endpoints. */
 export type Webhooks = {
@@ -75,19 +55,7 @@ export type Webhooks = {
   test(id: string): number | undefined;
 };
 
-export type Deliveries = {
-  get(
-    id: number,
-  ): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: DeliveryAttempt[] } | undefined;
-  /** Newest first. */
-  list(query: {
-    destination?: string | undefined;
-    state?: DeliveryState | undefined;
-    submissionId?: string | undefined;
-    eventId?: string | undefined;
-    limit: number;
-    before?: number | undefined;
-  }): { deliveries: Delivery[]; nextBefore: number | null };
+export type Deliveries = Pick<DeliveryStore, 'get' | 'list'> & {
   replay(id: number): 'waiting' | 'unknown' | 'disabled' | 'discarded';
   /** Replays dead letters of events since `since` and returns their number; undefined if nothing is sent to the destination. */
   replayDead(destination: string, since: number): number | undefined;
@@ -156,7 +124,7 @@ export const AUDIT_ACTIONS = ['users.get', 'users.list'] as const;
 /** refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. */
 export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy'] as const;
 
-export type AuditEntry = {
+export type LookupAudit = {
   /** The name of the credential; "forwarded" for a token of the upstream. */
   caller: string;
   credentialId: number | null;
@@ -173,5 +141,5 @@ export type Audit = Pick<AuditTrail, 'list'> & {
    * Stores an entry durably; throws if it cannot be written. Neither the e-mail address nor `bearer`, the token of a forwarded
    * caller, is stored in plain text.
    */
-  add(entry: AuditEntry & { email: string | null; bearer?: string | undefined }): void;
+  add(entry: LookupAudit & { email: string | null; bearer?: string | undefined }): void;
 };

@@ -16,11 +16,7 @@ const PACING: readonly PacingGauge[] = [
     help: '1: the upstream responds; 0: it is down or refuses the key',
     of: ({ state }) => Number(state === 'closed'),
   },
-  {
-    name: 'tracked_submissions',
-    help: 'Submissions being polled',
-    of: ({ tracked }) => tracked,
-  },
+  { name: 'tracked_submissions', help: 'Submissions being polled', of: ({ tracked }) => tracked },
   {
     name: 'slots_known',
     help: '1: submissions become final with the slots of a chain; 0: no period is known, so each is polled by its age',
@@ -71,11 +67,7 @@ const PACING: readonly PacingGauge[] = [
     help: 'Requests per submission at the lowest possible cost with the learned distribution, for a single submission',
     of: ({ cost }) => cost.lower_bound?.requests,
   },
-  {
-    name: 'lower_bound_lag_seconds',
-    help: 'Mean lag at that cost',
-    of: ({ cost }) => cost.lower_bound?.lag_s,
-  },
+  { name: 'lower_bound_lag_seconds', help: 'Mean lag at that cost', of: ({ cost }) => cost.lower_bound?.lag_s },
   {
     name: 'every_five_seconds_requests_per_submission',
     help: 'Requests per submission with a poll every 5 s and the learned distribution',
@@ -106,11 +98,7 @@ const PACING: readonly PacingGauge[] = [
     help: 'Limit of requests in flight',
     of: ({ budget }) => budget.concurrency,
   },
-  {
-    name: 'in_flight_requests',
-    help: 'Requests in flight',
-    of: ({ budget }) => budget.in_flight,
-  },
+  { name: 'in_flight_requests', help: 'Requests in flight', of: ({ budget }) => budget.in_flight },
   {
     name: 'next_request_timestamp_seconds',
     help: 'Time of the next poll, in seconds since 1970; no sample if none is scheduled or it waits for a request in flight',

@@ -49,7 +49,7 @@ const PROBLEMS: Partial<Record<ProblemStatus, { name: string; description: strin
   504: {
     name: 'UpstreamTimeout',
     description: 'The upstream did not respond in time',
-    detail: 'the upstream did not answer in time',
+    detail: 'the upstream did not respond in time',
   },
   507: {
     name: 'OutOfSpace',

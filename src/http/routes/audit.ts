@@ -49,10 +49,7 @@ const EXAMPLE = {
 };
 
 const auditSchema = z
-  .object({
-    entries: z.array(entrySchema).describe('Newest first'),
-    next_cursor: nextCursorSchema,
-  })
+  .object({ entries: z.array(entrySchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .meta({ examples: [{ entries: [EXAMPLE], next_cursor: null }] });
 
 export function registerAudit(instance: FastifyInstance, { audit }: { audit: Audit }): void {

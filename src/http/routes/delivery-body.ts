@@ -91,9 +91,7 @@ export const deliverySchema = z
     destination: z.string().describe('webhook:<id>, channel:<name>, or callback:<origin>'),
     state: z
       .enum(DELIVERY_STATES)
-      .describe(
-        'waiting: for its next attempt; dead: a dead letter, which can be replayed; discarded: its webhook was deleted',
-      ),
+      .describe('waiting: for an attempt; dead: a dead letter; discarded: its webhook was deleted'),
     dead_reason: z.enum(DEAD_REASONS).nullable(),
     attempts_made: z.int().describe('Attempts since it was created or last replayed'),
     next_at: timeSchema.nullable().describe('Time of the next attempt'),
@@ -121,10 +119,7 @@ export const deliveryDetailsSchema = deliverySchema
   .meta({ examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }] });
 
 export const deliveryListSchema = z
-  .object({
-    deliveries: z.array(deliverySchema).describe('Newest first'),
-    next_cursor: nextCursorSchema,
-  })
+  .object({ deliveries: z.array(deliverySchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .describe('A page of deliveries')
   .meta({ examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
 

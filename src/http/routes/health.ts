@@ -43,17 +43,13 @@ const readinessSchema = z
         refused_workers: z
           .int()
           .optional()
-          .describe(
-            'Workers that announce themselves and get no jobs; the log event `worker.refused` has the reason. Admins only',
-          ),
+          .describe('Workers that get no jobs; see `worker.refused` in the log. Admins only'),
       })
       .optional()
       .describe('Present if Redis is configured'),
   })
   .describe('Whether submissions can be accepted, and the state of each component')
-  .meta({
-    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }],
-  });
+  .meta({ examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }] });
 
 export function registerHealth(
   instance: FastifyInstance,

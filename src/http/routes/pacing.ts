@@ -78,9 +78,7 @@ const upstreamSchema = z.object({
       held_by: z
         .enum(['budget', 'pause'])
         .nullable()
-        .describe(
-          'Why it is later than scheduled. budget: the request budget is exhausted; pause: the upstream asked for a pause',
-        ),
+        .describe('Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream'),
     })
     .nullable()
     .describe('The next poll as currently scheduled; null if there is none'),

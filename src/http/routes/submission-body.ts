@@ -73,10 +73,7 @@ export const trackedSchema = z
   .meta({ examples: [{ accepted: 1, already_tracked: 0, submissions: [EXAMPLE] }] });
 
 export const submissionListSchema = z
-  .object({
-    submissions: z.array(submissionSchema).describe('Newest first'),
-    next_cursor: nextCursorSchema,
-  })
+  .object({ submissions: z.array(submissionSchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .describe('A page of submissions')
   .meta({ examples: [{ submissions: [EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
 

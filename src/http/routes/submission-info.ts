@@ -88,24 +88,24 @@ export function registerSubmissionInfo(
   );
 }
 
-function send(reply: FastifyReply, answer: LookupResult): FastifyReply {
-  switch (answer.kind) {
+function send(reply: FastifyReply, result: LookupResult): FastifyReply {
+  switch (result.kind) {
     case 'envelope':
       // The text itself, because parsing would lose precision of large numbers.
       return reply
         .type('application/json; charset=utf-8')
         .serializer((text: string) => text)
-        .send(answer.text);
+        .send(result.text);
     case 'not_found':
-      return sendProblem(reply, { status: 404, detail: answer.error });
+      return sendProblem(reply, { status: 404, detail: result.error });
     case 'rejected':
-      return sendProblem(reply, { status: 400, detail: answer.error });
+      return sendProblem(reply, { status: 400, detail: result.error });
     case 'failed': {
-      setRetryAfter(reply, answer.retryAfterMs);
+      setRetryAfter(reply, result.retryAfterMs);
       const status = { upstream: 502, timeout: 504, busy: 503 } as const;
-      return sendProblem(reply, { status: status[answer.reason], detail: answer.error });
+      return sendProblem(reply, { status: status[result.reason], detail: result.error });
     }
     default:
-      return answer satisfies never;
+      return result satisfies never;
   }
 }

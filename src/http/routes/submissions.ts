@@ -45,9 +45,7 @@ const listQuerySchema = z
       .meta({ examples: ['pending'] }),
     prefix: submissionIdSchema
       .optional()
-      .describe(
-        'Only ids with this prefix; upper and lower case are the same in UUIDs. Cannot be combined with status',
-      ),
+      .describe('Only ids with this prefix; UUIDs in any case. Cannot be combined with status'),
     limit: pageLimit,
     cursor: cursorText(MAX_CURSOR_CHARS).optional(),
   })
@@ -58,10 +56,7 @@ const listQuerySchema = z
   .refine(
     ({ prefix, cursor }) =>
       cursor === undefined || (prefix === undefined ? fromCursor : fromIdCursor)(cursor) !== undefined,
-    {
-      path: ['cursor'],
-      error: CURSOR_REFUSAL,
-    },
+    { path: ['cursor'], error: CURSOR_REFUSAL },
   );
 
 export function registerSubmissions(

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
 import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from '../access/access.ts';
-import type { Audit, AuditEntry, Caller, Credentials, Role, Users } from '../ports.ts';
+import type { Audit, LookupAudit, Caller, Credentials, Role, Users } from '../ports.ts';
 
 export type LookupAccess = {
   users: Users;
@@ -26,33 +26,38 @@ export const emailSchema = z
 /** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
 export function lookupAccess(
   deps: LookupAccess,
-  route: { action: AuditEntry['action']; roles: readonly Role[] },
+  route: { action: LookupAudit['action']; roles: readonly Role[] },
 ): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
   if (deps.users.forwards) return [requireUpstreamToken(deps, route.action)];
   return [auditWrongRole(deps, route), requireRole(deps.authenticator, route.roles)];
 }
 
-/** Runs before the response is sent, so that a failed audit write prevents it. */
-function auditWrongRole(deps: LookupAccess, route: { action: AuditEntry['action']; roles: readonly Role[] }) {
+/** Audits a refusal. Runs before the response is sent, so that a failed write prevents the response. */
+function auditRefusal(
+  deps: LookupAccess,
+  request: FastifyRequest,
+  refusal: { caller: Caller; action: LookupAudit['action']; detail: string },
+): void {
+  const { caller, action, detail } = refusal;
+  const address = request.clientAddress;
+  const email = emailIn(request.query);
+  deps.audit.add({ caller: caller.name, credentialId: caller.id, address, action, outcome: 'refused', detail, email });
+}
+
+function auditWrongRole(
+  deps: LookupAccess,
+  { action, roles }: { action: LookupAudit['action']; roles: readonly Role[] },
+) {
   return async (request: FastifyRequest): Promise<void> => {
     const identity = deps.authenticator.identify(request);
-    if (identity.kind !== 'known' || route.roles.includes(identity.caller.role)) return;
+    if (identity.kind !== 'known' || roles.includes(identity.caller.role)) return;
     const { caller } = identity;
-    const detail = `the role ${caller.role}`;
-    deps.audit.add({
-      caller: caller.name,
-      credentialId: caller.id,
-      address: request.clientAddress,
-      action: route.action,
-      outcome: 'refused',
-      detail,
-      email: emailIn(request.query),
-    });
+    auditRefusal(deps, request, { caller, action, detail: `the role ${caller.role}` });
   };
 }
 
 /** Accepts a bearer that can be one of the upstream. A token with the form of dawatch's own is refused and never forwarded. */
-function requireUpstreamToken(deps: LookupAccess, action: AuditEntry['action']) {
+function requireUpstreamToken(deps: LookupAccess, action: LookupAudit['action']) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const identity = deps.authenticator.identify(request);
     if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
@@ -60,17 +65,7 @@ function requireUpstreamToken(deps: LookupAccess, action: AuditEntry['action']) 
       return sendUnauthenticated(reply, "send the upstream's own token as Authorization: Bearer; it is forwarded");
     if (!deps.isOwnToken(identity.secret)) return undefined;
     const caller = deps.credentials(identity.hash);
-    if (caller) {
-      deps.audit.add({
-        caller: caller.name,
-        credentialId: caller.id,
-        address: request.clientAddress,
-        action,
-        outcome: 'refused',
-        detail: 'a token of dawatch, which is not forwarded',
-        email: emailIn(request.query),
-      });
-    }
+    if (caller) auditRefusal(deps, request, { caller, action, detail: 'a token of dawatch, which is not forwarded' });
     return sendUnauthenticated(
       reply,
       "user lookups require the upstream's own token; a token of dawatch is not forwarded",

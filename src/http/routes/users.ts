@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { UserLookup } from '../../upstream/users.ts';
 import { sendUnauthenticated } from '../access/access.ts';
-import type { AuditEntry } from '../ports.ts';
+import type { LookupAudit } from '../ports.ts';
 import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { logOf } from '../request-log.ts';
@@ -121,7 +121,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     request: FastifyRequest,
     made: {
       identity: ReturnType<typeof lookupCaller>;
-      action: AuditEntry['action'];
+      action: LookupAudit['action'];
       email: string | null;
       details: string[];
       startedMs: number;
@@ -151,7 +151,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
   }
 }
 
-function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditEntry['outcome'] {
+function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): LookupAudit['outcome'] {
   if (kind === 'found' || kind === 'not_found' || kind === 'busy') return kind;
   // A refusal of the server's own token does not concern the caller.
   return kind !== 'unavailable' && forwards ? 'refused' : 'failed';
@@ -168,7 +168,7 @@ function isAboutAnother(requested: string, returned: unknown): boolean {
 
 /** Problem texts. The upstream's own text is never sent, because it can contain anything. */
 const FAILURES = {
-  timeout: 'the upstream did not answer in time',
+  timeout: 'the upstream did not respond in time',
   network: 'the upstream can not be reached',
   too_large: 'the response of the upstream is too large',
   http_status: 'the upstream failed',

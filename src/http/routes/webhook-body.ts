@@ -108,9 +108,7 @@ export const webhookSchema = z
     disabled_reason: z
       .enum(DISABLED_REASONS)
       .nullable()
-      .describe(
-        'operator: disabled by an operator; gone: the receiver returned 410; failing: it failed for days without a success',
-      ),
+      .describe('operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success'),
     failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
     created_at: timeSchema,
     updated_at: timeSchema,
@@ -130,10 +128,7 @@ export const webhookWithSecretSchema = webhookSchema
   .meta({ examples: [SECRET_EXAMPLE] });
 
 export const webhookListSchema = z
-  .object({
-    webhooks: z.array(webhookSchema).describe('Newest first'),
-    next_cursor: nextCursorSchema,
-  })
+  .object({ webhooks: z.array(webhookSchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .describe('A page of webhooks')
   .meta({ examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });
 

@@ -18,8 +18,8 @@ async function failWith(kind: FaultOrder['kind'], path: string) {
 
 describe.each([userPath(), LISTING])('%s', (path) => {
   it.each<[FaultOrder['kind'], number, string]>([
-    ['hang', 504, 'the upstream did not answer in time'],
-    ['drip', 504, 'the upstream did not answer in time'],
+    ['hang', 504, 'the upstream did not respond in time'],
+    ['drip', 504, 'the upstream did not respond in time'],
     ['reset', 502, 'the upstream can not be reached'],
     ['cut', 502, 'the upstream can not be reached'],
     ['html_502', 502, 'the upstream failed'],
