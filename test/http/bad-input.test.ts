@@ -128,7 +128,7 @@ describe('listing refuses', () => {
     expect(problemOf(answer).detail).toMatch(/^query\b/);
   });
 
-  it('says which numbers a limit takes', async () => {
+  it('names the range of a limit', async () => {
     const { errors } = problemOf(await call(app.url, '/v1/submissions?limit=many'));
     expect(errors).toEqual([{ pointer: 'limit', detail: 'must be a whole number from 1 to 1000, not "many"' }]);
   });

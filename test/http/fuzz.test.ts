@@ -51,7 +51,7 @@ const headers = fc.record(
   { requiredKeys: [] },
 );
 
-it('never answers with 5xx, nor with an error that is no problem document', async () => {
+it('never responds with 5xx or with an error that is no problem document', async () => {
   const request = fc.record({
     target,
     method: fc.constantFrom('GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS'),
@@ -125,7 +125,7 @@ it('never fails on anything that looks like a webhook, a replay or a filter', as
   expect((await call(app.url, '/v1/webhooks?limit=1000', { headers })).status).toBe(200);
 });
 
-it('lets nobody in by any spelling of a credential that is not one', async () => {
+it('accepts no spelling of an invalid credential', async () => {
   const printed = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
   const near = fc.constantFrom(
     `${API_KEY} x`,
@@ -159,7 +159,7 @@ it('lets nobody in by any spelling of a credential that is not one', async () =>
   );
 });
 
-it('answers bytes of any sort with 4xx or nothing', async () => {
+it('responds to arbitrary bytes with 4xx or not at all', async () => {
   const head = fc.constantFrom('GET /livez HTTP/1.1\r\nhost: x\r\n', 'POST /v1/submissions HTTP/1.1\r\n', 'GET ', '');
   await fc.assert(
     fc.asyncProperty(head, fc.uint8Array({ maxLength: 300 }), async (begin, rest) => {

@@ -24,7 +24,7 @@ function expectSecured({ headers }: Pick<Answer, 'headers'>): void {
     expect(headers, name).not.toHaveProperty(name);
 }
 
-describe('every answer is secured, tells nothing of the server, and is kept by nobody:', () => {
+describe('every response has security headers, reveals no server and is not cached:', () => {
   it.each<[string, number, string, object]>([
     ['an answer', 200, '/v1/submissions', {}],
     ['a probe', 200, '/livez', {}],
@@ -47,7 +47,7 @@ describe('every answer is secured, tells nothing of the server, and is kept by n
   });
 
   it.each(['/openapi.json', '/events.schema.json', '/docs/json', '/docs/yaml', '/docs', '/docs/static/swagger-ui.css'])(
-    'is asked for each time, and sent only if it is another: %s',
+    'is revalidated each time and sent only if changed: %s',
     async (path) => {
       const { headers, text } = await call(app.url, path);
       expect([headers['cache-control'], text.length > 0]).toEqual(['no-cache', true]);
@@ -68,7 +68,7 @@ describe('every answer is secured, tells nothing of the server, and is kept by n
   });
 });
 
-it('every route, file and page has a policy that lets no text of a page run or style anything', async () => {
+it('every route, file and page has a policy against inline scripts and styles', async () => {
   const { operations } = await fetchDocument(app.url);
   const open = ['/', '/assets/main.js', '/assets/style/base.css', '/docs', '/docs/static/swagger-ui.css', '/docs/json'];
   const asked = [...operations.keys()].map((operation) => operation.split(' ') as [string, string]);
@@ -101,7 +101,7 @@ describe('pages of other origins', () => {
     expect([asked.status, ...corsOf(asked)]).toEqual([204]);
   });
 
-  it('may read answers and refusals, and ask before, where exactly their origin is configured', async () => {
+  it('may read responses and refusals, and preflight, if exactly their origin is configured', async () => {
     const url = await allowing([ORIGIN, 'http://localhost:3000']);
     for (const [status, secret] of [
       [200, undefined],
@@ -132,7 +132,7 @@ describe('pages of other origins', () => {
     'https://sub.app.example',
     'null',
     '*',
-  ])('may read nothing as %s, where another is configured', async (origin) => {
+  ])('may read nothing as %s if another origin is configured', async (origin) => {
     const url = await allowing([ORIGIN]);
     const answer = await call(url, '/v1/submissions', { headers: { origin } });
     expect(corsOf(answer)).toEqual(['vary']);
@@ -140,7 +140,7 @@ describe('pages of other origins', () => {
     expect([asked.status, ...corsOf(asked)]).toEqual([204, 'vary']);
   });
 
-  it('what asks without an origin is answered as ever, but caches learn that it depends', async () => {
+  it('a request without an origin gets the usual response with Vary', async () => {
     const answer = await call(await allowing([ORIGIN]), '/livez');
     expect([answer.status, ...corsOf(answer)]).toEqual([200, 'vary']);
   });

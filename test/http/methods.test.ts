@@ -20,8 +20,8 @@ async function documentedPaths(): Promise<Map<string, string[]>> {
   return paths;
 }
 
-describe('a method that a path does not have', () => {
-  it('is answered with 405 and what is allowed, at every path, with and without a credential', async () => {
+describe('a method that a path does not support', () => {
+  it('is refused with 405 and Allow, at every path, with and without a credential', async () => {
     for (const [path, methods] of await documentedPaths()) {
       const others = METHODS.filter((method) => !methods.includes(method));
       // A static path may also be read as one with a parameter.
@@ -45,7 +45,7 @@ describe('a method that a path does not have', () => {
     ['with a body of any type', { 'content-type': 'text/plain' }, 'words'],
     ['with a body that is no JSON', { 'content-type': 'application/json' }, '{'],
     ['with a body that is too large', { 'content-type': 'application/json' }, 'x'.repeat(3 * 1024 * 1024)],
-  ])('is told so %s', async (_, headers, body) => {
+  ])('is refused %s', async (_, headers, body) => {
     const answer = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(() => undefined);
     // Who still sends when the connection closes may not see why.
     if (answer || body.length < 100) expect(answer?.status).toBe(405);
@@ -56,7 +56,7 @@ describe('a method that a path does not have', () => {
     ['a path with a query', '/livez?x=/v1'],
     ['an id with an encoded slash', '/v1/submissions/a%2fb'],
     ['a whole address', 'http://evil.example/livez'],
-  ])('is told so at %s', async (_, path) => {
+  ])('is refused at %s', async (_, path) => {
     expect((await sendRaw(app.url, `PUT ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)).slice(0, 12)).toBe('HTTP/1.1 405');
   });
 
@@ -72,7 +72,7 @@ describe('a method that a path does not have', () => {
 });
 
 describe('OPTIONS', () => {
-  it('says what is allowed at every path, without a credential', async () => {
+  it('returns Allow at every path, without a credential', async () => {
     for (const path of (await documentedPaths()).keys()) {
       const answer = await call(app.url, path.replace('{id}', '1'), {
         method: 'OPTIONS',
@@ -83,12 +83,12 @@ describe('OPTIONS', () => {
     }
   });
 
-  it('says of the whole server what any of its paths takes', async () => {
+  it('returns the methods of all paths for the server', async () => {
     const answer = await call(app.url, '*', { method: 'OPTIONS' });
     expect([answer.status, answer.headers.allow]).toEqual([204, 'GET, HEAD, POST, PATCH, DELETE, OPTIONS']);
   });
 
-  it('stays what browsers ask before a request, for the origins that may', async () => {
+  it('remains the preflight of browsers for configured origins', async () => {
     const open = await openApp({ database: `${tempFolder()}/ledger.db`, corsOrigins: ['https://app.example'] });
     onTestFinished(() => open.close());
     const ask = (origin: string) =>

@@ -5,7 +5,7 @@ import { useApp } from '../support/running-app.ts';
 const app = useApp();
 const list = async (query: string) => listOf(await call(app.url, `/v1/submissions?${query}`));
 
-it('finds submissions by how their ids begin, page by page', async () => {
+it('finds submissions by id prefix, page by page', async () => {
   const ids = ['order-3', 'order-1', 'other', 'order-2'];
   await post(app.url, { submission_ids: ids });
   const first = await list('prefix=order&limit=2');
@@ -15,11 +15,11 @@ it('finds submissions by how their ids begin, page by page', async () => {
   expect(second.next_cursor).toBeNull();
 });
 
-it('finds nothing where none begins so', async () => {
+it('finds nothing for an unknown prefix', async () => {
   expect(await list('prefix=nobody')).toEqual({ submissions: [], next_cursor: null });
 });
 
-it('pages through ids of every length that there may be', async () => {
+it('pages through ids of every length', async () => {
   const ids = ['~'.repeat(128), `~${'!'.repeat(127)}`, '~'];
   await post(app.url, { submission_ids: ids });
   const seen: string[] = [];
@@ -37,7 +37,7 @@ it.each([
   ['of no id', 'i1.', 'prefix=a&'],
   ['with a space', 'i1.a b', 'prefix=a&'],
   ['with a letter that no id has', 'i1.é', 'prefix=a&'],
-])('takes no cursor %s', async (_, text, query) => {
+])('refuses a cursor %s', async (_, text, query) => {
   const cursor = Buffer.from(text).toString('base64url');
   const answer = await call(app.url, `/v1/submissions?${query}cursor=${cursor}`);
   expect(problemOf(answer).errors).toEqual([{ pointer: 'cursor', detail: 'is not a cursor returned by this list' }]);

@@ -16,7 +16,7 @@ function answerOf(told: string): Answer {
   return { status: Number(first.split(' ')[1]), headers, text };
 }
 
-describe('a route that is not there is answered with 404:', () => {
+describe('an unknown route is 404:', () => {
   it.each([
     ['GET', '/nothing'],
     ['GET', '/v1'],
@@ -42,20 +42,20 @@ it.each([
   'application/jsonp',
   'json',
   '',
-])('answers a body of the type "%s" with 415', async (type) => {
+])('refuses a body of the type "%s" with 415', async (type) => {
   const answer = await post(app.url, '{"submission_id":"typed"}', { 'content-type': type });
   expect(answer.status).toBe(415);
   expect(problemOf(answer).title).toBe('The body must be JSON');
 });
 
 it.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])(
-  'takes the type %s',
+  'accepts the type %s',
   async (type) => {
     expect((await post(app.url, '{"submission_id":"typed"}', { 'content-type': type })).status).toBe(202);
   },
 );
 
-it('answers a body above 2 MiB with 413, announced or not', async () => {
+it('refuses a body above 2 MiB with 413, declared or not', async () => {
   const body = `{"submission_id":"large","metadata":{"a":"${'x'.repeat(2 * 1024 * 1024)}"}}`;
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
   const announced = answerOf(await sendRaw(app.url, `${head}content-length: ${body.length}\r\n\r\n`));
@@ -69,13 +69,13 @@ it('answers a body above 2 MiB with 413, announced or not', async () => {
   expect(chunked.status).toBe(413);
 });
 
-it('answers headers above 16 KiB with 431', async () => {
+it('refuses headers above 16 KiB with 431', async () => {
   const answer = answerOf(await sendRaw(app.url, `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(16_500)}\r\n\r\n`));
   expect(answer.status).toBe(431);
   expect(problemOf(answer).title).toBe('The headers are too large');
 });
 
-describe('what is no good HTTP is answered with 400:', () => {
+describe('invalid HTTP is refused with 400:', () => {
   it.each([
     ['words', 'hello there\r\n\r\n'],
     ['the greeting of TLS', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
@@ -97,20 +97,20 @@ describe('what is no good HTTP is answered with 400:', () => {
   });
 });
 
-it('does not mind an expectation that it does not know', async () => {
+it('ignores an unknown expectation', async () => {
   expect((await call(app.url, '/livez', { headers: { expect: 'the-unexpected' } })).status).toBe(200);
 });
 
-it('gives every problem an instance of its own', async () => {
+it('gives every problem its own instance', async () => {
   const instances = await Promise.all([1, 2, 3].map(async () => problemOf(await call(app.url, '/nothing')).instance));
   expect(new Set(instances).size).toBe(3);
 });
 
-it('still works after all of that', async () => {
+it('still works after all of these', async () => {
   listOf(await call(app.url, '/v1/submissions'));
 });
 
-describe('an error of ours', () => {
+describe('an internal error', () => {
   async function answerTo(error: unknown): Promise<{ answer: Answer; logged: string }> {
     let logged = '';
     const write = (line: string) => {
@@ -129,7 +129,7 @@ describe('an error of ours', () => {
     return { answer: await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/'), logged };
   }
 
-  it('says when to come back if the disk is full', async () => {
+  it('has Retry-After if the disk is full', async () => {
     const { answer, logged } = await answerTo(new LedgerError('full', 'no room left to write /secret/path'));
     expect(answer.status).toBe(507);
     expect(answer.headers['retry-after']).toBe('30');

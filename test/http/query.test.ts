@@ -23,19 +23,19 @@ const text = fc.oneof(
 );
 
 describe('a cursor', () => {
-  it('comes back as the position or the id it was made of', () => {
+  it('decodes to the position or id it was made of', () => {
     fc.assert(
       fc.property(position, (at) => fromCursor(toCursor(at)) === at && cursorSchema.safeParse(toCursor(at)).success),
     );
     fc.assert(fc.property(id, (name) => fromIdCursor(toIdCursor(name)) === name));
   });
 
-  it('of one sort is none of the other', () => {
+  it('of one kind is invalid for the other', () => {
     fc.assert(fc.property(position, (at) => fromIdCursor(toCursor(at)) === undefined));
     fc.assert(fc.property(id, (name) => fromCursor(toIdCursor(name)) === undefined));
   });
 
-  it('is only what was handed out, letter by letter; any other text is refused, and breaks nothing', () => {
+  it('has one valid spelling; any other text is refused', () => {
     fc.assert(
       fc.property(text, (given) => {
         const at = fromCursor(given);
@@ -47,7 +47,7 @@ describe('a cursor', () => {
     );
   });
 
-  it('with one letter changed is another one or none', () => {
+  it('with one letter changed is another one or invalid', () => {
     const changed = fc.tuple(position, fc.nat(), fc.integer({ min: 0x20, max: 0x7e })).map(([at, place, code]) => {
       const cursor = toCursor(at);
       const from = place % cursor.length;
@@ -59,7 +59,7 @@ describe('a cursor', () => {
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
 
-it('a list answers any text for a cursor with a page or with 400', async () => {
+it('a list responds to any cursor with a page or 400', async () => {
   const lists = fc.constantFrom(
     '/v1/submissions?limit=2',
     '/v1/submissions?prefix=a&limit=2',

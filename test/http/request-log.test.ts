@@ -17,7 +17,7 @@ const linesOf = (id: unknown) =>
     return found;
   });
 
-describe('every answer names its request', () => {
+describe('every response has its request id', () => {
   it.each<[string, number, string, object]>([
     ['an answer', 200, '/v1/submissions', {}],
     ['a probe', 200, '/livez', {}],
@@ -39,8 +39,8 @@ describe('every answer names its request', () => {
   });
 });
 
-describe("the caller's own id", () => {
-  it.each(['a', 'A1_b.c:d-e', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11', 'x'.repeat(64)])('%s is taken', async (id) => {
+describe("the client's own id", () => {
+  it.each(['a', 'A1_b.c:d-e', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11', 'x'.repeat(64)])('%s is used', async (id) => {
     const answer = await named(id, '/nowhere');
     expect([answer.headers['x-request-id'], problemOf(answer).instance]).toEqual([id, id]);
     expect(await linesOf(id)).toHaveLength(1);
@@ -63,7 +63,7 @@ describe("the caller's own id", () => {
 });
 
 describe('at the level debug', () => {
-  it('a request is a line, by its route and not by what was asked', async () => {
+  it('a request is one line with its route pattern, not its path', async () => {
     await named('asked', '/users/get_user?name=Ada&email=ada%40example.com');
     expect((await linesOf('asked')).at(-1)).toMatchObject({
       level: 'debug',
@@ -75,7 +75,7 @@ describe('at the level debug', () => {
     expect(JSON.stringify(lines)).not.toMatch(/ada|Ada/);
   });
 
-  it('the lines of a request say which submission it was about', async () => {
+  it('the lines of a request have its submission id', async () => {
     await call(app.url, '/v1/submissions', {
       method: 'POST',
       headers: { 'x-request-id': 'tracking', 'content-type': 'application/json' },

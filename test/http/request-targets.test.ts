@@ -124,7 +124,7 @@ describe.skipIf(isRedisMissing())('a request target that could be read in two wa
   });
   afterAll(() => end());
 
-  it.each(PREFIXES)('is answered, and leads to no other route, below "%s"', async (prefix) => {
+  it.each(PREFIXES)('leads to no other route, below "%s"', async (prefix) => {
     for (const [name, header] of Object.entries(CREDENTIALS))
       for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS'])
         await Promise.all(
@@ -138,7 +138,7 @@ describe.skipIf(isRedisMissing())('a request target that could be read in two wa
         );
   });
 
-  it.each(TARGETS)('is answered: %s', async (target) => {
+  it.each(TARGETS)('gets a response: %s', async (target) => {
     for (const header of Object.values(CREDENTIALS))
       for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
         const received = await send(url, `${method} ${target}`, header);

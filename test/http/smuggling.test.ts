@@ -45,7 +45,7 @@ async function refused(bytes: string): Promise<Told> {
   return told;
 }
 
-describe('is refused with 400, once, and what follows on its connection is never looked at:', () => {
+describe('is refused with 400 once, and the rest of its connection is ignored:', () => {
   it.each<[string, string]>([
     [
       'a length and chunks (CL.TE)',
@@ -103,7 +103,7 @@ it.each<[string, string]>([
   ['a header of 1 MB', `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
   ['a target of 1 MB', `GET /${'x'.repeat(1_000_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
   ['a trailer of 1 MB', `${HEAD}transfer-encoding: chunked\r\n\r\n0\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
-])('%s are never read to their end', async (_, bytes) => {
+])('%s are never read completely', async (_, bytes) => {
   const { statuses } = await refused(bytes);
   // Who still sends may be cut off before it reads the answer.
   for (const status of statuses) expect([400, 431]).toContain(status);
@@ -117,7 +117,7 @@ it('more than one Host is refused, in every version', async () => {
 });
 
 it.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x'])(
-  'a body packed with %s is not taken',
+  'a body encoded with %s is refused',
   async (coding) => {
     const answer = await post(app.url, { submission_id: 'packed' }, { 'content-encoding': coding });
     expect(answer.status).toBe(415);
@@ -125,12 +125,12 @@ it.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x'])(
   },
 );
 
-it('nor one packed for its way only', async () => {
+it('a compressed transfer encoding is refused', async () => {
   const { statuses } = await refused(`${HEAD}transfer-encoding: gzip, chunked\r\n\r\n${CHUNKED}${INNER}`);
   expect(statuses).toEqual([415]);
 });
 
-it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is passed over', async () => {
+it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is ignored', async () => {
   const tunnel = await refused(`CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n${INNER}`);
   expect(tunnel.text).toBe('');
   const trace = await talk(`TRACE /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
@@ -142,7 +142,7 @@ it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is passed over', a
   }
 });
 
-it('a whole address as target is this server, whatever host it names, with the same need of a credential', async () => {
+it('an absolute target refers to this server, whatever its host, with the same authentication', async () => {
   const ask = (header: string) => talk(`GET http://evil.example/v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`);
   expect((await ask('')).statuses).toEqual([401]);
   expect((await ask(`x-api-key: ${API_KEY}\r\n`)).statuses).toEqual([200]);
@@ -151,7 +151,7 @@ it('a whole address as target is this server, whatever host it names, with the s
 describe('one connection', () => {
   const livez = 'GET /livez HTTP/1.1\r\nhost: x\r\n\r\n';
 
-  it('has as many answers as requests, in their order, and each shows its own credential', async () => {
+  it('has as many responses as requests, in order, each for its own credential', async () => {
     const list = (header: string) => `GET /v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`;
     const key = `x-api-key: ${API_KEY}\r\n`;
     const bytes = [list(key), list(''), livez, list(key), list('')].join('');
@@ -168,14 +168,14 @@ describe('one connection', () => {
     expect(statuses).toEqual([status, 200]);
   });
 
-  it('takes no credential from behind a body', async () => {
+  it('uses no credential from the end of a body', async () => {
     const head =
       'POST /v1/submissions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n';
     const trailer = `${head}trailer: x-api-key\r\n\r\n${CHUNKED.slice(0, -2)}x-api-key: ${API_KEY}\r\n\r\n`;
     expect((await talk(trailer)).statuses).toEqual([401]);
   });
 
-  it('of HTTP/1.0 ends with its answer, unless it asks otherwise, and never goes on after chunks', async () => {
+  it('of HTTP/1.0 ends with its response, unless it requests otherwise, and never continues after chunks', async () => {
     expect(await refused('GET /livez HTTP/1.0\r\n\r\n')).toMatchObject({ statuses: [200] });
     const kept = await talk(`GET /livez HTTP/1.0\r\nconnection: keep-alive\r\n\r\n${livez}`, 2);
     expect(kept.statuses).toEqual([200, 200]);
@@ -185,7 +185,7 @@ describe('one connection', () => {
     expect(told.statuses).toEqual([400]);
   });
 
-  it('that expects to be asked for its body is asked, and held to its length', async () => {
+  it('that expects 100-continue gets it, and its length is enforced', async () => {
     const head = HEAD.replace(API_KEY, 'nobody');
     const expecting = `${head}expect: 100-continue\r\ncontent-length: ${INNER.length}\r\n\r\n${INNER}${livez}`;
     expect((await talk(expecting, 2)).statuses).toEqual([100, 401, 200]);

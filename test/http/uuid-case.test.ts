@@ -18,23 +18,20 @@ const listed = async (query: string) => {
 };
 
 describe('a UUID in any case is one submission', () => {
-  it.each(['upper case', 'mixed case'])(
-    'tracked in %s, it is shown in lower case, and is known in each',
-    async (name) => {
-      const id = newId();
-      const given = spellings(id)[name === 'upper case' ? 1 : 2] ?? '';
-      const first = trackedOf(await post(app.url, { submission_id: given, upstream: 'other' }));
-      expect(first).toMatchObject({ accepted: 1, submissions: [{ submission_id: id }] });
-      for (const spelling of spellings(id)) {
-        const again = trackedOf(await post(app.url, { submission_id: spelling, upstream: 'other' }));
-        expect(again).toMatchObject({ accepted: 0, already_tracked: 1, submissions: [{ submission_id: id }] });
-        expect(detailsOf(await call(app.url, pathOf(spelling))).submission_id).toBe(id);
-        expect(submissionOf(await call(app.url, `${pathOf(spelling)}/wait?timeout_s=0`)).submission_id).toBe(id);
-      }
-      const cancelled = await call(app.url, pathOf(given), { method: 'DELETE' });
-      expect(submissionOf(cancelled)).toMatchObject({ submission_id: id, status: 'cancelled' });
-    },
-  );
+  it.each(['upper case', 'mixed case'])('tracked in %s, it is shown in lower case, and found in each', async (name) => {
+    const id = newId();
+    const given = spellings(id)[name === 'upper case' ? 1 : 2] ?? '';
+    const first = trackedOf(await post(app.url, { submission_id: given, upstream: 'other' }));
+    expect(first).toMatchObject({ accepted: 1, submissions: [{ submission_id: id }] });
+    for (const spelling of spellings(id)) {
+      const again = trackedOf(await post(app.url, { submission_id: spelling, upstream: 'other' }));
+      expect(again).toMatchObject({ accepted: 0, already_tracked: 1, submissions: [{ submission_id: id }] });
+      expect(detailsOf(await call(app.url, pathOf(spelling))).submission_id).toBe(id);
+      expect(submissionOf(await call(app.url, `${pathOf(spelling)}/wait?timeout_s=0`)).submission_id).toBe(id);
+    }
+    const cancelled = await call(app.url, pathOf(given), { method: 'DELETE' });
+    expect(submissionOf(cancelled)).toMatchObject({ submission_id: id, status: 'cancelled' });
+  });
 
   it('in one request it counts once, as the same id twice does', async () => {
     const [id, other] = [newId(), newId()];
@@ -44,19 +41,19 @@ describe('a UUID in any case is one submission', () => {
     expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual([id, other]);
   });
 
-  it('is in conflict with another upstream in each spelling', async () => {
+  it('conflicts with another upstream in each spelling', async () => {
     const id = newId();
     await post(app.url, { submission_id: id, upstream: 'other' });
     const refused = await post(app.url, { submission_ids: [newId(), id.toUpperCase()] });
     expect(problemOf(refused)).toMatchObject({ status: 409, detail: expect.stringContaining(id) });
   });
 
-  it('that was never tracked is named in lower case', async () => {
+  it('that was never tracked is shown in lower case', async () => {
     const id = newId();
     expect(problemOf(await call(app.url, pathOf(id.toUpperCase()))).detail).toContain(id);
   });
 
-  it('is found by each spelling of its beginning, page by page', async () => {
+  it('is found by each spelling of its prefix, page by page', async () => {
     const begin = `b${randomUUID().slice(1, 7)}`;
     const uuid = (last: string) => `${begin}0-0000-4000-8000-00000000000${last}`;
     const upper = begin.toUpperCase();
@@ -100,7 +97,7 @@ describe('a UUID in any case is one submission', () => {
     }
   });
 
-  it('is asked about upstream in lower case, and is final in each spelling', async () => {
+  it('is polled in lower case, and is final in each spelling', async () => {
     const id = app.submit();
     await post(app.url, { submission_id: id.toUpperCase() });
     const waited = submissionOf(await call(app.url, `${pathOf(id)}/wait?timeout_s=20`));
@@ -111,7 +108,7 @@ describe('a UUID in any case is one submission', () => {
     }
   });
 
-  it('asked about in several spellings at once costs one request', async () => {
+  it('requested in several spellings at once costs one request', async () => {
     const id = app.submit();
     const before = app.sandbox.stats().requests;
     const infos = await Promise.all(
@@ -128,7 +125,7 @@ describe('a UUID in any case is one submission', () => {
   });
 });
 
-it('other spellings of a UUID, and what is none, are ids of their own, compared exactly', async () => {
+it('other forms of a UUID are separate ids, compared exactly', async () => {
   const id = newId();
   const submission_ids = [
     id,

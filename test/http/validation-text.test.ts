@@ -68,8 +68,8 @@ async function operations(): Promise<
 const filled = (path: string) =>
   path.replace('{id}', /webhooks/.test(path) ? 'callbacks' : /deliveries/.test(path) ? '1' : 'some-id');
 
-describe('what is refused as invalid is said in clear words', () => {
-  it('of every parameter of every route, whatever it is', async () => {
+describe('the reasons of invalid requests are clear', () => {
+  it('for every parameter of every route', async () => {
     let refused = 0;
     for (const { method, path, parameters } of await operations()) {
       if (path === '/v1/submissions/{id}/wait') continue;
@@ -103,7 +103,7 @@ describe('what is refused as invalid is said in clear words', () => {
     expect(refused).toBeGreaterThan(150);
   });
 
-  it('of every field of every body, whatever it is', async () => {
+  it('for every field of every body', async () => {
     let refused = 0;
     for (const { method, path, fields } of await operations()) {
       if (fields === null) continue;
@@ -129,7 +129,7 @@ describe('what is refused as invalid is said in clear words', () => {
     expect(refused).toBeGreaterThan(300);
   });
 
-  it('of every id in a path', async () => {
+  it('for every id in a path', async () => {
     for (const { method, path } of await operations())
       for (const id of ['%20', 'a%20b', '%00', 'words%7f', '0', '-1', 'x'.repeat(200), '%E2%82%AC'])
         if (path.includes('{id}') && !path.endsWith('/wait')) {
@@ -145,7 +145,7 @@ describe('what is refused as invalid is said in clear words', () => {
     ['no type', '{}', '', 415, 'the body must be JSON, sent with content-type: application/json'],
     ['another type', '{}', 'text/csv', 415, 'application/json, not "text/csv"'],
     ['too much', `"${'x'.repeat(2 * 1024 * 1024)}"`, 'application/json', 413, 'at most 2097152 bytes'],
-  ])('of a body that is %s', async (_, body, type, status, detail) => {
+  ])('for a body that is %s', async (_, body, type, status, detail) => {
     const answer = await call(app.url, '/v1/submissions', {
       method: 'POST',
       headers: { ...headers, 'content-type': type },
@@ -198,7 +198,7 @@ describe('what is refused as invalid is said in clear words', () => {
     ['GET', '/v1/submissions?status=done', undefined, 'status', 'must be one of "tracking"'],
     ['GET', '/v1/submissions?offset=1', undefined, '', 'there is no parameter "offset"'],
     ['GET', '/v1/get_submission_info', undefined, 'submission_id', 'is missing: it must be a string'],
-  ])('%s %s with %j says of "%s": %s', async (method, path, body, pointer, expected) => {
+  ])('%s %s with %j reports "%s": %s', async (method, path, body, pointer, expected) => {
     const answer = await call(app.url, path, { method, headers, ...(body !== undefined && { body }) });
     expect(answer.status).toBe(400);
     const { detail, errors } = expectClear(answer.status, answer.text, path);

@@ -12,15 +12,12 @@ const GUARDED = [
 ] as const;
 const none = { 'x-api-key': [] };
 
-it.each(GUARDED)(
-  'answers %s %s with 401 without a credential, before it looks at anything else',
-  async (method, path) => {
-    const answer = await call(app.url, `${path}?limit=bad&timeout_s=bad`, { method, headers: none, body: '{ no JSON' });
-    expect(answer.status).toBe(401);
-    expect(answer.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
-    expect(problemOf(answer).detail).toBe('send a valid credential as x-api-key or Authorization: Bearer');
-  },
-);
+it.each(GUARDED)('responds 401 to %s %s without a credential, before checking anything else', async (method, path) => {
+  const answer = await call(app.url, `${path}?limit=bad&timeout_s=bad`, { method, headers: none, body: '{ no JSON' });
+  expect(answer.status).toBe(401);
+  expect(answer.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
+  expect(problemOf(answer).detail).toBe('send a valid credential as x-api-key or Authorization: Bearer');
+});
 
 it.each<[string, Record<string, string | string[]>]>([
   ['another key', { 'x-api-key': 'a-service-key-for-tesTs' }],

@@ -37,7 +37,7 @@ describe('without a trusted proxy in between, the peer is the client', () => {
     expect(clientOf(headers, peer, trusted)).toBe(peer);
   });
 
-  it('is shown in one spelling', () => {
+  it('is normalized to one spelling', () => {
     expect(clientOf({}, '::ffff:10.0.0.9')).toBe('10.0.0.9');
     expect(clientOf({}, 'fe80::1%eth0')).toBe('fe80::1');
     const gone = { socket: {}, headers: { forwarded: 'for=192.0.2.1' } } as IncomingMessage;
@@ -152,7 +152,7 @@ describe('a hop that names no address ends the chain at the last trusted one', (
 });
 
 describe('with both headers', () => {
-  it('they count where they agree', () => {
+  it('both are used if they agree', () => {
     const headers = { 'x-forwarded-for': '192.0.2.66, 192.0.2.1', forwarded: 'for="192.0.2.1"' };
     expect(clientOf(headers)).toBe('192.0.2.1');
   });
@@ -162,12 +162,12 @@ describe('with both headers', () => {
     ['192.0.2.1', 'for=unknown'],
     ['192.0.2.1', 'malformed'],
     ['unknown', 'for=192.0.2.1'],
-  ])('neither is believed where they do not: %s and %s', (xForwardedFor, header) => {
+  ])('neither is used if they disagree: %s and %s', (xForwardedFor, header) => {
     expect(clientOf({ 'x-forwarded-for': xForwardedFor, forwarded: header })).toBe(PROXY);
   });
 });
 
-it('whatever a client puts before what the proxy adds, it gains no address but its own and that of the proxy', () => {
+it('a forged header gains a client no address but its own and that of the proxy', () => {
   const parts = oneof(
     string(),
     constantFrom('for=', '"', ',', ';', '\\', 'x="', '10.0.1.7', '192.0.2.66', '[::1]', ' '),
@@ -234,14 +234,14 @@ describe('the limits of a server behind a proxy', () => {
     expect(await guessFrom('192.0.2.7')).toBe(429);
   });
 
-  it('pass over what others than trusted proxies claim', async () => {
+  it('ignore headers of peers that are not trusted', async () => {
     const { guessFrom } = await behindProxy(['10.0.0.0/8']);
     expect([await guessFrom('192.0.2.1'), await guessFrom('192.0.2.2'), await guessFrom('192.0.2.3')]).toEqual([
       401, 401, 429,
     ]);
   });
 
-  it('let an attacker lock out nobody else, also where the upstream judges the bearers', async () => {
+  it('an attacker locks out no other client, including clients with bearers of the upstream', async () => {
     const { url } = await serve(({ headers }, response) => {
       const isRight = headers.authorization?.startsWith('Bearer right') === true;
       response.writeHead(isRight ? 200 : 401).end(isRight ? '{"id":"1"}' : '{"error":"x"}');

@@ -59,7 +59,7 @@ describe('a failed authentication is counted and logged with address and request
     expect(lookups.logs()).not.toMatch(new RegExp(`a-secret|${TOKEN}`));
   });
 
-  it('locked ones too', async () => {
+  it('including locked ones', async () => {
     const lookups = await openLookups({ limits: { failed_authentications_per_minute: 1 } });
     for (const secret of ['a-secret', API_KEY, 'a-secret-too', API_KEY])
       await call(lookups.url, '/v1/submissions', { headers: { 'x-api-key': secret } });
@@ -70,7 +70,7 @@ describe('a failed authentication is counted and logged with address and request
   });
 });
 
-it('what succeeds, is not allowed or needs no credential is no failed authentication', async () => {
+it('success, a wrong role and open routes are no failed authentication', async () => {
   const lookups = await openLookups();
   for (const path of ['/v1/submissions', '/v1/audit', '/v1/submissions?limit=x', '/v1/submissions/never'])
     await call(lookups.url, path);
@@ -80,7 +80,7 @@ it('what succeeds, is not allowed or needs no credential is no failed authentica
   expect(linesOf(lookups.logs())).toEqual([]);
 });
 
-it('the log of a request and of a lookup tells the address of the client', async () => {
+it('the log of a request and of a lookup has the address of the client', async () => {
   const lookups = await openLookups({ trustedProxies: ['loopback'] });
   const headers = { authorization: `Bearer ${lookups.tokens.user}`, 'x-forwarded-for': '192.0.2.1' };
   await call(lookups.url, userPath(), { headers });

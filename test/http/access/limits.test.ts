@@ -70,7 +70,7 @@ describe('the requests of one credential', () => {
     expect(limitOf(await app.ask({ authorization: `Bearer ${API_KEY}` }))).toEqual(['2', '0']);
   });
 
-  it('are nothing to those of another one behind the same address, nor to those without any', async () => {
+  it('are independent of other credentials from the same address and of requests without one', async () => {
     const app = await limited({ requests_per_minute: 1 });
     const other = key(app.token());
     await app.ask(GOOD);
@@ -80,7 +80,7 @@ describe('the requests of one credential', () => {
     expect((await app.ask({}, '/openapi.json')).status).toBe(429);
   });
 
-  it('are all of its requests: what is not there, not valid or not allowed counts too', async () => {
+  it('include requests that are not found, invalid or forbidden', async () => {
     const app = await limited({ requests_per_minute: 3 });
     const statuses: number[] = [];
     for (const path of ['/nowhere', '/v1/submissions?limit=x', '/v1/audit', '/docs'])
@@ -89,7 +89,7 @@ describe('the requests of one credential', () => {
     expect(statuses.slice(0, 3)).toEqual([404, 400, 403]);
   });
 
-  it('are not limited by 0, nor where somebody watches over the process', async () => {
+  it('are not limited by 0, nor on routes for monitoring', async () => {
     const off = await limited({ requests_per_minute: 0 });
     expect(limitOf(await off.ask(GOOD))).toEqual([undefined, undefined]);
     const app = await limited({ requests_per_minute: 1 });
@@ -100,7 +100,7 @@ describe('the requests of one credential', () => {
     }
   });
 
-  it('guessed ones share the bucket of their address, whatever address a header claims', async () => {
+  it('guessed ones share the bucket of their address, regardless of forwarding headers', async () => {
     const app = await limited({ requests_per_minute: 3 });
     const claim = (address: string) => ({
       'x-forwarded-for': address,
@@ -118,7 +118,7 @@ describe('the requests of one credential', () => {
 describe('wrong credentials of one address', () => {
   const guess = (app: Limited, secret: string) => app.ask(key(secret)).then(({ status }) => status);
 
-  it('are no longer looked into past the limit, for the rest of the minute', async () => {
+  it('are not looked up past the limit for the rest of the minute', async () => {
     const app = await limited({ failed_authentications_per_minute: 2 });
     expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 401]);
     const refused = await app.ask({ authorization: 'Bearer c' });
@@ -133,7 +133,7 @@ describe('wrong credentials of one address', () => {
     expect(await guess(app, 'd')).toBe(401);
   });
 
-  it('are told how long to wait also where all came at once', async () => {
+  it('get Retry-After even if all arrived at once', async () => {
     const database = join(tempFolder(), 'ledger.db');
     const app = await openApp({ database, limits: { failed_authentications_per_minute: 2 } });
     onTestFinished(() => app.close());
@@ -146,7 +146,7 @@ describe('wrong credentials of one address', () => {
     expect(told.match(/retry-after: \d+/g)).toEqual(['retry-after: 60', 'retry-after: 60']);
   });
 
-  it('keep out no credential that the address has used before, no token of dawatch, and nobody who shows none', async () => {
+  it('do not lock out credentials used before, tokens of dawatch and requests without a credential', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
     expect((await app.ask(GOOD)).status).toBe(200);
     expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
@@ -160,7 +160,7 @@ describe('wrong credentials of one address', () => {
   });
 
   it.each(['/v1/submissions', '/v1/audit', '/docs', '/nowhere', '/v1/whoami'])(
-    'past the limit a right guess is answered like a wrong one, at %s',
+    'past the limit a right guess gets the same response as a wrong one, at %s',
     async (path) => {
       const app = await limited({ failed_authentications_per_minute: 1 });
       await guess(app, 'a');
@@ -176,13 +176,13 @@ describe('wrong credentials of one address', () => {
     },
   );
 
-  it.each(['/docs', '/nowhere', '/openapi.json'])('count also at %s, which wants none', async (path) => {
+  it.each(['/docs', '/nowhere', '/openapi.json'])('count also at %s, which requires none', async (path) => {
     const app = await limited({ failed_authentications_per_minute: 2 });
     for (const secret of ['a', 'b']) expect((await app.ask(key(secret), path)).status).not.toBe(429);
     expect(await guess(app, 'c')).toBe(429);
   });
 
-  it('count once if they are the same one, which is then refused by itself', async () => {
+  it('count once if repeated, and then lock only that credential', async () => {
     const app = await limited({ failed_authentications_per_minute: 3 });
     const statuses = [];
     for (let times = 0; times < 5; times++) statuses.push(await guess(app, 'outdated'));
@@ -198,7 +198,7 @@ describe('wrong credentials of one address', () => {
     expect((await app.ask(GOOD)).status).toBe(429);
   });
 
-  it('are counted alone: neither requests without one, nor known ones without the role', async () => {
+  it('do not include requests without a credential or with a wrong role', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
     for (let times = 0; times < 3; times++) {
       expect((await app.ask({})).status).toBe(401);
@@ -213,7 +213,7 @@ describe('wrong credentials of one address', () => {
     for (let times = 0; times < 30; times++) expect(await guess(app, `guess-${times}`)).toBe(401);
   });
 
-  it('claiming other addresses changes nothing', async () => {
+  it('are counted regardless of forwarding headers', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
     await app.ask({ ...key('a'), 'x-forwarded-for': '192.0.2.1' });
     expect((await app.ask({ ...key('b'), 'x-forwarded-for': '192.0.2.2' })).status).toBe(429);
@@ -255,7 +255,7 @@ describe('where the upstream judges the bearers', () => {
     };
   }
 
-  it('a bearer that it accepted passes when its address is blocked, until it refuses it', async () => {
+  it('an accepted bearer passes while its address is locked, until the upstream refuses it', async () => {
     const { status, revoke } = await forwarding({ failed_authentications_per_minute: 2 });
     expect(await status('200-valid')).toBe(200);
     expect([await status('401-a'), await status('401-b'), await status('401-c')]).toEqual([401, 401, 429]);
@@ -264,7 +264,7 @@ describe('where the upstream judges the bearers', () => {
     expect([await status('200-valid'), await status('200-valid')]).toEqual([401, 429]);
   });
 
-  it('a bearer that it accepted from one address passes at that address only', async () => {
+  it('an accepted bearer is exempt only at the address that used it', async () => {
     const { lookups, status } = await forwarding({ failed_authentications_per_minute: 1 });
     expect(await status('200-valid')).toBe(200);
     expect([await status('401-a'), await status('401-b'), await status('200-valid')]).toEqual([401, 429, 200]);
@@ -278,7 +278,7 @@ describe('where the upstream judges the bearers', () => {
     expect([await elsewhere('401-a'), await elsewhere('200-valid')]).toEqual([401, 429]);
   });
 
-  it('one caller with an outdated bearer keeps out none of those behind the same address', async () => {
+  it('a client with an outdated bearer locks out no other client of its address', async () => {
     const { status, upstream } = await forwarding({ failed_authentications_per_minute: 3 });
     const outdated = [];
     for (let times = 0; times < 50; times++) outdated.push(await status('401-outdated'));
@@ -287,14 +287,14 @@ describe('where the upstream judges the bearers', () => {
     for (let n = 0; n < 10; n++) expect(await status(`200-new-${n}`)).toBe(200);
   });
 
-  it('one caller with ever other wrong bearers keeps out none that the upstream accepted before', async () => {
+  it('a client with many wrong bearers locks out none that the upstream accepted before', async () => {
     const { status } = await forwarding({ failed_authentications_per_minute: 5 });
     for (let n = 0; n < 10; n++) expect(await status(`200-${n}`)).toBe(200);
     for (let n = 0; n < 50; n++) expect(await status(`401-${n}`)).toBe(n < 5 ? 401 : 429);
     for (let n = 0; n < 10; n++) expect(await status(`200-${n}`)).toBe(200);
   });
 
-  it('a key of dawatch counts among the wrong ones', async () => {
+  it('a key of dawatch counts as a wrong bearer', async () => {
     const lookups = await openLookups({ bearer: null, limits: { failed_authentications_per_minute: 2 } });
     const statuses = [];
     for (const bearer of [API_KEY, ADMIN_TOKEN, 'wrong', API_KEY])
@@ -302,7 +302,7 @@ describe('where the upstream judges the bearers', () => {
     expect(statuses).toEqual([401, 401, 429, 429]);
   });
 
-  it('a bearer that it accepted opens only lookups: elsewhere it is a guess, and hides none', async () => {
+  it('an accepted bearer is valid for lookups only; elsewhere it counts as a guess', async () => {
     const { lookups, show } = await forwarding({ failed_authentications_per_minute: 1 });
     expect((await show('200-valid')).status).toBe(200);
     const headers = { authorization: 'Bearer 200-valid', 'x-api-key': 'guess' };
@@ -312,7 +312,7 @@ describe('where the upstream judges the bearers', () => {
     expect((await call(lookups.url, userPath(), { headers })).status).toBe(200);
   });
 
-  it('an x-api-key is nothing at lookups: no answer tells whether it is known', async () => {
+  it('lookups ignore x-api-key and do not reveal whether it is known', async () => {
     const { lookups } = await forwarding({ failed_authentications_per_minute: 1 });
     const remaining: number[] = [];
     for (const secret of ['guess', API_KEY, 'guess']) {
@@ -323,7 +323,7 @@ describe('where the upstream judges the bearers', () => {
     expect(remaining).toEqual([59_999, 59_998, 59_997]);
   });
 
-  it('a bearer that it accepted has a bucket of requests of its own, others that of their address', async () => {
+  it('an accepted bearer has its own request bucket; others share that of their address', async () => {
     const { show } = await forwarding({ requests_per_minute: 2 });
     expect(limitOf(await show('200-a'))).toEqual(['2', '1']);
     expect(limitOf(await show('200-a'))).toEqual(['2', '1']);
@@ -332,7 +332,7 @@ describe('where the upstream judges the bearers', () => {
     expect(limitOf(await show('200-b'))).toEqual(['2', '1']);
   });
 
-  it('no more wrong bearers reach it than the limit, however many come at once', async () => {
+  it('at most the limit of wrong bearers reaches the upstream, even concurrently', async () => {
     const { status, upstream, atOnce } = await forwarding({ failed_authentications_per_minute: 20 }, { held: true });
     const statuses = await atOnce(
       Array.from({ length: 150 }, (_, n) => `401-${n}`),
@@ -345,7 +345,7 @@ describe('where the upstream judges the bearers', () => {
     expect(await status('401-later')).toBe(401);
   });
 
-  it('what is under way counts, and is given back when it was no failure', async () => {
+  it('an attempt in flight counts, and is uncounted unless it fails', async () => {
     const { status, upstream, atOnce } = await forwarding({ failed_authentications_per_minute: 3 }, { held: true });
     const statuses = await atOnce(
       Array.from({ length: 10 }, (_, n) => `200-${n}`),
@@ -357,7 +357,7 @@ describe('where the upstream judges the bearers', () => {
     expect(upstream.requests).toHaveLength(13);
   });
 
-  it('who hangs up before the answer is counted nevertheless', async () => {
+  it('a client that disconnects before the response is counted', async () => {
     const limits = { failed_authentications_per_minute: 1 };
     const { lookups, upstream, status, answer } = await forwarding(limits, { held: true });
     const hangUp = new AbortController();
@@ -377,18 +377,15 @@ describe('where the upstream judges the bearers', () => {
     ['403-', 403],
     ['500-', 502],
     ['429-', 502],
-  ])(
-    'bearers that it answers with %s count as wrong ones, so that they bound the audit too',
-    async (bearer, answer) => {
-      const { lookups, show } = await forwarding({ failed_authentications_per_minute: 2 });
-      const statuses: number[] = [];
-      for (let n = 0; n < 5; n++) statuses.push((await show(`${bearer}${n}`, LISTING)).status);
-      expect(statuses).toEqual([answer, answer, 429, 429, 429]);
-      expect(lookups.audit()).toHaveLength(2);
-    },
-  );
+  ])('bearers that the upstream answers with %s count as wrong, which bounds the audit', async (bearer, answer) => {
+    const { lookups, show } = await forwarding({ failed_authentications_per_minute: 2 });
+    const statuses: number[] = [];
+    for (let n = 0; n < 5; n++) statuses.push((await show(`${bearer}${n}`, LISTING)).status);
+    expect(statuses).toEqual([answer, answer, 429, 429, 429]);
+    expect(lookups.audit()).toHaveLength(2);
+  });
 
-  it('failures of it keep out none that it accepted', async () => {
+  it('failures of the upstream lock out no accepted bearer', async () => {
     const { show, status } = await forwarding({ failed_authentications_per_minute: 1 });
     expect(await status('200-valid')).toBe(200);
     // A single user is no list.

@@ -82,7 +82,7 @@ describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
     }
   });
 
-  it.each(ROLES)('with a revoked credential of the role %s, which is answered just as an unknown one', async (role) => {
+  it.each(ROLES)('with a revoked credential of the role %s, as with an unknown one', async (role) => {
     const revoked = lookups().revoked[role];
     const unknown = revoked.replace(/.{5}$/, 'wrong');
     for (const [index, headers] of both(revoked).entries()) {

@@ -6,8 +6,8 @@ import { UsedCredentials } from '../../../src/http/access/used-credentials.ts';
 const hashes = Array.from({ length: 6 }, (_, n) => sha256(`credential ${n}`));
 const hash = (n: number) => hashes[n] ?? expect.fail();
 
-describe('what addresses used', () => {
-  it('is known by address and credential, until it is removed', () => {
+describe('used credentials', () => {
+  it('are kept by address and credential until removed', () => {
     const used = new UsedCredentials(10);
     used.add('a', hash(0));
     expect([used.has('a', hash(0)), used.has('b', hash(0)), used.has('a', hash(1))]).toEqual([true, false, false]);
@@ -15,7 +15,7 @@ describe('what addresses used', () => {
     expect(used.has('a', hash(0))).toBe(false);
   });
 
-  it('takes bounded memory: the pair unused for longest goes first', () => {
+  it('use bounded memory: the pair unused for longest is evicted', () => {
     const used = new UsedCredentials(3);
     for (const n of [0, 1, 2]) used.add('a', hash(n));
     used.add('a', hash(0));
@@ -34,7 +34,7 @@ describe('failures', () => {
     vi.useRealTimers();
   });
 
-  it('take bounded memory: the address that failed longest ago goes first', () => {
+  it('use bounded memory: the address that failed longest ago is evicted', () => {
     const failures = new FailureBucket({ max: 1, windowMs: 60_000, maxKeys: 3 });
     for (const address of ['a', 'b', 'c', 'd']) failures.begin(address)(true);
     expect(['a', 'b', 'c', 'd'].map((address) => failures.isClean(address))).toEqual([true, false, false, false]);

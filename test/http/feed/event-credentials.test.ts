@@ -103,7 +103,7 @@ describe.each([
     });
   });
 
-  it('is refused where HTTP Basic carries a valid token, which only /queues takes', async () => {
+  it('refuses a valid token in HTTP Basic, which only /queues accepts', async () => {
     const authorization = `Basic ${Buffer.from(`any:${ADMIN_TOKEN}`).toString('base64')}`;
     const answer = await call(app.url, '/v1/events', { headers: { 'x-api-key': [], authorization } });
     expect(problemOf(answer).status).toBe(401);

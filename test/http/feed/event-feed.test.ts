@@ -71,7 +71,7 @@ async function openMany(count: number, filter?: EventFilter) {
 const seqsOf = (reader: { text(): string }) =>
   [...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => Number(seq));
 
-it('reads a new event once for all its readers, and nothing for nobody', async () => {
+it('reads a new event once for all readers, and nothing without readers', async () => {
   const log = openLog();
   const feed = openFeed(log);
   log.add();
@@ -92,7 +92,7 @@ it('reads a new event once for all its readers, and nothing for nobody', async (
   feed.close();
 });
 
-it('tells an event at once, and what comes soon after it in one piece', async () => {
+it('sends an event at once, and those soon after it in one write', async () => {
   const { log, clock, feed, readers } = await openMany(1);
   const [reader] = readers as [ReturnType<typeof read>];
   log.add();
@@ -108,7 +108,7 @@ it('tells an event at once, and what comes soon after it in one piece', async ()
   feed.close();
 });
 
-it('tells many readers in slices, each slice what is newest by then', async () => {
+it('serves many readers in slices, each with the newest events', async () => {
   const { log, clock, feed, readers } = await openMany(250);
   const told = () => new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
   const tell = async (delayMs: number, expected: string[]) => {
@@ -124,7 +124,7 @@ it('tells many readers in slices, each slice what is newest by then', async () =
   feed.close();
 });
 
-it('tells of a burst without a rest, in tellings that are never long, however much comes during a round', async () => {
+it('sends a burst without pauses, in pages of bounded size', async () => {
   const { log, clock, feed, readers } = await openMany(350);
   const told = () => readers.map((reader) => seqsOf(reader).length);
   for (let count = 0; count < 250; count++) log.add();
@@ -139,7 +139,7 @@ it('tells of a burst without a rest, in tellings that are never long, however mu
   feed.close();
 });
 
-it('takes no more into a telling that is long already', async () => {
+it('adds no events to a page that is long already', async () => {
   const { log, clock, feed } = await openMany(250, () => false);
   const readsOf = (slice: () => void) => {
     const before = log.reads;
@@ -157,7 +157,7 @@ it('takes no more into a telling that is long already', async () => {
   feed.close();
 });
 
-it('tells every reader what it wants, once and in order, whenever what happens and whoever comes and goes', async () => {
+it('sends every reader its matching events once and in order, in any interleaving', async () => {
   const { between } = seeded('feed');
   const log = openLog();
   const clock = new HeldClock(0);
@@ -194,7 +194,7 @@ it('tells every reader what it wants, once and in order, whenever what happens a
   feed.close();
 });
 
-it('leaves out nothing and repeats nothing when a reader catches up before the others are told', async () => {
+it('neither skips nor repeats events when a reader catches up during a round', async () => {
   const log = openLog();
   const clock = new HeldClock(0);
   const feed = openFeed(log, clock);
@@ -218,7 +218,7 @@ it('leaves out nothing and repeats nothing when a reader catches up before the o
   feed.close();
 });
 
-it('goes through a long log in pages, between which others have their turn', async () => {
+it('reads a long log in pages, with other work between them', async () => {
   const log = openLog();
   for (let index = 0; index < 1_000; index += 1) log.add();
   const feed = openFeed(log);
@@ -234,7 +234,7 @@ it('goes through a long log in pages, between which others have their turn', asy
   feed.close();
 });
 
-it('ends its readers when the log can not be read, and goes on with those who come after', async () => {
+it('ends its readers when the log cannot be read, and serves later ones', async () => {
   const log = openLog();
   const feed = openFeed(log);
   const { after } = log;
@@ -256,7 +256,7 @@ it('ends its readers when the log can not be read, and goes on with those who co
 const gap = (after: number, through: number) =>
   `id: ${after}\nevent: feed.gap\ndata: {"id":"gap_${after}_${through}","type":"feed.gap","data":{"after":${after},"through":${through}}}\n\n`;
 
-it('says first that events are missing to whoever resumes from before them, and to nobody else', async () => {
+it('reports missing events first, and only to readers that resume before them', async () => {
   const log = openLog();
   for (let count = 0; count < 5; count++) log.add();
   log.missing = 3;
@@ -270,7 +270,7 @@ it('says first that events are missing to whoever resumes from before them, and 
   feed.close();
 });
 
-it('where nothing is left, the position is behind what is missing, so that it is said once', async () => {
+it('reports a gap once if no event after it is left', async () => {
   const log = openLog();
   for (let count = 0; count < 3; count++) log.add();
   log.missing = 3;

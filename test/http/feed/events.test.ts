@@ -34,7 +34,7 @@ beforeAll(async () => {
   await vi.waitFor(async () => expect((await call(app.url, '/readyz')).text).toContain('"down"'), { timeout: 15_000 });
 });
 
-it('tells what happens as it happens, beginning now', async () => {
+it('sends new events as they occur', async () => {
   const before = await newest();
   const reader = await readEvents(app.url);
   expect(reader.response.headers).toMatchObject({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
@@ -76,7 +76,7 @@ it('resumes from every position without gap or repeat, while submissions finaliz
   for (const [index, reader] of resumed.entries()) expect(reader.told).toEqual(whole.told.slice(index));
 });
 
-it('tells two readers the same, and one who comes from far behind what both were told', async () => {
+it('sends two readers the same events, and a third that resumes from far behind', async () => {
   const begin = await newest();
   const readers = [await readEvents(app.url), await readEvents(app.url)];
   const ids = Array.from({ length: 250 }, (_, index) => `many-${index}`);
@@ -145,7 +145,7 @@ describe('filters', () => {
   });
 });
 
-it('sends a heartbeat to everybody who has nothing to read, and goes on with it', async () => {
+it('sends heartbeats to idle readers repeatedly', async () => {
   const readers = [await readEvents(app.url), await readEvents(app.url, '?after=0&type=submission.corrected')];
   for (const beats of [1, 2, 3]) {
     await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
@@ -155,7 +155,7 @@ it('sends a heartbeat to everybody who has nothing to read, and goes on with it'
   }
 });
 
-it('keeps 500 readers, and tells all of them', async () => {
+it('serves 500 readers', async () => {
   await open('for-all');
   const readers = await Promise.all(Array.from({ length: 500 }, () => readEvents(app.url)));
   await cancel('for-all');
@@ -165,7 +165,7 @@ it('keeps 500 readers, and tells all of them', async () => {
   }
 });
 
-describe('refuses with a 400 that says what is wrong:', () => {
+describe('refuses with 400 and a reason:', () => {
   const HUGE = '9'.repeat(15);
   it.each<[string, string, Record<string, string>, string, string]>([
     ['a word as the id', '', { 'last-event-id': 'abc' }, 'last-event-id', 'sequence number'],
@@ -210,12 +210,12 @@ describe('refuses with a 400 that says what is wrong:', () => {
     expect(problem.detail.toLowerCase()).toContain(detail);
   });
 
-  it('only for those who may read', async () => {
+  it('requires a credential that may read', async () => {
     expect((await call(app.url, '/v1/events?after=x', { headers: { 'x-api-key': 'nobody' } })).status).toBe(401);
   });
 });
 
-it('has no chunks around what is told, and says that its connection ends', async () => {
+it('sends no chunks, and announces the end of the connection', async () => {
   const { hostname, port } = new URL(app.url);
   const socket = connect(Number(port), hostname);
   onTestFinished(() => void socket.destroy());
@@ -229,13 +229,13 @@ it('has no chunks around what is told, and says that its connection ends', async
   expect(told.toLowerCase()).not.toContain('transfer-encoding');
 });
 
-it('has no HEAD, which nobody would read', async () => {
+it('does not support HEAD', async () => {
   const { status, headers } = await call(app.url, '/v1/events', { method: 'HEAD' });
   expect([status, headers.allow]).toEqual([405, 'GET, OPTIONS']);
 });
 
 describe('closing', () => {
-  it('ends every stream, and does not wait for who does not read', async () => {
+  it('ends every stream without waiting for readers that do not read', async () => {
     const closing = await openApp({ database: `${tempFolder()}/ledger.db` });
     onTestFinished(() => closing.close());
     const reader = await readEvents(closing.url);
@@ -247,7 +247,7 @@ describe('closing', () => {
     await expect(fetch(`${closing.url}/v1/events`, { headers: { 'x-api-key': API_KEY } })).rejects.toThrow();
   });
 
-  it('forgets who hung up', async () => {
+  it('removes readers that disconnected', async () => {
     const readers = await Promise.all([readEvents(app.url), readEvents(app.url)]);
     for (const reader of readers) reader.cut();
     await Promise.all(readers.map(({ ended }) => ended));
@@ -262,7 +262,7 @@ describe('closing', () => {
   });
 });
 
-it('ends the stream of a credential that was revoked, with the next heartbeat', async () => {
+it('ends the stream of a revoked credential at the next heartbeat', async () => {
   const token = makeToken('service');
   const { database, close } = openBeside({ file: app.database, now: 0 });
   onTestFinished(close);

@@ -47,7 +47,7 @@ const batch = (name: string, size: number) => ({
   submission_ids: Array.from({ length: size }, (_, index) => `${name}-${index}`),
 });
 
-it('refuses with 503 and Retry-After what would make too many ids wait, tells of it, and takes it later', async () => {
+it('refuses with 503 and Retry-After when too many ids would wait, reports it, and accepts later', async () => {
   const app = await bounded({ tracking_wait_s: 0.015 });
   const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
   // The first is taken at once, two wait: until it is known better, a thousand ids are a tenth of a second.
@@ -61,7 +61,7 @@ it('refuses with 503 and Retry-After what would make too many ids wait, tells of
   expect(accepted).toEqual([0, 0, 0, 50, 50, 50]);
 });
 
-it('answers each of those taken in one commit for itself', async () => {
+it('responds separately to requests that share a commit', async () => {
   const app = await bounded({});
   const late = { submission_id: 'late', deadline: '2000-01-01T00:00:00Z' };
   const elsewhere = { submission_id: 'elsewhere', upstream: 'moon' };
@@ -71,12 +71,12 @@ it('answers each of those taken in one commit for itself', async () => {
   expect(submissions.map(({ submission_id }) => submission_id)).toEqual(['c-1', 'c-0', 'b', 'a-2', 'a-1', 'a-0']);
 });
 
-it('takes a batch larger than all that may wait, if nothing else waits', async () => {
+it('accepts a batch above the limit if nothing else waits', async () => {
   const app = await bounded({ tracking_wait_s: 0.001 });
   expect(await postAtOnce(app.url, [batch('a', 20), batch('b', 20)])).toEqual([202, 202]);
 });
 
-describe('bodies that are read', () => {
+describe('bodies being received', () => {
   const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
   const large = JSON.stringify(batch('large', 1)).padEnd(MAX_BODY);
   const json = { 'content-type': 'application/json' };
@@ -105,7 +105,7 @@ describe('bodies that are read', () => {
   it.each([
     ['declared', undefined],
     ['chunked', 'transfer-encoding: chunked\r\n'],
-  ])('count by what has come, so that many that declare much keep nobody out: %s', async (_, header) => {
+  ])('count by received bytes, so that large declared lengths block no other client: %s', async (_, header) => {
     const app = await bounded({});
     await begin(app.url, 100, 1, header);
     expect((await post(app.url, large, json)).status).toBe(202);
@@ -115,7 +115,7 @@ describe('bodies that are read', () => {
   it.each([
     ['declared', undefined],
     ['chunked', 'transfer-encoding: chunked\r\n'],
-  ])('are refused to one credential when too many have come of it, and not to another: %s', async (_, header) => {
+  ])('are limited per credential: %s', async (_, header) => {
     const app = await bounded({});
     const other = { ...json, 'x-api-key': ADMIN_TOKEN };
     const slow = await begin(app.url, 16, MAX_BODY - 2_048, header);
@@ -140,7 +140,7 @@ describe('bodies that are read', () => {
     });
   });
 
-  it('are refused while they come, once there is no room for more of them', async () => {
+  it('are refused while they are received, once memory is exhausted', async () => {
     const app = await bounded({});
     await begin(app.url, 20, MAX_BODY - 1);
     await vi.waitFor(() => expect(told).toMatch(/503 .*connection: close.*too many ids are waiting/is), 15_000);
@@ -148,14 +148,14 @@ describe('bodies that are read', () => {
   });
 });
 
-it('asks who may come before anything else', async () => {
+it('authenticates before anything else', async () => {
   const app = await bounded({ held_open: 1 });
   await readEvents(app.url);
   const headers = { 'x-api-key': 'wrong' };
   expect((await call(app.url, '/v1/events', { headers })).status).toBe(401);
 });
 
-it('leaves each credential its share of the requests that are held open', async () => {
+it('reserves each credential its share of requests held open', async () => {
   const app = await bounded({ held_open: 4 });
   for (let reader = 0; reader < 4; reader++) await readEvents(app.url);
   expect((await call(app.url, '/v1/events')).status).toBe(503);
@@ -164,7 +164,7 @@ it('leaves each credential its share of the requests that are held open', async 
   expect((await call(app.url, '/v1/events', { headers: other })).status).toBe(503);
 });
 
-it('bounds the requests that are held open: 503 with Retry-After beyond, until one has gone', async () => {
+it('limits requests held open: 503 with Retry-After until one ends', async () => {
   const app = await bounded({ held_open: 2 });
   await post(app.url, { submission_id: 'open' });
   const reader = await readEvents(app.url);
@@ -181,7 +181,7 @@ it('bounds the requests that are held open: 503 with Retry-After beyond, until o
   });
 });
 
-describe('the line of tracking requests', () => {
+describe('the queue of tracking requests', () => {
   function openLine(maxWaitMs: number) {
     const deferred: { run: () => void; restMs: number }[] = [];
     const told = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
@@ -229,7 +229,7 @@ describe('the line of tracking requests', () => {
     };
   }
 
-  it('lets everything else have its turn, then takes those that wait in one commit, in the order in which they came', async () => {
+  it('lets other work run, then commits waiting requests together in their order', async () => {
     const line = openLine(1_000);
     for (const name of ['a', 'b', 'c']) line.take(name, 5);
     expect([await line.taken(), line.admission.waitingIds, line.deferred.length]).toEqual(['a', 10, 1]);
@@ -239,7 +239,7 @@ describe('the line of tracking requests', () => {
     expect([line.commits(), line.deferred.length]).toEqual([['a', 'b+c'], 0]);
   });
 
-  it('takes no more than a thousand ids in one commit, unless they came in one request', async () => {
+  it('commits at most a thousand ids at once, unless they are of one request', async () => {
     const line = openLine(10_000);
     line.take('first', 1);
     for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 5_000, d: 1, e: 1 })) line.take(name, ids);
@@ -247,7 +247,7 @@ describe('the line of tracking requests', () => {
     expect(line.commits()).toEqual(['first', 'a+b', 'c', 'large', 'd+e']);
   });
 
-  it('takes one by one what can not be kept together, so that one fails without its neighbours', async () => {
+  it('repeats a failed batch one by one, so that one failure does not affect the others', async () => {
     const line = openLine(1_000);
     line.take('first', 1);
     for (const name of ['a', 'bad', 'b']) line.take(name, 1);
@@ -256,7 +256,7 @@ describe('the line of tracking requests', () => {
     expect((await line.taken()).split(',').toSorted()).toEqual(['a', 'b', 'failed bad', 'first']);
   });
 
-  it('tells all of those at once that the ledger can not be written', async () => {
+  it('fails a whole batch at once if the ledger cannot be written', async () => {
     const line = openLine(1_000);
     line.take('first', 1);
     for (const name of ['a', 'full', 'b']) line.take(name, 1);
@@ -265,7 +265,7 @@ describe('the line of tracking requests', () => {
     expect((await line.taken()).split(',').toSorted()).toEqual(['failed a', 'failed b', 'failed full', 'first']);
   });
 
-  it('rests after a long one, if others wait, so that what comes and goes in small steps gets on', async () => {
+  it('rests after a long batch, if requests wait, so that other work proceeds', async () => {
     const line = openLine(1_000);
     line.commitsTake(400);
     line.take('a', 5);
@@ -278,7 +278,7 @@ describe('the line of tracking requests', () => {
     expect([line.now(), line.deferred.length]).toEqual([900, 0]);
   });
 
-  it('rests no longer because everything else had much to do', async () => {
+  it('does not extend its rest when other work takes long', async () => {
     const line = openLine(1_000);
     line.take('a', 5);
     line.take('b', 5);
@@ -286,7 +286,7 @@ describe('the line of tracking requests', () => {
     expect([await line.taken(), line.now()]).toEqual(['a,b', 400]);
   });
 
-  it('is as long as the wait that is allowed, as fast as the last ones went', async () => {
+  it('is limited by the allowed wait at the recent pace', async () => {
     const line = openLine(1_000);
     line.take('first', 1);
     line.take('a', 9_000);
@@ -305,7 +305,7 @@ describe('the line of tracking requests', () => {
     expect(await line.taken()).toBe('d');
   });
 
-  it('takes a large batch among many small requests, of which each costs a turn for one id', async () => {
+  it('accepts a large batch among many small requests', async () => {
     const line = openLine(5_000);
     for (let turn = 0; turn < 200; turn++) {
       line.take('small', 1);
@@ -325,7 +325,7 @@ describe('the line of tracking requests', () => {
     expect(taken.filter(Boolean)).toEqual(['small', 'small', 'large']);
   });
 
-  it('takes those of several clients in turns', async () => {
+  it('serves clients in turn', async () => {
     const line = openLine(10_000);
     line.take('first', 1, 'busy');
     for (let index = 0; index < 4; index++) line.take(`busy${index}`, 600, 'busy');
@@ -334,7 +334,7 @@ describe('the line of tracking requests', () => {
     expect(line.commits()).toEqual(['first', 'busy0', 'other', 'busy1', 'busy2', 'busy3']);
   });
 
-  it('keeps a share for a client that has less in it, however much others have', async () => {
+  it('reserves a share for clients with fewer waiting ids', async () => {
     const line = openLine(1_000);
     line.take('first', 1, 'busy');
     line.take('busy', 9_900, 'busy');

@@ -37,14 +37,14 @@ describe('requests on several connections', () => {
     await app.close();
   });
 
-  it('that arrive together are served one after the other, and then answered one after the other', async () => {
+  it('that arrive together are served together, and their responses sent together', async () => {
     const answers = await Promise.all(connections.map((connection) => ask(connection)));
     expect(answers.filter((answer) => answer.includes('200 OK'))).toHaveLength(3);
     const [arrived, served, answered] = ['arrived', 'served', 'answered'].map((what) => [what, what, what]);
     expect(happened).toEqual([arrived, served, answered].flat());
   });
 
-  it.each(['/bad', '/twice'])('are answered though one beside them can not be: %s', async (path) => {
+  it.each(['/bad', '/twice'])('get their responses although one of them cannot: %s', async (path) => {
     const [first, ...others] = connections as [Socket, ...Socket[]];
     const faulty = ask(first, path);
     const answers = await Promise.all(others.map((connection) => ask(connection)));

@@ -29,9 +29,9 @@ function open(url: string) {
 
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
 
-describe('requests of one connection that wait for their answers', () => {
+describe('pipelined requests', () => {
   it.each(['/livez', '/metrics', '/docs/static/swagger-ui.css', '/openapi.json', '/v1/submissions', '/nowhere'])(
-    'are answered up to 16 at once: %s',
+    'are served up to 16 at once: %s',
     async (path) => {
       const { socket, statuses } = open(app.url);
       for (let round = 1; round <= 3; round++) {
@@ -42,7 +42,7 @@ describe('requests of one connection that wait for their answers', () => {
     },
   );
 
-  it('are refused with 429 beyond, after the others had their answers, and the connection is closed', async () => {
+  it('are refused with 429 above the limit, after earlier responses, and the connection is closed', async () => {
     const { socket, statuses, received, closed } = open(app.url);
     socket.write(GET('/livez').repeat(LIMIT + 5));
     await closed;
@@ -63,7 +63,7 @@ describe('requests of one connection that wait for their answers', () => {
     },
   );
 
-  it('count also while they are held open on purpose', async () => {
+  it('count also while they are held open', async () => {
     await post(app.url, { submission_id: 'waited-for' });
     const { socket, statuses, closed } = open(app.url);
     socket.write(GET('/v1/submissions/waited-for/wait?timeout_s=1').repeat(LIMIT));
@@ -72,14 +72,14 @@ describe('requests of one connection that wait for their answers', () => {
     expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
   });
 
-  it('cost the connection where they are thousands, and nobody else anything', async () => {
+  it('in thousands close the connection and affect no other client', async () => {
     const { socket, closed } = open(app.url);
     socket.write(GET('/metrics').repeat(5_000));
     await closed;
     expect((await call(app.url, '/livez')).status).toBe(200);
   });
 
-  it('may be any number one after the other', async () => {
+  it('are not limited one after the other', async () => {
     const { socket, statuses } = open(app.url);
     for (let done = 0; done < 100; done++) {
       socket.write(GET('/livez'));
@@ -89,7 +89,7 @@ describe('requests of one connection that wait for their answers', () => {
   });
 });
 
-describe('answers that clients do not read', () => {
+describe('unread responses', () => {
   /** More than what the system keeps for two sockets. */
   const ANSWER = 'x'.repeat(16 * 1024 * 1024);
 
@@ -121,7 +121,7 @@ describe('answers that clients do not read', () => {
     return read <= ANSWER.length;
   };
 
-  it('are dropped with their connection once too many wait, the one that has waited longest first', async () => {
+  it('are dropped with their connection above the limit, oldest first', async () => {
     const { ask, dropped } = await serve(3 * ANSWER.length);
     const sockets = [await ask(), await ask(), await ask()];
     expect(dropped()).toBe(0);
@@ -130,7 +130,7 @@ describe('answers that clients do not read', () => {
     expect(await Promise.all(sockets.map(isCut))).toEqual([true, false, false, false]);
   });
 
-  it('of one connection go together, and count no longer', async () => {
+  it('of one connection are dropped together', async () => {
     const { ask, dropped } = await serve(3 * ANSWER.length);
     const many = await ask(3);
     const others = [await ask(), await ask(), await ask()];
@@ -139,7 +139,7 @@ describe('answers that clients do not read', () => {
     expect(await Promise.all(others.map(isCut))).toEqual([false, false, false]);
   });
 
-  it('count no longer once they are read, or their client hangs up', async () => {
+  it('stop counting once they are read or the client disconnects', async () => {
     const { ask, url, dropped } = await serve(2 * ANSWER.length);
     for (let round = 0; round < 4; round++) {
       expect((await fetch(`${url}/large`).then((response) => response.text())).length).toBe(ANSWER.length);
@@ -151,7 +151,7 @@ describe('answers that clients do not read', () => {
     expect(dropped()).toBe(0);
   });
 
-  it('are never the only one that waits, however long', async () => {
+  it('are not dropped if there is only one', async () => {
     const { ask, dropped } = await serve(1);
     const socket = await ask();
     expect([dropped(), await isCut(socket)]).toEqual([0, false]);

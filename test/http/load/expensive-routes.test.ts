@@ -40,7 +40,7 @@ async function openServer() {
   return { ask };
 }
 
-it('builds long answers one by one, in their order, whatever becomes of them', async () => {
+it('serves expensive requests one by one in their order, even if some fail', async () => {
   const { ask } = await openServer();
   for (let round = 0; round < 2; round++) {
     const { answers, served } = await ask('/long/a', '/long/b', '/long/failing', '/long/c');
@@ -50,19 +50,19 @@ it('builds long answers one by one, in their order, whatever becomes of them', a
   }
 });
 
-it('lets credentials take turns', async () => {
+it('serves credentials in turn', async () => {
   const { ask } = await openServer();
   const { served } = await ask('/long/a1?client=a', '/long/a2?client=a', '/long/a3?client=a', '/long/b1?client=b');
   expect(served.map(({ name }) => name)).toEqual(['a1', 'a2', 'b1', 'a3']);
 });
 
-it('keeps no short answer waiting for them', async () => {
+it('does not delay other requests', async () => {
   const { ask } = await openServer();
   const { served } = await ask('/long/a', '/long/b', '/long/c', '/short/d');
   expect(served.map(({ name }) => name).indexOf('d')).toBeLessThan(2);
 });
 
-it('leaves out those whose client has hung up', async () => {
+it('drops requests of disconnected clients', async () => {
   const { ask } = await openServer();
   const { served } = await ask('/long/a', '/long/gone', '/long/b');
   expect(served.map(({ name }) => name)).toEqual(['a', 'b']);

@@ -7,7 +7,7 @@ import { ADMIN_TOKEN } from '../../support/lookups.ts';
 import { API_KEY, openApp } from '../../support/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
-it('lookups of one credential do not wait behind all of those that another asks for', async () => {
+it('lookups of one credential do not wait behind all lookups of another', async () => {
   const sandbox = await startSandbox({ options: { speed: 200 } });
   onTestFinished(() => sandbox.close());
   const app = await openApp({

@@ -8,7 +8,7 @@ import { call, pathOf, post } from '../../support/http-calls.ts';
 import { reading } from '../../support/metrics.ts';
 import { API_KEY, useApp } from '../../support/running-app.ts';
 
-describe('what is asked for in one turn of the event loop', () => {
+describe('items of one iteration of the event loop', () => {
   function openGroup(...isOfAll: [((error: unknown) => boolean)?]) {
     const commits: string[] = [];
     const group = new RequestBatcher(
@@ -25,26 +25,26 @@ describe('what is asked for in one turn of the event loop', () => {
     return { commits, take };
   }
 
-  it('is committed at once, and each is told its own outcome', async () => {
+  it('share a commit and get their own results', async () => {
     const { commits, take } = openGroup();
     expect(await take('a', 'b', 'c')).toEqual(['A', 'B', 'C']);
     expect(await take('d')).toEqual(['D']);
     expect(commits).toEqual(['a+b+c', 'd']);
   });
 
-  it('is committed one by one if one of it can not be', async () => {
+  it('are committed one by one if the batch fails', async () => {
     const { commits, take } = openGroup();
     expect(await take('a', 'bad', 'c')).toEqual(['A', 'this one can not be kept', 'C']);
     expect(commits).toEqual(['a+bad+c', 'a', 'bad', 'c']);
   });
 
-  it('is refused as one where the ledger can not be written', async () => {
+  it('fail together if the ledger cannot be written', async () => {
     const { commits, take } = openGroup();
     expect(await take('a', 'full')).toEqual(['no room', 'no room']);
     expect(commits).toEqual(['a+full']);
   });
 
-  it('is tried one by one whatever the ledger says, where one may be at fault alone', async () => {
+  it('are repeated one by one after any error, if single items can fail', async () => {
     const { commits, take } = openGroup(() => false);
     expect(await take('a', 'full', 'c')).toEqual(['A', 'no room', 'C']);
     expect(commits).toEqual(['a+full+c', 'a', 'full', 'c']);
@@ -67,7 +67,7 @@ describe('submissions', () => {
     );
   };
 
-  it('that are cancelled at once share a commit, and each is answered for itself', async () => {
+  it('that are cancelled concurrently share a commit and get their own responses', async () => {
     const ids = Array.from({ length: 15 }, (_, index) => `at-once-${index}`);
     await post(app.url, { submission_ids: ids });
     const before = await commits();
@@ -83,7 +83,7 @@ describe('submissions', () => {
     expect((await commits()) - before).toBeLessThan(ids.length / 2);
   });
 
-  it('that are read at once are each answered for itself, in order, and without what is asked for after them', async () => {
+  it('that are read concurrently get their own responses, without later changes', async () => {
     const ids = Array.from({ length: 6 }, (_, index) => `read-${index}`);
     await post(app.url, { submission_ids: ids });
     const { hostname, port } = new URL(app.url);

@@ -16,7 +16,7 @@ async function faulty(register: (app: FastifyInstance) => void) {
   return { url: await app.listen({ port: 0, host: '127.0.0.1' }), lines };
 }
 
-it('answers with 503 where the handler never does, closes the connection, and logs the route', async () => {
+it('responds 503 if the handler never does, closes the connection, and logs the route', async () => {
   const { url, lines } = await faulty((app) => app.get('/never/:id', () => undefined));
   const answer = await call(url, '/never/1');
   expect(problemOf(answer)).toMatchObject({ status: 503, detail: 'the request took too long' });
@@ -26,7 +26,7 @@ it('answers with 503 where the handler never does, closes the connection, and lo
   ]);
 });
 
-it('answers where a hook never goes on, and where there is no route', async () => {
+it('responds if a hook never continues, and without a route', async () => {
   const { url } = await faulty((app) => {
     app.get('/stuck', { preHandler: () => undefined }, async () => 'never');
     app.setNotFoundHandler(() => undefined);
@@ -34,7 +34,7 @@ it('answers where a hook never goes on, and where there is no route', async () =
   for (const path of ['/stuck', '/nowhere']) expect((await call(url, path)).status).toBe(503);
 });
 
-it('passes over an answer that comes after it', async () => {
+it('ignores a late response of the handler', async () => {
   const { url, lines } = await faulty((app) =>
     app.get('/late', async () => {
       await new Promise((resolve) => setTimeout(resolve, DEADLINE_MS * 4));
@@ -47,7 +47,7 @@ it('passes over an answer that comes after it', async () => {
   expect(lines.every((line) => line.includes('http.no_response'))).toBe(true);
 });
 
-it('leaves alone what is held open on purpose, what has begun, and what was hung up on', async () => {
+it('ignores requests held open, responses that have begun and disconnected clients', async () => {
   const longer = () => new Promise((resolve) => setTimeout(resolve, DEADLINE_MS * 4));
   const { url, lines } = await faulty((app) => {
     app.get('/open', { config: { staysOpen: true } }, async () => longer().then(() => 'open'));

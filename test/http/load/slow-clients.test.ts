@@ -47,7 +47,7 @@ const closed = (...talks: Talk[]) =>
 
 const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
 
-describe('a connection is closed by the server, and told why where that is possible, if its caller', () => {
+describe('a connection is closed, with a reason where possible, if its client', () => {
   it.concurrent.for<[string, string, string | undefined, RegExp]>([
     ['says nothing', '', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
     ['begins a request and stops', 'GET /livez HTTP/1.1\r\nho', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
@@ -74,7 +74,7 @@ describe('a connection is closed by the server, and told why where that is possi
     expect(caller.heard()).toMatch(heard);
   });
 
-  it('takes nothing of a large answer', async () => {
+  it('reads nothing of a large response', async () => {
     const asks = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
     const caller = await talk(asks.repeat(20));
     caller.socket.pause();
@@ -84,7 +84,7 @@ describe('a connection is closed by the server, and told why where that is possi
   });
 });
 
-describe('a body that comes slower than the least rate', () => {
+describe('a body below the minimum rate', () => {
   const RATE = 4_096;
   const body = JSON.stringify({ submission_id: 'slowly-sent' });
   const slow = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: RATE } });
@@ -128,7 +128,7 @@ describe('a body that comes slower than the least rate', () => {
     ['a byte now and then', 1, false],
     ['chunks of a byte', 1, true],
   ] as const)(
-    'is refused with 408, long before its time is over: %s',
+    'is refused with 408 long before the timeout: %s',
     async ([, bytes, chunked], { onTestFinished: atEnd }) => {
       const heard = await drip(slow.url, { bytes, forMs: 2_000, chunked, atEnd });
       expect(heard).toMatch(
@@ -141,7 +141,7 @@ describe('a body that comes slower than the least rate', () => {
     ['fast enough', () => slow.url, 4_000, 1_500],
     ['at once', () => slow.url, 0, 0],
     ['as slowly as it wants, without a limit', () => off.url, 1, 1_500],
-  ] as const)('is taken if it comes %s', async ([, urlOf, bytes, forMs], { onTestFinished: atEnd }) => {
+  ] as const)('is accepted if received %s', async ([, urlOf, bytes, forMs], { onTestFinished: atEnd }) => {
     expect(await drip(urlOf(), { bytes, forMs, atEnd })).toMatch(/^HTTP\/1\.1 202 /);
   });
 });
@@ -149,13 +149,13 @@ describe('a body that comes slower than the least rate', () => {
 /** Open ones of this process, in which the server is too. */
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
-it('an answer that takes its time is waited for', async () => {
+it('a slow response does not time out', async () => {
   await post(app.url, { submission_id: 'waited-for' });
   const answer = await call(app.url, `/v1/submissions/waited-for/wait?timeout_s=${Math.ceil(TIMEOUT_S * 3)}`);
   expect(answer.status).toBe(200);
 });
 
-it('hundreds of silent and dripping connections keep nobody from being served, and all are closed', async () => {
+it('hundreds of silent and dripping connections delay no other client, and all are closed', async () => {
   const silent = await Promise.all(Array.from({ length: 300 }, () => talk('')));
   const dripping = await Promise.all(
     Array.from({ length: 100 }, () => talk('GET /livez HTTP/1.1\r\na: ', { drip: 'x' })),

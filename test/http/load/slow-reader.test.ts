@@ -52,7 +52,7 @@ async function dropped(app: { log(): string }, clock: HeldClock, count: number):
   return find().map(([, bytes]) => Number(bytes));
 }
 
-it('keeps a reader that is slow but reads: it is told everything over one connection', async () => {
+it('sends a slow reader everything over one connection', async () => {
   const app = await openVerboseApp(new HeldClock(HEARTBEAT_MS));
   const [slow, quick] = [await readEvents(app.url), await readEvents(app.url)];
   slow.response.pause();
@@ -64,7 +64,7 @@ it('keeps a reader that is slow but reads: it is told everything over one connec
   expect([seqs(slow), seqs(quick)]).toEqual([all, all]);
 });
 
-it('drops readers that do not read, with little kept for them; they resume, and others are told everything', async () => {
+it('drops readers that do not read, with little memory; they resume, and others receive everything', async () => {
   const clock = new HeldClock(HEARTBEAT_MS);
   const app = await openVerboseApp(clock);
   const [live, quick] = [await readEvents(app.url), await readEvents(app.url)];

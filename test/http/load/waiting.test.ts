@@ -24,14 +24,14 @@ const wait = (id: string, timeoutS: number, signal?: AbortSignal) =>
 const untilHeld = (count: number, timeoutS: number) =>
   vi.waitFor(() => expect(clock.held(timeoutS * 1_000)).toBe(count), { timeout: 15_000, interval: 5 });
 
-it('answers at once about what is final', async () => {
+it('responds at once for a final submission', async () => {
   const id = await open();
   await call(app.url, pathOf(id), { method: 'DELETE' });
   expect(submissionOf(await wait(id, 201))).toMatchObject({ submission_id: id, status: 'cancelled' });
   expect(clock.held(201_000)).toBe(0);
 });
 
-it('answers as soon as a submission is final', async () => {
+it('responds as soon as a submission is final', async () => {
   const id = app.submit();
   await post(app.url, { submission_id: id });
   const finalized = submissionOf(await wait(id, 202));
@@ -42,7 +42,7 @@ it('answers as soon as a submission is final', async () => {
   expect(history.at(-1)).toMatchObject({ status: 'finalized', at: finalized.finalized_at });
 });
 
-it('answers with the submission as it is when the time is over', async () => {
+it('responds with the current submission after the timeout', async () => {
   const id = await open();
   let answer: Answer | undefined;
   const waiting = wait(id, 203).then((given) => {
@@ -55,13 +55,13 @@ it('answers with the submission as it is when the time is over', async () => {
   expect(answer && submissionOf(answer)).toMatchObject({ submission_id: id, status: 'tracking' });
 });
 
-it('answers at once about what was never tracked', async () => {
+it('responds at once for an unknown submission', async () => {
   const answer = await wait('never', 204);
   expect(answer.status).toBe(404);
   problemOf(answer);
 });
 
-it('forgets a client that hung up, and still tells the one that did not', async () => {
+it('drops a disconnected client and still responds to the other', async () => {
   const id = await open();
   const gone = new AbortController();
   const left = wait(id, 205, gone.signal).catch(() => 'hung up');
@@ -76,7 +76,7 @@ it('forgets a client that hung up, and still tells the one that did not', async 
   expect(submissionOf(await stayed).status).toBe('cancelled');
 });
 
-it('tells a thousand who wait at once', async () => {
+it('responds to a thousand waiting clients', async () => {
   const id = await open();
   const answers = Array.from({ length: 1_000 }, () => wait(id, 207));
   await untilHeld(1_000, 207);
@@ -85,7 +85,7 @@ it('tells a thousand who wait at once', async () => {
   expect(clock.held(207_000)).toBe(0);
 });
 
-it('tells who waits how things are when the server closes', async () => {
+it('responds to waiting clients when the server closes', async () => {
   const closing = await openApp({ database: join(tempFolder(), 'ledger.db'), clock });
   onTestFinished(() => closing.close());
   await post(closing.url, { submission_id: 'open' });

@@ -8,7 +8,7 @@ import { tempFolder } from '../../support/temp-folder.ts';
 const PATIENCE_MS = 15_000;
 const ADMIN = 'an-admin-token-of-this-test';
 
-it('attempts are counted by the kind of receiver and by what came of them, with no address in any label', async () => {
+it('attempts are counted by kind and result, without addresses in labels', async () => {
   const [kind, failing, gone] = [
     await openReceiver(),
     await openReceiver({ status: 500 }),

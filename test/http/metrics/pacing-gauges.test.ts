@@ -35,7 +35,7 @@ const IDLE = {
   next_request_delayed: 0,
 };
 
-it('says what /v1/pacing says, in seconds, ratios and counts', async () => {
+it('equals /v1/pacing in seconds, ratios and counts', async () => {
   const app = await open(learnedBy);
   const before = systemClock.now() / 1_000;
   const { next_event_timestamp_seconds: next, ...known } = await app.samples('default');
@@ -57,7 +57,7 @@ it('says what /v1/pacing says, in seconds, ratios and counts', async () => {
   expect(Math.abs(Number(next) - before - 10)).toBeLessThan(5);
 });
 
-it('has no sample of what is not known', async () => {
+it('has no sample for unknown values', async () => {
   const unknown = { requests: Number.POSITIVE_INFINITY, lagS: Number.NaN };
   const app = await open((now) => ({
     ...learnedBy(now),
@@ -73,7 +73,7 @@ it('has no sample of what is not known', async () => {
   expect(await app.samples('default')).toEqual(idle);
 });
 
-it('is asked for anew by every scrape, and a value that is known no more is gone', async () => {
+it('is updated by every scrape, and removes values no longer known', async () => {
   const app = await open();
   await post(app.url, { submission_id: 'of-an-outage', upstream: 'other' });
   await vi.waitFor(async () => {
@@ -89,7 +89,7 @@ it('is asked for anew by every scrape, and a value that is known no more is gone
   }, PATIENCE_MS);
 });
 
-it('is of each server by itself, and nothing of it stays when that is closed', async () => {
+it('is separate for each server, and released when it closes', async () => {
   const learned = await open(learnedBy);
   const fresh = await open();
   expect(await learned.samples('default')).toHaveProperty('slot_period_seconds', 20);

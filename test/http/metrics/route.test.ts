@@ -52,7 +52,7 @@ it('measures a submission from its tracking to its finality', async () => {
   expect(grown('ledger_commit_duration_seconds_count', {})).toBeGreaterThanOrEqual(2);
 });
 
-it('ends and dead letters are counted from 0 on, so that the first of them is an increase', async () => {
+it('ended submissions and dead letters are counted from 0, so that the first is an increase', async () => {
   const fresh = await openApp({ database: join(tempFolder(), 'dawatch.db') });
   onTestFinished(() => fresh.close());
   const { text } = await scrape(fresh.url);
@@ -62,7 +62,7 @@ it('ends and dead letters are counted from 0 on, so that the first of them is an
       expect(reading(text, 'dawatch_dead_letters_total', { kind, reason }), `${kind} ${reason}`).toBe(0);
 });
 
-it('counts answers by the pattern of their route, never by what a client wrote', async () => {
+it('counts responses by route pattern, never by the path of a client', async () => {
   const id = await finalize();
   const wild = `/no/such/${randomUUID()}?secret=${API_KEY}`;
   await call(app.url, wild);
@@ -80,7 +80,7 @@ it('counts answers by the pattern of their route, never by what a client wrote',
   expect(routes.map(({ labels }) => labels.route)).not.toContain('/v1/submissions/:id/wait');
 });
 
-it('says the same of submissions, deliveries and readers as /v1/overview', async () => {
+it('equals /v1/overview for submissions, deliveries and readers', async () => {
   await finalize();
   const now = await text();
   const overview = JSON.parse((await call(app.url, '/v1/overview')).text);
@@ -110,13 +110,13 @@ it('shows which state each upstream is in', async () => {
   await call(app.url, pathOf(hanging), { method: 'DELETE' });
 });
 
-it('shows nothing of Redis and workers where there is no Redis', async () => {
+it('has no samples for Redis and workers without Redis', async () => {
   const families = familiesOf(await text());
   expect(families.get('dawatch_redis_up')?.samples).toEqual([]);
   expect(families.get('dawatch_workers')?.samples).toEqual([]);
 });
 
-it('does not mix scrapes that come at once', async () => {
+it('does not mix concurrent scrapes', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => text()));
   const names = answers.map((one) =>
     [...familiesOf(one).values()].map(({ name, samples }) => (name.startsWith('dawatch_pacing') ? samples.length : 0)),
@@ -124,7 +124,7 @@ it('does not mix scrapes that come at once', async () => {
   expect(new Set(names.map((one) => one.join())).size).toBe(1);
 });
 
-it('still tells what it knows where the ledger can not be read', async () => {
+it('serves the other metrics if the ledger cannot be read', async () => {
   const database = join(tempFolder(), 'dawatch.db');
   const broken = await openApp({ database });
   onTestFinished(() => broken.close());

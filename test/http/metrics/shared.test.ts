@@ -34,7 +34,7 @@ async function openRoute() {
   return { state, get };
 }
 
-it('computes the metrics once a second, however many ask', async () => {
+it('computes the metrics at most once a second', async () => {
   const { state, get } = await openRoute();
   const first = await Promise.all(Array.from({ length: 100 }, get));
   state.now += 999;
@@ -43,7 +43,7 @@ it('computes the metrics once a second, however many ask', async () => {
   expect([await get(), await get(), state.computed]).toEqual(['computed 2', 'computed 2', 2]);
 });
 
-it('computes them anew after a clock is set back, and after a failure', async () => {
+it('computes them again after the clock is set back, and after a failure', async () => {
   const { state, get } = await openRoute();
   await get();
   state.now -= 3_600_000;

@@ -12,7 +12,7 @@ function loadedBy(text: string): string[] {
 }
 
 describe('the page at /docs', () => {
-  it.each(['/docs', '/docs/'])('is open to everyone as %s, and loads only what the server itself has', async (path) => {
+  it.each(['/docs', '/docs/'])('is open as %s, and loads only files of the server', async (path) => {
     const page = await get(path);
     expect(page.status).toBe(200);
     expect(page.headers['content-type']).toMatch(/^text\/html/);
@@ -25,7 +25,7 @@ describe('the page at /docs', () => {
     }
   });
 
-  it('leaves the connection to the server that is asked', async () => {
+  it('connects only to the server that serves it', async () => {
     const { headers } = await call(app.url, '/docs/', { headers: { connection: 'close' } });
     expect(headers.connection).toBe('close');
     const known = String((await get('/docs/static/swagger-ui.css')).headers.etag);
@@ -51,7 +51,7 @@ describe('the page at /docs', () => {
     }
   });
 
-  it('shows the document that is served, and asks nobody to check it', async () => {
+  it('shows the served document without an external validator', async () => {
     expect(JSON.parse((await get('/docs/json')).text)).toEqual(JSON.parse((await get('/openapi.json')).text));
     const { text } = await get('/docs/static/swagger-initializer.js');
     expect(text).toContain('validatorUrl: null');

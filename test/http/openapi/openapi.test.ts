@@ -48,7 +48,7 @@ it('would not pass with a mistake in it', async () => {
   expect(problems.map(({ ruleId }) => ruleId)).toContain('operation-operationId-unique');
 });
 
-it('names both ways to show a credential, and which routes want one', () => {
+it('names both ways to send a credential, and the routes that require one', () => {
   expect(spec.document.components.securitySchemes).toMatchObject({
     apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
     bearer: { type: 'http', scheme: 'bearer' },
@@ -63,7 +63,7 @@ it('describes the tag of every route', () => {
   expect([...used].toSorted()).toEqual(spec.document.tags.map(({ name }) => name).toSorted());
 });
 
-it('has an example of every body and of every answer', () => {
+it('has an example for every body and response', () => {
   for (const [route, { requestBody, responses }] of spec.operations) {
     const { default: other, ...known } = responses;
     expect(Object.keys(other?.content ?? {}), route).toEqual(['application/problem+json']);
@@ -73,7 +73,7 @@ it('has an example of every body and of every answer', () => {
   }
 });
 
-it('says what every parameter is, with an example where one is needed', () => {
+it('describes every parameter, with an example where required', () => {
   for (const [route, { parameters }] of spec.operations)
     for (const { name, in: place, required = false, example } of parameters) {
       if (place === 'path') expect(required, `${route} ${name}`).toBe(true);
@@ -81,7 +81,7 @@ it('says what every parameter is, with an example where one is needed', () => {
     }
 });
 
-it('tells receivers what they are sent, as the four kinds of events', () => {
+it('describes the four kinds of events for receivers', () => {
   const { webhooks, components } = JSON.parse(spec.text);
   const { schema } = webhooks.event.post.requestBody.content['application/json'];
   const names = schema.anyOf.map(({ $ref }: { $ref: string }) => $ref.replace('#/components/schemas/', ''));

@@ -182,7 +182,7 @@ beforeAll(async () => {
   spec = await fetchDocument(lookups().url);
 });
 
-describe('a real answer is as documented:', () => {
+describe('a real response is as documented:', () => {
   it.each([...CASES, ...NOTIFICATIONS])('%s with %i', async (route, status, provoke) => {
     expectDocumented(route, status, await provoke());
   });
@@ -197,12 +197,12 @@ describe('on every route', () => {
       return isNew;
     });
 
-  it('the example of the document is answered', async () => {
+  it('the documented example succeeds', async () => {
     for (const [route] of routes(200).filter(([route]) => !isListed(route, '200')))
       expectDocumented(route, 200, await admin(route));
   });
 
-  it('what is no valid request is 400', async () => {
+  it('an invalid request is 400', async () => {
     for (const [route, { security }] of routes(400)) {
       const [, path = ''] = route.split(' ');
       if (security?.length === 0) {
@@ -220,7 +220,7 @@ describe('on every route', () => {
     }
   });
 
-  it('nobody is 401 and the wrong role 403, whoever may call it', async () => {
+  it('a missing credential is 401 and a wrong role 403', async () => {
     const { url, tokens } = lookups();
     const refusing = routes(403).map(([route]) => route);
     expect(refusing.length).toBeGreaterThan(8);
@@ -247,7 +247,7 @@ describe('on every route', () => {
     }
   });
 
-  it('no documented answer is left, but those that are listed with a reason', () => {
+  it('no documented response is untested, except those listed with a reason', () => {
     const left = [...spec.operations].flatMap(([route, { responses }]) =>
       Object.keys(responses)
         .filter((status) => !isListed(route, status) && !shown.has(`${route} ${status}`))
@@ -264,7 +264,7 @@ async function refusalOf(route: string, token: string): Promise<Answer | undefin
     : send(lookups().url, route, token);
 }
 
-it('an answer with a field of another kind would be noticed', async () => {
+it('a response with a field of another type is detected', async () => {
   const { schema } = spec.operations.get('GET /v1/submissions/{id}')?.responses[200]?.content['application/json'] ?? {};
   const check = z.fromJSONSchema(schema as z.core.JSONSchema.BaseSchema);
   const shown = JSON.parse((await admin('GET /v1/submissions/{id}', { path: pathOf('documented') })).text) as object;

@@ -15,7 +15,7 @@ const LISTING = '/admin/get_all_users?limit=2';
 const HASH = expect.stringMatching(/^[0-9a-f]{64}$/);
 
 describe('every lookup leaves a row', () => {
-  it('with who, what and how it came out', async () => {
+  it('with caller, action and result', async () => {
     const lookups = await openLookups();
     const { tokens } = lookups;
     await lookups.get(userPath(), tokens.user);
@@ -39,7 +39,7 @@ describe('every lookup leaves a row', () => {
     ]);
   });
 
-  it('where the same address is the same hash, however it is spelled, in this ledger alone', async () => {
+  it('with the same hash for all spellings of an address, in this ledger only', async () => {
     const hashes = async () => {
       const lookups = await openLookups();
       for (const email of [SECOND.email, SECOND.email.toUpperCase(), 'user3@example.com'])
@@ -52,7 +52,7 @@ describe('every lookup leaves a row', () => {
     expect(one[0]).not.toBe(other[0]);
   });
 
-  it('with the credential, which its name alone may not tell apart; a configured one has none', async () => {
+  it('with the id of the credential; a configured one has none', async () => {
     const lookups = await openLookups();
     await lookups.get(userPath(), lookups.tokens.user);
     await lookups.get(userPath(), ADMIN_TOKEN);
@@ -63,7 +63,7 @@ describe('every lookup leaves a row', () => {
     ]);
   });
 
-  it('with the address of the client, also where it was refused', async () => {
+  it('with the address of the client, including refusals', async () => {
     const lookups = await openLookups({ trustedProxies: ['loopback'] });
     for (const [client, token] of [
       ['192.0.2.1', lookups.tokens.user],
@@ -109,7 +109,7 @@ describe('every lookup leaves a row', () => {
     expect(bytes).not.toContain('user1@example.com');
   });
 
-  it('that no statement changes or takes away', async () => {
+  it('that no statement changes or deletes', async () => {
     const lookups = await openLookups();
     await lookups.get(userPath(), lookups.tokens.user);
     const db = rawConnection(join(lookups.folder, 'ledger.db'));
@@ -119,7 +119,7 @@ describe('every lookup leaves a row', () => {
   });
 });
 
-describe('what can not be audited is not answered:', () => {
+describe('a lookup that cannot be audited has no result:', () => {
   /** Lookups over a ledger without room for another row. */
   async function fullAudit(role: 'user' | 'service') {
     const ledger = openLedger({ maxPages: 60 });

@@ -30,7 +30,7 @@ async function isDelivered(id: number): Promise<void> {
 }
 
 describe('a delivery', () => {
-  it('shows what was sent, and what came of every attempt', async () => {
+  it('shows what was sent and the result of every attempt', async () => {
     const evil = '\u001b[2Jbusy\u0000';
     const { webhook, deliveries, receiver } = await told(['failing'], { status: 500, body: evil });
     const [first] = deliveries;
@@ -61,7 +61,7 @@ describe('a delivery', () => {
     expect(event).toEqual(JSON.parse(receiver.requests[0]?.body ?? ''));
   });
 
-  it('is sent again with the same id, whatever became of it; its attempts stay', async () => {
+  it('is replayed from any state with the same id and keeps its attempts', async () => {
     const { deliveries, receiver } = await told(['again'], [{ status: 500 }, {}]);
     const id = deliveries[0]?.id ?? 0;
     await app.tried(id);
@@ -75,7 +75,7 @@ describe('a delivery', () => {
     );
   });
 
-  it('of a webhook that is disabled or deleted can not be sent again', async () => {
+  it('of a disabled or deleted webhook cannot be replayed', async () => {
     const { webhook, deliveries } = await told(['refused'], { status: 500 });
     const id = deliveries[0]?.id ?? 0;
     await app.tried(id);
@@ -91,7 +91,7 @@ describe('a delivery', () => {
 });
 
 describe('replaying all', () => {
-  it('sends every dead letter of a webhook again, of events since a time, once it is enabled', async () => {
+  it('replays the dead letters of a webhook since a time, once it is enabled', async () => {
     const { webhook, receiver } = await told([]);
     await disable(webhook);
     await admin('PATCH', `/v1/webhooks/${webhook}`, { metadata: { of: 'dead' } });
@@ -110,7 +110,7 @@ describe('replaying all', () => {
     expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 0 });
   });
 
-  it('takes the callbacks of one origin', async () => {
+  it('accepts the callbacks of one origin', async () => {
     const receiver = await openReceiver();
     await disable('callbacks');
     await app.cancelled(['called-1', 'called-2'], { callback_url: `${receiver.url}/path?a=b` });
@@ -123,7 +123,7 @@ describe('replaying all', () => {
 });
 
 describe('the list', () => {
-  it('is filtered by everything that a delivery has', async () => {
+  it('can be filtered by every field', async () => {
     const { webhook, deliveries } = await told(['listed-1', 'listed-2'], [{ status: 500 }, {}]);
     const [one, two] = deliveries;
     for (const { id } of deliveries) await app.tried(id);
@@ -145,7 +145,7 @@ describe('the list', () => {
       expect(await ids(query)).toEqual([]);
   });
 
-  it('comes page by page, newest first', async () => {
+  it('is paged, newest first', async () => {
     const { webhook, deliveries } = await told(Array.from({ length: 5 }, (_, index) => `page-${index}`));
     const pages: number[][] = [];
     for (let cursor = ''; ; ) {
@@ -220,7 +220,7 @@ describe('refuses', () => {
     ['GET', '/v1/deliveries/999999', undefined],
     ['POST', '/v1/deliveries/999999/replay', undefined],
     ['POST', '/v1/deliveries/replay', { destination: 'webhook:wh_never', since: LONG_AGO }],
-  ])('%s %s, which is not there, with 404', async (method, path, body) => {
+  ])('unknown %s %s with 404', async (method, path, body) => {
     const answer = await admin(method, path, body);
     expect(answer.status).toBe(404);
     problemOf(answer);

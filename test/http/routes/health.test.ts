@@ -48,7 +48,7 @@ it.each<[string, Record<string, string | string[]>]>([
   ['a service', { 'x-api-key': API_KEY }],
   ['somebody unknown', { 'x-api-key': [], authorization: 'Bearer never-known' }],
   ['two headers of an admin', { 'x-api-key': [], authorization: Array(2).fill(`Bearer ${ADMIN_TOKEN}`) }],
-])('tells %s the states of its components alone', async (_, headers) => {
+])('shows %s only the states of components', async (_, headers) => {
   expect(await readiness(headers)).toEqual({
     status: 'ok',
     ledger: 'ok',
@@ -60,20 +60,17 @@ it.each([
   ['is out', 'reset', 'down'],
   ['sends pages of a proxy', 'html_503', 'down'],
   ['refuses the key', 'unauthorized', 'unauthorized'],
-] as const)(
-  'takes submissions but is degraded while the upstream %s, and is well again after it',
-  async (_, kind, state) => {
-    app.sandbox.injectFault({ kind });
-    await untilState(state);
-    expect((await readiness()).status).toBe('degraded');
-    expect((await post(app.url, { submission_id: `taken-while-${state}-${kind}` })).status).toBe(202);
-    app.sandbox.injectFault({ kind: 'none' });
-    await untilState('closed');
-    expect((await readiness()).status).toBe('ok');
-  },
-);
+] as const)('accepts submissions but is degraded while the upstream %s, and recovers', async (_, kind, state) => {
+  app.sandbox.injectFault({ kind });
+  await untilState(state);
+  expect((await readiness()).status).toBe('degraded');
+  expect((await post(app.url, { submission_id: `taken-while-${state}-${kind}` })).status).toBe(202);
+  app.sandbox.injectFault({ kind: 'none' });
+  await untilState('closed');
+  expect((await readiness()).status).toBe('ok');
+});
 
-it('tells the states also where the ledger cannot be read to know who asks', async () => {
+it('shows the states even if the ledger cannot be read for credentials', async () => {
   const server = fastify();
   onTestFinished(() => server.close());
   server.setValidatorCompiler(() => () => true);

@@ -32,7 +32,7 @@ const NOTHING = {
   ...{ unknown: 0, rejected: 0, expired: 0, cancelled: 0 },
 };
 
-it('begins with nothing: counts of 0, sixty minutes, and null where nothing is known', async () => {
+it('starts with counts of 0, sixty minutes, and null for unknown values', async () => {
   const { overview } = await openWorld();
   const { at, per_minute, ...rest } = await overview();
   expect(rest).toEqual({
@@ -62,7 +62,7 @@ it('begins with nothing: counts of 0, sixty minutes, and null where nothing is k
   expect(per_minute[59]).toMatchObject({ finalized: 0, detection_lag_p99_s: null, polls: 0 });
 });
 
-it('shows what became final, how fast, how late it was noticed, and what it cost', async () => {
+it('shows finalized submissions with time to finality, lag and cost', async () => {
   const { finalize, overview } = await openWorld();
   await finalize(3);
   const { submissions, last_hour, per_minute } = await overview();
@@ -81,7 +81,7 @@ it('shows what became final, how fast, how late it was noticed, and what it cost
   expect(sum('polls')).toBeGreaterThanOrEqual(3);
 });
 
-it('goes on after a restart with what the ledger knows of the last hour', async () => {
+it('continues after a restart with the last hour from the ledger', async () => {
   const { finalize, overview, restart } = await openWorld();
   await finalize(3);
   const before = await overview();
@@ -94,7 +94,7 @@ it('goes on after a restart with what the ledger knows of the last hour', async 
   expect((await overview()).last_hour).toMatchObject({ finalized: 4, detection_lag_s: { mean: expect.any(Number) } });
 });
 
-it('names those that have been open for longest, ten of them, the oldest first', async () => {
+it('lists the ten oldest open submissions, oldest first', async () => {
   const { overview, url } = await openWorld();
   const ids = Array.from({ length: 12 }, () => `lost-${randomUUID()}`);
   for (const submission_id of ids) await post(url(), { submission_id, upstream: 'other' });
@@ -108,14 +108,14 @@ it('names those that have been open for longest, ten of them, the oldest first',
   expect(after.oldest_open[0].submission_id).toBe(ids[1]);
 });
 
-it('counts who reads the live feed', async () => {
+it('counts readers of the live feed', async () => {
   const { overview, url } = await openWorld();
   await readEvents(url());
   await readEvents(url());
   expect((await overview()).readers).toBe(2);
 });
 
-it('takes no parameters', async () => {
+it('refuses parameters', async () => {
   const { url } = await openWorld();
   const { detail } = problemOf(await call(url(), '/v1/overview?since=1h'));
   expect(detail).toContain('since');

@@ -19,7 +19,7 @@ async function open(description?: (now: number) => PacingDescription) {
   return { url: app.url, pacing };
 }
 
-it('shows what is learned of each upstream, when it is polled, and what that costs', async () => {
+it('shows the learned distribution, polls and cost of each upstream', async () => {
   const { at, upstreams } = await (await open(learnedBy)).pacing();
   const [first] = upstreams;
   expect(first).toEqual({
@@ -45,13 +45,13 @@ it('shows what is learned of each upstream, when it is polled, and what that cos
   expect(Math.abs(Date.parse(first.slot.next_event_at) - Date.parse(at) - 10_000)).toBeLessThan(5_000);
 });
 
-it('shows the initial belief where nothing is learned yet, with the price that is set', async () => {
+it('shows the initial assumption before anything is learned, with the configured price', async () => {
   const { upstreams } = await (await open()).pacing();
   for (const upstream of upstreams)
     expect(upstream).toMatchObject({ lag_price: 2, mode: 'age', slot: null, observed: 0, cost: { current: null } });
 });
 
-it('what is no number is not known, and what is no probability is one', async () => {
+it('turns invalid numbers into null and clamps probabilities', async () => {
   const { POSITIVE_INFINITY: infinite, NaN: none } = Number;
   const { upstreams } = await (
     await open((now) => ({
@@ -77,7 +77,7 @@ it('what is no number is not known, and what is no probability is one', async ()
   });
 });
 
-it('says what the next poll is about, and why', async () => {
+it('shows the next poll and its reason', async () => {
   const app = await open();
   await post(app.url, { submission_id: 'of-an-outage', upstream: 'other' });
   await vi.waitFor(async () => {

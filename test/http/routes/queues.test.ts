@@ -32,7 +32,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     call(url, path, { method, headers: { 'x-api-key': [], ...headers } });
 
   it.each(['/queues', '/queues/', '/queues/api/queues', '/queues/static/js/main.f10757109b.js'])(
-    '%s is for admins only, who may sign in as browsers do',
+    '%s is for admins only, also with HTTP Basic',
     async (path) => {
       for (const headers of [{}, basic('wrong'), basic(''), { authorization: 'Basic x' }]) {
         const refused = await get(path, headers);
@@ -46,11 +46,11 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     },
   );
 
-  it('the token as a password counts nowhere else', async () => {
+  it('the token as a password is accepted nowhere else', async () => {
     for (const path of ['/v1/webhooks', '/v1/submissions']) expect((await get(path, basic(ADMIN))).status).toBe(401);
   });
 
-  it('shows the three queues, and those of polls only to be looked at', async () => {
+  it('shows the three queues, the one of polls read-only', async () => {
     const { text } = await get('/queues/api/queues', basic(ADMIN));
     const queues = JSON.parse(text).queues as { name: string; readOnlyMode: boolean }[];
     expect(queues.map(({ name, readOnlyMode }) => [name, readOnlyMode])).toEqual([
@@ -60,7 +60,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     ]);
   });
 
-  it('runs its own scripts only, and nobody may frame it', async () => {
+  it('runs its own scripts only, and cannot be framed', async () => {
     const { headers, text } = await get('/queues', basic(ADMIN));
     expect(text).toContain('<title>dawatch</title>');
     const policy = String(headers['content-security-policy']).split('; ');
@@ -72,7 +72,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     for (const src of scripts) expect((await get(`/queues/${src}`, basic(ADMIN))).status, src).toBe(200);
   });
 
-  it('does nothing that the page of another site made the browser send', async () => {
+  it('refuses requests from pages of other sites', async () => {
     const queue = openQueue(redis, 'dawatch-submissions');
     const path = '/queues/api/queues/dawatch-submissions/pause';
     for (const site of ['cross-site', 'same-site', 'none'])
@@ -83,7 +83,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     await queue.resume();
   });
 
-  it('says so while Redis is away', async () => {
+  it('responds 503 while Redis is away', async () => {
     await redis.kill();
     await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"away"'), 10_000);
     const answer = await get('/queues/api/queues', basic(ADMIN));

@@ -23,7 +23,7 @@ describe.each([
   ['that is a UUID', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   ['that is nearly a UUID', '9F1C2F6E-8A44-4A46-9A0D-2F6F6A9F0C11-'],
 ])('an id %s', (_, id) => {
-  it('is taken, shown, waited for and cancelled as it is', async () => {
+  it('is tracked, shown, awaited and cancelled unchanged', async () => {
     expect(trackedOf(await post(app.url, { submission_id: id })).submissions[0]?.submission_id).toBe(id);
     expect(detailsOf(await call(app.url, pathOf(id))).submission_id).toBe(id);
     expect(submissionOf(await call(app.url, `${pathOf(id)}/wait?timeout_s=0`)).status).toBe('tracking');
@@ -32,7 +32,7 @@ describe.each([
   });
 });
 
-it('tells ids that are no UUIDs apart by case and by every character', async () => {
+it('distinguishes ids that are no UUIDs by case and every character', async () => {
   const submission_ids = ['Case', 'case', 'CASE', 'case-', 'ca%73e', '0', '00', '0.0'];
   expect(trackedOf(await post(app.url, { submission_ids })).accepted).toBe(submission_ids.length);
   expect((await call(app.url, pathOf('cASE'))).status).toBe(404);
@@ -58,7 +58,7 @@ const BAD = [
 ] as const;
 
 describe.each(BAD)('an id of or with %s', (_, id) => {
-  it('is refused by its position in the batch, and nothing of the batch is kept', async () => {
+  it('is refused by its position in the batch, and nothing of the batch is stored', async () => {
     const answer = await post(app.url, { submission_ids: ['bystander-1', 'bystander-2', 'bystander-3', id] });
     expect(answer.status).toBe(400);
     const { errors, detail } = problemOf(answer);
@@ -77,10 +77,10 @@ it.each(BAD.filter(([, id]) => id.isWellFormed()))('refuses an id of or with %s 
   expect(problemOf(answer).errors).toMatchObject([{ pointer: 'id' }]);
 });
 
-describe.each(['.', '..'])('the id %s, to which no URL leads', (id) => {
+describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
   const reason = 'the ids . and .. can not be tracked: no URL leads to them';
 
-  it('is refused where it would be tracked, and nothing of its batch is kept', async () => {
+  it('is refused for tracking, and nothing of its batch is stored', async () => {
     const answer = await post(app.url, { submission_ids: ['beside-dots', id] });
     expect(answer.status).toBe(400);
     expect(problemOf(answer).errors).toEqual([{ pointer: '/submission_ids/1', detail: reason }]);
@@ -91,7 +91,7 @@ describe.each(['.', '..'])('the id %s, to which no URL leads', (id) => {
     expect(problemOf(info).detail).toContain(reason);
   });
 
-  it('is no fault where ids are searched or asked about', async () => {
+  it('is accepted in searches and lookups', async () => {
     await post(app.url, { submission_id: `${id}begins-so` });
     const found = await call(app.url, `/v1/submissions?prefix=${id}`);
     expect(found.status).toBe(200);
@@ -110,13 +110,13 @@ it.each([1, 0, null, true, [], {}, ['a']])('refuses %j as an id, by its position
   expect((await call(app.url, pathOf('bystander'))).status).toBe(404);
 });
 
-it('names the first twenty of many bad ids, and counts the others', async () => {
+it('names the first twenty of many invalid ids, and counts the others', async () => {
   const { errors, detail } = problemOf(await post(app.url, { submission_ids: Array(30).fill('') }));
   expect(errors).toHaveLength(20);
   expect(detail).toContain('(and 29 more)');
 });
 
-it.each([`${'a'.repeat(385)}`, '%zz', 'a%', '%ff'])('answers the path segment %s with 400', async (segment) => {
+it.each([`${'a'.repeat(385)}`, '%zz', 'a%', '%ff'])('refuses the path segment %s with 400', async (segment) => {
   for (const suffix of ['', '/wait']) {
     const answer = await call(app.url, `/v1/submissions/${segment}${suffix}`);
     expect(answer.status).toBe(400);

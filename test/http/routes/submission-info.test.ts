@@ -45,7 +45,7 @@ describe.each<[string, SandboxOptionsInput]>([
   ['with the fields of other versions', { extraFields: true }],
   ['with times without a zone', { zone: false, fractionDigits: 6 }],
 ])('an upstream %s', (_name, options) => {
-  it('is answered for byte by byte: untracked from the upstream, finalized from the ledger', async () => {
+  it('is represented byte by byte: untracked from the upstream, finalized from the ledger', async () => {
     const { ask, submit, direct, finalized, trackedUntilFinal, requests } = await open(options);
     const [passing, tracked] = [submit(), submit()];
     await finalized(passing);
@@ -64,7 +64,7 @@ describe.each<[string, SandboxOptionsInput]>([
   });
 });
 
-it('an open tracked submission is answered from its last answer, and what is learned goes to the ledger', async () => {
+it('an open tracked submission reuses its last response, and new results are recorded', async () => {
   const { ask, submit, sandbox, url } = await open({ speed: 0.01 });
   const id = submit();
   await post(url, { submission_id: id });
@@ -78,7 +78,7 @@ it('an open tracked submission is answered from its last answer, and what is lea
   });
 });
 
-it('two hundred who ask about an untracked submission at once cause one request', async () => {
+it('two hundred concurrent lookups of an untracked submission cause one request', async () => {
   const { ask, submit, requests } = await open({ latencyMs: 200 * 2_000 });
   const id = submit();
   const answers = await Promise.all(Array.from({ length: 200 }, () => ask(id)));
@@ -86,7 +86,7 @@ it('two hundred who ask about an untracked submission at once cause one request'
   expect(requests()).toBe(1);
 });
 
-it('?track=true starts tracking, without asking twice for it', async () => {
+it('?track=true starts tracking without a second request', async () => {
   const { ask, submit, url } = await open();
   const id = submit();
   expect((await call(url, pathOf(id))).status).toBe(404);
@@ -123,7 +123,7 @@ it.each([
   ['a parameter nobody knows', '?submission_id=a&other=1'],
   ['a track that is no boolean', '?submission_id=a&track=yes'],
   ['an upstream that is not configured', '?submission_id=a&upstream=nowhere'],
-])('%s is a 400 that says what is wrong, and asks nothing', async (_what, query) => {
+])('%s is 400 with a reason, without a request', async (_what, query) => {
   const { url, requests } = await open();
   const problem = problemOf(await call(url, `/v1/get_submission_info${query}`));
   expect([problem.status, problem.error]).toEqual([400, problem.detail]);
@@ -141,7 +141,7 @@ it.each([
   ['database', 502, undefined],
   ['unauthorized', 502, undefined],
   ['throttle', 502, '7'],
-] as const)('an upstream that answers with %s is a %i', async (kind, status, retryAfter) => {
+] as const)('an upstream response %s is a %i', async (kind, status, retryAfter) => {
   const { ask, submit, sandbox } = await open();
   sandbox.injectFault({ kind, count: 1, ...(kind === 'throttle' && { retryAfterS: 7 }) });
   const answer = await ask(submit());
@@ -150,7 +150,7 @@ it.each([
   expect(answer.text).not.toMatch(/sandbox-key|<html|Invalid API key/i);
 });
 
-it('while the upstream is out, the answer is a 502 at once with a time to come back', async () => {
+it('while the upstream is down, the response is 502 at once with Retry-After', async () => {
   const { ask, submit, sandbox, requests } = await open();
   sandbox.injectFault({ kind: 'html_502' });
   for (let round = 0; round < 3; round++) await ask(submit());
@@ -162,7 +162,7 @@ it('while the upstream is out, the answer is a 502 at once with a time to come b
   expect(requests()).toBeLessThan(before + 10);
 });
 
-it('needs a credential, and tells failures in the form of the interface too', async () => {
+it('requires a credential, and reports failures in the form of the interface', async () => {
   const { url } = await open();
   const none = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '' } });
   expect([none.status, problemOf(none).error]).toEqual([401, problemOf(none).detail]);

@@ -5,7 +5,7 @@ import { useApp } from '../../support/running-app.ts';
 const app = useApp();
 const track = async (body: object) => trackedOf(await post(app.url, body));
 
-it('takes one submission and shows it with the first entry of its history', async () => {
+it('tracks one submission and shows it with the first entry of its history', async () => {
   const tracked = await track({ submission_id: 'one', metadata: { order: 7, tags: ['a', null] } });
   expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0 });
   const details = detailsOf(await call(app.url, pathOf('one')));
@@ -19,14 +19,14 @@ it('takes one submission and shows it with the first entry of its history', asyn
   expect(details.history).toMatchObject([{ status: 'tracking', previous_status: null, at: details.tracked_at }]);
 });
 
-it('takes 10,000 ids of 128 characters at once, and answers in their order', async () => {
+it('tracks 10,000 ids of 128 characters at once, in their order', async () => {
   const ids = Array.from({ length: 10_000 }, (_, index) => `many-${index}-`.padEnd(128, '~'));
   const tracked = await track({ submission_ids: ids });
   expect(tracked.accepted).toBe(10_000);
   expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(ids);
 });
 
-it('tracks an id once, however often it is sent, and keeps what was said first', async () => {
+it('tracks an id once, however often it is sent, with the first parameters', async () => {
   const first = await track({ submission_id: 'again', metadata: { first: true } });
   const second = await track({ submission_ids: ['again', 'again'], metadata: { first: false }, unknown_grace_s: 1 });
   expect(second).toMatchObject({ accepted: 0, already_tracked: 1 });
@@ -41,18 +41,18 @@ it('counts an id that is in a request twice once', async () => {
   expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(['twice', 'another']);
 });
 
-it('tells the new ones of a batch from those it has', async () => {
+it('distinguishes new from known ids of a batch', async () => {
   await track({ submission_id: 'known' });
   expect(await track({ submission_ids: ['known', 'new'] })).toMatchObject({ accepted: 1, already_tracked: 1 });
 });
 
-it('takes the same batch from many clients at the same time, once', async () => {
+it('tracks the same batch from concurrent clients once', async () => {
   const submission_ids = ['raced-1', 'raced-2', 'raced-3'];
   const answers = await Promise.all(Array.from({ length: 20 }, () => track({ submission_ids })));
   expect(answers.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(3);
 });
 
-it('keeps the deadline it was given, whatever its offset', async () => {
+it('keeps the given deadline, whatever its offset', async () => {
   const at = new Date(Date.now() + 3_600_000);
   const local = new Date(at.getTime() + 2 * 3_600_000).toISOString().replace('Z', '+02:00');
   const tracked = await track({ submission_id: 'dated', deadline: local, upstream: 'other' });
@@ -62,7 +62,7 @@ it('keeps the deadline it was given, whatever its offset', async () => {
   expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
 });
 
-it('refuses a batch with an id that another upstream has, whole', async () => {
+it('refuses a whole batch with an id of another upstream', async () => {
   await track({ submission_id: 'elsewhere', upstream: 'other' });
   const answer = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
   expect(answer.status).toBe(409);
@@ -70,7 +70,7 @@ it('refuses a batch with an id that another upstream has, whole', async () => {
   expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
 });
 
-it('stops a submission on demand, once, and takes no part of that back', async () => {
+it('cancels a submission once and for good', async () => {
   await track({ submission_id: 'stopped' });
   const cancelled = submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }));
   expect(cancelled).toMatchObject({ submission_id: 'stopped', status: 'cancelled', finalized_at: null });
@@ -80,7 +80,7 @@ it('stops a submission on demand, once, and takes no part of that back', async (
   expect(history.map(({ status }) => status)).toEqual(['tracking', 'cancelled']);
 });
 
-it.each(['GET', 'DELETE'])('answers %s of what was never tracked with 404', async (method) => {
+it.each(['GET', 'DELETE'])('responds 404 to %s of an unknown submission', async (method) => {
   const answer = await call(app.url, pathOf('never'), { method });
   expect(answer.status).toBe(404);
   expect(problemOf(answer).detail).toBe('never was never tracked here');
@@ -109,7 +109,7 @@ it('lists newest first, page by page, each submission once, also while new ones 
   );
 });
 
-it('lists 100 where no limit is given, and only of the status that is asked for', async () => {
+it('lists 100 by default, and only of the requested status', async () => {
   await track({ submission_ids: Array.from({ length: 120 }, (_, index) => `plenty-${index}`) });
   expect(listOf(await call(app.url, '/v1/submissions')).submissions).toHaveLength(100);
   expect(listOf(await call(app.url, '/v1/submissions?status=finalized'))).toEqual({

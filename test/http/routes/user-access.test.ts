@@ -27,7 +27,7 @@ async function securityOf(url: string, path: string): Promise<unknown> {
 }
 
 describe('with a bearer of the upstream in the settings', () => {
-  it('each role may what is its own, and the upstream sees only its own bearer', async () => {
+  it('each role has its access, and the upstream receives only its own bearer', async () => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url });
     const { service, user, admin } = lookups.tokens;
@@ -47,7 +47,7 @@ describe('with a bearer of the upstream in the settings', () => {
   });
 
   it.each([userPath(), userPath(undefined, '/user/get_user'), LISTING])(
-    'nobody, somebody unknown and somebody revoked get the same 401 at %s, and no row',
+    'missing, unknown and revoked credentials get the same 401 at %s, without an audit entry',
     async (path) => {
       const upstream = await recordingUpstream();
       const lookups = await openLookups({ upstreamUrl: upstream.url });
@@ -73,7 +73,7 @@ describe('with a bearer of the upstream in the settings', () => {
   it.each([
     ['401', 'another-bearer-than-the-sandbox-knows'],
     ['401 for the wrong role', 'sandbox-user-token'],
-  ])("the upstream's %s is no fault of the caller: 502, without a word of the bearer", async (_, bearer) => {
+  ])("the upstream's %s is 502 and does not mention the bearer", async (_, bearer) => {
     const lookups = await openLookups({ bearer });
     const answer = await lookups.get(LISTING, lookups.tokens.admin);
     expect(answer.status).toBe(502);
@@ -83,7 +83,7 @@ describe('with a bearer of the upstream in the settings', () => {
     expect(lookups.audit()).toMatchObject([{ caller: 'the admin', outcome: 'failed' }]);
   });
 
-  it.each([userPath(), LISTING])('a token is taken as x-api-key too at %s, as the document says', async (path) => {
+  it.each([userPath(), LISTING])('a token is accepted as x-api-key at %s, as documented', async (path) => {
     const lookups = await openLookups();
     const headers = { 'x-api-key': lookups.tokens.admin };
     expect((await call(lookups.url, path, { headers })).status).toBe(200);
@@ -96,7 +96,7 @@ describe('with a bearer of the upstream in the settings', () => {
 });
 
 describe('without a bearer of the upstream', () => {
-  it("the caller's own Authorization is sent as it came, and nothing else of theirs", async () => {
+  it("the caller's Authorization is forwarded unchanged, and nothing else", async () => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
     const headers = { authorization: 'bEARER  a.jwt-of_the~upstream+/==', cookie: 'c=1', 'x-api-key': API_KEY };
@@ -107,12 +107,12 @@ describe('without a bearer of the upstream', () => {
     expect(lookups.logs()).not.toContain('a.jwt-of');
   });
 
-  it('the document asks for a bearer alone', async () => {
+  it('the document requires a bearer only', async () => {
     const { url } = await openLookups({ bearer: null });
     for (const path of [userPath(), LISTING]) expect(await securityOf(url, path)).toEqual([{ bearer: [] }]);
   });
 
-  it('the role is for the upstream to judge: its 401 comes back, with a challenge', async () => {
+  it('the upstream decides about the role: its 401 is returned with a challenge', async () => {
     const lookups = await openLookups({ bearer: null });
     expect((await lookups.get(userPath(), 'sandbox-user-token')).status).toBe(200);
     expect((await lookups.get(LISTING, 'sandbox-admin-token')).status).toBe(200);
@@ -126,7 +126,7 @@ describe('without a bearer of the upstream', () => {
     ]);
   });
 
-  it("the upstream's 403 comes back, without the upstream's words", async () => {
+  it("the upstream's 403 is returned without its text", async () => {
     const { url } = await serve((_request, response) => response.writeHead(403).end('the secret is 12345'));
     const lookups = await openLookups({ upstreamUrl: url, bearer: null });
     const answer = await lookups.get(LISTING, 'a.b.c');
@@ -142,7 +142,7 @@ describe('without a bearer of the upstream', () => {
     ['a bearer with nothing', { authorization: 'Bearer ' }],
     ['two words', { authorization: 'Bearer a b' }],
     ['two headers', { authorization: ['Bearer a', 'Bearer b'] }],
-  ])('%s is answered with 401, and the upstream is not asked', async (_, headers) => {
+  ])('%s is refused with 401 without a request to the upstream', async (_, headers) => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
     for (const path of [userPath(), LISTING]) {
@@ -153,7 +153,7 @@ describe('without a bearer of the upstream', () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  it('a token in the form of dawatch is never sent upstream, known or revoked or never made here', async () => {
+  it('a token in the form of dawatch is never forwarded, valid or not', async () => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
     lookups.revoke('user');
@@ -177,7 +177,7 @@ describe('without a bearer of the upstream', () => {
     ['can not be reached', undefined, userPath()],
     ['is not asked, as the question is not valid,', 401, '/users/get_user?name=A'],
     ['is not asked, as the question is not valid,', 401, '/admin/get_all_users?limit=x'],
-  ])('a key of the settings is answered as any wrong bearer where the upstream %s', async (_, status, path) => {
+  ])('a configured key gets the response of a wrong bearer if the upstream %s', async (_, status, path) => {
     const upstream = await serve((_request, response) => response.writeHead(status ?? 0).end('{"error":"x"}'));
     const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;
     const lookups = await openLookups({ upstreamUrl, bearer: null });

@@ -39,7 +39,7 @@ describe.each([userPath(), LISTING])('%s', (path) => {
     expect(lookups().audit().at(-1)).toMatchObject({ caller: 'the admin', outcome: 'failed' });
   });
 
-  it('a throttled one says when to come back', async () => {
+  it('a throttled one returns Retry-After', async () => {
     expect(await failWith('throttle', path)).toEqual({
       status: 502,
       retryAfter: '7',
@@ -47,13 +47,13 @@ describe.each([userPath(), LISTING])('%s', (path) => {
     });
   });
 
-  it('an upstream that is not there is 502', async () => {
+  it('an unreachable upstream is 502', async () => {
     const own = await openLookups({ upstreamUrl: await deadAddress() });
     expect((await own.get(path, own.tokens.admin)).status).toBe(502);
   });
 });
 
-it('lookups that hang hold up no submission, and those beyond what may wait are told so at once', async () => {
+it('hanging lookups do not delay submissions, and lookups above the limit are refused at once', async () => {
   const hanging = await serve((request, response) => {
     if (request.url?.startsWith('/v1/get_submission_info'))
       response.writeHead(404).end(JSON.stringify({ error: 'Record not found' }));
@@ -79,7 +79,7 @@ it('lookups that hang hold up no submission, and those beyond what may wait are 
   expect(own.audit()[0]).toMatchObject({ outcome: 'busy', detail: null });
 });
 
-it('an upstream that passes over the limit is cut to it, however many users it sends', async () => {
+it('the list of an upstream that ignores the limit is truncated', async () => {
   const many = await openLookups({ sandbox: { users: 10_000 } });
   const everybody = await (
     await fetch(`${many.sandbox.url}/admin/get_all_users?limit=10000`, {
@@ -93,7 +93,7 @@ it('an upstream that passes over the limit is cut to it, however many users it s
   expect([status, JSON.parse(text).length]).toEqual([200, 5]);
 });
 
-it('"Record not found" of a listing is no missing user', async () => {
+it('"Record not found" for a listing is not a missing user', async () => {
   expect((await failWith('record_not_found', LISTING)).status).toBe(502);
 });
 
@@ -101,7 +101,7 @@ it('works again after all of that', async () => {
   expect((await lookups().get(LISTING, lookups().tokens.admin)).status).toBe(200);
 });
 
-it('no log line holds a name, an address, a token or a word of the upstream; each failure has a line with its reason', async () => {
+it('no log line contains a name, an address, a token or a text of the upstream; each failure has a line with its reason', async () => {
   const own = await openLookups({ bearer: UPSTREAM_BEARER });
   const { tokens } = own;
   const asked = { name: 'Secretive Person', email: 'secretive@example.com' };

@@ -43,7 +43,7 @@ describe('a limit must be a whole number from 1 to 1000, once:', () => {
     await badRequest(`/admin/get_all_users${encodeURI(query).replaceAll('%25', '%')}`);
   });
 
-  it('or to the ceiling of the settings', async () => {
+  it('or to the configured maximum', async () => {
     const own = await openLookups({ users: { max_limit: 5 } });
     const status = async (limit: number) =>
       (await own.get(`/admin/get_all_users?limit=${limit}`, own.tokens.admin)).status;
@@ -91,7 +91,7 @@ describe.each(['/users/get_user', '/user/get_user'])('%s refuses', (spelling) =>
   });
 });
 
-it('asks for exactly the name and the address that came, whatever is in them', async () => {
+it('forwards exactly the given name and address', async () => {
   const { url, requests } = await serve((_request, response) => response.end('{"id":"1"}'));
   const own = await openLookups({ upstreamUrl: url });
   const asked = { name: "O'Neil & Söhne 💩 a=b?c#d%2F +", email: "o'neil+x=1&y@example.com" };
@@ -99,7 +99,7 @@ it('asks for exactly the name and the address that came, whatever is in them', a
   expect(Object.fromEntries(new URL(requests[0]?.url ?? '', url).searchParams)).toEqual(asked);
 });
 
-it('leaves no row and asks nobody for what is not valid', async () => {
+it('neither audits nor forwards an invalid request', async () => {
   await badRequest('/admin/get_all_users?limit=0');
   await badRequest('/users/get_user?name=a');
   expect(lookups().audit()).toEqual([]);

@@ -34,7 +34,7 @@ describe('one user is the plain record', () => {
     expect(JSON.parse(answer.text)).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
   });
 
-  it.each(['/user/get_user', '/v1/user/get_user'])('from the path that the settings name, %s', async (get_path) => {
+  it.each(['/user/get_user', '/v1/user/get_user'])('from the configured path, %s', async (get_path) => {
     const users = { get_path, list_path: '/v1/admin/get_all_users', parameters: 'query' as const };
     const lookups = await openLookups({ upstream: { users } });
     expect(JSON.parse((await lookups.get(userPath(), lookups.tokens.user)).text)).toEqual(RECORD);
@@ -42,7 +42,7 @@ describe('one user is the plain record', () => {
     expect(JSON.parse(list.text)[1]).toEqual(RECORD);
   });
 
-  it('with a large number as the digits that came', async () => {
+  it('with the digits of a large number unchanged', async () => {
     const { url } = await serve((_request, response) =>
       response.end('{"id":"1","app_id":123456789012345678901234567890,"__proto__":{"a":1},"none":null}'),
     );
@@ -51,7 +51,7 @@ describe('one user is the plain record', () => {
     expect(answer.text).toBe('{"id":"1","app_id":"123456789012345678901234567890","__proto__":{"a":1},"none":null}');
   });
 
-  it("is the token's own where the upstream passes over the parameters, and the audit says so", async () => {
+  it("is the token's owner if the upstream ignores the parameters, as the audit records", async () => {
     const lookups = await openLookups({ sandbox: { userParams: 'ignored' } });
     const answer = await lookups.get(userPath(), lookups.tokens.user);
     expect(JSON.parse(answer.text)).toMatchObject({ name: 'User 25', email: 'user25@example.com' });
@@ -59,8 +59,8 @@ describe('one user is the plain record', () => {
   });
 });
 
-describe('an unknown user is answered with 404', () => {
-  it.each([404, 500] as const)('where the upstream says %i', async (unknownStatus) => {
+describe('an unknown user is 404', () => {
+  it.each([404, 500] as const)('if the upstream returns %i', async (unknownStatus) => {
     const lookups = await openLookups({ sandbox: { unknownStatus } });
     const answer = await lookups.get(userPath({ name: 'Nobody', email: SECOND.email }), lookups.tokens.user);
     expect(answer.status).toBe(404);
@@ -79,7 +79,7 @@ describe('the listing is the plain array', () => {
     expect(users[1]).toEqual(RECORD);
   });
 
-  it('cut to the limit where the upstream sends more', async () => {
+  it('truncated to the limit if the upstream sends more', async () => {
     const many = Array.from({ length: 50 }, (_, index) => ({ id: String(index) }));
     const { url } = await serve((_request, response) => response.end(JSON.stringify(many)));
     const lookups = await openLookups({ upstreamUrl: url });
@@ -97,7 +97,7 @@ describe('the listing is the plain array', () => {
     expect(JSON.parse(answer.text)).toHaveLength(2);
   });
 
-  it('not an error with HTTP 200: that is 502', async () => {
+  it('not an error with HTTP 200, which is 502', async () => {
     const lookups = await openLookups({ sandbox: { listingForm: 'dataErr' } });
     const answer = await lookups.get('/admin/get_all_users?limit=3', lookups.tokens.admin);
     expect(answer.status).toBe(502);

@@ -108,7 +108,7 @@ describe('creating refuses', () => {
     expectRefused('POST', '/v1/webhooks', { url, ...fields }, pointer || '/', detail),
   );
 
-  it.each(SECRETS)('a secret that is or has %s, without saying it', async (_, secret, detail) => {
+  it.each(SECRETS)('a secret that is or has %s, without revealing it', async (_, secret, detail) => {
     await expectRefused('POST', '/v1/webhooks', { url, secret }, '/secret', detail);
     const { text } = await admin('POST', '/v1/webhooks', { url, secret });
     if (typeof secret === 'string' && secret.length > 8) expect(text).not.toContain(secret.slice(6, 40));
@@ -144,7 +144,7 @@ describe('creating refuses', () => {
     ));
 
   it.each(['http://example.com/', 'https://127.0.0.1/', 'https://localhost/'])(
-    '%s, unless the settings allow it',
+    '%s, unless configured',
     async (address) => {
       const headers = { 'x-api-key': ADMIN_TOKEN };
       const answer = await call(strict.url, '/v1/webhooks', { method: 'POST', headers, body: { url: address } });

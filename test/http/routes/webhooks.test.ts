@@ -19,7 +19,7 @@ const url = 'https://hooks.example.com/dawatch';
 const pathOf = (id: string) => `/v1/webhooks/${id}`;
 
 describe('creating', () => {
-  it('wants no more than an address, and shows the secret this once', async () => {
+  it('requires only an address, and shows the secret once', async () => {
     const answer = await admin('POST', '/v1/webhooks', { url });
     const { secret, ...webhook } = createdOf(answer);
     expect(answer.headers.location).toBe(pathOf(webhook.id));
@@ -42,7 +42,7 @@ describe('creating', () => {
     expect((await admin('GET', '/v1/webhooks?limit=1000')).text).not.toContain('whsec_');
   });
 
-  it('takes everything that it can be given', async () => {
+  it('accepts every field', async () => {
     const fields = {
       url,
       types: ['upstream.*', 'alert.raised'],
@@ -58,7 +58,7 @@ describe('creating', () => {
     });
   });
 
-  it('shows the public key of ed25519 whenever it is asked, and never the private one', async () => {
+  it('always shows the public key of ed25519, and never the private one', async () => {
     const made = await create({ url, signature: 'v1a' });
     expect(made).toMatchObject({ secret: null, public_keys: [expect.stringMatching(/^whpk_/)] });
     expect(webhookOf(await admin('GET', pathOf(made.id))).public_keys).toEqual(made.public_keys);
@@ -94,7 +94,7 @@ describe('changing', () => {
     [{ metadata: null }],
     [{ description: 'other' }],
     [{ types: ['upstream.up'], description: '' }],
-  ])('%j leaves everything else as it is', async (patch) => {
+  ])('%j changes nothing else', async (patch) => {
     const { secret: _, ...before } = await create({ url, metadata: { team: 'billing' }, description: 'before' });
     const after = webhookOf(await admin('PATCH', pathOf(before.id), patch));
     expect(after).toEqual({ ...before, ...patch, updated_at: TIME });
@@ -123,7 +123,7 @@ describe('a secret that is rotated', () => {
     return { old, secret, verify };
   }
 
-  it('signs beside the old one for a while, as the public standardwebhooks package verifies', async () => {
+  it('signs in addition to the old one for a while, as the standardwebhooks package verifies', async () => {
     const { old, secret, verify } = await sentAfter(3_600);
     expect(secret).toBe(OWN_SECRET);
     expect(verify(secret)).toEqual(verify(old));
@@ -137,7 +137,7 @@ describe('a secret that is rotated', () => {
 });
 
 describe('a test event', () => {
-  it('goes to one webhook alone, whatever it wants', async () => {
+  it('is sent to one webhook only, regardless of its filters', async () => {
     const [receiver, other] = [await openReceiver(), await openReceiver()];
     const { id } = await create({ url: receiver.url, types: ['submission.finalized'], metadata: { team: 'none' } });
     await create({ url: other.url, types: ['*'] });
@@ -152,14 +152,14 @@ describe('a test event', () => {
     expect(other.requests).toEqual([]);
   });
 
-  it('is refused where nothing would be sent', async () => {
+  it('is refused if nothing would be sent', async () => {
     const { id } = await create({ url, enabled: false });
     const refused = await admin('POST', `${pathOf(id)}/test`);
     expect([refused.status, problemOf(refused).detail]).toEqual([409, expect.stringContaining('is disabled')]);
   });
 });
 
-it('a webhook that is deleted is gone, and sent to no more', async () => {
+it('a deleted webhook is gone and receives nothing', async () => {
   const receiver = await openReceiver();
   const { id } = await create({ url: receiver.url });
   const answer = await admin('DELETE', pathOf(id));
@@ -180,7 +180,7 @@ it('a webhook that is deleted is gone, and sent to no more', async () => {
 });
 
 describe('the webhook of the callbacks', () => {
-  it('is always there, can be disabled, and has secrets of its own', async () => {
+  it('always exists, can be disabled, and has its own secrets', async () => {
     expect(webhookOf(await admin('GET', pathOf('callbacks')))).toMatchObject({ url: null, enabled: true });
     expect(webhookOf(await admin('PATCH', pathOf('callbacks'), { enabled: false }))).toMatchObject({ enabled: false });
     await admin('PATCH', pathOf('callbacks'), { enabled: true });
