@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
 import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from '../access/access.ts';
-import type { Audit, LookupAudit, Caller, Credentials, Role, Users } from '../ports.ts';
+import type { Audit, Caller, Credentials, LookupAudit, Role, Users } from '../ports.ts';
 
 export type LookupAccess = {
   users: Users;
