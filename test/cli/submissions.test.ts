@@ -103,7 +103,7 @@ describe('backup', () => {
     const target = join(tempFolder(), 'precious.txt');
     writeFileSync(target, 'precious');
     const { code, stderr } = await run(['backup', target], { DAWATCH_DATABASE: app.database });
-    expect([code, stderr]).toEqual([2, `dawatch: ${target} exists already: it was left as it is\n`]);
+    expect([code, stderr]).toEqual([2, `dawatch: ${target} already exists and was left unchanged\n`]);
   });
 
   it('says where no ledger is, and makes none', async () => {

@@ -14,7 +14,9 @@ test('a second server on the same ledger is refused, and the first does not noti
     second.start();
     expect(await second.exited()).toBe(ExitCode.server);
   }
-  expect(second.lines.join('\n')).toMatch(/is in use by another dawatch: one server per ledger; stop it first/);
+  expect(second.lines.join('\n')).toMatch(
+    /is in use by another dawatch: only one server can use a ledger; stop it first/,
+  );
   await world.track(100);
   // One that dies holds nothing: there is no lock to remove.
   await world.server.kill();

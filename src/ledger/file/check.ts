@@ -15,10 +15,7 @@ export function checkLedger(file: string, name: string): { bytes: number; submis
       if (verdict !== 'ok') throw new LedgerError('corrupt', `${name} is damaged (${verdict})`);
       const dangling = db.pragma('foreign_key_check') as unknown[];
       if (dangling.length > 0)
-        throw new LedgerError(
-          'corrupt',
-          `${name} is damaged (${dangling.length} rows refer to others that are missing)`,
-        );
+        throw new LedgerError('corrupt', `${name} is damaged (${dangling.length} rows refer to missing rows)`);
       const pragma = (name: string) => Number(db.pragma(name, { simple: true }));
       const submissions = Number(db.prepare('SELECT count(*) FROM submissions').pluck().get());
       return { bytes: pragma('page_count') * pragma('page_size'), submissions };

@@ -29,10 +29,10 @@ export class LedgerError extends LedgerUnavailableError {
 const FIX = 'it was left unchanged: restore a backup, or move it away to start with an empty ledger';
 
 const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => string> = {
-  full: (file) => `no room left to write ${file}: free some space; nothing committed is lost`,
+  full: (file) => `no space left to write ${file}: free some space; committed data is intact`,
   read_only: (file) => `cannot write ${file}: check that its folder exists and that this user may write there`,
-  corrupt: (file) => `${file} is damaged or no SQLite database; ${FIX}`,
-  locked: (file) => `${file} is in use by another dawatch: one server per ledger; stop it first`,
+  corrupt: (file) => `${file} is damaged or not a SQLite database; ${FIX}`,
+  locked: (file) => `${file} is in use by another dawatch: only one server can use a ledger; stop it first`,
   io: (file) => `the disk failed while using ${file}`,
 };
 

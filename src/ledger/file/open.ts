@@ -70,7 +70,7 @@ export function existingLedgerPath(file: string): string {
   const path = realPath(file);
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
   const advice =
-    '`dawatch serve` makes one at its first start; --config <file> or DAWATCH_DATABASE names another place';
+    '`dawatch serve` creates one at its first start; --config <file> or DAWATCH_DATABASE selects another path';
   throw new LedgerError('read_only', `there is no ledger at ${path}: ${advice}`);
 }
 
@@ -106,7 +106,7 @@ function migrateOffline(options: OpenOptions): void {
     openDatabase(options).close();
   } catch (error) {
     if (!(error instanceof LedgerError) || error.problem !== 'locked') throw error;
-    const message = `${options.file} is in use by a server of another version of dawatch: stop it, or use its version`;
+    const message = `${options.file} is in use by a server of another version of dawatch: stop that server, or use its version`;
     throw new LedgerError('locked', message, error);
   }
 }

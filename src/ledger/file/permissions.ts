@@ -43,13 +43,16 @@ export function refuseLinkedSideFiles(path: string): void {
 export function refuseForeignOwner(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found || found.uid === process.geteuid?.() || (statSync(dirname(path)).mode & BY_EVERYONE) === 0) return;
-  const message = `${path} belongs to another user, and everyone may make files in its folder: give the ledger a folder of its own`;
+  const message = `${path} belongs to another user, and everyone may create files in its folder: use a separate folder for the ledger`;
   throw new LedgerError('read_only', message);
 }
 
 function refuseLink(path: string): void {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return;
-  throw new LedgerError('read_only', `${path} is a symbolic link, and nothing is written through it: remove the link`);
+  throw new LedgerError(
+    'read_only',
+    `${path} is a symbolic link, which dawatch does not write through: remove the link`,
+  );
 }
 
 /**

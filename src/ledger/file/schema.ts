@@ -15,18 +15,18 @@ export function assertOwnSchema(db: Database.Database, file: string): void {
   const version = versionOf(db);
   const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
   if (!isDawatchDatabase(db) && (tables > 0 || version !== 0))
-    throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
+    throw new LedgerError('foreign', `${file} is a database of another program; it was left unchanged`);
   if (version > MIGRATIONS.length)
     throw new LedgerError(
       'foreign',
-      `${file} was written by a newer dawatch (schema ${version}, this one knows ${MIGRATIONS.length}): upgrade dawatch`,
+      `${file} was written by a newer dawatch (schema ${version}, this version supports ${MIGRATIONS.length}): upgrade dawatch`,
     );
 }
 
 /** Throws LedgerError unless the file is a ledger of this or an older dawatch. */
 export function assertLedger(db: Database.Database, file: string): void {
   assertOwnSchema(db, file);
-  if (!isDawatchDatabase(db)) throw new LedgerError('foreign', `${file} is empty: it is no ledger`);
+  if (!isDawatchDatabase(db)) throw new LedgerError('foreign', `${file} is empty: it is not a ledger`);
 }
 
 /** Returns the schema version of the file and the one that this program needs. */

@@ -25,7 +25,7 @@ export function openStaging(target: string): Staging {
   const folder = mkdtempSync(prefix);
   if (!isPrivate(folder)) {
     rmSync(folder, { recursive: true, force: true });
-    const message = `${dirname(target)} does not keep new folders to their owner: name another place, and copy the file there`;
+    const message = `${dirname(target)} does not keep new folders private: write to another folder, and copy the file from there`;
     throw new LedgerError('read_only', message);
   }
   const file = join(folder, 'file');
@@ -58,7 +58,7 @@ export function refuseTaken(target: string): void {
 }
 
 function taken(target: string): LedgerError {
-  return new LedgerError('read_only', `${target} exists already: it was left as it is`);
+  return new LedgerError('read_only', `${target} already exists and was left unchanged`);
 }
 
 /** Returns the staging folders of this user. */
@@ -81,7 +81,7 @@ function removeLeftover(folder: string, target: string): void {
     lockFile(file).close();
   } catch (error) {
     if (!codeOf(error).startsWith('SQLITE_BUSY')) throw error;
-    throw new LedgerError('locked', `another process writes ${target}: wait for it, or take another name`, error);
+    throw new LedgerError('locked', `another process writes ${target}: wait for it, or choose another name`, error);
   }
   rmSync(folder, { recursive: true, force: true });
 }

@@ -16,7 +16,7 @@ export async function backupLedger(
   target: string,
   onProgress: (pages: { done: number; total: number }) => void = () => undefined,
 ): Promise<{ bytes: number }> {
-  if (target === '') throw new LedgerError('read_only', 'the backup needs a name');
+  if (target === '') throw new LedgerError('read_only', 'the path of the backup is empty');
   const source = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
   let staging: Staging | undefined;
   try {

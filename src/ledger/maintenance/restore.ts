@@ -62,14 +62,14 @@ function refuseUnusable(backup: string, path: string): void {
   try {
     accessSync(backup, constants.R_OK);
   } catch (error) {
-    throw new LedgerError('read_only', `${backup} can't be read: check that this user may`, error);
+    throw new LedgerError('read_only', `${backup} can not be read: check its permissions`, error);
   }
   if (realpathSync(backup) === path) throw new LedgerError('read_only', `${backup} is the ledger itself`);
   if ((statSync(`${backup}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)
     throw new LedgerError(
       'read_only',
-      `beside ${backup} is a ${backup}-wal: it is no backup, but a ledger that is in use or was not closed. ` +
-        `DAWATCH_DATABASE=${backup} dawatch backup <file> makes a backup of it`,
+      `${backup} has a log, ${backup}-wal: it is not a backup, but a ledger that is in use or was not closed. ` +
+        `DAWATCH_DATABASE=${backup} dawatch backup <file> creates a backup of it`,
     );
 }
 
@@ -86,12 +86,12 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
   try {
     db = new Database(path, { timeout: 0 });
     if (!isDawatchDatabase(db))
-      throw new LedgerError('foreign', `${file} is a database of another program; it was left as it is`);
+      throw new LedgerError('foreign', `${file} is a database of another program; it was left unchanged`);
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
     if (checkpoint?.busy)
       throw new LedgerError(
         'locked',
-        `${file} is being read, by a backup, an export or another program: end that first`,
+        `${file} is being read by a backup, an export or another program: end that first`,
       );
     return { newestEvent: Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0) };
   } catch (error) {

@@ -60,7 +60,9 @@ describe('a command beside a server', () => {
     const { file } = withSchema((version) => version - 1);
     const { problem, message } = refusal(file);
     expect(problem).toBe('locked');
-    expect(message).toBe(`${file} is in use by a server of another version of dawatch: stop it, or use its version`);
+    expect(message).toBe(
+      `${file} is in use by a server of another version of dawatch: stop that server, or use its version`,
+    );
   });
 
   it('refuses a newer schema, whether a server runs or not', () => {

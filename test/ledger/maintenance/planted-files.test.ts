@@ -63,8 +63,8 @@ describe('nothing is written through a symbolic link', () => {
     const { file, folder, isUntouched, ...paths } = openWorld();
     const target = join(folder, 'copy.db');
     symlinkSync(paths[to], target);
-    await expect(backupLedger(file, target)).rejects.toThrow('exists already');
-    expect(() => toFile(target)).toThrow('exists already');
+    await expect(backupLedger(file, target)).rejects.toThrow('already exists');
+    expect(() => toFile(target)).toThrow('already exists');
     expect(isUntouched()).toBe(true);
     expect(readdirSync(folder)).toEqual(['copy.db']);
   });
@@ -74,7 +74,7 @@ describe('nothing is written through a symbolic link', () => {
     const target = join(folder, 'copy.db');
     const plant = () =>
       existsSync(target) || lstatSync(target, { throwIfNoEntry: false }) || symlinkSync(absent, target);
-    await expect(backupLedger(file, target, plant)).rejects.toThrow('exists already');
+    await expect(backupLedger(file, target, plant)).rejects.toThrow('already exists');
     expect(isUntouched()).toBe(true);
     expect(readdirSync(folder)).toEqual(['copy.db']);
   });

@@ -139,7 +139,7 @@ describe('a restore changes nothing', () => {
       'no database',
       (backup) => writeFileSync(backup, 'garbage '.repeat(1_000)),
       'corrupt',
-      /backup\.db is damaged or no SQLite/,
+      /backup\.db is damaged or not a SQLite/,
     ],
     ['an empty file', (backup) => writeFileSync(backup, ''), 'foreign', /is empty/],
     [
@@ -161,13 +161,13 @@ describe('a restore changes nothing', () => {
       /newer dawatch.*upgrade/,
     ],
     [
-      'rows that refer to nothing',
+      'rows that refer to missing rows',
       (backup) => alter(backup, 'PRAGMA foreign_keys = OFF; DELETE FROM submissions'),
       'corrupt',
-      /refer to others/,
+      /refer to missing rows/,
     ],
     ['a ledger in use', (backup) => writeFileSync(`${backup}-wal`, 'x'), 'read_only', /dawatch backup/],
-  ])('by %s', async (_name, spoil, problem, message) => {
+  ])('from %s', async (_name, spoil, problem, message) => {
     const { file, backup } = await openWorld();
     spoil(backup);
     const error = refusal(file, backup);

@@ -70,7 +70,7 @@ it('a file that an export goes to has its name once it is complete, and is never
   target.end();
   expect(readFileSync(file, 'utf8')).toBe('whole\n');
   expect(readdirSync(folder)).toEqual(['export.ndjson']);
-  expect(() => toFile(file)).toThrow(/exists already/);
+  expect(() => toFile(file)).toThrow(/already exists/);
   expect(() => toFile(join(folder, 'nowhere', 'export.csv'))).toThrow(
     /cannot write .*export\.csv: check that its folder exists/,
   );
@@ -82,7 +82,7 @@ it('an export whose file was made meanwhile leaves that as it is, and nothing be
   const target = toFile(file);
   await target.write('mine\n');
   writeFileSync(file, 'precious');
-  expect(() => target.end()).toThrow(/exists already/);
+  expect(() => target.end()).toThrow(/already exists/);
   target.abandon();
   expect(readFileSync(file, 'utf8')).toBe('precious');
   expect(readdirSync(folder)).toEqual(['export.ndjson']);
