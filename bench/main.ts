@@ -1,5 +1,5 @@
 // npm run bench [-- <row> …] [-- --write]: what dawatch does beside what a user would write or pick instead, as one table.
-// Every row is measured in a process of its own, side by side. Ends with 1 if a bar is missed or memory is not flat.
+// Every row is measured in a process of its own, side by side. Ends with 1 if a target is missed or memory is not flat.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,14 +20,17 @@ if (unknown.length > 0 || (values.write && positionals.length > 0)) {
 }
 
 let failed = 0;
-const table = ['| What | Beside | Bar | Median (least to most) | | On this machine |', '|---|---|---|---|---|---|'];
+const table = [
+  '| Measurement | Compared with | Target | Median (minimum to maximum) | | On this machine |',
+  '|---|---|---|---|---|---|',
+];
 const notes: string[] = [];
 for (const line of table) console.log(line);
 for (const name of known.toSorted().filter((name) => positionals.length === 0 || positionals.includes(name))) {
   const { lines, memoryMib } = await measured(name);
-  for (const { what, beside, bar, value, isMet, context } of lines) {
+  for (const { what, beside, target, value, isMet, context } of lines) {
     if (!isMet) failed += 1;
-    const line = `| ${what} | ${beside} | ${bar} | ${value} | ${bar === '–' ? '' : isMet ? '✓' : '✗'} | ${context} |`;
+    const line = `| ${what} | ${beside} | ${target} | ${value} | ${target === '–' ? '' : isMet ? '✓' : '✗'} | ${context} |`;
     console.log(line);
     table.push(line);
   }
@@ -36,7 +39,7 @@ for (const name of known.toSorted().filter((name) => positionals.length === 0 ||
   if (!isFlat) failed += 1;
   notes.push(`${isFlat ? '✓' : '✗'} ${name}: ${memoryMib.map(Math.round).join(', ')} MiB after each round`);
 }
-console.log(`\n${notes.join('\n')}\n${failed === 0 ? 'every bar is met' : `missed: ${failed}`}`);
+console.log(`\n${notes.join('\n')}\n${failed === 0 ? 'every target is met' : `missed: ${failed}`}`);
 if (values.write) write();
 process.exitCode = failed === 0 ? 0 : 1;
 

@@ -1,7 +1,7 @@
 // Measures the row whose name it is given, and sends what came of it to its parent.
 import { type Figure, median, type Round, type Row } from './row.ts';
 
-type Line = { what: string; beside: string; bar: string; value: string; isMet: boolean; context: string };
+type Line = { what: string; beside: string; target: string; value: string; isMet: boolean; context: string };
 export type Outcome = { lines: Line[]; memoryMib: number[] };
 
 const { row } = (await import(`./rows/${process.argv[2]}.ts`)) as { row: Row };
@@ -29,7 +29,11 @@ async function measure({ rounds, figures, open }: Row): Promise<Outcome> {
   return { lines: figures.map((figure) => lineOf(figure, measured, medians)), memoryMib };
 }
 
-function lineOf({ what, beside, bar, unit, value, context }: Figure, measured: readonly Round[], medians: Round): Line {
+function lineOf(
+  { what, beside, target, unit, value, context }: Figure,
+  measured: readonly Round[],
+  medians: Round,
+): Line {
   const values = measured.map(value);
   const middle = median(values);
   const [least, most] = [Math.min(...values), Math.max(...values)];
@@ -37,9 +41,14 @@ function lineOf({ what, beside, bar, unit, value, context }: Figure, measured: r
   return {
     what,
     beside,
-    bar: bar === undefined ? '–' : 'least' in bar ? `≥ ${bar.least} ${unit}`.trim() : `≤ ${bar.most} ${unit}`.trim(),
+    target:
+      target === undefined
+        ? '–'
+        : 'least' in target
+          ? `≥ ${target.least} ${unit}`.trim()
+          : `≤ ${target.most} ${unit}`.trim(),
     value: measured.length > 1 ? `${write(middle)} (${round(least)} to ${round(most)})` : write(middle),
-    isMet: bar === undefined || ('least' in bar ? middle >= bar.least : middle <= bar.most),
+    isMet: target === undefined || ('least' in target ? middle >= target.least : middle <= target.most),
     context: context(medians),
   };
 }

@@ -1,5 +1,5 @@
 /** What a figure must reach. Undefined: it is only printed. */
-type Bar = { least: number } | { most: number };
+type Target = { least: number } | { most: number };
 
 /** What one round measured, by names of the row's own. */
 export type Round = Readonly<Record<string, number>>;
@@ -9,7 +9,7 @@ export type Figure = {
   what: string;
   /** The peer; '–' where there is none. */
   beside: string;
-  bar?: Bar;
+  target?: Target;
   /** What a value is written with: '' for a ratio. */
   unit: string;
   /** Of one round, both sides of which were measured one after the other. */

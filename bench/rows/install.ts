@@ -17,7 +17,7 @@ export const row: Row = {
       unit: 'MiB',
       value: ({ mib = 0 }) => mib,
       context: ({ packages = 0 }) =>
-        `${Object.keys(pkg.dependencies).length} production dependencies, ${packages} packages with theirs`,
+        `${Object.keys(pkg.dependencies).length} direct production dependencies, ${packages} packages in total`,
     },
   ],
   async open() {

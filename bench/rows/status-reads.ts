@@ -13,8 +13,8 @@ export const row: Row = {
   figures: [
     {
       what: `status reads per second, random ones of ${TRACKED.toLocaleString('en')} in the ledger`,
-      beside: 'bare fastify that answers as many bytes, always the same',
-      bar: { least: 0.7 },
+      beside: 'bare fastify that sends a constant response of the same size',
+      target: { least: 0.7 },
       unit: '',
       value: ({ ours = 0, bare = 0 }) => ours / bare,
       context: ({ ours = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
@@ -22,12 +22,11 @@ export const row: Row = {
     },
     {
       what: 'the same reads',
-      beside:
-        'bare fastify that reads them from the same tables, those of one turn in one transaction, and does nothing else',
+      beside: 'bare fastify that only reads them from the same tables, with one transaction per turn of the event loop',
       unit: '',
       value: ({ ours = 0, least = 0 }) => ours / least,
       context: ({ ours = 0, least = 0, bare = 0, leastCpuUs = 0 }) =>
-        `${Math.round(ours)} and ${Math.round(least)} reads/s, ${leastCpuUs.toFixed(0)} µs CPU each; ${(least / bare).toFixed(2)} of what the peer above does`,
+        `${Math.round(ours)} and ${Math.round(least)} reads/s, ${leastCpuUs.toFixed(0)} µs CPU each; ${(least / bare).toFixed(2)} of the rate of the peer above`,
     },
   ],
   async open() {

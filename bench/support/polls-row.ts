@@ -10,7 +10,7 @@ const SECONDS = 5;
 /** More than can be asked in the shortest interval, so that somebody is always due. */
 const TRACKED = 30_000;
 
-type PollsRow = Pick<Figure, 'what' | 'beside' | 'bar'> & { concurrency: number; throughRedis: boolean };
+type PollsRow = Pick<Figure, 'what' | 'beside' | 'target'> & { concurrency: number; throughRedis: boolean };
 
 /** Polls per second beside those of a bare loop with as many at once. */
 export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Row {
@@ -25,11 +25,12 @@ export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Ro
       },
       {
         what: 'the same polls',
-        beside: 'that Pool with each answer kept in the same tables, those of one turn in one commit, and nothing else',
+        beside:
+          'the same Pool that also stores each response in the same tables, with one commit per turn of the event loop',
         unit: '',
         value: ({ ours = 0, least = 0 }) => ours / least,
         context: ({ ours = 0, bare = 0, least = 0 }) =>
-          `${Math.round(ours)} and ${Math.round(least)} polls/s; ${(least / bare).toFixed(2)} of what the peer above does`,
+          `${Math.round(ours)} and ${Math.round(least)} polls/s; ${(least / bare).toFixed(2)} of the rate of the peer above`,
       },
     ],
     async open() {
