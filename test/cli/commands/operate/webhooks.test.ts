@@ -177,7 +177,7 @@ it('replay sends its dead letters again, and delete ends it', async () => {
 
 describe('exits with 2 for', () => {
   it.each([
-    ['a private address', ['create', 'https://10.0.0.1/'], "body /url: the URL is not allowed"],
+    ['a private address', ['create', 'https://10.0.0.1/'], 'body /url: the URL is not allowed'],
     ['an unknown type', ['create', URL, '--type', 'done'], '"done" is no event type'],
     ['an empty type', ['create', URL, '--type', ''], '"" is no event type'],
     ['metadata without a value', ['create', URL, '--metadata', 'team'], 'Expected name=value'],
