@@ -8,23 +8,23 @@ import { createLocalEngine } from './engines/local.ts';
 import { credentialsOf, ensureCredential, hasTokenForm, isOwnToken } from './http/access/credentials.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
-import { Ledger } from './ledger/ledger.ts';
+import { auditOf, deliveriesOf, errorToProblem, submissionsOf, usersOf, webhooksOf } from './http/services.ts';
+import type { Ledger } from './ledger/ledger.ts';
 import { logMonitor } from './logging/listeners.ts';
 import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
 import type { PacerSettings } from './pacing/scheduler.ts';
+import { withTimeout } from './platform/with-timeout.ts';
 import { CachedLookup } from './watch/cached-lookup.ts';
 import type { WatcherListener } from './watch/listeners.ts';
 import { ON_DEMAND_WAIT_MS } from './watch/poll-loop.ts';
 import type { RecordedObservation } from './watch/ports.ts';
 import { Watcher } from './watch/watcher.ts';
-import { auditOf, errorToProblem, submissionsOf, usersOf } from './wiring/http.ts';
+import { openLedger, startMaintenance } from './wiring/ledger.ts';
 import { overviewOf, startLiveStats } from './wiring/live-stats.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
-import { reportUnreadable } from './wiring/unreadable.ts';
-import { startUpkeep } from './wiring/upkeep.ts';
 import {
   clientOf,
   createClient,
@@ -35,9 +35,9 @@ import {
 } from './wiring/upstreams.ts';
 
 export type App = {
-  /** Where it listens. */
+  /** Base URL of the server. */
   url: string;
-  /** Takes nothing new, lets what is under way end (bounded by server.shutdown_s), and closes everything. Idempotent. */
+  /** Stops accepting requests, completes those in flight within server.shutdown_s, and closes everything. Idempotent. */
   close(): Promise<void>;
 };
 
@@ -46,17 +46,17 @@ export type AppDeps = {
   log: Log;
   clock: Clock;
   random: () => number;
-  /** Told the service key that was made because none was configured; it is kept nowhere in the clear. */
+  /** Receives the service key that is generated if none is configured. It is stored only as a hash. */
   onNewKey: (key: string) => void;
-  /** Hears everything the monitor commits, as the log does. */
+  /** Receives everything the watcher commits, like the log. */
   listener?: WatcherListener;
-  /** When to poll; by the learned distribution of finality time unless given. */
+  /** When to poll. Default: by the learned distribution of finality times. */
   policy?: (settings: { lagPrice: number }) => PolicyFactory;
 };
 
 /**
- * The only wiring. What is opened last is closed first; if opening fails midway, what was opened is closed again.
- * Throws StartError, LedgerError, or what listening throws.
+ * Starts all modules and connects them. They are closed in reverse order, also if starting fails midway.
+ * Throws StartError, LedgerError, or an error of listening.
  */
 export async function startApp(deps: AppDeps): Promise<App> {
   const { config, log, clock, random } = deps;
@@ -69,19 +69,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
     for (const close of opened.splice(0).reverse()) await close();
   };
   try {
-    const ledger = new Ledger({ file: config.database, now: clock.now() });
+    const metrics = createMetrics({ version: pkg.version });
+    const { counters } = metrics;
+    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters });
     opened.push(() => ledger.close());
-    if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
     const { auth, server: listening } = config;
     const first = ensureCredential({ auth, host: listening.host, store: ledger.credentials, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
     if (first.kind === 'made') deps.onNewKey(first.key);
     const credentials = credentialsOf(auth, ledger.credentials, () => clock.now());
 
-    const metrics = createMetrics({ version: pkg.version });
-    const { counters } = metrics;
-    const onUnreadable = reportUnreadable({ log, counters });
-    ledger.onUnreadable(onUnreadable);
     const notifications = await startNotifications({
       config,
       ledger,
@@ -94,8 +91,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
       onUnreadable,
     });
     opened.push(() => notifications.stop(leftMs()));
-    const upkeep = startUpkeep({ config, ledger, clock, log });
-    opened.push(() => upkeep.stop());
+    const maintenance = startMaintenance({ config, ledger, clock, log });
+    opened.push(() => maintenance.stop());
 
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
@@ -108,19 +105,19 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
     opened.push(() => scaling?.close());
 
-    const tally = startLiveStats({ ledger, clock, counters });
+    const stats = startLiveStats({ ledger, clock, counters });
     const lookup: CachedLookup = new CachedLookup({
       get: (id) => ledger.get(id),
-      pollOnDemand: (upstream, id, client) => monitor.pollOnDemand(upstream, id, client),
+      pollOnDemand: (upstream, id, client) => watcher.pollOnDemand(upstream, id, client),
       now: () => clock.now(),
       maxAgeMs: config.facade.max_age_s * 1_000,
     });
-    const remember = { recorded: ({ observation }: RecordedObservation) => lookup.add(observation) };
-    const listeners = [logMonitor(log), remember, tally.listener, deps.listener ?? {}];
-    const monitor = new Watcher({
-      settings: monitorSettings(config, upstreams, deps.policy ?? learnedPacing),
+    const addToLookup = { recorded: ({ observation }: RecordedObservation) => lookup.add(observation) };
+    const listeners = [logMonitor(log), addToLookup, stats.listener, deps.listener ?? {}];
+    const watcher = new Watcher({
+      settings: watcherSettings(config, upstreams, deps.policy ?? learnedPacing),
       ledger,
-      engine: tally.counting(scaling?.engine ?? local),
+      engine: stats.counting(scaling?.engine ?? local),
       clock,
       random,
       listeners,
@@ -128,18 +125,19 @@ export async function startApp(deps: AppDeps): Promise<App> {
     let isStopping = false;
     opened.push(() => {
       isStopping = true;
-      return monitor.stop(leftMs());
+      return watcher.stop(leftMs());
     });
-    warnOfOrphans(ledger, monitor, log);
+    warnOfOrphans(ledger, watcher, log);
 
-    const submissions = submissionsOf({ config, ledger, monitor, clock, refusalOf: notifications.refusalOf });
+    const { refusalOf } = notifications;
+    const submissions = submissionsOf({ config, ledger, watcher, clock, refusalOf });
     const intake = scaling?.startIntake((body) => submissions.track(body));
     opened.push(() => intake?.close(leftMs()));
 
     const server = await buildServer({
       submissions,
       submissionInfo: {
-        hasUpstream: (name) => monitor.hasUpstream(name),
+        hasUpstream: (name) => watcher.hasUpstream(name),
         lookUp: (id, upstream, client) => lookup.lookUp(id, upstream, client),
       },
       users: usersOf(config, userPool),
@@ -147,12 +145,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
       isOwnToken,
       hasTokenForm,
       events: ledger.outbox,
-      webhooks: notifications.webhooks,
-      deliveries: notifications.deliveries,
+      webhooks: webhooksOf(ledger, clock, refusalOf),
+      deliveries: deliveriesOf(ledger, clock),
       clock,
-      health: () => ({ ...monitor.health(), redis: scaling?.health() }),
-      pacing: () => monitor.pacing(),
-      overview: () => overviewOf({ ledger, monitor, tally, clock, scaling }),
+      health: () => ({ ...watcher.health(), redis: scaling?.health() }),
+      pacing: () => watcher.pacing(),
+      overview: () => overviewOf({ ledger, watcher, stats, clock, scaling }),
       metrics,
       ledgerBytes: () => ledger.stats.bytes(),
       queues: scaling?.queues,
@@ -175,8 +173,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
       trustedProxies: config.server.trusted_proxies,
     });
     opened.push(async () => {
-      await within(leftMs(), server.close());
-      // Whoever has sent half a request by now will not send the rest: the process must not wait for it.
+      await withTimeout(leftMs(), server.close());
+      // Incomplete requests must not keep the process running.
       server.server.closeAllConnections();
     });
     const url = await server.listen({
@@ -184,9 +182,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
       port: config.server.port,
       listenTextResolver: () => 'http.listening',
     });
-    // Whoever can't listen has asked nobody.
-    if (scaling) void scaling.previousPollsEnded.then(() => isStopping || monitor.start());
-    else monitor.start();
+    // After listening, so that a server that cannot listen sends no polls.
+    if (scaling) void scaling.previousPollsEnded.then(() => isStopping || watcher.start());
+    else watcher.start();
     log.info(
       { url, database: config.database, upstreams: [...clients.keys()], version: pkg.version },
       'server.started',
@@ -206,7 +204,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-function monitorSettings(
+function watcherSettings(
   config: Config,
   upstreams: [string, UsableUpstream][],
   policy: NonNullable<AppDeps['policy']>,
@@ -234,36 +232,26 @@ function monitorSettings(
   };
 }
 
-/** Longer than what any request may wait for: its own body, the ledger, a place in the request budget, and the upstream. */
+/** Exceeds everything a request may wait for: its body, the ledger, the request budget and the upstream. */
 function responseDeadlineMs({ server, limits }: Config, upstreams: [string, UsableUpstream][]): number {
   const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
   return (server.timeout_s + limits.tracking_wait_s) * 1_000 + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }
 
-/** Undefined: there is no Redis, and this process does everything itself. */
+/** Returns undefined if no Redis is configured. */
 async function startScaling({
   config,
   ...deps
 }: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis'>) {
   const { url } = config.redis;
   if (url === undefined) return undefined;
-  // What comes with a Redis would make every start slower, also where there is none.
+  // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).
   const { startScaling: start } = await import('./wiring/scaling.ts');
   return start({ redis: { ...config.redis, url }, ...deps });
 }
 
-/** Submissions of an upstream that is no longer configured are kept, but nobody asks about them. */
-function warnOfOrphans(ledger: Ledger, monitor: Watcher, log: Log): void {
+/** Logs a warning for submissions whose upstream is no longer configured: they are kept, and not polled. */
+function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
   for (const [upstream, submissions] of ledger.watchedCounts())
-    if (!monitor.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
-}
-
-/** Waits for `work`, but not for ever: what comes after must be closed too. */
-async function within(ms: number, work: PromiseLike<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, limit]);
-  clearTimeout(timer);
+    if (!watcher.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
 }

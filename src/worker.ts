@@ -7,21 +7,19 @@ import type { Log } from './logging/logger.ts';
 import { logWorker } from './logging/redis-log.ts';
 import { clientOf, createClient, timeoutMsOf, usableUpstreams } from './wiring/upstreams.ts';
 
-/** The wiring of `dawatch worker`: a pair of hands for the server at the same Redis. Throws StartError. */
+/** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
   config: Config;
   log: Log;
   clock: Clock;
   version: string;
-  /** Where the settings have none. */
+  /** Used if the settings contain no worker name. */
   name: string;
 }): { close(): Promise<void> } {
   const { config, log, clock, version } = deps;
   const { url, prefix } = config.redis;
   if (url === undefined)
-    throw new StartError(
-      'a worker needs the Redis of its server: give its address as DAWATCH_REDIS_URL, or as redis.url',
-    );
+    throw new StartError('a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url');
   const upstreams = new Map(usableUpstreams(config));
   const clients = new Map([...upstreams].map(([name, upstream]) => [name, createClient(upstream, clock)]));
   const name = config.worker.name ?? deps.name;

@@ -9,12 +9,12 @@ import { createTeamsChannel } from '../notify/channels/teams.ts';
 import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notify/transport/http-post.ts';
 
-/** The channel of every event's job, where there is a Redis. */
+/** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';
 
 /**
- * The channels of the settings, by name; their addresses are the operator's own, so they may be anywhere. What mails and
- * queues bring along is loaded where there are such: it would make every start slower.
+ * Creates the configured channels by name. Their addresses are set by the operator, so all are allowed. The modules for mail and
+ * queues are loaded on demand, because importing them would slow every start.
  */
 export async function createChannels(deps: { config: Config; version: string; now: () => number }): Promise<{
   channels: ReadonlyMap<string, Channel>;
@@ -22,7 +22,7 @@ export async function createChannels(deps: { config: Config; version: string; no
 }> {
   const { config, version, now } = deps;
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
-  // Their names are the operator's own too, so the system looks them up, search domains included.
+  // The operator's host names are resolved by the system, including its search domains.
   const http = createHttpPost({ guard, version, now, lookup });
   const channels = new Map<string, Channel>();
   for (const [name, channel] of Object.entries(config.channels))
@@ -38,13 +38,13 @@ export async function createChannels(deps: { config: Config; version: string; no
   return { channels, close };
 }
 
-/** What sort of receiver that is: one of few words. */
+/** Returns the kind of a destination, a label with few values. */
 export function kindOf(destination: string, channels: Config['channels']): string {
   const parsed = parseDestination(destination);
   return parsed.kind === 'channel' ? (channels[parsed.name]?.type ?? QUEUE_CHANNEL) : parsed.kind;
 }
 
-/** Every kind that there can be. A channel that was taken out of the settings counts as a queue. */
+/** Returns all kinds. A channel that is no longer configured counts as a queue. */
 export function kindsOf(channels: Config['channels']): ReadonlySet<string> {
   return new Set(['webhook', 'callback', QUEUE_CHANNEL, ...Object.values(channels).map(({ type }) => type)]);
 }

@@ -9,25 +9,25 @@ import type { Watcher } from '../watch/watcher.ts';
 import type { Scaling } from './scaling.ts';
 
 const HOUR_MS = 3_600_000;
-/** Read back at a start, the newest first: 200 a second for an hour would be 720,000. */
+/** Maximum finalities read at the start, the newest first. 200 per second for an hour would be 720,000. */
 const MOST_READ_BACK = 1_000_000;
 
-/** What is counted as it happens, for /v1/overview and /metrics alike. */
+/** Statistics that are updated with each event, for /v1/overview and /metrics. */
 export type LiveStats = {
   hour: RollingHour;
   listener: WatcherListener;
-  /** The same hands, with their answers counted. */
+  /** Returns an engine that counts its observations. */
   counting(engine: PollEngine): PollEngine;
 };
 
-/** Goes on with the last hour of the ledger; how late each finality was noticed then is not kept there. */
+/** Starts with the last hour of the ledger, which does not contain the detection lag of each finality. */
 export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters }): LiveStats {
   const { ledger, clock, counters } = deps;
   const now = clock.now();
   const hour = new RollingHour(now);
   for (const { at, trackedAt, polls } of ledger.stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
     hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
-  // The first count is the one that reads them all.
+  // Registered first: the initial count reads all rows.
   ledger.stats.onEnded(counters.submissionEnded);
   ledger.stats.onCommitted(counters.transactionCommitted);
   return {
@@ -52,21 +52,21 @@ export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: C
 
 const OLDEST_OPEN = 10;
 
-/** Everything that is shown of what is going on; none of it takes long, however many submissions there are. */
+/** Returns the data of /v1/overview, in constant time regardless of the number of submissions. */
 export function overviewOf(deps: {
   ledger: Ledger;
-  monitor: Watcher;
-  tally: LiveStats;
+  watcher: Watcher;
+  stats: LiveStats;
   clock: Clock;
   scaling: Scaling | undefined;
 }): Overview {
-  const { ledger, monitor, tally, clock, scaling } = deps;
+  const { ledger, watcher, stats, clock, scaling } = deps;
   const now = clock.now();
   return {
     submissions: ledger.stats.submissionsByStatus(),
-    minutes: tally.hour.minutes(now),
-    hour: tally.hour.hour(now),
-    upstreams: monitor.pacing(),
+    minutes: stats.hour.minutes(now),
+    hour: stats.hour.hour(now),
+    upstreams: watcher.pacing(),
     oldestOpen: ledger.stats.oldestOpen(OLDEST_OPEN),
     deliveries: ledger.stats.deliveries(),
     workers: scaling?.health().workers.length ?? null,

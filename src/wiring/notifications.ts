@@ -1,18 +1,16 @@
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import { DEAD_REASONS, parseDestination } from '../domain/notifications/delivery.ts';
-import { CALLBACKS_ID, type Signature } from '../domain/notifications/webhook.ts';
+import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Counters } from '../http/metrics/counters.ts';
-import type { Deliveries, Webhooks } from '../http/ports.ts';
-import type { WebhookSecret } from '../ledger/deliveries/webhook-secrets.ts';
 import type { ChannelRoute } from '../ledger/events/fan-out.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { logAlert, logAttempt } from '../logging/listeners.ts';
 import type { Log } from '../logging/logger.ts';
 import { AlertWatch } from '../notify/alerts/alert-watch.ts';
 import type { Channel } from '../notify/channels/channel.ts';
-import { checkSecret, makeSecret, publicKeyOf } from '../notify/channels/signing.ts';
+import { createSecret } from '../notify/channels/signing.ts';
 import { createWebhookChannel } from '../notify/channels/webhook.ts';
 import { checkWebhookUrl } from '../notify/channels/webhook-url.ts';
 import { Dispatcher } from '../notify/dispatch/dispatcher.ts';
@@ -21,19 +19,17 @@ import { createHttpPost } from '../notify/transport/http-post.ts';
 import { createChannels, kindOf, kindsOf } from './channels.ts';
 
 export type Notifications = {
-  webhooks: Webhooks;
-  deliveries: Deliveries;
-  /** Why nothing is ever sent to that address; undefined: it may be. */
+  /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
   refusalOf: (url: string) => string | undefined;
-  /** Sends nothing more, and waits up to so long for what is under way. */
+  /** Stops sending and waits up to `limitMs` for attempts in flight. */
   stop(limitMs: number): Promise<void>;
 };
 
-/** Everything that tells others: what waits in the ledger goes out, alerts are watched. */
+/** Starts the dispatcher with all channels, and the evaluation of alert rules. */
 export async function startNotifications(deps: {
   config: Config;
   ledger: Ledger;
-  /** Names of the configured ones. */
+  /** Names of the configured upstreams. */
   upstreams: readonly string[];
   clock: Clock;
   random: () => number;
@@ -47,7 +43,7 @@ export async function startNotifications(deps: {
   const now = () => clock.now();
   const onFailed = (error: unknown) => log.error({ err: error }, 'dispatcher.failed');
 
-  webhooks.ensureCallbacks(() => newSecret('v1'), now());
+  webhooks.ensureCallbacks(() => createSecret('v1'), now());
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
@@ -59,7 +55,7 @@ export async function startNotifications(deps: {
     if (parsed.kind === 'channel') return channels.get(parsed.name);
     const id = parsed.kind === 'webhook' ? parsed.webhookId : CALLBACKS_ID;
     const endpoint = webhooks.endpoint(id, now());
-    // Receivers compare the time of a request with theirs, so a step of this machine's clock counts.
+    // The signed time must follow steps of the system clock: receivers compare it with theirs.
     return endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
@@ -69,7 +65,7 @@ export async function startNotifications(deps: {
     counters.deadLettered({ kind: kindOf(destination, config.channels), ...dead }),
   );
   const logAttempted = logAttempt(log);
-  const pump = new Dispatcher({
+  const dispatcher = new Dispatcher({
     store: deliveries,
     channelOf,
     clock,
@@ -96,27 +92,20 @@ export async function startNotifications(deps: {
     onReported: logAlert(log),
     onFailed,
   });
-  pump.start();
+  dispatcher.start();
   watch.start();
 
   return {
-    webhooks: webhooksOf(ledger, now, refusalOf),
-    deliveries: {
-      get: (id) => deliveries.get(id),
-      list: (query) => deliveries.list(query),
-      replay: (id) => deliveries.replay(id, now()),
-      replayDead: (destination, since) => deliveries.replayDead(destination, since, now()),
-    },
     refusalOf,
     async stop(limitMs) {
       watch.stop();
-      await pump.stop(limitMs);
+      await dispatcher.stop(limitMs);
       await Promise.all([http.close(), closeChannels()]);
     },
   };
 }
 
-/** The queue gets everything; what people read only what is routed to them. */
+/** The queue channel receives all events, every other channel the events of its routes. */
 function routesOf({ routes, channels }: Config, names: readonly string[]): ChannelRoute[] {
   return names.map((name) => {
     const own = routes.filter((route) => route.channels.includes(name));
@@ -128,36 +117,4 @@ function routesOf({ routes, channels }: Config, names: readonly string[]): Chann
       gatherMs: (channel?.gather_s ?? 0) * 1_000,
     };
   });
-}
-
-function webhooksOf(ledger: Ledger, now: () => number, refusalOf: (url: string) => string | undefined): Webhooks {
-  const { webhooks } = ledger;
-  return {
-    refusalOf,
-    refusalOfSecret(secret, signature) {
-      const isOther = signature === 'v1' ? secret.startsWith('whsk_') : secret.startsWith('whsec_');
-      return isOther ? `this is not a secret for ${signature} signatures` : checkSecret(secret);
-    },
-    create(webhook, secret) {
-      const written = newSecret(webhook.signature, secret);
-      return { webhook: webhooks.create(webhook, written, now()), secret: written.secret };
-    },
-    get: (id) => webhooks.get(id, now()),
-    list: (query) => webhooks.list({ ...query, now: now() }),
-    update: (id, patch) => webhooks.update(id, patch, now()),
-    rotate(id, { keepOldMs, secret }) {
-      const known = webhooks.get(id, now());
-      if (!known) return undefined;
-      const written = newSecret(known.signature, secret);
-      const webhook = webhooks.rotate(id, written, { oldUntil: now() + keepOldMs, now: now() });
-      return webhook && { webhook, secret: written.secret };
-    },
-    delete: (id) => webhooks.delete(id, now()),
-    test: (id) => ledger.test(id, now()),
-  };
-}
-
-function newSecret(signature: Signature, own?: string): WebhookSecret {
-  const secret = own ?? makeSecret(signature);
-  return { secret, publicKey: signature === 'v1a' ? publicKeyOf(secret) : null };
 }

@@ -15,16 +15,16 @@ import { EVENTS_QUEUE } from '../notify/channels/queue.ts';
 import type { PollEngine } from '../watch/ports.ts';
 import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 
-/** What a server with a Redis has besides. */
+/** The parts of a server that exist only with Redis. */
 export type Scaling = {
   engine: PollEngine;
   /**
-   * Until then the engine must not be asked: workers may still do what an earlier life of this server handed out. Resolves
-   * when this is closed, too.
+   * The engine must not poll before this resolves: workers may still poll for the previous process of this server. Also
+   * resolves on close.
    */
   previousPollsEnded: Promise<void>;
   health(): RedisHealth;
-  /** For whoever looks into them. */
+  /** For the queue dashboard. */
   queues: { polls: Queue; others: Queue[] };
   startIntake(track: Submissions['track']): { close(limitMs: number): Promise<void> };
   close(): Promise<void>;

@@ -14,8 +14,8 @@ export function usableUpstreams(config: Config): [string, UsableUpstream][] {
   if (unusable) throw new StartError(`upstreams.${unusable[0]} has no url`);
   if (usable.length === 0)
     throw new StartError(
-      'no upstream is set: give its address as DAWATCH_UPSTREAM_URL and your key as DAWATCH_UPSTREAM_API_KEY, or set\n' +
-        'upstreams.default in config/dawatch.yaml. To try dawatch without one: npx dawatch demo, or npx dawatch sandbox',
+      'no upstream is configured: set DAWATCH_UPSTREAM_URL and DAWATCH_UPSTREAM_API_KEY, or\n' +
+        'upstreams.default in config/dawatch.yaml. To try dawatch without an upstream: npx dawatch demo, or npx dawatch sandbox',
     );
   return usable;
 }
@@ -24,7 +24,7 @@ export function timeoutMsOf({ timeout_s }: UsableUpstream): number {
   return timeout_s * 1_000;
 }
 
-/** How long an answer is waited for, wherever it comes from: a request, what it waits before, and its way back. */
+/** Returns the lease of a poll: the request, the time before it starts, and the way of its result through Redis. */
 export function leaseMsOf(upstream: UsableUpstream): number {
   return timeoutMsOf(upstream) * 2 + 10_000;
 }
@@ -39,7 +39,7 @@ export function createClient(upstream: UsableUpstream, clock: Clock): UpstreamCl
   });
 }
 
-/** Few, because lookups of users are rare; and their own, so that those that hang hold up no submission. */
+/** User lookups are rare. They have their own connections, so that slow lookups do not delay polls. */
 const USER_CONNECTIONS = 8;
 
 export function createUserPool({ url, timeout_s }: UpstreamConfig, clock: Clock): UpstreamPool | undefined {

@@ -1,6 +1,7 @@
 import { Queue } from 'bullmq';
 import type { Observation } from '../../domain/classify.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { withTimeout } from '../../platform/with-timeout.ts';
 import type { PollBatch, PollEngine } from '../../watch/ports.ts';
 import { tokenIdOf } from './fencing-token.ts';
 import { InFlightJob } from './in-flight-job.ts';
@@ -14,7 +15,7 @@ import {
   signedJob,
   signedResult,
 } from './poll-job.ts';
-import { type RedisSettings, withTimeout } from './redis.ts';
+import type { RedisSettings } from './redis.ts';
 import type { RedisLink } from './redis-link.ts';
 import { ResultStream } from './result-stream.ts';
 import type { Signer } from './signer.ts';

@@ -3,8 +3,9 @@ import { type ZodError, z } from 'zod';
 import { explainIssue } from '../../domain/explain-issue.ts';
 import { escapeText } from '../../domain/text.ts';
 import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
+import { withTimeout } from '../../platform/with-timeout.ts';
 import type { TrackResult } from '../../watch/ports.ts';
-import { openLoopConnection, type RedisSettings, withTimeout } from './redis.ts';
+import { openLoopConnection, type RedisSettings } from './redis.ts';
 
 /** The queue for submissions of other services: the data of a job is the body of POST /v1/submissions. */
 export const SUBMISSIONS_QUEUE = 'dawatch-submissions';

@@ -1,6 +1,7 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { UpstreamResponse } from '../../domain/classify.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { withTimeout } from '../../platform/with-timeout.ts';
 import type { SendPoll } from '../local.ts';
 import { FencingTokenStore, isIssuedBy, type RedisState, verifyFencingToken } from './fencing-token.ts';
 import {
@@ -15,7 +16,7 @@ import {
   signedJob,
   signedResult,
 } from './poll-job.ts';
-import { disconnect, openLoopConnection, openRedis, type RedisSettings, waitUntilReady, withTimeout } from './redis.ts';
+import { disconnect, openLoopConnection, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 import { ResultSender } from './result-sender.ts';
 import type { SignatureProblem, Signer } from './signer.ts';
 import { ANNOUNCE_MS, WorkerRegistry } from './worker-registry.ts';

@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
+import { withTimeout } from '../../platform/with-timeout.ts';
 import { FencingTokenStore, isIssuedBy } from './fencing-token.ts';
-import { disconnect, isCredentialRefusal, openRedis, type RedisSettings, withTimeout } from './redis.ts';
+import { disconnect, isCredentialRefusal, openRedis, type RedisSettings } from './redis.ts';
 import { NEEDED_REDIS_VERSION, readRedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
 import type { Signer } from './signer.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';

@@ -85,22 +85,3 @@ export async function waitUntilReady(redis: Redis, limitMs: number): Promise<voi
 export function isCredentialRefusal(message: string): boolean {
   return /^(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
 }
-
-/** Waits for `work` up to `limitMs`. Ignores its rejection. */
-export async function withTimeout(limitMs: number, work: Promise<unknown>): Promise<'done' | 'late'> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), limitMs);
-  });
-  try {
-    return await Promise.race([
-      work.then(
-        () => 'done' as const,
-        () => 'done' as const,
-      ),
-      limit,
-    ]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

@@ -27,6 +27,12 @@ export function makeSecret(signature: Signature): string {
   return `${PREFIXES.v1a}${bytes.toString('base64')}`;
 }
 
+/** Returns a new secret, or `own`, with the public key of a v1a secret. */
+export function createSecret(signature: Signature, own?: string): { secret: string; publicKey: string | null } {
+  const secret = own ?? makeSecret(signature);
+  return { secret, publicKey: signature === 'v1a' ? publicKeyOf(secret) : null };
+}
+
 /** Returns the public key of a `whsk_` secret: `whpk_` and base64 of 32 bytes. */
 export function publicKeyOf(secret: string): string {
   return `${PUBLIC_PREFIX}${publicBytes(privateKey(usable(secret, 'v1a'))).toString('base64')}`;

@@ -1,0 +1,52 @@
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { ReportUnreadable } from '../domain/stored.ts';
+import { escapeText } from '../domain/text.ts';
+import type { Counters } from '../http/metrics/counters.ts';
+import { Ledger } from '../ledger/ledger.ts';
+import { Maintenance } from '../ledger/maintenance/maintenance.ts';
+import type { Log } from '../logging/logger.ts';
+
+const DAY_MS = 86_400_000;
+/** After this number of unreadable rows they are reported again: such a ledger has to be restored from a backup. */
+const MAX_REPORTED = 10_000;
+
+type LedgerDeps = { config: Config; clock: Clock; log: Log; counters: Counters };
+
+/** Opens the ledger. Unreadable rows are logged and counted once each, by the ledger and by `onUnreadable`. */
+export function openLedger({ config, clock, log, counters }: LedgerDeps) {
+  const ledger = new Ledger({ file: config.database, now: clock.now() });
+  if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
+  const reported = new Set<string>();
+  const onUnreadable: ReportUnreadable = ({ kind, id, fields }) => {
+    const row = `${kind} ${id}`;
+    if (reported.has(row)) return;
+    if (reported.size >= MAX_REPORTED) reported.clear();
+    reported.add(row);
+    counters.rowUnreadable(kind);
+    log.error({ row: kind, row_id: escapeText(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
+  };
+  ledger.onUnreadable(onUnreadable);
+  return { ledger, onUnreadable };
+}
+
+/** Starts the maintenance of the ledger with the configured retention. */
+export function startMaintenance(deps: Omit<LedgerDeps, 'counters'> & { ledger: Ledger }): Maintenance {
+  const { config, ledger, clock, log } = deps;
+  const { submissions_days, submissions_max, events_days } = config.retention;
+  const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);
+  const maintenance = new Maintenance({
+    ledger,
+    clock,
+    retention: {
+      deliveriesMs: config.deliveries.keep_s * 1_000,
+      submissionsMs: daysOrNever(submissions_days),
+      submissions: submissions_max === 0 ? null : submissions_max,
+      eventsMs: daysOrNever(events_days),
+    },
+    onPruned: (counts) => log.info(counts, 'ledger.pruned'),
+    onFailed: (error) => log.error({ err: error }, 'ledger.maintenance_failed'),
+  });
+  maintenance.start();
+  return maintenance;
+}
