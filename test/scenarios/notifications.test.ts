@@ -79,7 +79,7 @@ it('ops hear of an outage once, in their chat, and of its end', async () => {
   });
   await answerWith('database');
   await client.track(Array.from({ length: 50 }, submit));
-  const raised = () => chat.requests.filter(({ body }) => body.includes('does not answer'));
+  const raised = () => chat.requests.filter(({ body }) => body.includes('is not responding'));
   await vi.waitUntil(() => raised().length > 0, { timeout: 10_000 });
   await new Promise((resolve) => setTimeout(resolve, 300));
   await answerWith('none');

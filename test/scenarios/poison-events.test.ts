@@ -146,7 +146,7 @@ it.skipIf(isRedisMissing())(
       const { deliveries } = await client.deliveries.list({ destination, state: 'dead', limit: 1_000 });
       expect(deliveries.map(({ dead_reason }) => dead_reason)).toEqual(Array(poisoned).fill('undeliverable'));
       const { event, attempts } = await client.deliveries.get(deliveries[0]?.id ?? 0);
-      expect([event, attempts.map(({ error }) => error)]).toEqual([null, [expect.stringContaining('can not be read')]]);
+      expect([event, attempts.map(({ error }) => error)]).toEqual([null, [expect.stringContaining('cannot be read')]]);
     }
     expect(await client.deliveries.list({ state: 'waiting' })).toMatchObject({ deliveries: [] });
     // It says nothing of the webhook.
