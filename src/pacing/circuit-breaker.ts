@@ -1,23 +1,23 @@
 import { BreakerState, type Health } from '../domain/upstream-health.ts';
 
 export type BreakerSettings = {
-  /** So many failures in a row open it. */
+  /** Consecutive failures that open the circuit breaker. */
   failures: number;
-  /** The first probe comes after this, each further one after twice as long. */
+  /** Delay of the first probe; it doubles with each further probe. */
   probeMs: number;
   maxProbeMs: number;
 };
 
 /**
- * One circuit breaker for an upstream. Closed, everything passes; open, one probe at a time, at growing distance; the
- * first good answer closes it. A refused credential waits at the longest distance at once: asking faster helps nobody.
+ * The circuit breaker of an upstream. Closed: all polls are sent. Open: one probe at a time is sent, at growing intervals
+ * (for refused credentials always the longest one). The first good response closes the circuit breaker.
  */
 export class Breaker {
   readonly #settings: BreakerSettings;
   readonly #random: () => number;
   #state: BreakerState = BreakerState.closed;
   #openedAt = 0;
-  #badInARow = 0;
+  #failures = 0;
   #probes = 0;
   #probeAt = Number.POSITIVE_INFINITY;
 
@@ -34,29 +34,29 @@ export class Breaker {
     return this.#state !== BreakerState.closed;
   }
 
-  /** When it opened, epoch milliseconds; meaningful while it is open. */
+  /** When it opened, epoch milliseconds; only valid while it is open. */
   get openedAt(): number {
     return this.#openedAt;
   }
 
-  /** When the next probe may go out. */
+  /** When the next probe may be sent; Infinity while closed. */
   get probeAt(): number {
     return this.#probeAt;
   }
 
-  /** Takes up where a process before this one left an outage. */
+  /** Continues an outage that an earlier process recorded. */
   restore(state: BreakerState, openedAt: number, now: number): void {
     this.#open(state, openedAt);
     this.#probeAt = now;
   }
 
-  /** A probe goes out: the next one waits, in case this one is never answered. */
+  /** A probe was sent. Schedules the next one, in case there is no response. */
   probing(now: number): void {
     this.#probes++;
     this.#scheduleProbe(now);
   }
 
-  /** Takes note of an answer; says the new state if that changed it. */
+  /** Adds an observation. Returns the new state if it has changed, otherwise null. */
   observe(health: Health, now: number): BreakerState | null {
     switch (health) {
       case 'neutral':
@@ -64,7 +64,7 @@ export class Breaker {
       case 'perhaps_up':
         return this.isOpen ? this.observe('up', now) : null;
       case 'up':
-        this.#badInARow = 0;
+        this.#failures = 0;
         if (!this.isOpen) return null;
         this.#state = BreakerState.closed;
         this.#probes = 0;
@@ -72,9 +72,9 @@ export class Breaker {
         return this.#state;
       case 'down':
       case 'unauthorized': {
-        this.#badInARow++;
-        // Another reason while open is told, but the outage goes on from its start.
-        const opens = this.isOpen ? this.#state !== health : this.#badInARow >= this.#settings.failures;
+        this.#failures++;
+        // Another failure while open changes the state, but not the start of the outage.
+        const opens = this.isOpen ? this.#state !== health : this.#failures >= this.#settings.failures;
         if (!opens) return null;
         this.#open(health, this.isOpen ? this.#openedAt : now);
         this.#scheduleProbe(now);

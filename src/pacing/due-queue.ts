@@ -1,4 +1,4 @@
-/** An entry knows its place in the heap, so that it can be moved or taken out in O(log n). */
+/** `place`: index in the heap, maintained by DueQueue, so that an entry can be removed in O(log n). */
 export type Due = { dueAt: number; place: number };
 
 /** A binary heap of entries, the earliest due first. */

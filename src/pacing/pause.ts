@@ -3,7 +3,7 @@ import type { Observation } from '../domain/classify.ts';
 /** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
 const MAX_PAUSE_MS = 60_000;
 
-/** Until when the upstream wants no requests at all. */
+/** The time until which the upstream accepts no requests. */
 export class Pause {
   #until = Number.NEGATIVE_INFINITY;
   #throttledInARow = 0;
@@ -12,7 +12,7 @@ export class Pause {
     return this.#until;
   }
 
-  /** Continues a pause that an earlier process was asked for. */
+  /** Continues a pause that an earlier process recorded. */
   restore(until: number): void {
     this.#extend(until);
   }
@@ -20,7 +20,7 @@ export class Pause {
   observe(observation: Observation, now: number): void {
     if (observation.kind === 'throttled') {
       if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);
-      // Answers to requests sent before the pause tell nothing new: without a time of their own they don't make it longer.
+      // Responses to requests that were sent before the pause do not extend it, unless they contain a time.
       if (now < this.#until) return;
       this.#extend(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
       this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);

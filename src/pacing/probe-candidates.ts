@@ -1,26 +1,26 @@
 import type { DueQueue } from './due-queue.ts';
 import type { Entry } from './entry.ts';
 
-const MOST = 100;
+const MAX_CANDIDATES = 100;
 
-/** Which submissions the upstream has shown. The last of them are what an outage is probed with. */
+/** The submissions that the upstream has returned. The latest of them are used as probes during an outage. */
 export class ProbeCandidates {
-  /** The newest at the end. */
+  /** The newest is the last. */
   readonly #latest = new Set<Entry>();
   #seen = 0;
 
-  /** Whether the upstream has shown any of those that are asked about. */
+  /** Whether the upstream has returned any of the scheduled submissions. */
   get areAny(): boolean {
     return this.#seen > 0;
   }
 
-  /** One of the last that is not in flight. */
+  /** Returns one of the latest submissions that is not in flight. */
   free(inFlight: DueQueue<Entry>): Entry | undefined {
     for (const entry of this.#latest) if (!inFlight.has(entry)) return entry;
     return undefined;
   }
 
-  /** One that may have been shown before it came here. */
+  /** Adds a newly scheduled submission, which may have been returned before. */
   enter(entry: Entry): void {
     if (entry.seen) this.#seen++;
   }
@@ -30,7 +30,7 @@ export class ProbeCandidates {
     entry.seen = true;
     this.#latest.delete(entry);
     this.#latest.add(entry);
-    if (this.#latest.size > MOST) for (const oldest of this.#latest) return void this.#latest.delete(oldest);
+    if (this.#latest.size > MAX_CANDIDATES) for (const oldest of this.#latest) return void this.#latest.delete(oldest);
   }
 
   leave(entry: Entry): void {

@@ -1,4 +1,4 @@
-/** The requests an upstream grants: at most `requests` in any `perMs`, at most `concurrency` at once. */
+/** At most `requests` in any `perMs`, at most `concurrency` at once. */
 export type BudgetSettings = {
   requests: number;
   perMs: number;
@@ -6,70 +6,65 @@ export type BudgetSettings = {
 };
 
 /**
- * An exact sliding window. A request takes a place when it is sent and gives it back `perMs` after its answer: the upstream
- * saw it somewhere in between, so whenever its window begins, it never counts more than `requests`.
+ * The request budget of an upstream: an exact sliding window. A request counts from its sending until `perMs` after its
+ * completion, because the upstream has counted it at some moment in between. So the upstream never counts more than
+ * `requests`, wherever its window begins.
  */
 export class Budget {
   readonly #settings: BudgetSettings;
-  /** When the newest answers came, as a ring: those are the places that are not given back yet. */
-  readonly #answeredAt: Float64Array;
+  /** Completion times of the requests that still count, as a ring: at most `requests` of them, the oldest at #oldest. */
+  readonly #completedAt: Float64Array;
   #oldest = 0;
-  #answered = 0;
-  #underWay = 0;
+  #completed = 0;
+  #inFlight = 0;
 
   constructor(settings: BudgetSettings) {
     this.#settings = settings;
-    this.#answeredAt = new Float64Array(settings.requests);
+    this.#completedAt = new Float64Array(settings.requests);
   }
 
-  /** How many requests may be sent now. */
+  /** Number of requests that may be sent now. */
   available(now: number): number {
-    this.#giveBack(now);
     const { requests, concurrency } = this.#settings;
-    return Math.max(0, Math.min(concurrency - this.#underWay, requests - this.#underWay - this.#answered));
+    return Math.max(0, Math.min(concurrency - this.#inFlight, requests - this.used(now)));
   }
 
-  /** How many places are taken now. */
+  /** Number of requests that count now. */
   used(now: number): number {
-    this.#giveBack(now);
-    return this.#underWay + this.#answered;
+    while (this.#completed > 0 && (this.#completedAt[this.#oldest] ?? 0) + this.#settings.perMs <= now) {
+      this.#oldest = (this.#oldest + 1) % this.#completedAt.length;
+      this.#completed--;
+    }
+    return this.#inFlight + this.#completed;
   }
 
-  /** When there is a place if there is none now; Infinity if that takes an answer first. */
+  /** When an exhausted budget becomes available; Infinity if a request in flight must complete first. */
   availableAt(): number {
     const { requests, concurrency, perMs } = this.#settings;
-    if (this.#underWay >= concurrency) return Number.POSITIVE_INFINITY;
-    if (this.#underWay + this.#answered < requests) return Number.NEGATIVE_INFINITY;
-    const oldest = this.#answered > 0 ? this.#answeredAt[this.#oldest] : undefined;
+    if (this.#inFlight >= concurrency) return Number.POSITIVE_INFINITY;
+    if (this.#inFlight + this.#completed < requests) return Number.NEGATIVE_INFINITY;
+    const oldest = this.#completed > 0 ? this.#completedAt[this.#oldest] : undefined;
     return oldest === undefined ? Number.POSITIVE_INFINITY : oldest + perMs;
   }
 
   send(): void {
-    this.#underWay++;
+    this.#inFlight++;
   }
 
-  /** An answer came, or will not come any more. */
+  /** A request has completed, or its lease has expired. */
   complete(now: number): void {
-    this.#underWay--;
-    this.#keep(now);
+    this.#inFlight--;
+    this.#count(now);
   }
 
-  /** As if everything had just been spent: what a process that died may have sent is not known. */
+  /** Exhausts the budget, because the number of requests of an earlier process is unknown. */
   exhaust(now: number): void {
-    this.#giveBack(now);
-    while (this.#underWay + this.#answered < this.#settings.requests) this.#keep(now);
+    while (this.used(now) < this.#settings.requests) this.#count(now);
   }
 
-  #keep(now: number): void {
-    const ring = this.#answeredAt;
-    ring[(this.#oldest + this.#answered) % ring.length] = now;
-    this.#answered++;
-  }
-
-  #giveBack(now: number): void {
-    while (this.#answered > 0 && (this.#answeredAt[this.#oldest] ?? 0) + this.#settings.perMs <= now) {
-      this.#oldest = (this.#oldest + 1) % this.#answeredAt.length;
-      this.#answered--;
-    }
+  #count(now: number): void {
+    const ring = this.#completedAt;
+    ring[(this.#oldest + this.#completed) % ring.length] = now;
+    this.#completed++;
   }
 }

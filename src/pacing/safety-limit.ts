@@ -1,6 +1,6 @@
 /**
- * The safety net: no submission is left unpolled for longer, whatever is believed about it. As long as it has been open, but
- * at least the given interval and at most five times that. With 60 s:
+ * Returns the longest time that a submission may be left unpolled: the time for which it has been open, but at least the given
+ * interval and at most five times that interval. With 60 s:
  *
  *     age       0–60 s   2 min   5 min and more
  *     ceiling   60 s     2 min   5 min

@@ -1,6 +1,6 @@
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
-/** The one spelling of an IP address, IPv4 for IPv4-mapped IPv6; null: it is none. */
+/** Returns the canonical spelling of an IP address, IPv4 for IPv4-mapped IPv6; null if it is invalid. */
 export function canonicalAddress(text: string): string | null {
   const family = isIP(text);
   if (family !== 6) return family === 4 ? text : null;
@@ -8,7 +8,7 @@ export function canonicalAddress(text: string): string | null {
   return unmapIpv4(new SocketAddress({ address: text, family: 'ipv6' }).address);
 }
 
-/** Of an address as the system writes it: IPv4 for IPv4-mapped IPv6. */
+/** Converts an IPv4-mapped IPv6 address of the operating system to IPv4. */
 export function unmapIpv4(address: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address;
 }
@@ -22,7 +22,7 @@ export function isLoopback(host: string): boolean {
   return family === 0 ? host === 'localhost' : loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** What one client has whole, and limits count as one: the /64 of a canonical IPv6 address, any other address as it is. */
+/** Returns the network that one client usually owns: the /64 of a canonical IPv6 address, any other address unchanged. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::');
@@ -39,16 +39,16 @@ const NAMED: Record<string, readonly string[]> = {
   private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 };
 
-/** Why this is no entry of `server.trusted_proxies`; undefined: it is one. */
+/** Returns why an entry of `server.trusted_proxies` is invalid; undefined: it is valid. */
 export function trustedProxyError(entry: string): string | undefined {
   if (Object.hasOwn(NAMED, entry)) return undefined;
   const range = rangeOf(entry);
   if (!range) return 'must be an IP address, a range like 10.0.0.0/8 or fd00::/8, loopback, or private';
-  // With everybody trusted, whoever calls chooses the address that is believed.
-  return range.bits === 0 ? 'must be a range of some addresses: name the proxies, not everybody' : undefined;
+  // If every address were trusted, a client could choose its own address.
+  return range.bits === 0 ? 'must not contain every address: list the proxies' : undefined;
 }
 
-/** Whether an address is of one of these entries of `server.trusted_proxies`. Throws TypeError for what is none. */
+/** Returns a function that tests whether an address is in `server.trusted_proxies`. Throws TypeError for an invalid entry. */
 export function proxyMatcher(entries: readonly string[]): (address: string) => boolean {
   const proxies = new BlockList();
   for (const entry of entries.flatMap((name) => NAMED[name] ?? [name])) {
@@ -65,7 +65,7 @@ function rangeOf(entry: string): Range | undefined {
   if (address === null || rest.length > 0) return undefined;
   const all = address.includes(':') ? 128 : 32;
   if (bits === undefined) return { address, bits: all };
-  // A range of IPv4-mapped addresses counts its bits otherwise.
+  // The prefix length of an IPv4-mapped range is relative to IPv6.
   const isMapped = all === 32 && text.includes(':');
   return !isMapped && /^\d{1,3}$/.test(bits) && Number(bits) <= all ? { address, bits: Number(bits) } : undefined;
 }

@@ -1,23 +1,23 @@
 import { performance } from 'node:perf_hooks';
 import type { Clock } from '../domain/clock.ts';
 
-/** Where a clock gets its time and its timers from. */
+/** The sources of time and timers. */
 export type ClockSources = {
   /** The machine's wall clock, epoch milliseconds. It can be set in either direction. */
   wall(): number;
-  /** Milliseconds since any moment. Never goes back; stands still while the machine sleeps. */
+  /** Milliseconds since an arbitrary moment. Never goes back; stops while the machine sleeps. */
   monotonic(): number;
-  /** Runs once after so many monotonic milliseconds. Returns how to cancel it. `background`: the process does not wait for it. */
+  /** Runs once after monotonic milliseconds. Returns a function that cancels it. `background`: does not keep the process alive. */
   timer(delayMs: number, run: () => void, background: boolean): () => void;
 };
 
-/** setTimeout fires at once for anything longer. */
+/** The maximum of setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Less is not a step of the wall clock: two clocks of a machine are never read at the same moment. */
+/** Smallest step of the wall clock that counts, because two clocks are never read at exactly the same moment. */
 const STEP_MS = 1_000;
-/** How often the wall clock is compared while a longer timer waits. */
+/** Interval of comparisons with the wall clock while a longer timer waits. */
 const CHECK_MS = 1_000;
-/** How fast the clock runs while it waits for a wall clock that was set back. */
+/** Rate of the clock while it waits for a wall clock that was set back. */
 const SLOW_RATE = 63 / 64;
 
 type Timer = { dueAt: number; run: () => void; cancel: () => void };
@@ -33,7 +33,7 @@ type Timer = { dueAt: number; run: () => void; cancel: () => void };
  *               it is right again after 64 times the step, and durations are right to 2 % until then, never negative.
  *               Timers take as long as ever. A clock that was set back by hours is right at once after a restart.
  *
- * Steps of up to a second are ignored. The budget of an upstream and time limits take note of `skippedMs`: see lane.ts.
+ * Steps of up to a second are ignored. The request budget and time limits depend on `skippedMs`; see PollLoop.now.
  */
 export class SystemClock implements Clock {
   readonly #sources: ClockSources;
@@ -42,7 +42,7 @@ export class SystemClock implements Clock {
   #readAt: number;
   #isSlow = false;
   #skippedMs = 0;
-  /** Those that wait for longer than a check takes. */
+  /** Timers longer than CHECK_MS. */
   readonly #timers = new Set<Timer>();
   #cancelCheck: (() => void) | undefined;
 
@@ -56,7 +56,7 @@ export class SystemClock implements Clock {
     return Math.floor(this.#read());
   }
 
-  /** How far the clock was set forward in all. Grows in `now`, so it is to be read after that. */
+  /** Total of all forward steps. It is updated by `now`, so read it afterwards. */
   skippedMs(): number {
     return this.#skippedMs;
   }
@@ -76,7 +76,7 @@ export class SystemClock implements Clock {
 
   #read(): number {
     const { wall, monotonic } = this.#sources;
-    // The process may stand still between two readings: neither clock may seem to be off because of that.
+    // The process may be suspended between two readings, which must not look like a step.
     const before = monotonic();
     const wallNow = wall();
     const after = monotonic();
@@ -115,7 +115,7 @@ export class SystemClock implements Clock {
     this.#cancelCheck = undefined;
   }
 
-  /** Reads the clock now and then, so that a step is noticed although nothing else happens. */
+  /** Reads the clock periodically, so that a step is noticed if nothing else reads it. */
   #check(): void {
     this.#cancelCheck ??= this.#sources.timer(
       CHECK_MS,
@@ -128,7 +128,7 @@ export class SystemClock implements Clock {
     );
   }
 
-  /** The clock was set forward: the timers still count in the time of before. */
+  /** Restarts all timers after a forward step, because they still use the time before it. */
   #rearm(): void {
     const now = this.#read();
     for (const timer of [...this.#timers]) {
@@ -138,9 +138,8 @@ export class SystemClock implements Clock {
   }
 }
 
-/** The real clock. */
 export const systemClock = new SystemClock({
-  // Taken once: a test that fakes `Date` in this process does not step this clock.
+  // Read once, so that a test that fakes `Date` does not change this clock.
   wall: Date.now,
   monotonic: () => performance.now(),
   timer(delayMs, run, background) {

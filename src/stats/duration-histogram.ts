@@ -1,11 +1,11 @@
-/** Buckets grow by this much each: a quantile is exact to half of it. */
+/** Ratio of the limits of a bucket; a quantile is exact to half of the difference. */
 const GROWTH = 1.08;
 const LOG_GROWTH = Math.log(GROWTH);
 const LEAST_MS = 1;
 const MOST_MS = 8 * 86_400_000;
 const SIZE = bucketOf(MOST_MS) + 1;
 
-/** How long things took, in milliseconds from 1 ms to 8 days: of a fixed size, however many there were. Quantiles are exact to 4 %. */
+/** A histogram of durations from 1 ms to 8 days, of fixed size. Quantiles are exact to 4 %. */
 export class DurationHistogram {
   readonly #buckets = new Uint32Array(SIZE);
   #count = 0;
@@ -29,18 +29,12 @@ export class DurationHistogram {
     this.#sumMs += other.#sumMs;
   }
 
-  clear(): void {
-    this.#buckets.fill(0);
-    this.#count = 0;
-    this.#sumMs = 0;
-  }
-
-  /** Null: there was none. */
+  /** Null if empty. */
   meanMs(): number | null {
     return this.#count === 0 ? null : this.#sumMs / this.#count;
   }
 
-  /** So long or less took `share` of them, 0 to 1. Null: there was none. */
+  /** Returns the duration that `share` (0 to 1) of all durations do not exceed; null if empty. */
   quantileMs(share: number): number | null {
     if (this.#count === 0) return null;
     const rank = Math.max(1, Math.ceil(share * this.#count));

@@ -2,23 +2,23 @@ import { DurationHistogram } from './duration-histogram.ts';
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
-/** What a client of its own would do: ask every five seconds until it is final. */
+/** The comparison for `fixedPollsEach`: a poll every five seconds until finality. */
 const FIXED_INTERVAL_MS = 5_000;
 
-/** What was found final. `lagMs` null: how long it took at most until it was noticed is not known. */
-export type FinalizedSample = { at: number; timeToFinalityMs: number; lagMs: number | null; polls: number };
+/** A submission that was found final. `lagMs`: upper bound of the detection lag; null: unknown. */
+type FinalizedSample = { at: number; timeToFinalityMs: number; lagMs: number | null; polls: number };
 
-/** Milliseconds; p50 and so on are exact to 4 %. */
+/** Milliseconds; the quantiles are exact to 4 %. */
 export type DurationSummary = { meanMs: number; p50Ms: number; p90Ms: number; p99Ms: number };
 
-/** One minute. Spreads are null where nothing was found final. */
+/** One minute. Summaries are null if no submission was found final. */
 export type MinuteStats = {
-  /** When it begins, epoch milliseconds. */
+  /** Start of the minute, epoch milliseconds. */
   at: number;
   finalized: number;
   timeToFinality: DurationSummary | null;
   detectionLag: DurationSummary | null;
-  /** Answers of the upstreams; null: nobody counted then. */
+  /** Number of observations; null: the minute was before counting began. */
   polls: number | null;
 };
 
@@ -26,43 +26,32 @@ export type HourStats = {
   finalized: number;
   timeToFinality: DurationSummary | null;
   detectionLag: DurationSummary | null;
-  /** Requests made for each that was found final; and what asking every 5 s would have made. Null: there was none. */
+  /** Requests per finalized submission, and what a poll every 5 s would have needed; null: there was none. */
   pollsEach: number | null;
   fixedPollsEach: number | null;
 };
 
 class Minute {
-  /** Minutes since 1970; what it holds is of that one. */
-  number = Number.NEGATIVE_INFINITY;
   readonly timeToFinality = new DurationHistogram();
   readonly lag = new DurationHistogram();
   pollsOfFinalized = 0;
   fixedPolls = 0;
   polls = 0;
-
-  begin(number: number): void {
-    this.number = number;
-    this.timeToFinality.clear();
-    this.lag.clear();
-    this.pollsOfFinalized = 0;
-    this.fixedPolls = 0;
-    this.polls = 0;
-  }
 }
 
-/** What happened in the last hour, minute by minute: of a fixed size, however much it was. */
+/** Statistics of the last hour by minute. The size is bounded, however many submissions there are. */
 export class RollingHour {
-  readonly #minutes = Array.from({ length: MINUTES }, () => new Minute());
+  /** At most sixty, by minutes since 1970. */
+  readonly #minutes = new Map<number, Minute>();
   readonly #countsSince: number;
 
-  /** `since`: polls are counted from then on. */
+  /** `since`: when counting of polls begins. */
   constructor(since: number) {
     this.#countsSince = since;
   }
 
   addFinalized({ at, timeToFinalityMs, lagMs, polls }: FinalizedSample): void {
     const minute = this.#minuteOf(at);
-    if (!minute) return;
     minute.timeToFinality.add(timeToFinalityMs);
     if (lagMs !== null) minute.lag.add(lagMs);
     minute.pollsOfFinalized += polls;
@@ -70,34 +59,33 @@ export class RollingHour {
   }
 
   addPoll(at: number): void {
-    const minute = this.#minuteOf(at);
-    if (minute) minute.polls += 1;
+    this.#minuteOf(at).polls += 1;
   }
 
-  /** The last sixty, the oldest first; the newest is not over. */
+  /** Returns the last sixty minutes, the oldest first. The newest has not ended. */
   minutes(now: number): MinuteStats[] {
     const newest = numberOf(now);
     return Array.from({ length: MINUTES }, (_, index) => {
       const number = newest - (MINUTES - 1) + index;
-      const minute = this.#known(number);
+      const minute = this.#minutes.get(number);
       const isCounted = (number + 1) * MINUTE_MS > this.#countsSince;
       return {
         at: number * MINUTE_MS,
         finalized: minute?.timeToFinality.count ?? 0,
-        timeToFinality: minute ? spreadOf(minute.timeToFinality) : null,
-        detectionLag: minute ? spreadOf(minute.lag) : null,
+        timeToFinality: minute ? summarize(minute.timeToFinality) : null,
+        detectionLag: minute ? summarize(minute.lag) : null,
         polls: isCounted ? (minute?.polls ?? 0) : null,
       };
     });
   }
 
-  /** Of the same sixty minutes, all together. */
+  /** Returns the totals of the same sixty minutes. */
   hour(now: number): HourStats {
     const [timeToFinality, lag] = [new DurationHistogram(), new DurationHistogram()];
     let [polls, fixedPolls] = [0, 0];
     const newest = numberOf(now);
-    for (const minute of this.#minutes) {
-      if (minute.number > newest || minute.number <= newest - MINUTES) continue;
+    for (const [number, minute] of this.#minutes) {
+      if (number > newest || number <= newest - MINUTES) continue;
       timeToFinality.addAll(minute.timeToFinality);
       lag.addAll(minute.lag);
       polls += minute.pollsOfFinalized;
@@ -106,24 +94,20 @@ export class RollingHour {
     const finalized = timeToFinality.count;
     return {
       finalized,
-      timeToFinality: spreadOf(timeToFinality),
-      detectionLag: spreadOf(lag),
+      timeToFinality: summarize(timeToFinality),
+      detectionLag: summarize(lag),
       pollsEach: finalized === 0 ? null : polls / finalized,
       fixedPollsEach: finalized === 0 ? null : fixedPolls / finalized,
     };
   }
 
-  #known(number: number): Minute | undefined {
-    const minute = this.#minutes[placeOf(number)];
-    return minute?.number === number ? minute : undefined;
-  }
-
-  /** Undefined: its place is taken by a newer one. */
-  #minuteOf(at: number): Minute | undefined {
+  #minuteOf(at: number): Minute {
     const number = numberOf(at);
-    const minute = this.#minutes[placeOf(number)];
-    if (!minute || minute.number > number) return undefined;
-    if (minute.number < number) minute.begin(number);
+    const known = this.#minutes.get(number);
+    if (known) return known;
+    const minute = new Minute();
+    this.#minutes.set(number, minute);
+    if (this.#minutes.size > MINUTES) this.#minutes.delete(Math.min(...this.#minutes.keys()));
     return minute;
   }
 }
@@ -132,11 +116,7 @@ function numberOf(at: number): number {
   return Math.floor(at / MINUTE_MS);
 }
 
-function placeOf(number: number): number {
-  return ((number % MINUTES) + MINUTES) % MINUTES;
-}
-
-function spreadOf(histogram: DurationHistogram): DurationSummary | null {
+function summarize(histogram: DurationHistogram): DurationSummary | null {
   const [meanMs, p50Ms] = [histogram.meanMs(), histogram.quantileMs(0.5)];
   const [p90Ms, p99Ms] = [histogram.quantileMs(0.9), histogram.quantileMs(0.99)];
   if (meanMs === null || p50Ms === null || p90Ms === null || p99Ms === null) return null;

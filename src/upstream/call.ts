@@ -2,20 +2,23 @@ import type { Dispatcher } from 'undici';
 import errors from 'undici/lib/core/errors.js';
 import type { UpstreamResponse } from '../domain/classify.ts';
 
-/** A timer that is so late shows that this process stood still, not the upstream. */
+/** A timer that is late by more than this shows that this process was blocked, not the upstream. */
 const STALL_MS = 500;
 
 type CallOptions = {
-  /** For all of it, from waiting for a connection to the last byte of the body. */
+  /** For the whole call, from waiting for a connection to the last byte of the body. */
   timeoutMs: number;
-  /** A larger answer is cut off unread. */
+  /** A larger response is aborted. */
   maxBytes: number;
   now: () => number;
-  /** Told once, what comes first: the whole answer, what went wrong, or the end of the time. */
-  onEnd: (answer: UpstreamResponse) => void;
+  /** Called once: with the response, an error or the timeout, whichever comes first. */
+  onEnd: (response: UpstreamResponse) => void;
 };
 
-/** One request under way. It reads its answer without a stream in between, which would cost as much as all the rest. */
+/**
+ * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll ("polls per second, local
+ * engine" in docs/performance.md).
+ */
 export class UpstreamCall implements Dispatcher.DispatchHandler {
   readonly #options: CallOptions;
   readonly #startedAt = performance.now();
@@ -29,12 +32,12 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
 
   constructor(options: CallOptions) {
     this.#options = options;
-    this.#timer = setTimeout(() => this.#late(), options.timeoutMs);
+    this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // Its time was over while it waited for a connection.
+    // The timeout passed while the call waited for a connection.
     if (this.#isOver) controller.abort(new errors.RequestAbortedError());
   }
 
@@ -50,7 +53,7 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     const { maxBytes } = this.#options;
     this.#bytes += chunk.length;
-    if (this.#bytes > maxBytes) this.#giveUp('too_large', `a body of more than ${maxBytes} bytes`);
+    if (this.#bytes > maxBytes) this.#abort('too_large', `a body of more than ${maxBytes} bytes`);
     else this.#chunks.push(chunk);
   }
 
@@ -68,39 +71,37 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
     this.#end({ kind: 'failure', reason: 'network', detail: describe(error) });
   }
 
-  /** Who stood still for that long has not looked yet at what came meanwhile: the answer gets the same time once more. */
-  #late(): void {
+  /** If this process was blocked, a received response may be unread: the call gets the same time once more. */
+  #onTimeout(): void {
     const { timeoutMs } = this.#options;
-    const giveUp = () => this.#giveUp('timeout', `no whole answer within ${timeoutMs} ms`);
-    if (performance.now() - this.#startedAt < timeoutMs + STALL_MS) giveUp();
-    else this.#timer = setTimeout(giveUp, timeoutMs);
+    const abort = () => this.#abort('timeout', `no complete response within ${timeoutMs} ms`);
+    if (performance.now() - this.#startedAt < timeoutMs + STALL_MS) abort();
+    else this.#timer = setTimeout(abort, timeoutMs);
   }
 
-  /** With its connection, because the rest of the answer may never end. */
-  #giveUp(reason: 'timeout' | 'too_large', detail: string): void {
+  /** Aborts the connection too, because the response may never end. */
+  #abort(reason: 'timeout' | 'too_large', detail: string): void {
     this.#end({ kind: 'failure', reason, detail });
     this.#controller?.abort(new errors.RequestAbortedError());
   }
 
-  #end(answer: UpstreamResponse): void {
+  #end(response: UpstreamResponse): void {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#timer);
-    this.#options.onEnd(answer);
+    this.#options.onEnd(response);
   }
 }
 
-/** Most come in one, which need not be copied first. */
 function textOf(chunks: readonly Buffer[]): string {
-  const [only] = chunks;
-  return (only && chunks.length === 1 ? only : Buffer.concat(chunks)).toString('utf8');
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function first(value: string | string[] | undefined): string | null {
   return (Array.isArray(value) ? value[0] : value) ?? null;
 }
 
-/** What went wrong on the way, without anything that was sent. */
+/** Describes a network error, without anything that was sent. */
 function describe(error: unknown): string {
   if (error instanceof errors.ClientDestroyedError) return 'the client was closed';
   if (!(error instanceof Error)) return 'unknown failure';

@@ -3,7 +3,7 @@ import { UpstreamPool, type UpstreamPoolOptions } from './pool.ts';
 
 export type UpstreamClientOptions = UpstreamPoolOptions & { apiKey: string | undefined };
 
-/** Asks one upstream about submissions. */
+/** Requests submissions from one upstream. */
 export class UpstreamClient {
   readonly #pool: UpstreamPool;
   readonly #headers: Record<string, string>;
@@ -21,7 +21,7 @@ export class UpstreamClient {
     });
   }
 
-  /** Ends at once; calls under way are answered as failures. */
+  /** Closes immediately; calls in flight return failures. */
   close(): Promise<void> {
     return this.#pool.close();
   }

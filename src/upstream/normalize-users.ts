@@ -1,18 +1,15 @@
 import { z } from 'zod';
 import { isObject, isTextTooDeep, parseJson } from '../domain/json.ts';
-/** A user as the upstream keeps them, every field as it came. */
+/** A user of the upstream with all fields unchanged. */
 export type UserRecord = Record<string, unknown>;
 
-/** What is in an answer with HTTP 200. */
+/** The content of a response with HTTP 200. */
 export type NormalizedResponse<T> =
   | { kind: 'found'; value: T }
   | { kind: 'not_found' }
   | { kind: 'malformed'; detail: string };
 
-/**
- * The five fields of the interface. An integer too long for a JavaScript number comes as the string of its digits; null is
- * how the upstream writes that there is none.
- */
+/** The five fields of the interface. An integer too large for a JavaScript number is the string of its digits; null: no value. */
 const recordSchema = z.looseObject({
   id: z.string().nullish(),
   name: z.string().nullish(),
@@ -20,28 +17,28 @@ const recordSchema = z.looseObject({
   app_id: z.union([z.int(), z.string().regex(/^-?\d{16,}$/)]).nullish(),
   assigned_wallet: z.string().nullish(),
 });
-/** Two are known. */
+/** Two are known to occur. */
 const MAX_WRAPPINGS = 3;
 const FIELDS = Object.keys(recordSchema.shape);
 
-/** One user: the bare record, or wrapped in `data`. */
+/** Reads one user: the bare record, or wrapped in `data`. */
 export function normalizeUser(text: string): NormalizedResponse<UserRecord> {
   const content = read(text);
   if (content.kind !== 'found') return content;
   return toRecord(content.value);
 }
 
-/** A listing: an array, bare or wrapped in `data` or `results`, that one bare or in `Ok`. One bad record spoils it. */
+/** Reads a list of users: an array, bare or wrapped in `data`, `results` or `Ok`. One invalid record makes it malformed. */
 export function normalizeUsers(text: string, limit: number): NormalizedResponse<UserRecord[]> {
   const content = read(text);
-  // "Not found" of a whole listing is the upstream's way to say that its database failed.
+  // "Not found" for a list means that the upstream's database failed.
   if (content.kind === 'not_found') return malformed('a failure with HTTP 200');
   if (content.kind === 'malformed') return content;
   if (!Array.isArray(content.value)) return malformed('not a list of users');
   const users: UserRecord[] = [];
   for (const item of content.value.slice(0, limit)) {
     const record = toRecord(item);
-    if (record.kind !== 'found') return malformed('a record in the list is no user');
+    if (record.kind !== 'found') return malformed('a record in the list is not a user');
     users.push(record.value);
   }
   return { kind: 'found', value: users };
@@ -51,25 +48,25 @@ function read(text: string): NormalizedResponse<unknown> {
   return isTextTooDeep(text) ? malformed('nested too deeply') : unwrap(parseJson(text));
 }
 
-/** Takes the wrappings off: {"state","message","data"}, {"results"}, {"data"}, and within them {"Ok"} or {"Err"}. */
+/** Removes the wrappings {"state","message","data"}, {"results"} and {"data"}, and within them {"Ok"} or {"Err"}. */
 function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedResponse<unknown> {
-  if (body === undefined) return malformed('no JSON');
-  if (wrappingsLeft < 0) return malformed('wrapped too often');
+  if (body === undefined) return malformed('not JSON');
+  if (wrappingsLeft < 0) return malformed('nested in too many wrappings');
   if (!isObject(body)) return { kind: 'found', value: body };
   if ('Err' in body) return malformed('a failure with HTTP 200');
   if ('Ok' in body && !isRecord(body)) return unwrap(body.Ok, wrappingsLeft - 1);
   const { state, data, results, error } = body;
   if (isRecord(body) && !(typeof state === 'string' && isObject(data))) return { kind: 'found', value: body };
-  if (saysNotFound(body)) return { kind: 'not_found' };
+  if (isNotFound(body)) return { kind: 'not_found' };
   if (state === 'ERROR' || (error !== undefined && error !== null)) return malformed('a failure with HTTP 200');
   const content = data ?? results;
   return content === undefined || content === null
-    ? malformed('nothing that the interface knows')
+    ? malformed('no content that the interface defines')
     : unwrap(content, wrappingsLeft - 1);
 }
 
-/** The interface has no code for "not found": this text is all the upstream gives, with HTTP 500. */
-export function saysNotFound(body: unknown): boolean {
+/** The interface has no status for "not found": only this text tells, with HTTP 500. */
+export function isNotFound(body: unknown): boolean {
   return isObject(body) && typeof body.error === 'string' && body.error.trim().toLowerCase() === 'record not found';
 }
 

@@ -4,67 +4,67 @@ import { redactorOf } from '../domain/redaction.ts';
 import { UpstreamCall } from './call.ts';
 
 export type UpstreamPoolOptions = {
-  /** Base address; a path in it is kept as a prefix. */
+  /** Base URL; its path is used as a prefix. */
   url: string;
-  /** The most connections, and so the most requests at once. */
+  /** Maximum number of connections, and so of concurrent requests. */
   connections: number;
-  /** For one whole call, from connecting to the last byte of the body. */
+  /** For a whole call, from connecting to the last byte of the body. */
   timeoutMs: number;
   now: () => number;
 };
 
-/** `path` begins with a slash, below the base address. */
+/** `path` starts with a slash and is relative to the base URL. */
 type UpstreamRequest = {
   path: string;
   headers: Record<string, string>;
   body?: string | undefined;
-  /** A larger answer is cut off unread. */
+  /** A larger response is aborted. */
   maxBytes?: number;
 };
 
-/** Far above any real answer about one thing. */
+/** Far above any real response about one submission or user. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Asks one upstream within limits: credentials travel in headers only, redirects are not followed, a failure is an answer too. */
+/** Sends requests to one upstream within limits. Credentials are sent in headers only; redirects are not followed. */
 export class UpstreamPool {
   readonly #options: UpstreamPoolOptions;
   readonly #pool: Pool;
   readonly #prefix: string;
-  /** By the headers of a question: most are asked with the same. */
+  /** By request headers, which are mostly the same object. */
   readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
 
   constructor(options: UpstreamPoolOptions) {
     this.#options = options;
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
-    // The deadline below covers the whole call; undici's own timeouts each cover a part and would only blur the reason.
+    // The timeout of UpstreamCall covers the whole call; undici's own timeouts would obscure the reason.
     const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: options.timeoutMs } };
     this.#pool = new Pool(url.origin, { connections: options.connections, pipelining: 1, ...timeouts });
   }
 
-  /** Never rejects. */
+  /** Never rejects: a failure is returned as a response. */
   get({ path, headers, body, maxBytes = MAX_BODY_BYTES }: UpstreamRequest): Promise<UpstreamResponse> {
     const { timeoutMs, now } = this.#options;
     const request = { method: 'GET', path: `${this.#prefix}${path}`, headers, body: body ?? null } as const;
     return new Promise((resolve) => {
-      const onEnd = (answer: UpstreamResponse) => resolve(this.#without(headers, answer));
+      const onEnd = (response: UpstreamResponse) => resolve(this.#redact(headers, response));
       this.#pool.dispatch(request, new UpstreamCall({ timeoutMs, maxBytes, now, onEnd }));
     });
   }
 
-  /** An answer without the credentials of its question: what an upstream quotes of them would be kept, shown and sent on. */
-  #without(headers: UpstreamRequest['headers'], answer: UpstreamResponse): UpstreamResponse {
+  /** Removes the credentials of the request from its response, which is stored, shown and sent to others. */
+  #redact(headers: UpstreamRequest['headers'], response: UpstreamResponse): UpstreamResponse {
     let redact = this.#redactors.get(headers);
     if (!redact) {
       redact = redactorOf(credentialsIn(headers));
       this.#redactors.set(headers, redact);
     }
-    return answer.kind === 'failure'
-      ? { ...answer, detail: redact(answer.detail) }
-      : { ...answer, body: redact(answer.body) };
+    return response.kind === 'failure'
+      ? { ...response, detail: redact(response.detail) }
+      : { ...response, body: redact(response.body) };
   }
 
-  /** Ends at once; calls under way are answered as failures. */
+  /** Closes immediately; calls in flight return failures. */
   async close(): Promise<void> {
     await this.#pool.destroy();
   }

@@ -95,7 +95,7 @@ describe('an upstream', () => {
     const [upstream] = await examined(url, { limitMs: 100 });
     expect(upstream).toMatchObject({
       status: 'problem',
-      message: expect.stringMatching(/no whole answer within 100 ms/),
+      message: expect.stringMatching(/no complete response within 100 ms/),
     });
   });
 
