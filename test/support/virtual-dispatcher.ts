@@ -119,8 +119,9 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
     destinations: () => deliveries.destinations(),
     due: (destination, query) => deliveries.due(destination, query),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
-    settle: (settlements, disableAfterMs) => deliveries.settle(settlements, disableAfterMs),
-    giveUp: (destination, createdBefore, now) => deliveries.giveUp(destination, createdBefore, now),
+    recordResults: (settlements, disableAfterMs) => deliveries.recordResults(settlements, disableAfterMs),
+    expireUnconfigured: (destination, createdBefore, now) =>
+      deliveries.expireUnconfigured(destination, createdBefore, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     onWaiting: (listener) => deliveries.onWaiting(listener),
   };

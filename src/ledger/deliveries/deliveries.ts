@@ -98,14 +98,14 @@ export class Deliveries {
   }
 
   /** Records the results of attempts. A webhook that has only failed for `disableAfterMs` is disabled. */
-  settle(results: readonly DeliveryResult[], disableAfterMs: number): void {
+  recordResults(results: readonly DeliveryResult[], disableAfterMs: number): void {
     this.#db.transaction(() => {
       for (const result of results) this.#results.record(result, disableAfterMs);
     });
   }
 
   /** Turns the deliveries that were created before that time for an unknown destination into dead letters. */
-  giveUp(destination: string, createdBefore: number, now: number): void {
+  expireUnconfigured(destination: string, createdBefore: number, now: number): void {
     this.#db.transaction(() => {
       const { changes } = this.#db.run`
         UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = ${now}

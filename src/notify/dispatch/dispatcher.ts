@@ -13,7 +13,7 @@ import { type AttemptResult, ResultWriter } from './result-writer.ts';
 
 export type DeliveryStore = Pick<
   Deliveries,
-  'destinations' | 'due' | 'nextDueAt' | 'settle' | 'giveUp' | 'correctTimes' | 'onWaiting'
+  'destinations' | 'due' | 'nextDueAt' | 'recordResults' | 'expireUnconfigured' | 'correctTimes' | 'onWaiting'
 >;
 
 type DispatcherDeps = {
@@ -195,7 +195,7 @@ export class Dispatcher {
     }
     const channel = channelOf(destination);
     if (!channel) {
-      store.giveUp(destination, now - UNCONFIGURED_MS, now);
+      store.expireUnconfigured(destination, now - UNCONFIGURED_MS, now);
       this.#rest(queue, store.nextDueAt(destination, inFlight) === null ? null : now + UNCONFIGURED_CHECK_MS);
       return;
     }

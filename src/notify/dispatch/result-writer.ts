@@ -15,7 +15,7 @@ const MAX_UNCOMMITTED = 1_000;
 export type AttemptResult = { queue: DestinationQueue; results: DeliveryResult[]; report: AttemptReport };
 
 type ResultWriterDeps = {
-  store: Pick<Deliveries, 'settle'>;
+  store: Pick<Deliveries, 'recordResults'>;
   clock: Clock;
   disableAfterMs: number;
   onCommitted: (committed: readonly AttemptResult[]) => void;
@@ -66,7 +66,7 @@ export class ResultWriter {
     const { store, disableAfterMs, onFailed } = this.#deps;
     try {
       const results = batch.flatMap((one) => one.results);
-      store.settle(results, disableAfterMs);
+      store.recordResults(results, disableAfterMs);
       return batch;
     } catch (error) {
       const isUnavailable = error instanceof LedgerUnavailableError;

@@ -68,7 +68,7 @@ describe('the facts', () => {
     ledger.alerts.reconcile([down], times(20));
     const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15 };
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
-    ledger.deliveries.giveUp('channel:ops', 1_000, 30);
+    ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 0, dead: [{ receiver: 'channel:ops', count: 1 }] });
     expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
   });
@@ -109,7 +109,7 @@ describe('the facts', () => {
     ledger.record([observation('finalized', 10, '1'), observation('finalized', 10, '2')], context());
     expect(facts(ledger, 0)).toMatchObject({ waiting: 4, dead: [] });
     for (const destination of [`webhook:${on}`, 'callback:https://c1.example', 'callback:https://c2.example'])
-      ledger.deliveries.giveUp(destination, 1_000, 20);
+      ledger.deliveries.expireUnconfigured(destination, 1_000, 20);
     expect(facts(ledger, 0)).toMatchObject({
       waiting: 0,
       dead: expect.arrayContaining([

@@ -31,7 +31,7 @@ function settle(ledger: Ledger, next: { kind: 'dead'; reason: 'attempts_used_up'
   const { id: deliveryId, destination, attempts } = one;
   const webhookId = destination.replace('webhook:', '');
   const revision = ledger.webhooks.revisionOf(webhookId) ?? null;
-  ledger.deliveries.settle([{ deliveryId, destination, attempts, revision, attempt, next }], 1e9);
+  ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next }], 1e9);
 }
 
 it('every way to become a dead letter is reported after the commit, with the reason', () => {
@@ -53,8 +53,8 @@ it('every way to become a dead letter is reported after the commit, with the rea
   ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   ledger.webhooks.delete(id, 3);
   end(ledger, 's5');
-  ledger.deliveries.giveUp('channel:ops', 100, 200);
-  ledger.deliveries.giveUp('channel:ops', 100, 200);
+  ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
+  ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
   expect(told.splice(0)).toEqual(['channel:ops not_configured 1']);
 });
 

@@ -160,7 +160,7 @@ describe('webhooks', () => {
     const [second, first] = ledger.deliveries.list({ limit: 2 }).deliveries;
     const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
     const destination = `webhook:${id}`;
-    ledger.deliveries.settle(
+    ledger.deliveries.recordResults(
       [{ deliveryId: first?.id ?? 0, destination, attempts: 0, revision: 0, attempt, next: { kind: 'delivered' } }],
       1_000,
     );
@@ -186,7 +186,7 @@ describe('webhooks', () => {
       revision: 0,
       attempt,
     };
-    ledger.deliveries.settle([{ ...settlement, next: { kind: 'retry', at: 99 } }], 1_000);
+    ledger.deliveries.recordResults([{ ...settlement, next: { kind: 'retry', at: 99 } }], 1_000);
     expect(states(ledger)).toEqual(['discarded']);
     expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
   });
@@ -204,7 +204,7 @@ describe('the response of a receiver', () => {
       attempt,
     };
     const next = { kind: 'retry', at: at + 10 } as const;
-    ledger.deliveries.settle([{ ...settlement, next, ...fields }], 5 * DAY_MS);
+    ledger.deliveries.recordResults([{ ...settlement, next, ...fields }], 5 * DAY_MS);
   };
 
   it('from before a change of the address disables nothing, and the delivery is sent to the new address', () => {
@@ -307,7 +307,7 @@ describe('deliveries', () => {
     const ledger = openLedger();
     ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     finalize(ledger, 's1');
-    ledger.deliveries.giveUp('channel:ops', 1_000, 30);
+    ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
     ledger.setChannels([]);
     expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
     expect(ledger.deliveries.replay(1, 40)).toBe('disabled');

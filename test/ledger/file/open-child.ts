@@ -4,7 +4,7 @@ import { Ledger } from '../../../src/ledger/ledger.ts';
 
 try {
   const ledger = new Ledger({ file: process.argv[2] ?? '', now: 0 });
-  // Held on to: a ledger nobody refers to is collected, and its lock with it.
+  // Keeps a reference: an unreferenced ledger is collected, and its lock with it.
   process.on('disconnect', () => ledger.close());
   process.send?.({ opened: true });
 } catch (error) {

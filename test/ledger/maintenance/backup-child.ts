@@ -1,4 +1,4 @@
-// Backs a ledger up and says how that went. Told to stop, it stands still in the middle of it until it is killed.
+// Backs a ledger up and prints the result. With an argument to stop, it pauses in the middle until it is killed.
 
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';

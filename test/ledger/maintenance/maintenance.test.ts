@@ -62,7 +62,7 @@ function settle(ledger: Ledger, fateOf: (index: number) => 'delivered' | 'dead' 
     const next = fate === 'delivered' ? { kind: 'delivered' } : { kind: 'dead', reason: 'attempts_exhausted' };
     const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
     const { id: deliveryId, destination, attempts, revision } = due;
-    ledger.deliveries.settle([{ deliveryId, destination, attempts, revision, attempt, next } as never], DAY_MS);
+    ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next } as never], DAY_MS);
   }
 }
 
@@ -172,7 +172,7 @@ describe('a waiting delivery', () => {
     expect(idsOf(ledger)).toEqual(['s1']);
     const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
     const settlement = { ...first, deliveryId: first?.id, attempt, next: { kind: 'delivered' } };
-    expect(() => ledger.deliveries.settle([settlement as never], DAY_MS)).not.toThrow();
+    expect(() => ledger.deliveries.recordResults([settlement as never], DAY_MS)).not.toThrow();
     expect(integrityOf(ledger.file)).toBe('ok');
   });
 });

@@ -100,7 +100,7 @@ function shifted(now: number) {
   return Object.fromEntries(Object.entries(LIMITS).map(([name, ms]) => [name, now + ms]));
 }
 
-/** What others must have been told, by the history alone. */
+/** The events that the history implies. */
 function toldBy(history: readonly HistoryEntry[]): string[] {
   return history.flatMap(({ status, previousStatus, upstreamState }) => {
     if (previousStatus === null) return [];

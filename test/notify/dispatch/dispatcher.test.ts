@@ -14,9 +14,9 @@ function openOnDisk(disk: { isFull: boolean }) {
     receive: () => delivered,
     store: (store) => ({
       ...store,
-      settle(...arguments_) {
+      recordResults(...arguments_) {
         if (disk.isFull) throw new LedgerError('full', 'no room');
-        store.settle(...arguments_);
+        store.recordResults(...arguments_);
       },
     }),
   });
@@ -328,9 +328,9 @@ describe('nothing is lost, nothing is skipped', () => {
       receive: () => delivered,
       store: (store) => ({
         ...store,
-        settle(settlements, disableAfterMs) {
+        recordResults(settlements, disableAfterMs) {
           if (settlements.some(({ destination }) => destination.includes(odd))) throw new TypeError('odd');
-          store.settle(settlements, disableAfterMs);
+          store.recordResults(settlements, disableAfterMs);
         },
       }),
     });
@@ -364,9 +364,9 @@ describe('nothing is lost, nothing is skipped', () => {
       receive: () => delivered,
       store: (store) => ({
         ...store,
-        settle(...arguments_) {
+        recordResults(...arguments_) {
           commits += 1;
-          store.settle(...arguments_);
+          store.recordResults(...arguments_);
         },
       }),
     });
