@@ -41,7 +41,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       });
     });
 
-    it('asks once per submission', async () => {
+    it('polls each submission once', async () => {
       const { url, requests } = await serve((_request, response) => response.end(PENDING));
       const ids = Array.from({ length: 100 }, (_, index) => `s${index}`);
       const observations = await polled(await open(url), ids);
@@ -112,7 +112,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       }
     });
 
-    it('nobody there: every submission is reported, and the poll does not reject', async () => {
+    it('no upstream: every submission is reported, and the poll does not reject', async () => {
       const observations = await polled(await open(await deadAddress()), ['a', 'b']);
       expect(observations).toMatchObject([{ kind: 'unavailable' }, { kind: 'unavailable' }]);
     });

@@ -9,7 +9,7 @@ import { context, observation } from './domain.ts';
 import { openLedger, trackRequest } from './ledger-file.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
-export const PUMP_START_MS = 1_760_000_000_000;
+export const DISPATCHER_START_MS = 1_760_000_000_000;
 export const DAY_MS = 86_400_000;
 
 export const delivered: SendResult = { kind: 'delivered', httpStatus: 204, response: null };
@@ -36,9 +36,9 @@ type World = {
   folder?: string;
 };
 
-/** The real pump over a real ledger, in virtual time; the test speaks for the receivers. */
-export function openPump(world: World) {
-  const clock = createVirtualClock(PUMP_START_MS, world.settle);
+/** The real dispatcher over a real ledger, in virtual time; the test speaks for the receivers. */
+export function openDispatcher(world: World) {
+  const clock = createVirtualClock(DISPATCHER_START_MS, world.settle);
   const ledger = openLedger(world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') });
   const sent: Sent[] = [];
   const attempted: AttemptReport[] = [];
@@ -53,7 +53,7 @@ export function openPump(world: World) {
     async send(batch, signal) {
       sent.push({
         destination,
-        at: clock.now() - PUMP_START_MS,
+        at: clock.now() - DISPATCHER_START_MS,
         events: batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : event.type)),
         ids: batch.map(({ event }) => event.id),
         types: batch.map(({ event }) => event.type),
@@ -64,7 +64,7 @@ export function openPump(world: World) {
   });
   const start = () => {
     const store: DeliveryStore = storeOf(ledger);
-    const pump = new Dispatcher({
+    const dispatcher = new Dispatcher({
       store: world.store?.(store) ?? store,
       channelOf,
       clock,
@@ -75,11 +75,11 @@ export function openPump(world: World) {
       onUnreadable: () => undefined,
       onFailed: (error) => errors.push(error),
     });
-    pump.start();
-    return pump;
+    dispatcher.start();
+    return dispatcher;
   };
-  let pump = start();
-  onTestFinished(() => pump.stop(0));
+  let dispatcher = start();
+  onTestFinished(() => dispatcher.stop(0));
   return {
     clock,
     ledger,
@@ -88,11 +88,11 @@ export function openPump(world: World) {
     errors,
     /** By name; false: such a channel is not in the settings. */
     configured,
-    get pump() {
-      return pump;
+    get dispatcher() {
+      return dispatcher;
     },
     restart() {
-      pump = start();
+      dispatcher = start();
     },
     webhook(url: string, fields: { types?: string[]; metadata?: Record<string, unknown> | null } = {}): string {
       const { types = ['*'], metadata = null } = fields;

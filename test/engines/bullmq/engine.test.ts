@@ -57,7 +57,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await large).toHaveLength(300);
   });
 
-  it('without a worker this process asks', async () => {
+  it('without a worker this process polls', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis);
     await server.isUp();
@@ -65,7 +65,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getJobCounts()).toMatchObject({ waiting: 0, completed: 0 });
   });
 
-  it('what a worker sent back unasked is asked by this process', async () => {
+  it('submissions that a worker returned without polling are polled by this process', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis);
     const worker = openWorker(redis, { upstreams: ['another'] });
@@ -75,7 +75,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.events).toContainEqual({ kind: 'returned', reason: 'upstream', upstream: 'default', submissions: 1 });
   });
 
-  it('a worker that lets requests take longer than the server thinks asks nothing', async () => {
+  it('a worker with a longer request timeout than the server polls nothing', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { timeoutMs: 1_000 });
     const worker = openWorker(redis, { timeoutMs: 1_001 });
@@ -98,7 +98,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(observations).toMatchObject([{ error: 'x' }, { error: 'x' }]);
   });
 
-  it('a job that fails, as one that stalled does, leaves its places taken: nothing is asked in its stead', async () => {
+  it('a failed job, such as a stalled one, occupies its request budget until the lease expires', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     await openOddWorker(redis, async () => Promise.reject(new Error('job stalled more than allowable limit')));
@@ -106,7 +106,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await polled(server.engine, ['a'])).toEqual([]);
   });
 
-  it('an answer that comes after the lease is dropped, and the ids can be asked about again', async () => {
+  it('a result after the lease is dropped, and the ids can be polled again', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody, leaseMs: 400, timeoutMs: 100 });
     const late = Promise.withResolvers<void>();
@@ -128,7 +128,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(first).toEqual([]);
   });
 
-  it('asks itself where workers announce themselves and answer nothing, so that nothing waits for them for ever', async () => {
+  it('polls by itself if registered workers return no results', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { leaseMs: 300, timeoutMs: 100 });
     const worker = openWorker(redis, { timeoutMs: 100 });
@@ -139,7 +139,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('goes on after an event that nobody can read', async () => {
+  it('continues after an unreadable event', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     openWorker(redis);
@@ -174,7 +174,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(jobs[0]?.id).toMatch(/^(?!\d+$)[\w-]+$/);
   });
 
-  it('takes what nobody has begun back out of the queue when it is closed', async () => {
+  it('removes waiting jobs from the queue when it is closed', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     await openOddWorker(redis, async () => undefined);
@@ -200,7 +200,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   });
 });
 
-it('without Redis this process asks, from the first batch on', async () => {
+it('without Redis this process polls, from the first batch on', async () => {
   const asked: string[] = [];
   const server = openEngine(
     { url: 'redis://127.0.0.1:1' },

@@ -51,7 +51,7 @@ function holding() {
 }
 
 describe.skipIf(isRedisMissing())('a worker', () => {
-  it('asks about each id of a job once, and gives the answers back', async () => {
+  it('polls each id of a job once, and returns the responses', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const worker = openWorker(redis);
@@ -80,7 +80,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual(['a']);
   });
 
-  it('with a secret, polls nothing again for a genuine job that somebody writes to Redis again', async () => {
+  it('with a secret, refuses a genuine job that is added to Redis again', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis, [SECRET]);
     const worker = openWorker(redis, { secrets: [SECRET] });
@@ -112,7 +112,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect([...seen].toSorted()).toEqual(submission_ids.toSorted());
   });
 
-  it('asks nothing of a job that expires before a request could be over', async () => {
+  it('polls nothing of a job that expires before a request could end', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const worker = openWorker(redis, { timeoutMs: 1_000 });
@@ -122,7 +122,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('asks nothing that an earlier life of the server handed out, nor while there is none', async () => {
+  it('polls no jobs of a previous server process, and none without a fencing token', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     await server.queue.pause();
@@ -137,7 +137,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('asks nothing that a Redis before this one held, though it brings the epoch with it', async () => {
+  it('polls no jobs of a previous Redis process, even with the same fencing token', async () => {
     const redis = await redisForTest({ keeps: true });
     const server = await openServer(redis);
     await server.queue.pause();
@@ -170,7 +170,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('does not begin again what somebody began before', async () => {
+  it('does not start a started job again', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const hands = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
@@ -184,7 +184,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('nor what stalled in the hands of one that died', async () => {
+  it('does not start a job that stalled in a crashed worker', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const watch = { lockDuration: 300, stalledInterval: 200, maxStalledCount: 0, skipLockRenewal: true };

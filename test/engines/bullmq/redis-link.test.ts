@@ -27,7 +27,7 @@ function openServer(redis: { url: string }, setting: { leaseMs?: number; timeout
 }
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
-  it('Redis is away at the start: this process asks, and takes Redis up when it comes', async () => {
+  it('Redis is not reachable at the start: this process polls until it is', async () => {
     const redis = await redisForTest();
     await redis.kill();
     const server = openServer(redis);
@@ -42,7 +42,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.asked).toEqual(['b']);
   });
 
-  it('Redis dies with a batch out: nothing of it is asked twice, what comes next is asked here', async () => {
+  it('Redis crashes during a batch: nothing is polled twice, later batches are polled by this process', async () => {
     const redis = await redisForTest();
     const server = openServer(redis, { leaseMs: 1_500, timeoutMs: 100 });
     const under = Promise.withResolvers<void>();
@@ -70,7 +70,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.asked).toEqual(['a', 'c']);
   });
 
-  it('Redis restarts with its data while a worker asks: the answer still counts', async () => {
+  it('Redis restarts with its data while a worker polls: the result is accepted', async () => {
     const redis = await redisForTest({ keeps: true });
     const server = openServer(redis, { leaseMs: 20_000 });
     const under = Promise.withResolvers<void>();
@@ -91,7 +91,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.own).toEqual([]);
   });
 
-  it('Redis stands still: this process asks until it goes on', async () => {
+  it('Redis is suspended: this process polls until it resumes', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     const worker = openWorker(redis);
@@ -107,7 +107,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.asked).toEqual(['b']);
   });
 
-  it('FLUSHALL: workers are found again, a new epoch begins, and polls go on', async () => {
+  it('FLUSHALL: workers are registered again with a new fencing token, and polls continue', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     const worker = openWorker(redis);
@@ -122,7 +122,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.events.filter(({ kind }) => kind === 'fencing_token_lost')).toEqual([]);
   });
 
-  it('a connection that dies without a word is given up, for one that works', async () => {
+  it('a silently lost connection is replaced', async () => {
     const redis = await redisForTest();
     const proxy = await startCuttingProxy(redis.url);
     const server = openEngine({ url: proxy.url.replace('http:', 'redis:') });
@@ -169,7 +169,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.isUp();
   });
 
-  it('an eviction policy that may drop jobs is told of, noeviction is not', async () => {
+  it('an eviction policy that may evict jobs is reported, noeviction is not', async () => {
     const [lossy, right] = [
       await redisForTest({ settings: { 'maxmemory-policy': 'allkeys-lru' } }),
       await redisForTest({ settings: { 'maxmemory-policy': 'noeviction' } }),
@@ -180,7 +180,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(content.events.map(({ kind }) => kind)).toEqual(['connected']);
   });
 
-  it('somebody else who takes the epoch is told of, and it is taken back', async () => {
+  it('a fencing token set by another client is reported and replaced', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     await server.isUp();

@@ -9,7 +9,7 @@ import { context, observation } from '../../support/domain.ts';
 import { trackRequest } from '../../support/ledger-file.ts';
 import { openReceiver, type ScriptedAnswer, selfSigned } from '../../support/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { DAY_MS, failed, openPump } from '../../support/virtual-dispatcher.ts';
+import { DAY_MS, failed, openDispatcher } from '../../support/virtual-dispatcher.ts';
 import { addressOf, HOSTILITIES, type Hostility, SELF_SIGNED, TURNS_PRIVATE } from './hostile-receivers.ts';
 import { createExchanges } from './real-exchanges.ts';
 
@@ -28,7 +28,7 @@ export type DayReceiver = {
 };
 
 /**
- * The real pump, ledger, signing, guard and HTTP client against real servers of every sort, while only time is virtual: it
+ * The real dispatcher, ledger, signing, guard and HTTP client against real servers of every sort, while only time is virtual: it
  * stands still as long as bytes move. The same chances make the same day.
  */
 export function openDay(between: (least: number, most: number) => number) {
@@ -55,7 +55,7 @@ export function openDay(between: (least: number, most: number) => number) {
       refusalOf: () => undefined,
       now: () => clock.now(),
     });
-  const world = openPump({
+  const world = openDispatcher({
     settle: exchanges.settle,
     // A day has thousands of commits; what is to be seen is not how long the disk takes for them.
     folder: tempFolder({ inMemory: true }),

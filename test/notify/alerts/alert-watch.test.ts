@@ -4,7 +4,7 @@ import { conditionsOf } from '../../../src/notify/alerts/alert-rules.ts';
 import { AlertWatch } from '../../../src/notify/alerts/alert-watch.ts';
 import { context, observation } from '../../support/domain.ts';
 import { trackRequests } from '../../support/ledger-file.ts';
-import { DAY_MS, delivered, failed, openPump } from '../../support/virtual-dispatcher.ts';
+import { DAY_MS, delivered, failed, openDispatcher } from '../../support/virtual-dispatcher.ts';
 
 const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
 const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
@@ -62,8 +62,8 @@ const farFrom = (now: number) => {
 };
 
 /** The watch over a real ledger, telling a channel `ops` that hears of alerts only. */
-function openWatch(receive: Parameters<typeof openPump>[0]['receive'] = () => delivered) {
-  const world = openPump({ receive, maxBatch: 100 });
+function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = () => delivered) {
+  const world = openDispatcher({ receive, maxBatch: 100 });
   const { clock, ledger } = world;
   ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
   const errors: unknown[] = [];
@@ -84,7 +84,7 @@ function openWatch(receive: Parameters<typeof openPump>[0]['receive'] = () => de
   return { ...world, watch, told };
 }
 
-describe('what ops are told', () => {
+describe('reported alerts', () => {
   it('an outage with 10,000 pending submissions is one message, reminders, and one when it is over', async () => {
     const { clock, ledger, told } = openWatch();
     ledger.track(
@@ -110,7 +110,7 @@ describe('what ops are told', () => {
     expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000 } });
   });
 
-  it('a webhook that is given up is told through the other channels, and is over once it is enabled', async () => {
+  it('a disabled webhook is reported through the other channels, and resolved once it is enabled', async () => {
     const { clock, ledger, told, webhook, finalize } = openWatch((destination) =>
       destination.startsWith('webhook:') ? failed({ httpStatus: 410, gone: true }) : delivered,
     );

@@ -18,7 +18,7 @@ function expectHarmless(message: string): void {
 
 describeChannel('Apprise', { ...httpRigs(createAppriseChannel), messagesOfThree: 1, expectHarmless });
 
-it('posts to the address as it is, with the tag that was asked for', async () => {
+it('posts to the configured URL with the configured tag', async () => {
   const { channel, receiver } = await httpRig((options) => createAppriseChannel({ ...options, tag: 'ops' }));
   await channel.send([outgoing(failedEvent({ submissionId: 's-1' }))], AbortSignal.timeout(5_000));
   expect(receiver.requests[0]?.path).toBe(`/hooks/${URL_SECRET}`);
@@ -29,7 +29,7 @@ it('posts to the address as it is, with the tag that was asked for', async () =>
   });
 });
 
-it('tells Apprise how bad it is', async () => {
+it('maps the severity to the types of Apprise', async () => {
   const { channel, receiver } = await httpRig(createAppriseChannel);
   const events = [
     submissionEvent('submission.finalized'),

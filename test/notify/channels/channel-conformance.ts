@@ -93,7 +93,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
     });
 
     if (subject.throttling)
-      it('says for how long the receiver asks for less', async () => {
+      it('returns the delay that the receiver requests', async () => {
         const rig = await open('throttling');
         const result = await send(rig, one());
         expectFailed(result);
@@ -116,12 +116,12 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       expect(await rig.received()).toEqual([]);
     });
 
-    it('says so when nobody listens', async () => {
+    it('fails if the port is closed', async () => {
       const rig = await open('absent');
       expectFailed(await send(rig, one()));
     });
 
-    it('closes as often as it is asked to, leaves no connection behind, and then sends nothing', async () => {
+    it('closes idempotently, leaves no connection open, and then sends nothing', async () => {
       const rig = await open('working');
       await send(rig, one());
       await Promise.all([rig.channel.close(), rig.channel.close()]);
@@ -132,7 +132,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       expect(await rig.received()).toHaveLength(1);
     });
 
-    it('closes with nobody at the other end, before and after it has tried', async () => {
+    it('closes without a receiver, before and after an attempt', async () => {
       const untried = await open('absent');
       await untried.channel.close();
       const tried = await open('absent');

@@ -171,7 +171,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getWaitingCount()).toBe(1);
   });
 
-  it('adds nothing while 100,000 jobs wait for somebody to take them', async () => {
+  it('adds nothing while 100,000 jobs wait', async () => {
     const { redis, send, look } = await rig();
     const fill = "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], i) end";
     const waiting = `bull:${EVENTS_QUEUE}:wait`;

@@ -68,7 +68,7 @@ function withOneBitChanged({ payload, headers }: Sent, [where, at, bit]: [string
 }
 
 describe('whatever is signed', () => {
-  it('with a shared secret, is genuine to who knows any of those it was signed with', () => {
+  it('with a shared secret, is verified by each of the signing secrets', () => {
     fc.assert(
       fc.property(
         id,
@@ -85,7 +85,7 @@ describe('whatever is signed', () => {
     );
   });
 
-  it('with a key pair, is genuine to who has the public key', () => {
+  it('with a key pair, is verified by the public key', () => {
     fc.assert(
       fc.property(id, body, asymmetric, symmetric, (id, body, secret, beside) => {
         const both = sent(id, body, [beside, secret]);
@@ -109,7 +109,7 @@ describe('whatever is signed', () => {
     );
   });
 
-  it('is not genuine to who has a secret that differs in one bit', () => {
+  it('is not verified by a secret that differs in one bit', () => {
     fc.assert(
       fc.property(id, body, fc.uint8Array({ minLength: 24, maxLength: 64 }), fc.nat(), (id, body, key, at) => {
         const other = Buffer.from(key);
@@ -212,7 +212,7 @@ it('whatever text is brought as a secret, it is one that signs, or is refused wi
   );
 });
 
-it('signatures are compared in a time that tells nothing, every one with every secret, also after one matched', () => {
+it('signatures are compared in constant time, each with every secret, also after a match', () => {
   const original = crypto.timingSafeEqual;
   let compared = 0;
   onTestFinished(() => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { retryAfterMs } from '../../../src/domain/retry-after.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import type { SendResult } from '../../../src/notify/channels/channel.ts';
-import { DAY_MS, delivered, failed, openPump, PUMP_START_MS } from '../../support/virtual-dispatcher.ts';
+import { DAY_MS, DISPATCHER_START_MS, delivered, failed, openDispatcher } from '../../support/virtual-dispatcher.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -10,7 +10,7 @@ const HOUR = 60 * MINUTE;
 
 /** A receiver that takes everything, and a ledger that keeps no result while its disk is full. */
 function openOnDisk(disk: { isFull: boolean }) {
-  return openPump({
+  return openDispatcher({
     receive: () => delivered,
     store: (store) => ({
       ...store,
@@ -23,8 +23,8 @@ function openOnDisk(disk: { isFull: boolean }) {
 }
 
 describe('when an event is sent', () => {
-  it('at once, to everybody who wants it, and only once', async () => {
-    const world = openPump({ receive: () => delivered });
+  it('at once, to every subscriber, and only once', async () => {
+    const world = openDispatcher({ receive: () => delivered });
     const all = world.webhook('https://a.example');
     const other = world.webhook('https://b.example', { types: ['submission.*'] });
     world.webhook('https://c.example', { types: ['alert.*'] });
@@ -43,7 +43,7 @@ describe('when an event is sent', () => {
   });
 
   it('again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, always with the same id; then it is a dead letter', async () => {
-    const world = openPump({ receive: () => failed() });
+    const world = openDispatcher({ receive: () => failed() });
     world.webhook('https://a.example');
     world.finalize('s1');
     await world.clock.advance(4 * DAY_MS);
@@ -62,15 +62,15 @@ describe('when an event is sent', () => {
     [0, 4 * SECOND],
     [0.999_999, 6 * SECOND],
   ])('with 20 %% of jitter: random %d waits %d ms', async (random, waitMs) => {
-    const world = openPump({ receive: () => failed(), random: () => random });
+    const world = openDispatcher({ receive: () => failed(), random: () => random });
     world.webhook('https://a.example');
     world.finalize('s1');
     await world.clock.advance(MINUTE);
     expect(world.sent.map(({ at }) => at)).toEqual([0, waitMs]);
   });
 
-  it('to the callback_url of its submission, and to nobody else', async () => {
-    const world = openPump({ receive: () => delivered });
+  it('to the callback_url of its submission, and to no other', async () => {
+    const world = openDispatcher({ receive: () => delivered });
     world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
     world.finalize('s1', { callbackUrl: 'https://caller.example/hook?a=1' });
     world.finalize('s2');
@@ -79,7 +79,7 @@ describe('when an event is sent', () => {
   });
 
   it('only where the metadata fits', async () => {
-    const world = openPump({ receive: () => delivered });
+    const world = openDispatcher({ receive: () => delivered });
     world.webhook('https://a.example', { metadata: { team: 'billing' } });
     world.finalize('s1', { metadata: { team: 'billing', order: 1 } });
     world.finalize('s2', { metadata: { team: 'other' } });
@@ -92,7 +92,7 @@ describe('when an event is sent', () => {
 describe('how many at once', () => {
   const underWay = async (hiccup: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
     const open: ((result: SendResult) => void)[] = [];
-    const world = openPump({ receive: () => new Promise((resolve) => void open.push(resolve)) });
+    const world = openDispatcher({ receive: () => new Promise((resolve) => void open.push(resolve)) });
     world.webhook('https://a.example');
     const end = async (result: SendResult) => {
       for (const resolve of open.splice(0)) resolve(result);
@@ -120,7 +120,7 @@ describe('how many at once', () => {
 
 describe('a receiver that fails', () => {
   it('delays no other one, however many hang', async () => {
-    const world = openPump({
+    const world = openDispatcher({
       receive: (destination) => (destination.includes(good) ? delivered : new Promise<SendResult>(() => {})),
     });
     for (let index = 0; index < 100; index++) world.webhook(`https://hangs-${index}.example`);
@@ -138,7 +138,7 @@ describe('a receiver that fails', () => {
     ['two thousand callbacks to servers that worked until now', 2_000, 'proven callback'],
   ])('delays others by seconds at most, even %s', { timeout: 60_000 }, async (_name, count, kind) => {
     let hangs = false;
-    const world = openPump({
+    const world = openDispatcher({
       receive: (destination, _batch, signal) =>
         destination.includes(good) || !hangs
           ? delivered
@@ -160,7 +160,7 @@ describe('a receiver that fails', () => {
     for (let index = 0; index < callbacks; index++)
       world.finalize(`h${index}`, kind !== 'webhook' ? { callbackUrl: `https://c${index}.example` } : {});
     await world.clock.advance(10);
-    const from = world.clock.now() - PUMP_START_MS;
+    const from = world.clock.now() - DISPATCHER_START_MS;
     world.finalize('later', { metadata: { good: true } });
     await world.clock.advance(3_000);
     const got = world.sent.find(({ destination, events }) => destination.includes(good) && events.includes('later'));
@@ -170,7 +170,7 @@ describe('a receiver that fails', () => {
   it.each([1, 8, 50])('is sent one at a time; one that works is sent up to %i', async (concurrency) => {
     let underWay = 0;
     let most = 0;
-    const world = openPump({
+    const world = openDispatcher({
       concurrency,
       receive: (_destination, _batch, signal) => {
         underWay += 1;
@@ -200,9 +200,9 @@ describe('a receiver that fails', () => {
     expect(most).toBe(concurrency);
   });
 
-  it('that asks for less is left alone for as long as it says, all of it', async () => {
+  it('that requests a pause gets nothing for all of its Retry-After', async () => {
     let answer = failed({ httpStatus: 429, slowDown: { retryAfterMs: 90 * SECOND } });
-    const world = openPump({ receive: () => answer });
+    const world = openDispatcher({ receive: () => answer });
     world.webhook('https://a.example');
     for (let index = 0; index < 5; index++) world.finalize(`s${index}`);
     await world.clock.advance(89 * SECOND);
@@ -212,8 +212,8 @@ describe('a receiver that fails', () => {
     expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(5);
   });
 
-  it('that asks for less without saying for how long is probed after 1, 2, 4 s, to 60 s at most', async () => {
-    const world = openPump({ receive: () => failed({ httpStatus: 503, slowDown: { retryAfterMs: null } }) });
+  it('that requests a pause without Retry-After is retried after 1, 2, 4 s, up to 60 s', async () => {
+    const world = openDispatcher({ receive: () => failed({ httpStatus: 503, slowDown: { retryAfterMs: null } }) });
     world.webhook('https://a.example');
     for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
     await world.clock.advance(4 * MINUTE);
@@ -223,7 +223,7 @@ describe('a receiver that fails', () => {
 
   it('that is gone is disabled at once: what waits becomes dead letters, and can be replayed once it is enabled', async () => {
     let answer: SendResult = failed({ httpStatus: 410, gone: true });
-    const world = openPump({ receive: () => answer });
+    const world = openDispatcher({ receive: () => answer });
     const id = world.webhook('https://a.example');
     for (const submission of ['s1', 's2', 's3']) world.finalize(submission);
     await world.clock.advance(DAY_MS);
@@ -245,7 +245,7 @@ describe('a receiver that fails', () => {
   });
 
   it('is disabled after 5 days of nothing but failures, and not if one arrived in between', async () => {
-    const world = openPump({
+    const world = openDispatcher({
       receive: (destination) => (destination.includes(sometimes) && works ? delivered : failed()),
     });
     const never = world.webhook('https://never.example');
@@ -264,11 +264,11 @@ describe('a receiver that fails', () => {
 describe('nothing is lost, nothing is skipped', () => {
   it('over a restart, what waits is sent when it is due, with the same id', async () => {
     let answer: SendResult = failed();
-    const world = openPump({ receive: () => answer });
+    const world = openDispatcher({ receive: () => answer });
     world.webhook('https://a.example');
     world.finalize('s1');
     await world.clock.advance(SECOND);
-    await world.pump.stop(0);
+    await world.dispatcher.stop(0);
     await world.clock.advance(MINUTE);
     expect(world.sent).toHaveLength(1);
     answer = delivered;
@@ -280,14 +280,14 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('what a stop calls off did not happen: no attempt is kept, and it is sent again', async () => {
-    const world = openPump({
+    const world = openDispatcher({
       receive: (_destination, _batch, signal) =>
         new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed({ httpStatus: null })))),
     });
     world.webhook('https://a.example');
     world.finalize('s1');
     await world.clock.advance(1);
-    const stopped = world.pump.stop(50);
+    const stopped = world.dispatcher.stop(50);
     await world.clock.advance(50);
     await stopped;
     expect(world.sent).toHaveLength(1);
@@ -324,7 +324,7 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('a result that can not be kept keeps no other one from being kept', async () => {
-    const world = openPump({
+    const world = openDispatcher({
       receive: () => delivered,
       store: (store) => ({
         ...store,
@@ -343,12 +343,12 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(isSettled.some(({ destination }) => destination.includes(odd))).toBe(false);
   });
 
-  it('a receiver that asks for a fraction of a millisecond is left alone for a whole one', async () => {
+  it('a Retry-After of a fraction of a millisecond is rounded up', async () => {
     const slow = failed({
       httpStatus: 503,
       slowDown: { retryAfterMs: retryAfterMs({ retryAfter: '30.0005', date: null }) },
     });
-    const world = openPump({
+    const world = openDispatcher({
       receive: (_, [first]) => (first?.event.type === 'submission.finalized' ? slow : delivered),
     });
     world.webhook('https://a.example');
@@ -360,7 +360,7 @@ describe('nothing is lost, nothing is skipped', () => {
 
   it('results that arrive soon after each other are committed together', async () => {
     let commits = 0;
-    const world = openPump({
+    const world = openDispatcher({
       receive: () => delivered,
       store: (store) => ({
         ...store,
@@ -379,7 +379,7 @@ describe('nothing is lost, nothing is skipped', () => {
 
   it('while the ledger can not be read, it goes on trying', async () => {
     let isBroken = true;
-    const world = openPump({
+    const world = openDispatcher({
       receive: () => delivered,
       store: (store) => ({
         ...store,
@@ -399,7 +399,7 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('a channel that never ends is a failure like another', async () => {
-    const world = openPump({
+    const world = openDispatcher({
       receive: (_destination, _batch, signal) =>
         new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
     });
@@ -410,7 +410,7 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('an event that a channel can not write is a dead letter, and the others of its message are sent', async () => {
-    const world = openPump({
+    const world = openDispatcher({
       maxBatch: 100,
       receive: (_destination, batch) => {
         const ids = batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : ''));
@@ -432,7 +432,7 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('what waits for a webhook that is deleted is discarded', async () => {
-    const world = openPump({ receive: () => delivered });
+    const world = openDispatcher({ receive: () => delivered });
     const id = world.webhook('https://a.example');
     world.finalize('s1');
     world.ledger.webhooks.delete(id, world.clock.now());
@@ -442,14 +442,14 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('what waits for a channel that is not in the settings waits for it for days, then is a dead letter', async () => {
-    const world = openPump({ receive: () => delivered });
+    const world = openDispatcher({ receive: () => delivered });
     const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
     world.ledger.setChannels([route]);
     world.configured.ops = false;
     world.finalize('s1');
     await world.clock.advance(3 * DAY_MS);
     expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
-    await world.pump.stop(0);
+    await world.dispatcher.stop(0);
     world.configured.ops = true;
     world.restart();
     await world.clock.advance(1);
@@ -461,8 +461,8 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('times that a clock which was ahead has written are brought back at the start', async () => {
-    const world = openPump({ receive: () => delivered });
-    await world.pump.stop(0);
+    const world = openDispatcher({ receive: () => delivered });
+    await world.dispatcher.stop(0);
     world.webhook('https://a.example');
     await world.clock.advance(40 * DAY_MS);
     world.finalize('s1');
@@ -473,7 +473,7 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 
   it('a destination that can not be read delays no other one', async () => {
-    const world = openPump({
+    const world = openDispatcher({
       receive: () => delivered,
       store: (store) => ({
         ...store,
@@ -493,7 +493,7 @@ describe('nothing is lost, nothing is skipped', () => {
 
 describe('a channel that takes many at once', () => {
   it('gets what happened within some seconds as one message', async () => {
-    const world = openPump({ receive: () => delivered, maxBatch: 100 });
+    const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
     const subscriptions = [{ types: ['*'], metadata: null }];
     world.ledger.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
     for (let index = 0; index < 12; index++) {
@@ -508,7 +508,7 @@ describe('a channel that takes many at once', () => {
   });
 
   it('gives up only those whose attempts are used up', async () => {
-    const world = openPump({ receive: () => failed(), maxBatch: 100 });
+    const world = openDispatcher({ receive: () => failed(), maxBatch: 100 });
     world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     world.finalize('old');
     for (let hour = 0; hour < 90; hour++) {
@@ -523,7 +523,7 @@ describe('a channel that takes many at once', () => {
 
   it('gets what gathered as one message per type, and tries it again as one', async () => {
     let answer: SendResult = failed();
-    const world = openPump({ receive: () => answer, maxBatch: 100 });
+    const world = openDispatcher({ receive: () => answer, maxBatch: 100 });
     const types = ['*'];
     world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types, metadata: null }], gatherMs: 5 * SECOND }]);
     for (let index = 0; index < 120; index++) world.finalize(`s${index}`);
@@ -538,7 +538,7 @@ describe('a channel that takes many at once', () => {
   });
 
   it('never gets two types in one message', async () => {
-    const world = openPump({ receive: () => delivered, maxBatch: 100 });
+    const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
     world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 }]);
     world.finalize('s1');
     world.ledger.recordUpstream({

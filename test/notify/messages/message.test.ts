@@ -23,7 +23,7 @@ function linesOf(...batch: [EventRecord, ...EventRecord[]]): string[] {
 }
 
 describe('one event', () => {
-  it('tells everything that is known of a submission that is final', () => {
+  it('contains all known values of a final submission', () => {
     const event = submissionEvent('submission.finalized', { metadata: { order: 7 } });
     expect(toMessage([event])).toMatchObject({ title: `Submission ${ID} is finalized`, severity: 'good' });
     expect(linesOf(event)).toEqual([
@@ -41,7 +41,7 @@ describe('one event', () => {
     ]);
   });
 
-  it('tells of one that failed why it did, and has no line for what is not known', () => {
+  it('contains the error of a failed submission, and no line for unknown values', () => {
     expect(linesOf(failedEvent())).toEqual([
       `Submission: ${ID}`,
       'Status: failed (was failing)',
@@ -53,7 +53,7 @@ describe('one event', () => {
     ]);
   });
 
-  it('tells of one that recovered what had been wrong', () => {
+  it('contains the previous error of a recovered submission', () => {
     const event = submissionEvent(
       'submission.recovered',
       { status: 'pending' },
@@ -62,7 +62,7 @@ describe('one event', () => {
     expect(linesOf(event)).toContain('Previous error: TIMEOUT');
   });
 
-  it('tells of one that was corrected what it was before, only where that differs', () => {
+  it('contains the previous values of a corrected submission where they differ', () => {
     const before = JSON.stringify(finalEnvelope({ block_number: 1_234_566 }));
     const event = submissionEvent('submission.corrected', {}, { status: 'finalized', envelope: before });
     expect(linesOf(event)).toEqual(

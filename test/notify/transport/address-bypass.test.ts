@@ -123,7 +123,7 @@ describe('no connection is made for', () => {
   });
 });
 
-it('a receiver that is allowed leads nobody on: no redirect is followed, wherever it points', async () => {
+it('no redirect of an allowed receiver is followed', async () => {
   const inside = await openReceiver({}, { host: '127.0.0.2' });
   const targets = [
     `http://127.0.0.2:${inside.port}/`,

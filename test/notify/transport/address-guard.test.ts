@@ -218,7 +218,7 @@ it.each([
   expect(isCidr(text)).toBe(false);
 });
 
-describe('a connector that can be told to end all its connections', () => {
+describe('a connector with a signal that closes all its connections', () => {
   const guard = createAddressGuard({ allow: ['127.0.0.1/32'] });
   const connectTo = (port: number, signal: AbortSignal) =>
     new Promise<Error | Socket>((resolve) =>

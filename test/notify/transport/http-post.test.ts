@@ -205,7 +205,7 @@ describe('the address guard', () => {
     expect(receiver.connections.total()).toBe(0);
   });
 
-  it('says so when a name is not known', async () => {
+  it('fails if the host name does not resolve', async () => {
     const error = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.test'), { code: 'ENOTFOUND' });
     const lookup: LookupAll = (_hostname, _options, callback) => process.nextTick(callback, error, []);
     expect(await poster({ lookup }).post('http://receiver.test')).toEqual(failed('does not resolve'));
