@@ -5,9 +5,9 @@ const WARNING_S = 5;
 const PROBLEM_S = 60;
 
 /** Compares the clock of this machine with the Date header of a response, which has a resolution of one second. */
-export function checkClock(name: string, answer: UpstreamResponse, sentAt: number, receivedAt: number): Finding[] {
+export function checkClock(name: string, response: UpstreamResponse, sentAt: number, receivedAt: number): Finding[] {
   const about = `clock.${name}`;
-  const date = answer.kind === 'response' && answer.date !== null ? Date.parse(answer.date) : Number.NaN;
+  const date = response.kind === 'response' && response.date !== null ? Date.parse(response.date) : Number.NaN;
   if (Number.isNaN(date)) return [];
   // The server set the date at any time between request and response, truncated to a second.
   const aheadMs = sentAt - (date + 999);

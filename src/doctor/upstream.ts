@@ -33,22 +33,29 @@ export async function checkUpstream({ name, upstream, limitMs, signal }: Examine
   signal.addEventListener('abort', close, { once: true });
   try {
     const submissionId = randomUUID();
-    const askedAt = Date.now();
-    const answer = await client.getSubmissionInfo(submissionId);
-    const verdict = classify(submissionId, answer);
-    return [judge(verdict, answer, { about, host, name, upstream }), ...checkClock(name, answer, askedAt, Date.now())];
+    const sentAt = Date.now();
+    const response = await client.getSubmissionInfo(submissionId);
+    const classification = classify(submissionId, response);
+    return [
+      findingOf(classification, response, { about, host, name, upstream }),
+      ...checkClock(name, response, sentAt, Date.now()),
+    ];
   } finally {
     signal.removeEventListener('abort', close);
     await client.close();
   }
 }
 
-type Asked = { about: string; host: string; name: string; upstream: UpstreamConfig };
+type Polled = { about: string; host: string; name: string; upstream: UpstreamConfig };
 
-function judge(verdict: Classification, answer: UpstreamResponse, { about, host, name, upstream }: Asked): Finding {
+function findingOf(
+  classification: Classification,
+  response: UpstreamResponse,
+  { about, host, name, upstream }: Polled,
+): Finding {
   const key = settingName(`upstreams.${name}.api_key`);
   const url = settingName(`upstreams.${name}.url`);
-  switch (verdict.kind) {
+  switch (classification.kind) {
     case 'not_found':
     case 'pending':
     case 'finalized':
@@ -59,7 +66,7 @@ function judge(verdict: Classification, answer: UpstreamResponse, { about, host,
     case 'rejected':
       return warning(
         about,
-        `${host} works, but refuses the test id: ${verdict.error}`,
+        `${host} works, but refuses the test id: ${classification.error}`,
         'verify that the upstream accepts UUIDs',
       );
     case 'unauthorized':
@@ -73,9 +80,9 @@ function judge(verdict: Classification, answer: UpstreamResponse, { about, host,
         `try again later; if it persists, lower upstreams.${name}.budget`,
       );
     case 'unavailable':
-      return unavailable(verdict, answer, { about, host, url });
+      return unavailable(classification, response, { about, host, url });
     default:
-      return verdict satisfies never;
+      return classification satisfies never;
   }
 }
 
@@ -83,10 +90,10 @@ type Unavailable = Extract<Classification, { kind: 'unavailable' }>;
 
 function unavailable(
   { reason, error }: Unavailable,
-  answer: UpstreamResponse,
+  response: UpstreamResponse,
   { about, host, url }: { about: string; host: string; url: string },
 ): Finding {
-  if (answer.kind === 'failure') {
+  if (response.kind === 'failure') {
     const isSlow = reason === 'timeout';
     return isSlow
       ? problem(
@@ -100,7 +107,7 @@ function unavailable(
           `verify that ${url} is the address of the upstream`,
         );
   }
-  const { httpStatus, body } = answer;
+  const { httpStatus, body } = response;
   if (httpStatus >= 300 && httpStatus < 400)
     return problem(
       about,

@@ -58,7 +58,7 @@ it.each<[string, Error, string]>([
   expect(explain(error, command)).toEqual({ exitCode: 2, message });
 });
 
-it('has nothing to add to what says it already', () => {
+it('adds no advice to a message that contains it', () => {
   expect(explain(api(400), 'status').message).toBe('Refused: so');
   expect(explain(Object.assign(new Error('odd'), { code: 'EODD' }), 'serve').message).toBe('odd');
 });

@@ -66,7 +66,7 @@ describe('status', () => {
   });
 });
 
-it('cancel stops submissions, and wait says with 3 that they are not finalized', async () => {
+it('cancel stops submissions, and wait exits with 3', async () => {
   await post(app.url, { submission_ids: ['stop/1', 'stop/2'], upstream: 'other' });
   const cancelled = await run(['cancel', 'stop/1', 'stop/2'], {}, cliProcess);
   expect(cancelled).toEqual({ code: 0, stdout: 'cancelled  stop/1\ncancelled  stop/2\n', stderr: '' });
@@ -106,7 +106,7 @@ describe('backup', () => {
     expect([code, stderr]).toEqual([2, `dawatch: ${target} already exists and was left unchanged\n`]);
   });
 
-  it('says where no ledger is, and makes none', async () => {
+  it('reports a missing ledger without creating one', async () => {
     const database = join(tempFolder(), 'nothing.db');
     const { code, stderr } = await run(['backup', `${database}.copy`], { DAWATCH_DATABASE: database });
     expect([code, stderr]).toEqual([2, expect.stringContaining(`dawatch: there is no ledger at ${database}: `)]);

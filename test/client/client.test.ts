@@ -24,14 +24,14 @@ it('tracks a submission until it is final, and looks at its history', async () =
   expect(await client().track([id])).toMatchObject({ accepted: 0, already_tracked: 1 });
 });
 
-it('rejects metadata nested too deeply: the server says how deep it may be, and what JSON can not hold is not sent', async () => {
+it('rejects metadata nested too deeply: the server reports the limit, and values that JSON cannot represent are not sent', async () => {
   const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
   await expect(client().track(['deep'], { metadata: deep(65) })).rejects.toThrow(/at most 64 levels/);
   await expect(client().track(['deep'], { metadata: deep(1_000_000) })).rejects.toThrow(/nested too deeply/);
   await expect(client().get('deep')).rejects.toMatchObject({ status: 404 });
 });
 
-it('tells what is going on, and what is learned about each upstream', async () => {
+it('returns the overview and the pacing of each upstream', async () => {
   const overview = await client().overview();
   expect(overview.upstreams.map(({ name }) => name)).toEqual(['default', 'other']);
   expect(overview.per_minute).toHaveLength(60);
@@ -94,7 +94,7 @@ describe('throws an ApiError', () => {
 });
 
 describe('throws a ConnectionError', () => {
-  it('where nobody listens, with the cause', async () => {
+  it('for a refused connection, with the cause', async () => {
     const error = await client('http://127.0.0.1:1')
       .list()
       .catch((thrown: unknown) => thrown);

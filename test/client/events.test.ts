@@ -36,12 +36,12 @@ function listen(at: DawatchClient, options: Options = {}) {
   return { told, errors, has, stop: () => stop.abort(), reading };
 }
 
-it('has the types of what the server tells', () => {
+it("has the types of the server's events", () => {
   expectTypeOf<EventBody>().toExtend<DawatchEvent>();
   expectTypeOf<DawatchEvent>().toExtend<EventBody>();
 });
 
-it('tells what becomes of a submission', async () => {
+it('yields the events of a submission', async () => {
   const id = app.submit();
   await client().track([id], { metadata: { order: 7 } });
   const [event] = await take(client().events({ after: 0, submissionId: id, types: ['submission.finalized'] }), 1);
@@ -163,7 +163,7 @@ describe('tries again', () => {
   });
 });
 
-it('hears of events that are kept no longer apart from those that it is told', async () => {
+it('reports deleted events with onGap', async () => {
   const event = { id: 'evt_1', type: 'upstream.up', timestamp: '', data: { sequence: 9, upstream: 'default' } };
   const gap = { id: 'gap_0_8', type: 'feed.gap', data: { after: 0, through: 8 } };
   const blocks = [gap, event].map((body, index) => `id: ${index === 0 ? 0 : 9}\ndata: ${JSON.stringify(body)}\n\n`);

@@ -26,7 +26,7 @@ const app = useNotifyingApp();
 const client = (token = ADMIN_TOKEN) => new DawatchClient({ url: app.url, apiKey: API_KEY, token });
 const url = 'https://hooks.example.com/';
 
-it('has the types of what the server answers and takes', () => {
+it("has the types of the server's requests and responses", () => {
   expectTypeOf<z.output<typeof webhookSchema>>().toExtend<Webhook>();
   expectTypeOf<z.output<typeof webhookWithSecretSchema>>().toExtend<WebhookWithSecret>();
   expectTypeOf<z.output<typeof deliverySchema>>().toExtend<Delivery>();
@@ -75,7 +75,7 @@ it('sends a test, looks at what came of it, and sends it again', async () => {
   expect(receiver.requests).toHaveLength(3);
 });
 
-it('tells only of submissions with such metadata', async () => {
+it('yields only events of submissions with the metadata', async () => {
   const told: FeedEvent[] = [];
   await app.cancelled(['other'], { metadata: { team: 'other', n: 5 } });
   await app.cancelled(['mine'], { metadata: { team: 'bill&ing', n: 5 } });
@@ -87,7 +87,7 @@ it('tells only of submissions with such metadata', async () => {
 });
 
 describe('throws an ApiError', () => {
-  it('that says what is wrong with an address', async () => {
+  it('that reports an invalid address', async () => {
     const creating = client().webhooks.create({ url: 'https://10.0.0.1/' });
     await expect(creating).rejects.toMatchObject({ name: 'ApiError', status: 400, errors: [{ pointer: '/url' }] });
   });

@@ -58,7 +58,7 @@ it.each(NAMES)('docs/client.md shows %s as it is', (name) => {
   expect(readFileSync(join(ROOT, 'docs/client.md'), 'utf8')).toContain(`\`\`\`js\n${code}\`\`\``);
 });
 
-it('tracks submissions and tells what becomes of them, as the example shows', async () => {
+it('tracks submissions and returns their results, as in the example', async () => {
   const ids = [app.submit(), app.submit(), app.submit()];
   const child = start('track-and-wait.mjs', ids, { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY });
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
@@ -68,12 +68,12 @@ it('tracks submissions and tells what becomes of them, as the example shows', as
   expect(told.map((line) => line.split(' ')[2]).toSorted()).toEqual(ids.toSorted());
 });
 
-it('says what was wrong, as the example shows', async () => {
+it('throws an error with the problem, as in the example', async () => {
   const child = start('track-and-wait.mjs', ['not good'], { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY });
   expect(await text(child.stderr)).toContain('a submission id is 1 to 128 printable ASCII characters');
 });
 
-it('answers genuine webhooks only, as the example shows', async () => {
+it('accepts only genuine webhooks, as in the example', async () => {
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
   const child = start('receive-webhooks.mjs', [], {
     PORT: '0',

@@ -21,7 +21,7 @@ it('resolves with the submission as it is when the time is over', async () => {
   expect(await client().waitUntilFinal('open', { timeoutMs: 30 })).toMatchObject({ status: 'tracking' });
 });
 
-it('waits as many times as it takes, and not at once after an answer that came too early', async () => {
+it('repeats long polls, with a delay after a premature response', async () => {
   const server = await serve((_, response) => {
     const status = server.requests.length < 4 ? 'pending' : 'finalized';
     if (server.requests.length === 2) response.destroy();
@@ -59,7 +59,7 @@ describe('rejects', () => {
     await expect(client().waitUntilFinal('aborted', { signal: stop.signal })).rejects.toThrow('enough');
   });
 
-  it('where nobody answers until the time is over', async () => {
+  it('without a response until the timeout', async () => {
     const waiting = client('http://127.0.0.1:1').waitUntilFinal('a', { timeoutMs: 10 });
     await expect(waiting).rejects.toMatchObject({ name: 'ConnectionError' });
   });

@@ -36,7 +36,7 @@ const sourceOf = ({ settings }: LoadedConfig, path: string) =>
   settings.find((setting) => setting.path === path)?.source;
 
 describe('what is in force', () => {
-  it('the environment wins over the file, the file over the defaults; each says where it came from', () => {
+  it('the environment overrides the file, the file overrides the defaults, and each setting has its source', () => {
     const loaded = load('server: { host: 10.0.0.1, port: 1 }\nupstreams: { default: { url: "http://file" } }', {
       DAWATCH_PORT: '2',
       DAWATCH_UPSTREAM_API_KEY: 'k',
@@ -137,7 +137,7 @@ describe('what is in force', () => {
 describe('config/dawatch.yaml', () => {
   const shipped = readFileSync(SHIPPED, 'utf8');
 
-  it('says what the defaults are', () => {
+  it('returns the defaults', () => {
     expect(loadConfig({ env: {}, file: SHIPPED }).config).toEqual(load('').config);
   });
 
@@ -151,7 +151,7 @@ describe('config/dawatch.yaml', () => {
   });
 });
 
-describe('what is wrong is told with its setting and its source', () => {
+describe('a problem is reported with its setting and source', () => {
   it.each<[string, string, RegExp]>([
     ['an unknown section', 'sever: { port: 1 }', /^sever is not a setting; did you mean server\? \(FILE:1\)$/],
     [
@@ -288,7 +288,7 @@ describe('what is wrong is told with its setting and its source', () => {
   });
 });
 
-describe('no secret is in what is told', () => {
+describe('no message contains a secret', () => {
   it.each([
     `https://user:${SECRET}@u.example`,
     `https://:${SECRET}@u.example`,
@@ -395,7 +395,7 @@ describe('variables that begin with DAWATCH_', () => {
     );
   });
 
-  it('are told together with what else is wrong', () => {
+  it('are reported together with other problems', () => {
     const names = problems('server: { prot: 1 }', { DAWATCH_HOSTT: 'h', DAWATCH_PORT: 'x' }).map(
       (text) => text.split(' ')[0],
     );

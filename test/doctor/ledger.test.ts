@@ -66,7 +66,7 @@ describe('the ledger', () => {
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
-  it('that is not there yet is made by the first start, and by nobody else', () => {
+  it('that does not exist yet is created only by the first start', () => {
     const folder = tempFolder();
     const file = join(folder, 'data', 'dawatch.db');
     expect(named(file, 'ledger')).toMatchObject([

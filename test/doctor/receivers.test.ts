@@ -42,7 +42,7 @@ describe('a webhook', () => {
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
 
-  it('where nobody listens', async () => {
+  it('with a refused connection', async () => {
     expect(await webhook({ url: `${await deadAddress()}/${SECRET_PATH}` })).toMatchObject([
       { status: 'warning', message: expect.stringMatching(/refused$/), action: expect.stringMatching(/three days/) },
     ]);
@@ -99,7 +99,7 @@ describe('a channel', () => {
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
 
-  it('of e-mail where nobody listens, with dead letters', async () => {
+  it('of e-mail with an unreachable server and dead letters', async () => {
     const smtp_url = (await deadAddress()).replace('http://', 'smtp://user:the-password@');
     const email = { type: 'email' as const, smtp_url, from: 'a@b.example', to: ['c@d.example'], gather_s: 5 };
     const findings = await checkChannel('mail', email, common({ 'channel:mail': 1 }));

@@ -47,7 +47,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 });
 
 describe('where a Redis should be', () => {
-  it('nobody listens', async () => {
+  it('the connection is refused', async () => {
     const url = (await deadAddress()).replace('http:', 'redis:');
     expect(await checkRedis({ url }, LIMIT_MS)).toMatchObject([
       {
@@ -58,7 +58,7 @@ describe('where a Redis should be', () => {
     ]);
   });
 
-  it('somebody listens and says nothing', async () => {
+  it('the connection is accepted without a response', async () => {
     const { url } = await serveRaw((socket) => socket.resume());
     expect(await checkRedis({ url: url.replace('http:', 'redis:') }, 100)).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/no response within 0.1 s/) },

@@ -14,7 +14,7 @@ import { deadAddress, serve } from '../support/upstream-server.ts';
 const nothingHere = () => join(tempFolder(), 'dawatch.db');
 
 describe('an examination', () => {
-  it('looks at every upstream, webhook and channel, in this order, and tells what it waits for', async () => {
+  it('checks every upstream, webhook and channel in this order and reports its progress', async () => {
     const ledger = openLedger();
     const { url: hook } = await openReceiver();
     const secret = { secret: 'whsec_x', publicKey: null };
@@ -76,7 +76,7 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
     expect(JSON.stringify(findings)).not.toMatch(/sure/);
   });
 
-  it('looks up nobody, to know whether the token for users is taken', async () => {
+  it('checks the token for user lookups with a user that does not exist', async () => {
     const answers: Record<string, number> = { '/users/get_user': 401, '/v1/get_submission_info': 500 };
     const { url, requests } = await serve((request, response) =>
       response.writeHead(answers[request.url?.split('?')[0] ?? ''] ?? 404).end('{"error":"record not found"}'),
@@ -134,7 +134,7 @@ describe('the settings', () => {
   });
 });
 
-it('an old Node and few open files are told of', () => {
+it('an old Node and a low limit of open files are reported', () => {
   const statuses = (nodeVersion: string, openFiles: number | 'unlimited') =>
     checkMachine({ nodeVersion, openFiles }).map(({ status }) => status);
   expect(statuses('22.18.0', 1_024)).toEqual(['warning', 'warning']);

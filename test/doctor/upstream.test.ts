@@ -90,7 +90,7 @@ describe('an upstream', () => {
     });
   });
 
-  it('that never answers is given up', async () => {
+  it('that never responds is abandoned at the time limit', async () => {
     const { url } = await serve(() => undefined);
     const [upstream] = await examined(url, { limitMs: 100 });
     expect(upstream).toMatchObject({
@@ -109,7 +109,7 @@ describe('an upstream', () => {
     });
   });
 
-  it('where nobody listens', async () => {
+  it('with a refused connection', async () => {
     expect(await examined(await deadAddress())).toMatchObject([
       {
         status: 'problem',
@@ -125,7 +125,7 @@ describe('an upstream', () => {
     ]);
   });
 
-  it.skipIf(!selfSigned())('whose certificate nobody trusts', async () => {
+  it.skipIf(!selfSigned())('with an untrusted certificate', async () => {
     const tls = selfSigned();
     const { url, requests } = await openReceiver({}, tls && { tls });
     expect(await examined(url)).toMatchObject([
@@ -154,7 +154,7 @@ describe('the clock', () => {
     expect(clock).toMatchObject({ status, message: expect.stringMatching(message) });
   });
 
-  it('is not judged by an answer without a date', async () => {
+  it('is not compared without a Date header', async () => {
     const { url } = await serve((_request, response) => {
       response.sendDate = false;
       response.writeHead(500).end(NOT_FOUND);

@@ -28,7 +28,7 @@ describe('of a name', () => {
     expect(written(10)).toBe(3);
   });
 
-  it('nothing is reported of a minute in which nothing was held back, and no timer is left', () => {
+  it('nothing is reported x', () => {
     const { clock, written, reported, passMinute } = open();
     expect(written(3)).toBe(3);
     passMinute();

@@ -42,7 +42,7 @@ it('a line that fits stays as it is', () => {
   expect(toJsonLine(lineOf({ message: 'äöü 日本 🎉' }))).toBe(lineOf({ message: 'äöü 日本 🎉' }));
 });
 
-it('whatever stands in it, a line is one line of JSON that steers no terminal, and says what it said', () => {
+it('a line with any content is one line of JSON without control characters and keeps its content', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 2_000 }), (message) => {
       const written = toJsonLine(lineOf({ message }));

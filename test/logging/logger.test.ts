@@ -87,7 +87,7 @@ describe('a line', () => {
     expect(silent.raw()).toEqual([]);
   });
 
-  it('is for people where that is asked for', () => {
+  it('is formatted for people if configured', () => {
     const { log, text } = openLog({ format: 'pretty' });
     log.info({ polls: 3 }, 'submission.finalized');
     expect(text()).toMatch(/INFO.*submission\.finalized.*"polls":3/);
@@ -105,7 +105,7 @@ describe('a line', () => {
     },
   );
 
-  it('shows no secret of the settings, whoever quotes it in whatever line', () => {
+  it('redacts secrets of the settings in every line', () => {
     for (const format of ['json', 'pretty'] as const) {
       const { log, text } = openLog({ format }, undefined, secretsOf(SETTINGS as never));
       const words = `WRONGPASS p/ss"word-1 and ${JSON.stringify('p/ss"word-1')} and p%2Fss%22word-1`;
@@ -129,7 +129,7 @@ describe('a line', () => {
     ]);
   });
 
-  it('of an error that is none says what was thrown', () => {
+  it('shows a thrown value that is not an error', () => {
     const { log, lines } = openLog();
     log.error({ err: 'just text' }, 'http.failed');
     log.error({ err: undefined }, 'http.failed');
@@ -180,8 +180,8 @@ describe('repeats', () => {
   });
 });
 
-describe('what a library says by itself', () => {
-  it('has a name, too, and nothing of what it shows besides', () => {
+describe('a message of a library', () => {
+  it('has an event name and no fields of the library', () => {
     const { loose, lines } = openLog();
     const reply = { url: '/users?email=ada@example.com' };
     loose.warn(`Reply was already sent in the "/users/get_user?email=ada@example.com" (GET) route\n${NASTY}`);
@@ -215,7 +215,7 @@ it('the types take no name, level or field that is not documented', () => {
 });
 
 describe('the monitor', () => {
-  it('tells of a finalization in one wide line', () => {
+  it('writes one line with all fields for a finalization', () => {
     const { log, lines } = openLog({ level: 'info' });
     const answer = JSON.stringify(finalEnvelope({ created_at: '1970-01-01T00:00:01.000' }));
     const before = { status: 'pending', polls: 4, trackedAt: 2_000, version: 2 } as const;
@@ -252,13 +252,13 @@ describe('the monitor', () => {
     expect(lines().map(({ level, event }) => `${level} ${event}`)).toEqual(expected);
   });
 
-  it('not_found that is confirmed is told as submission.unknown', () => {
+  it('a confirmed not_found is logged as submission.unknown', () => {
     const { log, lines } = openLog();
     logMonitor(log).recorded?.(recorded({ notFoundMs: 120_000 }, 'not_found', 1_500));
     expect(lines().map(({ level, event }) => `${level} ${event}`)).toContain('warn submission.unknown');
   });
 
-  it('tells of an upstream that goes out, and comes back', () => {
+  it('logs the outage and the recovery of an upstream', () => {
     const { log, lines } = openLog();
     const record = { state: 'down', outSince: 5, outageMs: 40 } as const;
     logMonitor(log).upstream?.({ upstream: 'u', at: 5, event: 'upstream.down', record });
@@ -269,7 +269,7 @@ describe('the monitor', () => {
     ]);
   });
 
-  it('tells of a write that failed, with its cause', () => {
+  it('logs a failed write with its cause', () => {
     const { log, lines } = openLog();
     logMonitor(log).writeFailed?.(new Error('no room left', { cause: new Error('SQLITE_FULL') }));
     const [line] = lines();

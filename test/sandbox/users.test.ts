@@ -23,7 +23,7 @@ describe('one user', () => {
     },
   );
 
-  test('is answered wrapped when told so', async () => {
+  test('is wrapped if configured', async () => {
     const sandbox = await openSandbox({ wrapped: true });
     const answer = await sandbox.get(`/users/get_user?${SECOND}`, USER);
     expect(await answer.json()).toEqual({ state: 'SUCCESS', message: expect.any(String), data: RECORD });
@@ -57,7 +57,7 @@ describe('one user', () => {
     },
   );
 
-  test('is not served under /v1 when told so', async () => {
+  test('is not served under /v1 if disabled', async () => {
     const sandbox = await openSandbox({ versionedUserPaths: false });
     expect((await sandbox.get(`/v1/user/get_user?${SECOND}`, USER)).status).toBe(404);
     expect((await sandbox.get('/v1/admin/get_all_users?limit=1', ADMIN)).status).toBe(404);
@@ -103,7 +103,7 @@ describe('the listing', () => {
     expect([answer.status, answer.headers.get('content-type')]).toEqual([400, expect.stringContaining('text/plain')]);
   });
 
-  test.each([USER, {}])('is refused with 401 to who is no administrator: %j', async (headers) => {
+  test.each([USER, {}])('is refused with 401 without an admin token: %j', async (headers) => {
     const answer = await (await openSandbox()).get('/admin/get_all_users?limit=2', headers);
     expect([answer.status, await answer.text()]).toEqual([401, 'Unauthorized']);
     expect(answer.headers.get('content-type')).toContain('text/plain');

@@ -82,7 +82,7 @@ const COMMANDS: readonly string[][] = [
   ['audit'],
 ];
 
-describe('whatever a server says, nothing of it steers a terminal:', () => {
+describe('escapes control characters in every text of a server:', () => {
   it.each(COMMANDS.map((args) => [args.join(' '), args] as const))('dawatch %s', async (_name, args) => {
     const server = await evilServer();
     for (const json of [[], ['--json']]) {

@@ -15,7 +15,7 @@ async function readAtLeast(answer: Response, bytes: number): Promise<number> {
 }
 
 describe('a fault', () => {
-  test('replaces as many answers as ordered, then the service is well again', async () => {
+  test('replaces the ordered number of responses, then responds normally', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit();
     expect((await sandbox.order({ kind: 'html_502', count: 2 })).status).toBe(204);
@@ -79,14 +79,14 @@ describe('the fault', () => {
     expect(answer.headers.get('content-type') ?? '').toContain(type);
   });
 
-  test('throttle says how long to wait, in the form of the deployment', async () => {
+  test('throttle sends Retry-After in the configured form', async () => {
     const sandbox = await openSandbox({ retryAfterForm: 'date' });
     await sandbox.order({ kind: 'throttle', count: 1, retry_after_s: 30 });
     const answer = await sandbox.lookUp(ID);
     expect(answer.headers.get('retry-after')).toBe(new Date(sandbox.clock.ms + 30_000).toUTCString());
   });
 
-  test('hang answers nothing until the sandbox is closed', async () => {
+  test('hang sends no response until the sandbox is closed', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'hang', count: 1 });
     let isSettled = false;
@@ -99,7 +99,7 @@ describe('the fault', () => {
     await hanging;
   });
 
-  test('reset ends the connection without an answer', async () => {
+  test('reset closes the connection without a response', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'reset', count: 1 });
     await expect(sandbox.lookUp(ID)).rejects.toThrow();
@@ -136,7 +136,7 @@ describe('the fault', () => {
     expect(Object.keys(JSON.parse(body) as object)).toEqual(['error']);
   });
 
-  test('redirect leads to another host, and tells who went there', async () => {
+  test('redirect leads to another host and counts the clients that follow it', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'redirect', count: 1 });
     const answer = await sandbox.lookUp(ID);

@@ -47,7 +47,7 @@ describe('the limit', () => {
 });
 
 describe('over HTTP', () => {
-  test('a lookup beyond the limit is answered 429, and the budget is told on every answer', async () => {
+  test('a lookup beyond the limit is refused with 429, and every response has the rate-limit headers', async () => {
     const sandbox = await openSandbox({ rateLimit: 2, rateLimitPerS: 60 });
     const id = await sandbox.submit();
     const first = await sandbox.lookUp(id);
@@ -82,7 +82,7 @@ describe('over HTTP', () => {
     expect((await sandbox.lookUp(id)).status).toBe(200);
   });
 
-  test('without a limit the answers tell none', async () => {
+  test('without a limit, responses have no rate-limit headers', async () => {
     const sandbox = await openSandbox();
     const answer = await sandbox.lookUp(await sandbox.submit());
     expect(answer.headers.get('x-ratelimit-limit')).toBeNull();

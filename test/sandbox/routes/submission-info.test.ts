@@ -70,7 +70,7 @@ describe('a lookup', () => {
     expect(await answer.json()).toMatchObject({ id, state: 'Pending' });
   });
 
-  test('carries what only some versions have when told so', async () => {
+  test('has the extra fields of some versions if configured', async () => {
     const sandbox = await openSandbox({ extraFields: true });
     const id = await sandbox.submit();
     sandbox.clock.ms += 60_000;

@@ -61,7 +61,7 @@ describe('show', () => {
     expect(JSON.parse((await run(['show', id, '--json'])).stdout)).toEqual(await app.details(Number(id)));
   });
 
-  it('lets no answer pose as anything else on the terminal', async () => {
+  it('escapes control characters of responses', async () => {
     const evil = '\u001b[31m\nattempts\u009b2J\u202e';
     const delivery = {
       ...{ id: 1, event_id: evil, event_type: evil, submission_id: evil, destination: evil, state: 'dead' },

@@ -42,7 +42,7 @@ describe('beside a running server', () => {
     expect((await asked(app.url, stdout.trim())).status).toBe(200);
   });
 
-  it('a revoked token stops with the next request, and is told the same as one that never was', async () => {
+  it('a revoked token is refused from the next request on, with the same response as an unknown token', async () => {
     const token = await create(app.database, 'service', 'leaver');
     expect((await asked(app.url, token)).status).toBe(200);
     const { id } = await listed(app.database, 'leaver');
@@ -118,7 +118,7 @@ describe('on a folder of its own', () => {
     ]);
   });
 
-  it('revoking twice says so, and is no error', async () => {
+  it('revoking a token twice is reported and not an error', async () => {
     const database = folder();
     await create(database, 'service', 'twice');
     await run(database, ['revoke', '1']);
@@ -155,7 +155,7 @@ describe('exits with 2 for', () => {
     expect(stderr).toContain(message);
   });
 
-  it('the id of nobody', async () => {
+  it('an unknown id', async () => {
     const { file } = openLedger();
     const { code, stderr } = await run(file, ['revoke', '7']);
     expect([code, stderr]).toEqual([2, 'dawatch: there is no token 7: `dawatch token list` shows them\n']);

@@ -138,7 +138,7 @@ describe('dawatch top', () => {
     expect(stdout).toMatch(/^upstreams +default +up +0 tracked/m);
   });
 
-  it('says at once that there is no server', async () => {
+  it('reports an unreachable server at once', async () => {
     expect(await cli(['top'], { env: { DAWATCH_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 5, stdout: '' });
   });
 

@@ -25,7 +25,7 @@ describe('users get', () => {
     expect(stdout).toBe(`${(await lookups().get(userPath(), lookups().tokens.user)).text}\n`);
   });
 
-  it('says that there is none with exit code 2', async () => {
+  it('exits with 2 if there is no such user', async () => {
     const { code, stdout, stderr } = await run(['users', 'get', '--name', 'Nobody', '--email', 'no@body.example']);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe('dawatch: Not found: no user has this name and this e-mail address\n');
@@ -69,7 +69,7 @@ describe('users list', () => {
     expect(stderr).toContain(message);
   });
 
-  it('says with 5 what the role may not', async () => {
+  it('exits with 5 if the role is not sufficient', async () => {
     const { code, stderr } = await run(['users', 'list', '--limit', '3'], 'user');
     expect([code, stderr]).toEqual([5, expect.stringContaining('this needs the role admin, yours is user')]);
   });
@@ -84,7 +84,7 @@ describe('the token', () => {
     ]);
   });
 
-  it('is that of DAWATCH_TOKEN first, as a bearer and not as a key; a wrong one is told by its variable', async () => {
+  it('is read from DAWATCH_TOKEN first and sent as a bearer; an error names the variable of a refused token', async () => {
     const sent: unknown[] = [];
     const { url } = await serve(({ headers, url }, response) => {
       sent.push([headers.authorization, headers['x-api-key']]);

@@ -132,7 +132,7 @@ describe('update', () => {
   });
 });
 
-it('rotate prints the new secret alone, and the old one signs too for as long as it is told', async () => {
+it('rotate prints only the new secret, and the old one also signs for the given time', async () => {
   const receiver = await openReceiver();
   const { id, secret: old } = await app.create({ url: receiver.url });
   const { code, stdout } = await run(['rotate', id, '--keep-old', '1h']);

@@ -15,7 +15,7 @@ it('keeps what was compiled in the home of its user, and nothing in the folder f
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-it('keeps it where XDG_CACHE_HOME says, and goes without where nothing can be written', async () => {
+it('is kept in XDG_CACHE_HOME, and omitted if that is not writable', async () => {
   const cache = tempFolder();
   await cliProcess(['--version'], { env: { ...OWN, XDG_CACHE_HOME: cache } });
   expect(existsSync(join(cache, 'dawatch'))).toBe(true);

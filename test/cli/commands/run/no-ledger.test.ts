@@ -16,7 +16,7 @@ const COMMANDS = [
 ];
 const MAKE_OR_LOOK = ['serve', 'worker', 'config', 'doctor', 'restore'];
 
-it.each(COMMANDS)('%s %s in a folder without a ledger says where it looked, and makes none', async (...args) => {
+it.each(COMMANDS)('%s %s reports a missing ledger with its path and creates none', async (...args) => {
   const cwd = tempFolder();
   const { code, stdout, stderr } = await cli(args, { cwd });
   expect([code, stdout]).toEqual([2, '']);

@@ -64,7 +64,7 @@ it('writes neither the configured key nor that of the upstream anywhere', async 
 });
 
 describe('does not start', () => {
-  it('without an upstream, and says how to give one', async () => {
+  it('without an upstream, and states how to configure one', async () => {
     const { code, stdout, stderr } = await cliProcess(['serve'], {
       env: { DAWATCH_DATABASE: join(tempFolder(), 'l.db') },
     });

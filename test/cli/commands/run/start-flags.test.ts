@@ -11,7 +11,7 @@ it('npm start and the image bound alike what the engine sets aside for young obj
   expect(words.filter((word) => word.startsWith('--'))).toEqual(NODE_FLAGS);
 });
 
-it('the engine knows everything that it is told', () => {
+it('Node knows all flags of the start script', () => {
   const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, MAIN, '--version'], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
 });

@@ -7,7 +7,7 @@ import { tempFolder } from '../../../support/temp-folder.ts';
 
 const UPSTREAM = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_UPSTREAM_API_KEY: 'a-key-of-the-upstream' };
 
-it('without a Redis or an upstream it says what is missing', async () => {
+it('reports a missing Redis or upstream', async () => {
   const withoutRedis = await cli(['worker'], { env: UPSTREAM });
   expect(withoutRedis).toMatchObject({ code: 2, stdout: '' });
   expect(withoutRedis.stderr).toContain('DAWATCH_REDIS_URL');
@@ -40,7 +40,7 @@ it('waits for a Redis that is away, and ends with 0 at SIGTERM all the same', as
 });
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
-  it('--check says whether the worker of this host is alive', async () => {
+  it('--check reports whether the worker of this host is alive', async () => {
     const redis = await redisForTest();
     const check = (runs = cli) => runs(['worker', '--check'], { env: { DAWATCH_REDIS_URL: redis.url } });
     expect(await check(cliProcess)).toMatchObject({

@@ -109,7 +109,7 @@ describe('tail', () => {
     expect(ended.stderr).toContain('there is no event 999999 yet');
   });
 
-  it('says at once that no server is there, or that it does not take the key', async () => {
+  it('reports an unreachable server or a refused key at once', async () => {
     const nowhere = await cliProcess(['tail'], { env: { DAWATCH_URL: await deadAddress() } });
     expect([nowhere.code, nowhere.stderr]).toEqual([5, expect.stringContaining('is `dawatch serve` running there?')]);
     const refused = await cliProcess(['tail'], {

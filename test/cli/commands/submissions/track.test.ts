@@ -19,7 +19,7 @@ it('tracks ids given as arguments, each once, with what is to be kept of them', 
   expect(Date.parse(details.deadline_at) - Date.parse(details.tracked_at)).toBeLessThan(3 * 3_600_000);
 });
 
-it('tracks ids of a file, by lines, and says in JSON how many', async () => {
+it('tracks the ids in the lines of a file and prints their number as JSON', async () => {
   const file = join(tempFolder(), 'ids.txt');
   writeFileSync(file, '\ufefff-1\r\n\r\n  f-2  \nf-3');
   const { code, stdout } = await cli(['track', '--file', file, '--server', app.url, '--json']);
@@ -54,7 +54,7 @@ it('takes a UUID in several cases for one id: tracked, waited for, shown and can
   }
 });
 
-it('comes back when a busy server says so, and takes no other refusal for that', async () => {
+it('retries when a busy server requests it, and after no other refusal', async () => {
   const answers = [503, 429, 202];
   const { url, requests } = await serve((request, response) => {
     request.resume();
@@ -122,7 +122,7 @@ describe('refuses with exit code 2, before anything is tracked,', () => {
   });
 });
 
-describe('says what to do, with exit code', () => {
+describe('states the solution, with exit code', () => {
   it.each<[number, string, string, Record<string, string | null>, string]>([
     [
       5,

@@ -26,7 +26,7 @@ it('goes on waiting while the server is restarted', async () => {
   expect(shown).toContain(`finalized  ${id}`);
 });
 
-it('goes on waiting when it asked too often for a while', async () => {
+it('continues to wait after it was rate limited', async () => {
   let refusals = 0;
   const { url } = await serve((request, response) => {
     const isTracking = request.method === 'POST';
@@ -40,7 +40,7 @@ it('goes on waiting when it asked too often for a while', async () => {
   expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', 2]);
 });
 
-it('a server that hangs is given up, whatever it was asked to wait for', async () => {
+it('gives up on a server that hangs, whatever the timeout of the request', async () => {
   const id = '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11';
   const hanging = await serve(() => undefined);
   const { code, stdout, stderr } = await cli(['wait', id, '--timeout', '1s'], { env: { DAWATCH_URL: hanging.url } });

@@ -15,7 +15,7 @@ function openWorld() {
   return { ledger, folder: tempFolder(), env: { DAWATCH_DATABASE: ledger.file } };
 }
 
-it('restore waits for the server to be stopped, and says where the ledger before is', async () => {
+it('restore requires a stopped server and prints the path of the previous ledger', async () => {
   const { ledger, folder, env } = openWorld();
   const file = join(folder, 'backup.db');
   await backupLedger(ledger.file, file);
