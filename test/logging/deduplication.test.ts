@@ -28,7 +28,7 @@ describe('of a name', () => {
     expect(written(10)).toBe(3);
   });
 
-  it('nothing is reported x', () => {
+  it('reports nothing for a minute without suppressed lines, and leaves no timer', () => {
     const { clock, written, reported, passMinute } = open();
     expect(written(3)).toBe(3);
     passMinute();
