@@ -178,8 +178,8 @@ it('replay sends its dead letters again, and delete ends it', async () => {
 describe('exits with 2 for', () => {
   it.each([
     ['a private address', ['create', 'https://10.0.0.1/'], 'body /url: the URL is not allowed'],
-    ['an unknown type', ['create', URL, '--type', 'done'], '"done" is no event type'],
-    ['an empty type', ['create', URL, '--type', ''], '"" is no event type'],
+    ['an unknown type', ['create', URL, '--type', 'done'], '"done" is not an event type'],
+    ['an empty type', ['create', URL, '--type', ''], '"" is not an event type'],
     ['metadata without a value', ['create', URL, '--metadata', 'team'], 'Expected name=value'],
     ['metadata without a name', ['create', URL, '--metadata', '=x'], 'Expected name=value'],
     ['metadata given twice', ['create', URL, '--metadata', 'a=1', '--metadata', 'a=2'], '"a" is given twice'],

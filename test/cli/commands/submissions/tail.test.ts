@@ -93,7 +93,7 @@ describe('tail', () => {
   });
 
   it.each([
-    ['an unknown type', ['--type', 'done'], '"done" is no event type'],
+    ['an unknown type', ['--type', 'done'], '"done" is not an event type'],
     ['an id that is none', ['--id', 'a b'], 'a submission id is'],
     ['metadata that is none', ['--metadata', 'team'], 'Expected name=value'],
     ['a position that is none', ['--after', '-1'], 'Expected a whole number'],
