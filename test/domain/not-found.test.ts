@@ -5,7 +5,7 @@ import {
   finalized,
   MINUTE_MS,
   notFound,
-  openMonitor,
+  openWatcher,
   pending,
   recordNotFound,
   response,
@@ -20,7 +20,7 @@ const NOT_FOUND = [
   ['404', notFound],
 ] as const;
 
-type World = ReturnType<typeof openMonitor>;
+type World = ReturnType<typeof openWatcher>;
 
 /** Advances in steps until the submission is final. Returns how many minutes that took; Infinity: more than the limit. */
 async function minutesUntilFinal(world: World, id: string, limitMinutes: number): Promise<number> {
@@ -33,7 +33,7 @@ async function minutesUntilFinal(world: World, id: string, limitMinutes: number)
 describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   /** One id that is never found, beside one that stays pending. */
   const openWithNeighbor = (answer: () => UpstreamResponse = () => missing) => {
-    const world = openMonitor({ answer: (id) => (id === 'neighbor' ? pending : answer()) });
+    const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : answer()) });
     world.track(['neighbor', 'a'], FAR);
     return world;
   };
@@ -82,7 +82,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
 
   it('that waits in a long queue has as many responses as its grace period takes, and ends all the same', async () => {
     const found = new Set<string>(['neighbor']);
-    const world = openMonitor({
+    const world = openWatcher({
       answer: (id) => (found.has(id) ? pending : missing),
       pacer: { budget: { requests: 4, perMs: MINUTE_MS, concurrency: 4 } },
     });
@@ -111,7 +111,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   });
 
   it('has two minutes at least, however short its grace period', async () => {
-    const world = openMonitor({ answer: (id) => (id === 'neighbor' ? pending : missing) });
+    const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : missing) });
     world.track(['neighbor'], FAR);
     world.track(['a'], { ...FAR, graceEndsAt: START_MS });
     await world.clock.advance(1.9 * MINUTE_MS);
@@ -124,7 +124,7 @@ describe('"Record not found" for everything, because the database fails,', () =>
   /** An upstream whose store shows nothing while `broken`. */
   const openBreakable = () => {
     const state = { broken: false, visible: new Set<string>() };
-    const world = openMonitor({
+    const world = openWatcher({
       answer: (id) => (!state.broken && state.visible.has(id) ? pending : recordNotFound),
     });
     return { world, state };
@@ -149,7 +149,7 @@ describe('"Record not found" for everything, because the database fails,', () =>
   it.each(['', ', over a restart'])(
     'ends no id although every open one is new: a finalized one tells%s',
     async (how) => {
-      const world = openMonitor({
+      const world = openWatcher({
         answer: (id): UpstreamResponse =>
           broken || !visible.has(id) ? recordNotFound : id === 'old' ? finalized : pending,
       });
@@ -188,7 +188,7 @@ describe('"Record not found" for everything, because the database fails,', () =>
 
 describe('where nothing proves that the store works', () => {
   it('an id ends after four times its grace period', async () => {
-    const world = openMonitor({ answer: () => recordNotFound });
+    const world = openWatcher({ answer: () => recordNotFound });
     world.track(['a'], FAR);
     await world.clock.advance(55 * MINUTE_MS);
     expect(world.get('a').status).toBe('tracking');
@@ -198,7 +198,7 @@ describe('where nothing proves that the store works', () => {
 
   it('trouble of the upstream begins none of it: only time after it counts', async () => {
     let answer: UpstreamResponse = recordNotFound;
-    const world = openMonitor({ answer: (id) => (id === 'odd' ? answer : recordNotFound) });
+    const world = openWatcher({ answer: (id) => (id === 'odd' ? answer : recordNotFound) });
     world.track(['a', 'odd'], FAR);
     for (let round = 0; round < 24; round++) {
       answer = databaseDown;
@@ -210,7 +210,7 @@ describe('where nothing proves that the store works', () => {
   });
 
   it('its deadline ends an id nevertheless, some minutes late', async () => {
-    const world = openMonitor({ answer: (id) => (id === 'gone' && !isGone ? finalized : recordNotFound) });
+    const world = openWatcher({ answer: (id) => (id === 'gone' && !isGone ? finalized : recordNotFound) });
     let isGone = false;
     world.track(['gone'], FAR);
     await world.clock.advance(MINUTE_MS);
@@ -222,7 +222,7 @@ describe('where nothing proves that the store works', () => {
   });
 
   it('a finalized submission that waits for its recheck is left to it', async () => {
-    const world = openMonitor({
+    const world = openWatcher({
       answer: (id) => (id === 'old' ? finalized : recordNotFound),
       recheck: true,
       pacer: { recheckMs: 30 * MINUTE_MS },
@@ -236,7 +236,7 @@ describe('where nothing proves that the store works', () => {
   });
 
   it('one request per minute is the most that is spent on a proof, and none without a doubt', async () => {
-    const world = openMonitor({ answer: (id) => (id === 'old' ? finalized : recordNotFound) });
+    const world = openWatcher({ answer: (id) => (id === 'old' ? finalized : recordNotFound) });
     world.track(['old'], FAR);
     await world.clock.advance(10 * MINUTE_MS);
     expect(world.get('old').polls).toBe(1);
@@ -256,7 +256,7 @@ describe('Retry-After', () => {
 
   it('stops deadlines while it blocks all polls', async () => {
     let answer: UpstreamResponse = pending;
-    const world = openMonitor({ answer: () => answer });
+    const world = openWatcher({ answer: () => answer });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(5 * MINUTE_MS);
     answer = throttled;
@@ -272,7 +272,7 @@ describe('Retry-After', () => {
 
   it('does so over a restart, and is kept to by the next process', async () => {
     let answer: UpstreamResponse = throttled;
-    const world = openMonitor({ answer: () => answer });
+    const world = openWatcher({ answer: () => answer });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(MINUTE_MS);
     answer = pending;
@@ -287,7 +287,7 @@ describe('Retry-After', () => {
 
   it('and an outage at the same time count once', async () => {
     let answer: UpstreamResponse = throttled;
-    const world = openMonitor({
+    const world = openWatcher({
       answer: () => answer,
       pacer: { budget: { requests: 50, perMs: 1_000, concurrency: 1 } },
     });
@@ -304,7 +304,7 @@ describe('Retry-After', () => {
   });
 
   it('that is short costs no write of its own', async () => {
-    const world = openMonitor({ answer: () => response(429, '', { retryAfter: '1' }) });
+    const world = openWatcher({ answer: () => response(429, '', { retryAfter: '1' }) });
     const { ledger } = world;
     let writes = 0;
     const recordPause = ledger.recordPause.bind(ledger);

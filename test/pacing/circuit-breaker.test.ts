@@ -14,13 +14,13 @@ function opened(health: 'down' | 'unauthorized' = 'down', at = 0): Breaker {
 }
 
 describe('a closed breaker', () => {
-  it('opens at the given number of failures in a row, and says so once', () => {
+  it('opens after the given number of consecutive failures, and reports it once', () => {
     const breaker = new Breaker(settings, half);
     expect([1, 2, 3, 4].map((at) => breaker.observe('down', at))).toEqual([null, null, 'down', null]);
     expect(breaker).toMatchObject({ state: 'down', isOpen: true, openedAt: 3, probeAt: 1_003 });
   });
 
-  it('counts anew after a good answer, but not after one that says nothing', () => {
+  it('restarts the count after a good response, but not after a neutral one', () => {
     const breaker = new Breaker(settings, half);
     const answers: Health[] = ['down', 'down', 'up', 'down', 'neutral', 'down', 'neutral'];
     for (const health of answers) expect(breaker.observe(health, 0)).toBeNull();
@@ -35,7 +35,7 @@ describe('a closed breaker', () => {
     expect(breaker.observe('down', 0)).toBe('down');
   });
 
-  it('says nothing of a good answer', () => {
+  it('reports no change for a good response', () => {
     expect(new Breaker(settings, half).observe('up', 0)).toBeNull();
   });
 });
@@ -63,7 +63,7 @@ describe('an open breaker', () => {
     }
   });
 
-  it('closes at the first good answer, says so once, and begins its next outage with short distances', () => {
+  it('closes at the first good response, reports it once, and starts the next outage with short intervals', () => {
     const breaker = opened();
     for (let i = 0; i < 4; i++) breaker.probing(breaker.probeAt);
     expect(breaker.observe('up', 50_000)).toBe('closed');
@@ -73,7 +73,7 @@ describe('an open breaker', () => {
     expect(breaker).toMatchObject({ openedAt: 60_003, probeAt: 61_003 });
   });
 
-  it('stays open when an answer says nothing', () => {
+  it('stays open after a neutral response', () => {
     const breaker = opened();
     expect(breaker.observe('neutral', 10)).toBeNull();
     expect(breaker.isOpen).toBe(true);
@@ -86,7 +86,7 @@ describe('an open breaker', () => {
     expect(breaker.probeAt).toBe(20_000);
   });
 
-  it('tells another reason, while the outage goes on from its start', () => {
+  it('reports another reason, while the outage continues from its start', () => {
     const breaker = opened('down', 7);
     expect(breaker.observe('unauthorized', 500)).toBe('unauthorized');
     expect(breaker).toMatchObject({ openedAt: 7, probeAt: 10_500 });
@@ -104,7 +104,7 @@ describe('an open breaker', () => {
   });
 });
 
-it('any sequence of answers: every change is told, none is told twice, and an open breaker always has a probe to come', () => {
+it('any sequence of responses: every change is reported once, and an open circuit breaker always has a next probe', () => {
   const health = fc.constantFrom<Health>('up', 'down', 'unauthorized', 'neutral');
   fc.assert(
     fc.property(fc.array(health, { maxLength: 60, size: 'max' }), (answers) => {

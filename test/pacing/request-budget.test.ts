@@ -14,7 +14,7 @@ function answerAll(budget: Budget, count: number, now: number): void {
 }
 
 describe('a budget', () => {
-  it('gives a place back one window after its answer, not after its sending: in between the upstream counts it', () => {
+  it('is available again one window after a request completes, not after it is sent: the upstream counts it in between', () => {
     const budget = new Budget({ requests: 3, perMs: 1_000, concurrency: 10 });
     expect(sendAll(budget, 0)).toBe(3);
     expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
@@ -25,7 +25,7 @@ describe('a budget', () => {
     expect(budget.availableAt()).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it('never has more under way than its concurrency; each answer makes room for one', () => {
+  it('never has more requests in flight than its concurrency; each completion allows one more', () => {
     const budget = new Budget({ requests: 100, perMs: 1_000, concurrency: 2 });
     expect(sendAll(budget, 0)).toBe(2);
     expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
@@ -51,7 +51,7 @@ const settings = fc.record({
 const attempts = fc.array(fc.record({ afterMs: fc.nat(400), answerMs: fc.nat(300) }), { maxLength: 60, size: 'max' });
 
 describe('any pattern of requests', () => {
-  it('has no window with more than the requests granted, wherever between sending and answer the upstream counts', () => {
+  it('never exceeds the limit in any window, wherever between sending and completion the upstream counts', () => {
     fc.assert(
       fc.property(
         settings,
@@ -84,7 +84,7 @@ describe('any pattern of requests', () => {
     );
   });
 
-  it('has a place again exactly at the moment named, not before', () => {
+  it('is available exactly at the returned time, not before', () => {
     fc.assert(
       fc.property(settings, attempts, (given, tries) => {
         const budget = new Budget(given);

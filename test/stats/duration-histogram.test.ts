@@ -12,7 +12,7 @@ it('has no mean and no quantile of nothing', () => {
   expect([histogramOf([]).meanMs(), histogramOf([]).quantileMs(0.5)]).toEqual([null, null]);
 });
 
-it('tells every quantile to 4 %, of whatever there was between a millisecond and a week', () => {
+it('returns every quantile to 4 % for durations between a millisecond and a week', () => {
   const durations = fc.array(fc.integer({ min: 1, max: 7 * 86_400_000 }), { minLength: 1, maxLength: 300 });
   fc.assert(
     fc.property(durations, fc.constantFrom(0, 0.5, 0.9, 0.99, 1), (all, share) => {
@@ -27,7 +27,7 @@ it('knows the mean exactly', () => {
   expect(histogramOf([1, 10, 100_000]).meanMs()).toBeCloseTo(100_011 / 3);
 });
 
-it('takes what is below and beyond its range as its ends', () => {
+it('counts durations outside its range as its limits', () => {
   expect(histogramOf([-5, 0, 0.2]).quantileMs(1)).toBe(1);
   expect(histogramOf([1e15]).quantileMs(0.5)).toBeCloseTo(8 * 86_400_000, -8);
 });

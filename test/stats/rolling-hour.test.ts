@@ -28,7 +28,7 @@ it('keeps each minute apart, and all of them together', () => {
   expect(hour.hour(NOON + MINUTE_MS)).toMatchObject({ finalized: 3, pollsEach: 2, fixedPollsEach: 23 / 3 });
 });
 
-it('forgets what is older than sixty minutes, also when nothing came since', () => {
+it('drops what is older than sixty minutes, also when nothing was added since', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON));
   hour.addPoll(NOON);
@@ -44,7 +44,7 @@ it('forgets what is older than sixty minutes, also when nothing came since', () 
   expect(hour.minutes(last + MINUTE_MS).map(({ finalized }) => finalized)).toEqual([...Array(59).fill(0), 1]);
 });
 
-it('takes what it is told of the past, as a start does, newest first, but nothing that is over', () => {
+it('accepts past samples, newest first as at a start, and ignores those older than an hour', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON, { lagMs: null }));
   hour.addFinalized(found(NOON - 3 * MINUTE_MS, { lagMs: null }));
@@ -54,7 +54,7 @@ it('takes what it is told of the past, as a start does, newest first, but nothin
   expect(minutes[59]).toMatchObject({ timeToFinality: { p50Ms: about(50_000) }, detectionLag: null });
 });
 
-it('says that polls are not known of the time before it began, and 0 of a minute without any', () => {
+it('returns null polls for the time before it began, and 0 for a minute without polls', () => {
   const hour = new RollingHour(NOON + 30_000);
   hour.addPoll(NOON + 40_000);
   expect(hour.minutes(NOON + 2 * MINUTE_MS).map(({ polls }) => polls)).toEqual([...Array(57).fill(null), 1, 0, 0]);

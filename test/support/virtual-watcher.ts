@@ -24,19 +24,19 @@ const PACER: PacerSettings = {
 };
 
 type World = {
-  /** What the upstream answers now; a promise for one that hangs. */
+  /** The response of the upstream; a pending promise for one that hangs. */
   answer: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
   pacer?: Partial<PacerSettings>;
   recheck?: boolean;
   policy?: PolicyFactory;
   listener?: WatcherListener;
-  /** More of them, told after that one. */
+  /** Called after `listener`. */
   listeners?: readonly WatcherListener[];
   file?: string;
 };
 
-/** The real monitor over a real ledger file, in virtual time, asking an upstream that the test speaks for. */
-export function openMonitor(world: World) {
+/** A real watcher over a real ledger file, in virtual time, with an upstream that the test controls. */
+export function openWatcher(world: World) {
   const clock = createVirtualClock(START_MS);
   const file = world.file ?? join(tempFolder(), 'ledger.db');
   const asked: { submissionId: string; at: number }[] = [];

@@ -45,7 +45,7 @@ describe('the time for a whole call ends it', () => {
     expect((await failureOf(url, TIMEOUT_MS)).reason).toBe('timeout');
   });
 
-  it('which is told from a stall of this process, in which nobody could look at what came', async () => {
+  it('which is distinguished from a stall of this process, in which a response stays unread', async () => {
     const { url } = await serve((_request, response) => void response.end('{}'));
     const client = openClient(url, { timeoutMs: 1_000 });
     await client.getSubmissionInfo('s');
@@ -115,7 +115,7 @@ describe('a connection that breaks is a failure of the network', () => {
     expect((await failureOf(url)).reason).toBe('network');
   });
 
-  it('nobody listens', async () => {
+  it('no server is listening', async () => {
     expect(await failureOf(await deadAddress())).toMatchObject({
       reason: 'network',
       detail: expect.stringMatching(/ECONNREFUSED/),
@@ -142,7 +142,7 @@ describe('a connection that breaks is a failure of the network', () => {
 });
 
 describe('closing', () => {
-  it('answers calls under way as failures and frees every connection; it can be done twice', async () => {
+  it('returns failures for calls in flight and closes every connection; it can be called twice', async () => {
     const { url, sockets, requests } = await serve((request, response) => {
       if (request.url?.endsWith('body')) response.write('{');
     });

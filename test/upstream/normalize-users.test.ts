@@ -96,14 +96,14 @@ describe('is not trusted', () => {
     expect(users(body)).toMatchObject({ kind: 'malformed' });
   });
 
-  it('a list where a user was asked for, and a user where a list was', () => {
+  it('a list in place of a user, and a user in place of a list', () => {
     expect(user([RECORD])).toMatchObject({ kind: 'malformed' });
     expect(users(RECORD)).toMatchObject({ kind: 'malformed' });
     expect(users([[RECORD]])).toMatchObject({ kind: 'malformed' });
     expect(users([RECORD, null])).toMatchObject({ kind: 'malformed' });
   });
 
-  it('and says which field it was, not what was in it', () => {
+  it('and names the field, not its value', () => {
     expect(user({ ...RECORD, email: 7_777_777 })).toEqual({
       kind: 'malformed',
       detail: 'a user whose email is of another type',

@@ -44,7 +44,7 @@ describe('a request', () => {
   );
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   it('comes with its status, its body and the two headers that count', async () => {
     const { url } = await serve((_request, response) => {
       response.writeHead(429, { 'retry-after': '7', date: 'Sat, 01 Jan 2000 00:00:00 GMT' }).end('grüße');
@@ -86,7 +86,7 @@ describe('an answer', () => {
     expect(classify('s', answer)).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
   });
 
-  it('compressed, though nobody asked for it, is not taken for a submission', async () => {
+  it('compressed without a request for it, does not count as a submission', async () => {
     const { url } = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"state":"Finalized"}'));
     });
@@ -95,15 +95,18 @@ describe('an answer', () => {
     expect(classify('s', answer)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
   });
 
-  it.each([301, 302, 303, 307, 308])('a redirect (%i) is an answer; the other host is never asked', async (status) => {
-    const other = await ok();
-    const { url, requests } = await serve((_request, response) => {
-      response.writeHead(status, { location: `${other.url}/v1/stolen` }).end();
-    });
-    expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({ kind: 'response', httpStatus: status });
-    expect(requests).toHaveLength(1);
-    expect(other.sockets.total).toBe(0);
-  });
+  it.each([301, 302, 303, 307, 308])(
+    'a redirect (%i) is a response; no request is sent to the other host',
+    async (status) => {
+      const other = await ok();
+      const { url, requests } = await serve((_request, response) => {
+        response.writeHead(status, { location: `${other.url}/v1/stolen` }).end();
+      });
+      expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({ kind: 'response', httpStatus: status });
+      expect(requests).toHaveLength(1);
+      expect(other.sockets.total).toBe(0);
+    },
+  );
 
   it('of exactly 1 MiB is read, of one byte more is cut off', async () => {
     const body = 'x'.repeat(1024 * 1024);
@@ -114,7 +117,7 @@ describe('an answer', () => {
   });
 });
 
-it('a key that the upstream quotes is cut out of its answer', async () => {
+it('a key that the upstream quotes is redacted from its response', async () => {
   const { url } = await serve((request, response) => response.end(`no such key: ${request.headers['x-api-key']}`));
   expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({ body: 'no such key: [redacted]' });
 });
@@ -129,7 +132,7 @@ describe('connections', () => {
     expect(sockets.total).toBeLessThanOrEqual(2);
   });
 
-  it('are never more than allowed, and all questions are answered', async () => {
+  it('never exceed the limit, and all requests are served', async () => {
     const { url, sockets } = await serve((_request, response) => {
       setTimeout(() => response.end('{}'), 5);
     });

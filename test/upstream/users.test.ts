@@ -27,7 +27,7 @@ async function upstream(body: unknown, status = 200, headers: Record<string, str
   return { url, asked };
 }
 
-describe('a question', () => {
+describe('a request', () => {
   it('has its parameters in the query', async () => {
     const { url, asked } = await upstream(RECORD);
     await usersOf(`${url}/base`).getUser(USER, 'Bearer mine');
@@ -69,7 +69,7 @@ describe('a question', () => {
   });
 });
 
-it('a bearer that the upstream quotes is cut out of its answer, whoever sent it and however it is escaped', async () => {
+it('a bearer token that the upstream quotes is redacted from its response, in any escaping', async () => {
   const quoted = 'a-bearer\\/of\\u0026a-caller';
   const { url } = await upstream(`{"id":"1","name":"${quoted}","more":["Bearer ${quoted}"]}`);
   const found = { kind: 'found', value: { id: '1', name: '[redacted]', more: ['Bearer [redacted]'] } };
@@ -77,7 +77,7 @@ it('a bearer that the upstream quotes is cut out of its answer, whoever sent it 
   expect(await usersOf(url, { bearer: 'a-bearer/of&a-caller' }).getUser(USER)).toEqual(found);
 });
 
-describe('an answer about one user is', () => {
+describe('a response about one user is', () => {
   it.each<[string, number, unknown, object]>([
     ['the record', 200, RECORD, { kind: 'found', value: RECORD }],
     ['the user missing, in text', 404, 'User not found', { kind: 'not_found' }],
@@ -146,7 +146,7 @@ it.each([
   }
 });
 
-describe('a failure holds nothing of what was sent or answered:', () => {
+describe('a failure contains nothing of the request or the response:', () => {
   const page: RequestListener = (_request, response) => response.writeHead(500).end('ada+1@example.com Bearer mine');
   it.each<[string, string, () => Promise<string>]>([
     ['no answer', 'timeout', async () => (await serve(() => undefined)).url],

@@ -28,7 +28,7 @@ describe('a fair queue', () => {
     expect([queue.shift(), queue.shift(), queue.shift()]).toEqual(['busy2', 'other0', 'busy3']);
   });
 
-  it('forgets what is taken out of turn, and a client with its last item', () => {
+  it('removes deleted items, and a client with its last item', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a1', 'a2', 'b1']) queue.add(item.slice(0, 1), item);
     queue.delete('b', 'b1');

@@ -4,7 +4,7 @@ import { learnedPacing } from '../../src/pacing/policy/policy.ts';
 import type { PolicyFactory } from '../../src/pacing/policy.ts';
 import type { Finality } from '../../src/watch/finality.ts';
 import { byAge } from '../support/pacing.ts';
-import { openMonitor, pending, response, START_MS, unauthorized } from '../support/virtual-watcher.ts';
+import { openWatcher, pending, response, START_MS, unauthorized } from '../support/virtual-watcher.ts';
 
 const answerOf = (block: number) =>
   response(200, { state: 'Finalized', error: null, data: { block_hash: '0xabc', block_number: block } });
@@ -20,7 +20,7 @@ function world({
   const told: Finality[] = [];
   const now = () => monitor.clock.now();
   const bornAt = new Map<string, number>();
-  const monitor = openMonitor({
+  const monitor = openWatcher({
     answer(id) {
       const other = answerInstead?.();
       if (other) return other;
@@ -40,7 +40,7 @@ function world({
   };
 }
 
-it('is told once, with when it was last found open, what it cost and how long it took', async () => {
+it('is reported once, with the time it was last found open, its polls and its duration', async () => {
   const { monitor, told, track } = world();
   track('a');
   await monitor.clock.advance(60_000);
@@ -85,7 +85,7 @@ it('is bounded by what others of its block showed, even of one that is polled on
   expect(once?.after).toBe(often?.after);
 });
 
-it('an answer that says nothing about the submission does not move the bound', async () => {
+it('a response without information about the submission does not move the bound', async () => {
   let isKeyRefused = false;
   const { monitor, told, track } = world({ answerInstead: () => (isKeyRefused ? unauthorized : undefined) });
   track('a');

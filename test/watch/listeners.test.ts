@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { WatcherListener } from '../../src/watch/listeners.ts';
-import { databaseDown, finalized, MINUTE_MS, openMonitor, pending } from '../support/virtual-watcher.ts';
+import { databaseDown, finalized, MINUTE_MS, openWatcher, pending } from '../support/virtual-watcher.ts';
 
 const KINDS = ['recorded', 'finalized', 'upstream', 'writeFailed'] as const;
 
 /** A listener that throws at everything, between two that take note of what they are told. */
 function openWithThrowing(
   kinds: readonly (keyof WatcherListener)[],
-  answer: Parameters<typeof openMonitor>[0]['answer'],
+  answer: Parameters<typeof openWatcher>[0]['answer'],
 ) {
   const told: string[] = [];
   const faults: unknown[] = [];
@@ -23,7 +23,7 @@ function openWithThrowing(
       },
     ]),
   );
-  const world = openMonitor({ answer, listeners: [noting('first'), throwing, noting('last')] });
+  const world = openWatcher({ answer, listeners: [noting('first'), throwing, noting('last')] });
   return { world, told, faults };
 }
 
@@ -77,8 +77,8 @@ describe('a listener that throws', () => {
     expect(told).toContain('last writeFailed');
   });
 
-  it('is itself told of nothing it throws at: a fault in telling of faults is dropped', async () => {
-    const world = openMonitor({
+  it('does not receive its own errors: an error in listenerFailed is dropped', async () => {
+    const world = openWatcher({
       answer: () => finalized,
       listeners: [
         {

@@ -5,7 +5,7 @@ import {
   finalized,
   MINUTE_MS,
   notFound,
-  openMonitor,
+  openWatcher,
   pending,
   response,
   unauthorized,
@@ -14,8 +14,8 @@ import {
 const kinds = (asked: { kind: string; observation?: { kind: string } }[]) =>
   asked.map(({ kind, observation }) => observation?.kind ?? kind);
 
-test('two hundred who ask about the same submission at once share one request', async () => {
-  const world = openMonitor({ answer: () => pending });
+test('two hundred concurrent polls of one submission share one request', async () => {
+  const world = openWatcher({ answer: () => pending });
   const asked = Promise.all(Array.from({ length: 200 }, () => world.monitor.pollOnDemand('default', 'untracked')));
   await world.clock.advance(100);
   expect(new Set(kinds(await asked))).toEqual(new Set(['pending']));
@@ -24,9 +24,9 @@ test('two hundred who ask about the same submission at once share one request', 
   expect(world.monitor.health().upstreams[0]).toMatchObject({ tracked: 0, inFlight: 0 });
 });
 
-test('a question about a submission that is being asked about anyway costs nothing', async () => {
+test('an on-demand poll of a submission that is in flight costs no request', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
-  const world = openMonitor({ answer: () => hanging.promise });
+  const world = openWatcher({ answer: () => hanging.promise });
   world.track(['a']);
   const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
@@ -37,9 +37,9 @@ test('a question about a submission that is being asked about anyway costs nothi
   expect(world.get('a').status).toBe('finalized');
 });
 
-test('what a question learns of a tracked submission is committed before it is answered', async () => {
+test('the observation of a tracked submission is committed before the on-demand poll resolves', async () => {
   let answer = pending;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
   answer = finalized;
@@ -52,10 +52,10 @@ test('what a question learns of a tracked submission is committed before it is a
   expect(status).toBe('finalized');
 });
 
-test('a submission that is tracked while a question about it is on its way is watched from then on', async () => {
+test('a submission that is tracked while its on-demand poll is in flight is watched from then on', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
   let answer: UpstreamResponse | Promise<UpstreamResponse> = hanging.promise;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   world.track(['a']);
@@ -67,9 +67,9 @@ test('a submission that is tracked while a question about it is on its way is wa
   expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
 });
 
-test('questions keep to the budget, and neither they nor the submissions that are due starve', async () => {
+test('on-demand polls respect the budget, and neither they nor the due submissions starve', async () => {
   const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
-  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  const world = openWatcher({ answer: () => pending, pacer: { budget } });
   world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
   await world.clock.advance(1_000);
   const asked = Promise.all(
@@ -87,8 +87,8 @@ test('questions keep to the budget, and neither they nor the submissions that ar
   expect(due).toBeGreaterThan(3);
 });
 
-test('a question without a place in the budget is given up, and says when to come back', async () => {
-  const world = openMonitor({
+test('an on-demand poll fails when the budget stays exhausted, with the time of a retry', async () => {
+  const world = openWatcher({
     answer: () => pending,
     pacer: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
   });
@@ -106,7 +106,7 @@ test.each([
   ['is out', databaseDown],
   ['refuses us', unauthorized],
 ])('while the upstream %s, a question is answered at once, without a request', async (_how, answer) => {
-  const world = openMonitor({
+  const world = openWatcher({
     answer: () => answer,
     pacer: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
   });
@@ -117,8 +117,8 @@ test.each([
   expect(world.asked.length).toBe(before);
 });
 
-test('a 429 holds questions back too', async () => {
-  const world = openMonitor({ answer: () => response(429, '', { retryAfter: '30' }) });
+test('a 429 delays on-demand polls too', async () => {
+  const world = openWatcher({ answer: () => response(429, '', { retryAfter: '30' }) });
   const first = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['throttled']);
@@ -127,9 +127,9 @@ test('a 429 holds questions back too', async () => {
   expect(retryAfterMs).toBeGreaterThan(29_000);
 });
 
-test('a question counts as a probe when one is due, and its answer ends the outage', async () => {
+test('an on-demand poll counts as a probe when one is due, and its result ends the outage', async () => {
   let answer: UpstreamResponse = databaseDown;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   for (let round = 0; round < 5; round++) {
     const asked = world.monitor.pollOnDemand('default', `q-${round}`);
     await world.clock.advance(10);
@@ -144,8 +144,8 @@ test('a question counts as a probe when one is due, and its answer ends the outa
   expect(world.monitor.health().upstreams[0]?.state).toBe('closed');
 });
 
-test('when the monitor stops, nobody waits for an answer that will not come', async () => {
-  const world = openMonitor({
+test('when the watcher stops, open on-demand polls fail immediately', async () => {
+  const world = openWatcher({
     answer: () => pending,
     pacer: { budget: { requests: 1, perMs: 5_000, concurrency: 1 } },
   });
@@ -158,8 +158,8 @@ test('when the monitor stops, nobody waits for an answer that will not come', as
   expect(world.asked.length).toBe(1);
 });
 
-test('a question to an upstream that is not configured is refused', async () => {
-  const world = openMonitor({ answer: () => pending });
+test('an on-demand poll of an unknown upstream fails', async () => {
+  const world = openWatcher({ answer: () => pending });
   expect(kinds([await world.monitor.pollOnDemand('nowhere', 'a')])).toEqual(['failed']);
 });
 
@@ -168,7 +168,7 @@ test.each([
   ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
   ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
 ])('with a budget of %s used up by both, questions and what is due share it', async (_name, budget) => {
-  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  const world = openWatcher({ answer: () => pending, pacer: { budget } });
   world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
   let isOver = false;
   const askFor = async (name: string) => {
@@ -187,8 +187,8 @@ test.each([
   await clients;
 });
 
-test('an answer that never comes is told as such, after the lease', async () => {
-  const world = openMonitor({ answer: () => new Promise(() => undefined) });
+test('an on-demand poll without a response fails after the lease', async () => {
+  const world = openWatcher({ answer: () => new Promise(() => undefined) });
   const asked = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(MINUTE_MS);
   expect(await asked).toMatchObject({ kind: 'failed', reason: 'no_response' });
@@ -197,7 +197,7 @@ test('an answer that never comes is told as such, after the lease', async () => 
 /** What is asked for by one client that asks for very much, and by others. */
 async function openBusy() {
   const budget = { requests: 10, perMs: 1_000, concurrency: 4 };
-  const world = openMonitor({ answer: () => pending, pacer: { budget } });
+  const world = openWatcher({ answer: () => pending, pacer: { budget } });
   const answered: string[] = [];
   const ask = (id: string, client: string) =>
     world.monitor.pollOnDemand('default', id, client).then((asked) => {
@@ -208,7 +208,7 @@ async function openBusy() {
   return { world, answered, ask };
 }
 
-test('clients take turns for the budget, however many ids one of them asks for', async () => {
+test('clients take turns for the budget, however many ids one of them requests', async () => {
   const { world, answered, ask } = await openBusy();
   for (const id of ['other-0', 'other-1', 'other-2']) void ask(id, 'other');
   void ask('third-0', 'third');
@@ -222,7 +222,7 @@ test('clients take turns for the budget, however many ids one of them asks for',
   expect(answered).toHaveLength(504);
 });
 
-test('a client that asks for an id far back in the line of another has it in its own turn', async () => {
+test("a client that requests an id from the end of another client's queue gets it in its own turn", async () => {
   const { world, answered, ask } = await openBusy();
   void ask('busy-499', 'other');
   await world.clock.advance(2_000);
@@ -230,8 +230,8 @@ test('a client that asks for an id far back in the line of another has it in its
   expect(world.asked.filter(({ submissionId }) => submissionId === 'busy-499')).toHaveLength(1);
 });
 
-test('a client may wait although another has filled the line, and is refused beyond its share', async () => {
-  const world = openMonitor({
+test('a client may wait although another has filled the queue, and is refused beyond its share', async () => {
+  const world = openWatcher({
     answer: () => pending,
     pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
   });

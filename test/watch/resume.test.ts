@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
 import { rawConnection, trackRequest } from '../support/ledger-file.ts';
-import { finalized, MINUTE_MS, openMonitor, pending, response } from '../support/virtual-watcher.ts';
+import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-watcher.ts';
 
 /** More than are taken up in one piece. */
 const MANY = 6_000;
@@ -10,8 +10,8 @@ const PIECE = 5_000;
 const ids = Array.from({ length: MANY }, (_, index) => `id-${index}`);
 
 /** A ledger with so many open submissions that nobody has asked about yet, and a monitor that has just started on it. */
-function openLarge(options: Partial<Parameters<typeof openMonitor>[0]> = {}) {
-  const world = openMonitor({ answer: () => finalized, ...options });
+function openLarge(options: Partial<Parameters<typeof openWatcher>[0]> = {}) {
+  const world = openWatcher({ answer: () => finalized, ...options });
   const at = world.clock.now() + 600 * MINUTE_MS;
   const requests = ids.map((id) => trackRequest(id, { deadlineAt: at, graceEndsAt: at, stuckAt: at }));
   world.ledger.track(requests, world.clock.now());
@@ -24,7 +24,7 @@ function openLarge(options: Partial<Parameters<typeof openMonitor>[0]> = {}) {
   });
 }
 
-test('after a restart the pacer takes up piece by piece what is open, and asks once it knows all', async () => {
+test('after a restart open submissions are registered page by page, and polling begins after the last page', async () => {
   const world = openLarge({ answer: () => pending });
   expect([world.tracked(), world.asked.length]).toEqual([PIECE, 0]);
   await world.clock.advance(0);
@@ -43,14 +43,14 @@ test('what is tracked meanwhile is found behind the others', async () => {
   expect([world.countOf('new'), world.countOf('id-5999')]).toEqual([1, 1]);
 });
 
-test('what is cancelled before it was taken up is never asked about', async () => {
+test('a submission that is cancelled before it is registered is never polled', async () => {
   const world = openLarge();
   world.monitor.cancel(['id-5998']);
   await world.clock.advance(10 * MINUTE_MS);
   expect([world.countOf('id-5998'), world.open()]).toEqual([0, ['id-5998']]);
 });
 
-test('a question out of turn waits until all are taken up, and is asked once', async () => {
+test('an on-demand poll waits until all submissions are registered, and is sent once', async () => {
   const world = openLarge({ answer: () => pending, pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } } });
   const asked = world.monitor.pollOnDemand('default', 'id-5999');
   expect(world.asked).toEqual([]);
@@ -59,7 +59,7 @@ test('a question out of turn waits until all are taken up, and is asked once', a
   expect([world.countOf('id-5999'), world.get('id-5999').polls]).toEqual([1, 1]);
 });
 
-test('a piece that can not be read is read again; until then health says so, and nothing is forgotten', async () => {
+test('a page that cannot be read is read again; until then health reports it, and no submission is lost', async () => {
   const failures: unknown[] = [];
   const world = openLarge({ listener: { writeFailed: (error) => failures.push(error) } });
   const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
@@ -106,7 +106,7 @@ test('a stop while a piece is read again ends that too', async () => {
   expect([read.mock.calls.length, world.clock.pending]).toEqual([0, 0]);
 });
 
-test('a stop meanwhile ends it: nothing is read or asked any more', async () => {
+test('a stop ends the registration: nothing is read or polled afterwards', async () => {
   const world = openLarge();
   const read = vi.spyOn(world.ledger, 'listWatched');
   const stopped = world.monitor.stop(1_000);
@@ -119,7 +119,7 @@ test('an outage that only those can tell that were shown before goes on over a r
   const lost: UpstreamResponse = response(500, { state: 'ERROR', error: 'Record not found' });
   // So many pieces that an answer could come between two of them.
   const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
-  const world = openMonitor({ answer: () => lost });
+  const world = openWatcher({ answer: () => lost });
   const at = world.clock.now();
   const far = at + 600 * MINUTE_MS;
   const limits = { deadlineAt: far, graceEndsAt: at + 15 * MINUTE_MS, stuckAt: far };

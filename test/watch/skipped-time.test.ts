@@ -4,7 +4,7 @@ import {
   databaseDown,
   finalized,
   MINUTE_MS,
-  openMonitor,
+  openWatcher,
   pending,
   recordNotFound,
   START_MS,
@@ -13,7 +13,7 @@ import {
 const HOUR_MS = 60 * MINUTE_MS;
 
 it('a machine that sleeps ends no id that is not found: it was not polled meanwhile', async () => {
-  const world = openMonitor({ answer: (id) => (id === 'neighbor' ? pending : recordNotFound) });
+  const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : recordNotFound) });
   world.track(['neighbor', 'a'], { deadlineAt: START_MS + 1_000 * HOUR_MS });
   for (let round = 0; round < 8; round++) {
     world.clock.skip(10 * MINUTE_MS);
@@ -25,7 +25,7 @@ it('a machine that sleeps ends no id that is not found: it was not polled meanwh
 });
 
 it('deadlines move by a sleep, also after a restart', async () => {
-  const world = openMonitor({ answer: () => pending });
+  const world = openWatcher({ answer: () => pending });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
   world.clock.skip(5 * HOUR_MS);
@@ -39,7 +39,7 @@ it('deadlines move by a sleep, also after a restart', async () => {
 });
 
 it('the deadline of what is tracked first after a sleep does not move by it', async () => {
-  const world = openMonitor({ answer: () => pending });
+  const world = openWatcher({ answer: () => pending });
   world.track(['a'], { deadlineAt: START_MS + 10 * HOUR_MS });
   await world.clock.advance(MINUTE_MS);
   world.clock.skip(5 * HOUR_MS);
@@ -54,7 +54,7 @@ it('the deadline of what is tracked first after a sleep does not move by it', as
 
 it('a sleep within an outage counts once', async () => {
   let answer: UpstreamResponse = pending;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
   answer = databaseDown;
@@ -69,7 +69,7 @@ it('a sleep within an outage counts once', async () => {
 });
 
 it('a step forward does not let the budget be spent twice: how much of it has passed is not known', async () => {
-  const world = openMonitor({
+  const world = openWatcher({
     answer: () => pending,
     pacer: { budget: { requests: 5, perMs: MINUTE_MS, concurrency: 5 } },
   });
@@ -85,7 +85,7 @@ it('a step forward does not let the budget be spent twice: how much of it has pa
 
 it('what was in flight when the machine fell asleep is polled again, and a late response still counts', async () => {
   const held: ((answer: UpstreamResponse) => void)[] = [];
-  const world = openMonitor({ answer: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
+  const world = openWatcher({ answer: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   world.clock.skip(HOUR_MS);

@@ -9,16 +9,16 @@ import {
   finalized,
   MINUTE_MS,
   notFound,
-  openMonitor,
+  openWatcher,
   pending,
   response,
   START_MS,
   unauthorized,
 } from '../support/virtual-watcher.ts';
 
-test('a submission is asked about until it is finalized, and then left alone', async () => {
+test('a submission is polled until it is finalized, and not afterwards', async () => {
   let answer: UpstreamResponse = notFound;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   world.track(['a']);
   await world.clock.advance(3_000);
   answer = pending;
@@ -38,7 +38,7 @@ test('a submission is asked about until it is finalized, and then left alone', a
 });
 
 test('the first request goes out at once, the next ones at growing distance', async () => {
-  const world = openMonitor({ answer: () => pending });
+  const world = openWatcher({ answer: () => pending });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
   const times = world.asked.map(({ at }) => at - START_MS);
@@ -51,7 +51,7 @@ test('the first request goes out at once, the next ones at growing distance', as
 
 test('after a restart everything open goes on from the ledger', async () => {
   let answer: UpstreamResponse = pending;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   const ids = Array.from({ length: 300 }, (_, index) => `id-${index}`);
   world.track(ids);
   await world.clock.advance(20_000);
@@ -64,7 +64,7 @@ test('after a restart everything open goes on from the ledger', async () => {
 test('a new process goes on with what the policy of the one before had learned', async () => {
   const recalled: string[] = [];
   let polls = 0;
-  const world = openMonitor({
+  const world = openWatcher({
     answer: () => pending,
     policy: (deps) => ({
       ...byAge(deps),
@@ -83,7 +83,7 @@ test('a new process goes on with what the policy of the one before had learned',
 });
 
 test('a restart does not spend the budget of the process before it again', async () => {
-  const world = openMonitor({
+  const world = openWatcher({
     answer: () => pending,
     pacer: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
   });
@@ -98,8 +98,8 @@ test('a restart does not spend the budget of the process before it again', async
   expect(mostInAWindow).toBeLessThanOrEqual(5);
 });
 
-test('nor do twenty kills before any answer came', async () => {
-  const world = openMonitor({
+test('nor do twenty kills before the first response', async () => {
+  const world = openWatcher({
     answer: () => new Promise(() => undefined),
     pacer: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
   });
@@ -112,7 +112,7 @@ test('nor do twenty kills before any answer came', async () => {
 });
 
 test('an id that is never found ends as unknown after its grace, and not before', async () => {
-  const world = openMonitor({ answer: () => notFound });
+  const world = openWatcher({ answer: () => notFound });
   world.track(['a']);
   await world.clock.advance(14.9 * MINUTE_MS);
   expect(world.get('a').status).toBe('tracking');
@@ -122,7 +122,7 @@ test('an id that is never found ends as unknown after its grace, and not before'
 
 test('Error is provisional: it recovers, and only at the deadline it is failed', async () => {
   let answer: UpstreamResponse = failing;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   world.track(['recovers', 'never'], { deadlineAt: START_MS + 30 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
   answer = pending;
@@ -133,9 +133,9 @@ test('Error is provisional: it recovers, and only at the deadline it is failed',
   expect(world.get('never').error).toBe('TIMEOUT');
 });
 
-test('an outage opens the breaker, is told once, and moves every deadline by its length', async () => {
+test('an outage opens the circuit breaker, is reported once, and moves every deadline by its length', async () => {
   let answer: UpstreamResponse = pending;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(5 * MINUTE_MS);
@@ -156,7 +156,7 @@ test('an outage opens the breaker, is told once, and moves every deadline by its
 });
 
 test('while an upstream is out it is only probed', async () => {
-  const world = openMonitor({ answer: () => databaseDown });
+  const world = openWatcher({ answer: () => databaseDown });
   world.track(Array.from({ length: 1_000 }, (_, index) => `id-${index}`));
   await world.clock.advance(60 * MINUTE_MS);
   // Every 30 s at most, and what was under way when it opened.
@@ -166,7 +166,7 @@ test('while an upstream is out it is only probed', async () => {
 
 test('an outage goes on over a restart', async () => {
   let answer: UpstreamResponse = databaseDown;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(5 * MINUTE_MS);
   world.restart();
@@ -180,7 +180,7 @@ test('an outage goes on over a restart', async () => {
 
 test('refused credentials alert once, are probed slowly, and drop nothing', async () => {
   let answer: UpstreamResponse = unauthorized;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(60 * MINUTE_MS);
@@ -193,7 +193,7 @@ test('refused credentials alert once, are probed slowly, and drop nothing', asyn
 
 test('a few ids that the upstream can not bear do not stop the asking about the others', async () => {
   const answers: Record<string, UpstreamResponse> = { good: pending };
-  const world = openMonitor({ answer: (id) => answers[id] ?? response(400, 'Bad Request') });
+  const world = openWatcher({ answer: (id) => answers[id] ?? response(400, 'Bad Request') });
   world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
   await world.clock.advance(MINUTE_MS);
   world.track(['good']);
@@ -204,7 +204,7 @@ test('a few ids that the upstream can not bear do not stop the asking about the 
 
 test('an outage is probed with submissions that the upstream has shown, not with odd ones', async () => {
   let good: UpstreamResponse = pending;
-  const world = openMonitor({ answer: (id) => (id === 'good' ? good : response(403, '<html>')) });
+  const world = openWatcher({ answer: (id) => (id === 'good' ? good : response(403, '<html>')) });
   world.track(['good']);
   await world.clock.advance(100);
   good = databaseDown;
@@ -218,7 +218,7 @@ test('an outage is probed with submissions that the upstream has shown, not with
 
 test('a 429 stops everything until its Retry-After is over', async () => {
   let answer: UpstreamResponse = response(429, '', { retryAfter: '90' });
-  const world = openMonitor({
+  const world = openWatcher({
     answer: () => answer,
     pacer: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
   });
@@ -233,7 +233,7 @@ test('a 429 stops everything until its Retry-After is over', async () => {
 });
 
 test('the budget holds for any number of submissions', async () => {
-  const world = openMonitor({
+  const world = openWatcher({
     answer: () => pending,
     pacer: { budget: { requests: 15, perMs: MINUTE_MS, concurrency: 8 } },
   });
@@ -248,7 +248,7 @@ test('the budget holds for any number of submissions', async () => {
 
 test('a finalized submission whose data changes is corrected, never silently', async () => {
   let answer: UpstreamResponse = finalized;
-  const world = openMonitor({ answer: () => answer, recheck: true });
+  const world = openWatcher({ answer: () => answer, recheck: true });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   answer = response(200, { state: 'Finalized', error: null, data: { ...data, block_hash: '0xother' } });
@@ -259,7 +259,7 @@ test('a finalized submission whose data changes is corrected, never silently', a
 });
 
 test('a recheck that is due survives a restart', async () => {
-  const world = openMonitor({ answer: () => finalized, recheck: true });
+  const world = openWatcher({ answer: () => finalized, recheck: true });
   world.track(['a']);
   await world.clock.advance(1_000);
   world.restart();
@@ -270,7 +270,7 @@ test('a recheck that is due survives a restart', async () => {
 
 test('cancelling stops the asking, also of a request under way', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
-  const world = openMonitor({ answer: () => hanging.promise });
+  const world = openWatcher({ answer: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
   expect(world.monitor.cancel(['a'])[0]?.status).toBe('cancelled');
@@ -280,8 +280,8 @@ test('cancelling stops the asking, also of a request under way', async () => {
   expect(world.asked.length).toBe(1);
 });
 
-test('tracking again what is tracked changes nothing and asks nothing', async () => {
-  const world = openMonitor({ answer: () => finalized });
+test('tracking a tracked submission again changes nothing and polls nothing', async () => {
+  const world = openWatcher({ answer: () => finalized });
   world.track(['a']);
   await world.clock.advance(1_000);
   const again = world.track(['a'], { metadata: { other: true } });
@@ -291,9 +291,9 @@ test('tracking again what is tracked changes nothing and asks nothing', async ()
   expect(world.get('a').metadata).toBeNull();
 });
 
-test('a ledger that is full loses answers, not submissions, and is written again once it can be', async () => {
+test('a full ledger loses observations, not submissions, and is written again when it is writable', async () => {
   let failures = 0;
-  const world = openMonitor({ answer: () => finalized, listener: { writeFailed: () => failures++ } });
+  const world = openWatcher({ answer: () => finalized, listener: { writeFailed: () => failures++ } });
   world.track(['a']);
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
@@ -309,8 +309,8 @@ test('a ledger that is full loses answers, not submissions, and is written again
   expect(world.get('a').status).toBe('finalized');
 });
 
-test('while the ledger can not be written nothing is asked: the budget is not spent on answers that are lost', async () => {
-  const world = openMonitor({ answer: () => pending });
+test('while the ledger cannot be written nothing is polled: the budget is not spent on lost results', async () => {
+  const world = openWatcher({ answer: () => pending });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   const { ledger } = world;
@@ -327,8 +327,8 @@ test('while the ledger can not be written nothing is asked: the budget is not sp
   expect(world.monitor.health().ledgerWritable).toBe(true);
 });
 
-test('one answer that can not be kept does not take the others with it', async () => {
-  const world = openMonitor({ answer: () => finalized });
+test('an observation that cannot be recorded does not affect the others', async () => {
+  const world = openWatcher({ answer: () => finalized });
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
   ledger.record = (observations, context) => {
@@ -346,7 +346,7 @@ test('one answer that can not be kept does not take the others with it', async (
 
 test('waiting ends with finality, with the time, or with the monitor', async () => {
   let answer: UpstreamResponse = pending;
-  const world = openMonitor({ answer: () => answer });
+  const world = openWatcher({ answer: () => answer });
   world.track(['a', 'b']);
   await world.clock.advance(100);
   const ended: string[] = [];
@@ -372,7 +372,7 @@ test('waiting ends with finality, with the time, or with the monitor', async () 
 test('stopping does not wait for ever, and drops what comes after it', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
   let failures = 0;
-  const world = openMonitor({ answer: () => hanging.promise, listener: { writeFailed: () => failures++ } });
+  const world = openWatcher({ answer: () => hanging.promise, listener: { writeFailed: () => failures++ } });
   world.track(['a']);
   await world.clock.advance(100);
   const stopped = world.monitor.stop(1_000);
@@ -384,9 +384,9 @@ test('stopping does not wait for ever, and drops what comes after it', async () 
   expect([failures, world.turns, world.clock.pending]).toEqual([0, [], 0]);
 });
 
-test('stopping waits for answers under way and commits them', async () => {
+test('stopping waits for results in flight and commits them', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
-  const world = openMonitor({ answer: () => hanging.promise });
+  const world = openWatcher({ answer: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
   const stopped = world.monitor.stop(1_000);
@@ -395,9 +395,9 @@ test('stopping waits for answers under way and commits them', async () => {
   expect(world.get('a').status).toBe('finalized');
 });
 
-test('a settled one that a question out of turn finds changed is rechecked until it is settled again', async () => {
+test('a settled submission that an on-demand poll finds changed is rechecked until it is settled again', async () => {
   let answer = finalized;
-  const world = openMonitor({ answer: () => answer, recheck: true });
+  const world = openWatcher({ answer: () => answer, recheck: true });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a').watched).toBe(false);
@@ -415,10 +415,10 @@ test('a settled one that a question out of turn finds changed is rechecked until
   expect(world.monitor.pacing()[0]?.tracked).toBe(0);
 });
 
-test('a late answer about a settled one brings no second question while one is under way', async () => {
+test('a late result about a settled submission causes no second poll while one is in flight', async () => {
   const held: ((answer: UpstreamResponse) => void)[] = [];
   let isHeld = false;
-  const world = openMonitor({
+  const world = openWatcher({
     answer: () => (isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized),
     recheck: true,
   });
@@ -440,7 +440,7 @@ test.each([
   ['', 10_000, 120],
   [', also past its deadline', 40_000, 0.5],
 ])('cancelling a finalized one that waits for its recheck leaves it that%s', async (_name, waitMs, deadlineMinutes) => {
-  const world = openMonitor({ answer: () => finalized, recheck: true });
+  const world = openWatcher({ answer: () => finalized, recheck: true });
   const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
   world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
   world.restart();
