@@ -10,12 +10,12 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY src ./src
 COPY config ./config
-# The ledger lives on a volume that the unprivileged user owns.
+# The ledger is on a volume that the unprivileged user owns.
 RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data
 ENV DAWATCH_CONFIG=/app/config/docker.yaml
-# Its home can't be written. No other user is in the container; without a /tmp that can be written there is no cache.
+# The home directory is read-only, and the container has no other user. Without a writable /tmp there is no compile cache.
 ENV XDG_CACHE_HOME=/tmp
 EXPOSE 8080
 STOPSIGNAL SIGTERM

@@ -2,7 +2,7 @@ import { LOG_EVENTS, LOG_FIELDS, type LogEvent } from '../src/logging/event-cata
 
 const TABLES = { events: eventTable, fields: fieldTable };
 
-/** The document with its tables as the code says, each between its marks. */
+/** Returns the document with its tables generated from the catalog, each between its markers. */
 export function withLogTables(markdown: string): string {
   return Object.entries(TABLES).reduce((text, [name, table]) => {
     const place = new RegExp(`(<!-- ${name} -->\\n)[^]*?(\\n<!-- end of ${name} -->)`);

@@ -1,7 +1,7 @@
 import pkg from '../package.json' with { type: 'json' };
 import { createMetrics } from '../src/http/metrics/metrics.ts';
 
-/** Every family of /metrics. */
+/** Returns a table of every metric family of /metrics. */
 function metricsTable(): string {
   const rows = createMetrics({ version: pkg.version })
     .describe()
@@ -10,7 +10,7 @@ function metricsTable(): string {
   return ['| Name | Type | Labels | Meaning |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-/** Our own come first. */
+/** Sorts the families of dawatch before those of the process. */
 function orderOf(name: string): string {
   return `${name.startsWith('dawatch_') ? 0 : 1}${name}`;
 }
@@ -18,9 +18,9 @@ function orderOf(name: string): string {
 const BEGIN = '<!-- npm run docs:metrics writes from here -->';
 const END = '<!-- to here -->';
 
-/** The document with the table as it is now. */
+/** Returns the document with the generated table; throws if its markers are missing. */
 export function withTable(document: string): string {
   const [begin, end] = [document.indexOf(BEGIN), document.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error('the document has no place for the table');
+  if (begin < 0 || end < begin) throw new Error('the document has no markers for the table');
   return `${document.slice(0, begin)}${BEGIN}\n${metricsTable()}\n${document.slice(end)}`;
 }

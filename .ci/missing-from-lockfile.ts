@@ -4,8 +4,8 @@ import { join, posix } from 'node:path';
 type Lockfile = { packages: Record<string, { version?: string; link?: boolean }> };
 
 /**
- * What is installed in `root` although its package-lock.json does not name it there, or names another version of it. One
- * line each; install scripts that fetch packages of their own are the usual cause.
+ * Returns one line per package that is installed in `root` but missing from its package-lock.json, or there in another version.
+ * The usual cause is an install script that downloads packages.
  */
 export function missingFromLockfile(root: string): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lockfile;
@@ -18,7 +18,7 @@ export function missingFromLockfile(root: string): string[] {
   });
 }
 
-/** Every package of a node_modules folder and those nested in it, by their paths from `root` as lockfiles write them. */
+/** Returns the paths of all packages in a node_modules folder, including nested ones, relative to `root` as in lockfiles. */
 function installedIn(root: string, folder: string): string[] {
   return namesIn(join(root, folder)).flatMap((name) => {
     const path = posix.join(folder, name);
@@ -26,7 +26,7 @@ function installedIn(root: string, folder: string): string[] {
   });
 }
 
-/** Folders and links, whether they have a package.json or not: both can be imported. Names with a dot are of tools. */
+/** Returns folders and links, with or without package.json, since both can be imported. Names with a leading dot belong to tools. */
 function namesIn(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder).filter((name) => !name.startsWith('.'));

@@ -20,19 +20,19 @@ type Node = {
 
 const HEAD = `# Settings
 
-Made from the schema by \`npm run docs:settings\`. Environment wins over the file (\`config/dawatch.yaml\`, another one with
-\`--config\` or \`DAWATCH_CONFIG\`), the file over defaults. \`npx dawatch config\` shows what is in force and where it came from. A setting
-that is unknown or out of bounds keeps every command from starting, with a line that names it.
+\`npm run docs:settings\` generates this page from the schema. The environment overrides the file (\`config/dawatch.yaml\`, or another one named with
+\`--config\` or \`DAWATCH_CONFIG\`), and the file overrides the defaults. \`npx dawatch config\` shows the settings in effect and the source of each. With
+an unknown setting or a value out of bounds no command starts; the error names the setting.
 
-Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists and names of your own are set in the file only, unless an
-environment variable is given.
+Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an
+environment variable is listed.
 
-A variable that begins with \`DAWATCH_\` and is none of these is refused, too, with the nearest known name; the command line also has \`DAWATCH_CONFIG\`,
-\`DAWATCH_URL\` and \`DAWATCH_TOKEN\`. Empty ones are as good as none. Passed over are those that Kubernetes sets for a Service whose name begins with
-\`dawatch\`: \`DAWATCH_…SERVICE_HOST\`, \`DAWATCH_…SERVICE_PORT…\`, \`DAWATCH_…PORT_<number>_TCP…\`, and \`DAWATCH_…PORT\` if it begins with \`tcp://\`.
+An unknown variable that begins with \`DAWATCH_\` is an error, which shows the most similar known name. The command line also uses \`DAWATCH_CONFIG\`,
+\`DAWATCH_URL\` and \`DAWATCH_TOKEN\`. An empty variable counts as not set. Variables that Kubernetes sets for a Service whose name begins with
+\`dawatch\` are ignored: \`DAWATCH_…SERVICE_HOST\`, \`DAWATCH_…SERVICE_PORT…\`, \`DAWATCH_…PORT_<number>_TCP…\`, and \`DAWATCH_…PORT\` if it begins with \`tcp://\`.
 `;
 
-/** docs/settings.md: every setting with its default, its bounds, its environment variable and what it means. */
+/** Returns docs/settings.md: every setting with its default, bounds, environment variable and meaning. */
 export function settingsPage(): string {
   const root = z.toJSONSchema(configSchema, { io: 'input' }) as Node;
   return [HEAD, ...Object.entries(root.properties ?? {}).map(([name, node]) => section(name, node))].join('\n');
@@ -47,7 +47,7 @@ function section(name: string, node: Node): string {
   return `## ${name}\n\n${about}${tables}`;
 }
 
-/** Of things with names of their own that are of several types. */
+/** The variants of entries with user-chosen names and several types; undefined for other settings. */
 function variantsOf({ additionalProperties }: Node): Node[] | undefined {
   return typeof additionalProperties === 'object' ? additionalProperties.oneOf : undefined;
 }
@@ -90,10 +90,10 @@ function aboutOf(path: string, { description = '' }: Node): string {
   const variable = Object.entries(ENVIRONMENT).find(([, target]) => target === concrete)?.[0];
   const forDefault = variable && concrete !== path ? ` for \`${concrete.split('.')[1]}\`` : '';
   return [
-    // Else it would be an element of HTML.
+    // Markdown would interpret < as the start of an HTML element.
     description.replaceAll('<', '\\<'),
     variable && `Environment${forDefault}: \`${variable}\``,
-    isSecret(concrete) && 'A secret: never shown',
+    isSecret(concrete) && 'Secret: never shown',
   ]
     .filter((part) => part)
     .join('. ');
@@ -101,5 +101,5 @@ function aboutOf(path: string, { description = '' }: Node): string {
 
 function table(lines: readonly string[][]): string {
   const cells = lines.map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
-  return `${['| Setting | Default | Values | |', '|---|---|---|---|', ...cells].join('\n')}\n`;
+  return `${['| Setting | Default | Values | Meaning |', '|---|---|---|---|', ...cells].join('\n')}\n`;
 }

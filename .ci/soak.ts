@@ -1,4 +1,4 @@
-// npm run soak -- <minutes>: the soak test for that long, 10 minutes without a number. It fails if memory or handles rise.
+// npm run soak -- <minutes>: runs the soak test, 10 minutes by default. It fails if memory or the number of handles grows.
 import { spawnSync } from 'node:child_process';
 
 const minutes = Number(process.argv[2] ?? 10);

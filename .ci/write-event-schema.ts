@@ -1,4 +1,4 @@
-// Writes docs/events.schema.json, what events look like, from the code that makes them.
+// Generates docs/events.schema.json, the JSON Schema of events, from the code.
 import { writeFileSync } from 'node:fs';
 import { eventJsonSchema } from '../src/http/openapi/event-schema.ts';
 

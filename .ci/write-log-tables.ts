@@ -1,4 +1,4 @@
-// Writes the tables of docs/logs.md from the code that writes the lines.
+// Generates the tables of docs/logs.md from the event catalog.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { withLogTables } from './log-tables.ts';
 

@@ -1,4 +1,4 @@
-// Writes the table of docs/metrics.md from the code that measures.
+// Generates the table of docs/metrics.md from the registered metrics.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { withTable } from './metrics-table.ts';
 

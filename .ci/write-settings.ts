@@ -1,4 +1,4 @@
-// Writes docs/settings.md, every setting, from the schema that checks them.
+// Generates docs/settings.md from the schema of the settings.
 import { writeFileSync } from 'node:fs';
 import { settingsPage } from './settings-page.ts';
 
