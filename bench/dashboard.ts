@@ -1,4 +1,4 @@
-// npm run bench:dashboard: how the dashboard feels with a million submissions and 200 events a second, in a real browser.
+// npm run bench:dashboard: measures the dashboard in a real browser with a million submissions and 200 events per second.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { systemClock } from '../src/platform/system-clock.ts';
 import { openChromium } from '../test/support/chromium.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_SUBMISSIONS ?? 1_000_000);
-/** Of those, the ones that are still open: each gives one event, by being cancelled. */
+/** The number of open submissions; each produces one event when it is cancelled. */
 const OPEN = 20_000;
 const EVENTS_PER_S = 200;
 const WATCH_S = 20;
@@ -44,7 +44,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Gives back the ids of those that are open. */
+/** Returns the ids of the open submissions. */
 function fill(path: string): string[] {
   const ledger = new Ledger({ file: path, now: Date.now() });
   ledger.upstream('default');
@@ -81,7 +81,7 @@ function fill(path: string): string[] {
 
 function start(database: string): Promise<App> {
   const env = {
-    // Nobody listens there: nothing changes but by the cancelling.
+    // No server listens on this port, so only cancellations change submissions.
     DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
     DAWATCH_UPSTREAM_API_KEY: 'none',
     DAWATCH_DATABASE: database,
@@ -98,7 +98,7 @@ function start(database: string): Promise<App> {
   });
 }
 
-/** From the change of the address to the first content that is asked for, as the page's own clock has it. */
+/** Returns the milliseconds from the change of the address to the requested content, by the page's clock. */
 async function measurePages(page: Page): Promise<void> {
   const { submissions } = await new DawatchClient({ url: app.url, apiKey: TOKEN }).list({
     status: 'finalized',
@@ -148,7 +148,7 @@ async function measureLoad(page: Page, client: DawatchClient, name: string, hash
   let sent = 0;
   while (performance.now() - startedAt < WATCH_S * 1_000) {
     const due = Math.floor(((performance.now() - startedAt) / 1_000) * EVENTS_PER_S);
-    // The newest: the first of them are on the list.
+    // The newest submissions, of which the first are in the visible list.
     const batch = ids.splice(Math.max(0, ids.length - Math.min(50, due - sent)));
     await Promise.all(batch.map((id) => client.cancel(id)));
     sent += batch.length;

@@ -1,14 +1,14 @@
-// npm run bench [-- <row> …] [-- --write]: what dawatch does beside what a user would write or pick instead, as one table.
-// Every row is measured in a process of its own, side by side. Ends with 1 if a target is missed or memory is not flat.
+// npm run bench [-- <row> …] [-- --write]: compares dawatch with what a user would write or choose instead, as one table.
+// Each row is measured in its own process. The exit code is 1 if a target is missed or memory grows.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Outcome } from './measure.ts';
+import type { RowResult } from './measure.ts';
 
 const PAGE = join(import.meta.dirname, '../docs/performance.md');
-/** How much more a product may hold after the last round than after the second: a tenth, and what its garbage may be. */
+/** The permitted growth of memory from the second to the last round: a tenth, plus an allowance for garbage. */
 const MAX_RISE = { share: 0.1, mib: 32 };
 
 const { values, positionals } = parseArgs({ options: { write: { type: 'boolean' } }, allowPositionals: true });
@@ -43,24 +43,24 @@ console.log(`\n${notes.join('\n')}\n${failed === 0 ? 'every target is met' : `mi
 if (values.write) write();
 process.exitCode = failed === 0 ? 0 : 1;
 
-async function measured(name: string): Promise<Outcome> {
+async function measured(name: string): Promise<RowResult> {
   const child = fork(join(import.meta.dirname, 'measure.ts'), [name]);
   const ended = once(child, 'exit');
-  const outcome = await Promise.race([
-    once(child, 'message').then(([message]) => message as Outcome),
-    ended.then(([code]) => Promise.reject(new Error(`${name} was not measured: its process ended with ${code}`))),
+  const result = await Promise.race([
+    once(child, 'message').then(([message]) => message as RowResult),
+    ended.then(([code]) => Promise.reject(new Error(`${name} was not measured: its process exited with ${code}`))),
   ]);
   await ended;
-  return outcome;
+  return result;
 }
 
-/** Puts the table into the page between its two marks. */
+/** Writes the table into the page between its two markers. */
 function write(): void {
   const page = readFileSync(PAGE, 'utf8');
   const [begin, end] = ['<!-- table -->\n', '<!-- end of table -->'];
   const [before, rest] = page.split(begin);
   const after = rest?.split(end)[1];
-  if (after === undefined) throw new Error(`${PAGE} has lost the marks of its table`);
+  if (after === undefined) throw new Error(`${PAGE} has no markers for its table`);
   const memory = notes.map((note) => `- ${note}`).join('\n');
   writeFileSync(PAGE, `${before}${begin}${table.join('\n')}\n\nMemory of the product:\n\n${memory}\n${end}${after}`);
 }

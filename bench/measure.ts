@@ -1,14 +1,14 @@
-// Measures the row whose name it is given, and sends what came of it to its parent.
+// Measures the row named by its argument and sends the result to the parent process.
 import { type Figure, median, type Round, type Row } from './row.ts';
 
 type Line = { what: string; beside: string; target: string; value: string; isMet: boolean; context: string };
-export type Outcome = { lines: Line[]; memoryMib: number[] };
+export type RowResult = { lines: Line[]; memoryMib: number[] };
 
 const { row } = (await import(`./rows/${process.argv[2]}.ts`)) as { row: Row };
 process.send?.(await measure(row));
 process.disconnect?.();
 
-async function measure({ rounds, figures, open }: Row): Promise<Outcome> {
+async function measure({ rounds, figures, open }: Row): Promise<RowResult> {
   const measuring = await open();
   const measured: Round[] = [];
   const memoryMib: number[] = [];

@@ -1,39 +1,39 @@
-/** What a figure must reach. Undefined: it is only printed. */
+/** The value that a figure must reach. A figure without a target is only printed. */
 type Target = { least: number } | { most: number };
 
-/** What one round measured, by names of the row's own. */
+/** The measurements of one round, by names that the row defines. */
 export type Round = Readonly<Record<string, number>>;
 
-/** One line of the table. Its value is the median over the rounds. */
+/** One line of the table. Its value is the median of all rounds. */
 export type Figure = {
   what: string;
-  /** The peer; '–' where there is none. */
+  /** The peer, or '–'. */
   beside: string;
   target?: Target;
-  /** What a value is written with: '' for a ratio. */
+  /** The unit that follows the value; '' for a ratio. */
   unit: string;
-  /** Of one round, both sides of which were measured one after the other. */
+  /** Returns the value of one round, whose sides were measured one after the other. */
   value: (round: Round) => number;
-  /** Absolute figures, of the medians of everything measured: they say something about this machine only. */
+  /** Returns absolute figures from the medians of all measurements; they are valid for this machine only. */
   context: (medians: Round) => string;
 };
 
 export type Row = {
   rounds: number;
   figures: readonly Figure[];
-  /** Starts what is measured. What it returned is closed whatever happens. */
+  /** Starts the measured processes. The caller always closes the returned object. */
   open(): Promise<Measuring>;
 };
 
 type Measuring = {
-  /** Every side once, in an order that changes with the number of the round. The first is number 0, a warm-up that isn't counted. */
+  /** Measures every side once, in an order that depends on the number of the round. Round 0 is a warm-up that does not count. */
   round(index: number): Promise<Round>;
-  /** Of the product, after each round, in MiB: it must stay flat. */
+  /** Memory of dawatch after each round, in MiB; it must not grow. */
   memoryMib?(): number;
   close(): Promise<void>;
 };
 
-/** Runs `sides` in this order or, every other round, in the reverse one: what a machine does meanwhile meets both. */
+/** Runs `sides` in this order and, every other round, in reverse, so that other load on the machine affects both sides. */
 export async function inTurns(index: number, sides: readonly (() => Promise<void>)[]): Promise<void> {
   for (const side of index % 2 === 0 ? sides : sides.toReversed()) await side();
 }

@@ -1,5 +1,5 @@
-// npm run docs:screenshots: the pictures of docs/dashboard.md, of a real run: the sandbox, the server and a browser. The clock
-// of both servers runs twenty times faster than life, so that an hour of submissions takes three minutes.
+// npm run docs:screenshots: takes the screenshots of docs/dashboard.md from a real run of the sandbox, the server and a browser. The
+// clock of both servers runs twenty times faster, so that an hour of submissions takes three minutes.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -60,7 +60,7 @@ try {
   await page.getByLabel('Token', { exact: true }).fill(env.DAWATCH_ADMIN_TOKEN);
   await page.keyboard.press('Enter');
   await page.locator('.events li').nth(9).waitFor();
-  // The figures come after the events.
+  // The counts are updated after the events.
   await setTimeout(3_000);
   await picture(page, 'overview-light');
   await page.emulateMedia({ colorScheme: 'dark' });
@@ -91,7 +91,7 @@ function fastClock(begin: number): Clock {
   };
 }
 
-/** More at some times than at others. */
+/** Varies the number of submissions over time. */
 async function submit(signal: AbortSignal): Promise<void> {
   const random = seededRandom(11);
   for (let made = 0; !signal.aborted; made++) {
@@ -101,7 +101,7 @@ async function submit(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** One that failed, was sent again, and became final; or else one of the most changes. */
+/** Returns a submission that failed, was sent again and became final, or else the one with the most changes. */
 async function anEventfulOne(): Promise<string> {
   const { submissions } = await client.list({ status: 'finalized', limit: 1_000 });
   let best: { id: string; changes: number } = { id: '', changes: 0 };
@@ -115,7 +115,7 @@ async function anEventfulOne(): Promise<string> {
 
 async function picture(page: Page, name: string): Promise<void> {
   await setTimeout(500);
-  // To a clock so fast the browser seems slow, and its reader is hung up on at times.
+  // With the accelerated clock the browser appears slow, and the server sometimes closes its feed.
   await page.getByText('Live', { exact: true }).waitFor();
   await page.screenshot({ path: join(target, `${name}.png`) });
 }

@@ -1,5 +1,5 @@
-// A server as small as fastify makes it: answers what it was given as an example. With a ledger it answers from there instead,
-// and keeps what is posted: those of one turn of the event loop `together` in one transaction, else each by itself.
+// Minimal fastify server that sends a given example as its response. With a ledger it responds from the ledger instead and stores
+// posts: with `together` in one transaction per turn of the event loop, else each in its own transaction.
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
 import { gathering, openBareLedger } from './bare-ledger.ts';
@@ -8,23 +8,23 @@ type Options = { example: string; ledger?: string; together?: boolean };
 type Waiting = { id: string; send: (body?: object) => void };
 
 const [{ example, ledger, together = false }] = JSON.parse(process.argv[2] ?? '[]') as [Options];
-const answer = JSON.parse(example);
+const response = JSON.parse(example);
 const app = fastify();
-if (ledger === undefined) answerTheSame();
-else answerFrom(ledger);
+if (ledger === undefined) sendExample();
+else serveFrom(ledger);
 await app.listen({ host: '127.0.0.1', port: 0 });
 console.log(JSON.stringify({ url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}` }));
 
-function answerTheSame(): void {
+function sendExample(): void {
   app.get('/v1/submissions/:id', (_request, reply) => {
     reply.type('application/json').send(example);
   });
   app.post('/v1/submissions', (_request, reply) => {
-    reply.code(202).send(answer);
+    reply.code(202).send(response);
   });
 }
 
-function answerFrom(file: string): void {
+function serveFrom(file: string): void {
   const { insert, read } = openBareLedger(file);
   const later = together ? setImmediate : (run: () => void) => run();
   const get = gathering<Waiting>((all) => {
@@ -33,7 +33,7 @@ function answerFrom(file: string): void {
   }, later);
   const post = gathering<Waiting>((all) => {
     insert(all.map(({ id }) => id));
-    for (const { send } of all) send(answer);
+    for (const { send } of all) send(response);
   }, later);
   app.get<{ Params: { id: string } }>('/v1/submissions/:id', ({ params }, reply) => {
     get({ id: params.id, send: (body) => reply.send(body) });

@@ -1,4 +1,4 @@
-// The same rows as those of tracked ids, inserted by better-sqlite3 and nothing else around it.
+// Inserts the same rows as tracking does, with better-sqlite3 alone.
 import { randomUUID } from 'node:crypto';
 import { openBareLedger } from './bare-ledger.ts';
 

@@ -6,8 +6,8 @@ export type Polled = { id: string; at: number; state: string; answer: string };
 export type Attempted = { id: number; at: number; durationMs: number; httpStatus: number; response: string };
 
 /**
- * The ledger's own tables and indexes, as durable, and on them the fewest statements that do what a row of the bench is about: what
- * a careful user would write, who needs nothing but that. Every write of many is one transaction.
+ * The ledger's tables and indexes with the same durability, and the fewest statements for the work of each benchmark row: what a
+ * careful user with no other needs would write. Each write of several rows is one transaction.
  */
 export function openBareLedger(file: string) {
   const db = new Database(file);
@@ -50,7 +50,7 @@ export function openBareLedger(file: string) {
         history.run(lastInsertRowid, 1, now, null, null);
       }
     }).immediate,
-    /** An answer that says the same as the one before changes only how often it was asked. */
+    /** A response equal to the previous one only increases the number of polls. */
     keepPolls: db.transaction((answers: readonly Polled[]) => {
       for (const { id, at, state, answer } of answers) {
         const row = find.get(id) as {
@@ -65,7 +65,7 @@ export function openBareLedger(file: string) {
         polled.run(at, version, row.id);
       }
     }).immediate,
-    /** What the product answers about each. */
+    /** Returns the body of dawatch's response for each id. */
     read: db.transaction((ids: readonly string[]) =>
       ids.map((id) => {
         const rows = read.all(id) as ReadRow[];
@@ -78,7 +78,7 @@ export function openBareLedger(file: string) {
       for (let index = 0; index < count; index += 1)
         delivery.run(event.run(randomUUID(), now, body).lastInsertRowid, now, now);
     }).immediate,
-    /** Those after this one. */
+    /** Returns the due deliveries after this one. */
     due: (after: number) => due.all(after) as { id: number; event: string; body: string }[],
     keepAttempts: db.transaction((attempts: readonly Attempted[]) => {
       for (const { id, at, durationMs, httpStatus, response } of attempts) {
@@ -89,7 +89,7 @@ export function openBareLedger(file: string) {
   };
 }
 
-/** Gathers items, and gives all of them to `keep` when `later` says so. */
+/** Collects items and passes all of them to `keep` when `later` runs its callback. */
 export function gathering<Item>(keep: (items: readonly Item[]) => void, later: (run: () => void) => void) {
   const items: Item[] = [];
   return (item: Item): void => {

@@ -1,4 +1,4 @@
-// The least that asking costs: an undici Pool whose answers are read and parsed, and that is all. Nothing is kept.
+// Minimal cost of polls: an undici Pool whose responses are read and parsed, but not stored.
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'undici';
 
@@ -7,7 +7,7 @@ const pool = new Pool(url, { connections: concurrency });
 const until = performance.now() + seconds * 1_000;
 let polls = 0;
 
-async function ask(): Promise<void> {
+async function poll(): Promise<void> {
   while (performance.now() < until) {
     const { body } = await pool.request({
       method: 'GET',
@@ -20,6 +20,6 @@ async function ask(): Promise<void> {
 }
 
 const startedAt = performance.now();
-await Promise.all(Array.from({ length: concurrency }, ask));
+await Promise.all(Array.from({ length: concurrency }, poll));
 console.log(JSON.stringify({ perSecond: (polls * 1_000) / (performance.now() - startedAt) }));
 await pool.close();

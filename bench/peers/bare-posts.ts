@@ -1,4 +1,4 @@
-// The least that telling costs: an undici Pool that posts one body over and over. Nothing is signed or kept.
+// Minimal cost of deliveries: an undici Pool that posts one body repeatedly, without signing or storing anything.
 import { Pool } from 'undici';
 
 const [url, concurrency, seconds, body] = JSON.parse(process.argv[2] ?? '[]') as [string, number, number, string];
@@ -8,13 +8,13 @@ let posts = 0;
 
 async function post(): Promise<void> {
   while (performance.now() < until) {
-    const answer = await pool.request({
+    const response = await pool.request({
       method: 'POST',
       path: '/hook',
       headers: { 'content-type': 'application/json' },
       body,
     });
-    await answer.body.dump();
+    await response.body.dump();
     posts += 1;
   }
 }

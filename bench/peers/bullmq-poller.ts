@@ -1,6 +1,6 @@
-// The poller that most would write with BullMQ: a job per submission, asked about and put off by 5 s until it is final, a row
-// in SQLite for each change. Its jobs are added in bulk and removed once they are done, and its commits don't wait for the
-// disk, which dawatch's do.
+// The usual poller with BullMQ: a job per submission, which is polled and delayed by 5 s until it is final, and a row in SQLite for
+// each change. Its jobs are added in bulk and removed when they are done. Unlike those of dawatch, its commits do not wait for
+// the disk.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';

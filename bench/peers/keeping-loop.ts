@@ -1,5 +1,5 @@
-// The least that asking and keeping costs: the bare loop, with every answer kept in the ledger's own tables, those that come
-// together in one transaction. There is no pace, no judging of answers, no breaker, and nobody is told.
+// Minimal cost of durable polls: the bare loop, which also stores every response in the ledger's tables, with one transaction per
+// turn of the event loop. There is no pacing, classification, circuit breaker or notification.
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'undici';
 import { gathering, openBareLedger, type Polled } from './bare-ledger.ts';
@@ -16,14 +16,14 @@ const ids = Array.from({ length: tracked }, () => randomUUID());
 insert(ids);
 const keep = gathering<Polled>(keepPolls, setImmediate);
 const pool = new Pool(url, { connections: concurrency });
-let [asked, polls] = [0, 0];
-// The first answer about each is a change, and dearer than what a poll mostly is.
+let [sent, polls] = [0, 0];
+// The first response about each id is a change and costs more than a typical poll.
 let from = Number.POSITIVE_INFINITY;
 let until = Number.POSITIVE_INFINITY;
 
-async function ask(): Promise<void> {
+async function poll(): Promise<void> {
   while (performance.now() < until) {
-    const id = ids[asked++ % ids.length] ?? '';
+    const id = ids[sent++ % ids.length] ?? '';
     const { body } = await pool.request({
       method: 'GET',
       path: `/v1/get_submission_info?submission_id=${id}`,
@@ -38,6 +38,6 @@ async function ask(): Promise<void> {
   }
 }
 
-await Promise.all(Array.from({ length: concurrency }, ask));
+await Promise.all(Array.from({ length: concurrency }, poll));
 console.log(JSON.stringify({ perSecond: ((polls - tracked) * 1_000) / (performance.now() - from) }));
 await pool.close();

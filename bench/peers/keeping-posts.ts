@@ -1,5 +1,5 @@
-// The least that telling and keeping costs: each body is read, ready-made, from the ledger's own tables, signed, posted, and what came of it
-// kept there, what comes within 10 ms in one transaction. Every address is trusted, nothing is tried again or called off.
+// Minimal cost of durable deliveries: each finished body is read from the ledger's tables, signed and posted, and its result is stored there,
+// with one transaction per 10 ms. There is no address guard, retry or cancellation.
 import { createHmac, createSecretKey } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';

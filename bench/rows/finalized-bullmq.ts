@@ -6,17 +6,17 @@ import { startPolling } from '../support/polling.ts';
 import { costsOf, runProgram } from '../support/processes.ts';
 import { pollsOf } from '../support/scrape.ts';
 
-/** So many that 5 s are over for the first of them before the peer has asked about the last: it never has to wait. */
+/** Enough that the delay of 5 s has passed for the first before the peer has polled the last, so the peer never waits. */
 const SUBMISSIONS = 15_000;
-/** Of so many answers the last is Finalized. */
-const ANSWERS = 3;
+/** The number of responses per submission, of which the last is Finalized. */
+const RESPONSES = 3;
 const PEER = 'the usual BullMQ poller: a job per submission, moveToDelayed 5 s, an insert per change';
 
 export const row: Row = {
   rounds: 3,
   figures: [
     {
-      what: `polls per second through BullMQ until all submissions are Finalized, each after ${ANSWERS} polls`,
+      what: `polls per second through BullMQ until all submissions are Finalized, each after ${RESPONSES} polls`,
       beside: PEER,
       target: { least: 2 },
       unit: '',
@@ -36,7 +36,7 @@ export const row: Row = {
   ],
   async open() {
     const { folder, url, redisUrl, server, close } = await startPolling({
-      upstream: ['Finalized', ANSWERS - 1],
+      upstream: ['Finalized', RESPONSES - 1],
       concurrency: 768,
       throughRedis: true,
       settings: { submissions: { recheck_after_s: 0 } },
@@ -44,7 +44,7 @@ export const row: Row = {
     const commands = new Redis(redisUrl);
     const finalized = async () => (await server.client.overview()).submissions.finalized;
 
-    /** What `work` costs, per submission. */
+    /** Returns the Redis commands of `work` per submission. */
     async function commandsOf(work: () => Promise<void>): Promise<number> {
       const before = await processed(commands);
       await work();
@@ -58,12 +58,12 @@ export const row: Row = {
           async () => {
             const ids = Array.from({ length: SUBMISSIONS }, () => randomUUID());
             oursCommands = await commandsOf(async () => {
-              const [before, asked, from] = [await finalized(), await pollsOf(server), performance.now()];
+              const [before, pollsBefore, from] = [await finalized(), await pollsOf(server), performance.now()];
               for (let at = 0; at < SUBMISSIONS; at += 1_000) await server.client.track(ids.slice(at, at + 1_000));
-              // Seldom: the server answers this while it works, where the peer counts for itself.
+              // Polled rarely, because this request costs the server CPU, whereas the peer counts internally.
               while ((await finalized()) < before + SUBMISSIONS) await sleep(100);
               const seconds = (performance.now() - from) / 1_000;
-              ours = ((await pollsOf(server)) - asked) / seconds;
+              ours = ((await pollsOf(server)) - pollsBefore) / seconds;
               oursFinal = SUBMISSIONS / seconds;
             });
           },
@@ -89,7 +89,7 @@ export const row: Row = {
   },
 };
 
-/** Everything that this Redis has done so far, what scripts call included. */
+/** Returns the number of commands that this Redis has processed, including those in scripts. */
 async function processed(redis: Redis): Promise<number> {
   return Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1]);
 }

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/processes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What comes to a machine that only runs dawatch. Why each dependency is there: docs/decisions/0011. */
+/** The production installation. docs/decisions/0011 gives the reason for each dependency. */
 export const row: Row = {
   rounds: 1,
   figures: [

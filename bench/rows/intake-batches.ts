@@ -5,7 +5,7 @@ import { runProgram } from '../support/processes.ts';
 
 const BATCHES = 100;
 const IDS = 1_000;
-/** One batch is on its way while another is committed. */
+/** One batch is sent while another is committed. */
 const CONNECTIONS = 2;
 
 export const row: Row = {
@@ -24,7 +24,7 @@ export const row: Row = {
   async open() {
     const { folder, server, close } = await startProduct();
     return {
-      // Both ledgers grow by as much in each round: they are as large as each other whenever they are measured.
+      // Both ledgers grow equally in each round, so they have the same size at every measurement.
       async round(index) {
         let [ours, bare, cpuUs] = [0, 0, 0];
         await inTurns(index, [

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { inTurns, type Row } from '../row.ts';
-import { answerOf, newIds, send, startProduct } from '../support/loads.ts';
+import { newIds, responseOf, send, startProduct } from '../support/loads.ts';
 import { startProgram } from '../support/processes.ts';
 
 const LOAD = { connections: 64, until: { seconds: 4 }, send: { newIds: 1 } };
@@ -37,7 +37,7 @@ export const row: Row = {
   async open() {
     const { folder, server, close } = await startProduct();
     const [submission_id] = newIds(1);
-    const example = await answerOf(server, '/v1/submissions', { submission_id });
+    const example = await responseOf(server, '/v1/submissions', { submission_id });
     const bare = await startProgram<{ url: string }>(BARE, [{ example }]);
     const durable = await startProgram<{ url: string }>(BARE, [{ example, ledger: join(folder, 'bare.db') }]);
     const least = await startProgram<{ url: string }>(BARE, [

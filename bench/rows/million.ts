@@ -8,10 +8,10 @@ const MANY = 1_000_000;
 const FEW = 10_000;
 const FULL_SPEED = { requests: 100_000, concurrency: 64 };
 const SECONDS = 8;
-/** As long as the engine takes to notice what it doesn't need after the start. */
+/** The time that V8 needs to release memory after the start. */
 const SETTLE_S = 40;
 
-/** What a million tracked submissions cost, beside ten thousand: per poll at full speed, in memory at the default budget, and at the start. */
+/** The cost of a million tracked submissions compared with ten thousand: CPU per poll at full speed, memory at the default budget, and the start. */
 export const row: Row = {
   rounds: 3,
   figures: [
@@ -73,12 +73,12 @@ export const row: Row = {
   },
 };
 
-/** How many it knows to ask about: after a start it takes them up piece by piece. */
+/** Returns the number of loaded submissions; after a start the server loads them in batches. */
 async function trackedBy({ client }: BenchServer): Promise<number> {
   return (await client.pacing()).upstreams[0]?.tracked ?? 0;
 }
 
-/** Microseconds of CPU per poll, once what is used often is compiled. */
+/** Returns the microseconds of CPU per poll after hot code has been compiled. */
 async function atFullSpeed(server: BenchServer, tracked: number): Promise<{ us: number; mib: number }> {
   while ((await trackedBy(server)) < tracked) await sleep(20);
   await sleep(2_000);

@@ -4,7 +4,7 @@ export const row = pollsRow({
   what: 'polls per second, each recorded in the ledger, through BullMQ and one worker process',
   beside: 'a bare undici Pool that only reads and parses',
   target: { least: 0.5 },
-  // The way through Redis and back is longer than the one to the upstream.
+  // The round trip through Redis takes longer than the request to the upstream.
   concurrency: 768,
   throughRedis: true,
 });

@@ -1,7 +1,7 @@
 import type { Row } from '../row.ts';
 import { startServer, temporaryFolder } from '../support/processes.ts';
 
-/** The first start makes the ledger; what Node compiled is kept from the round before, as on any machine after its first start. */
+/** Each start creates the ledger. Node's compile cache is kept from the previous round, as on any machine after its first start. */
 export const row: Row = {
   rounds: 7,
   figures: [

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { inTurns, type Row } from '../row.ts';
-import { answerOf, newIds, send, startProduct } from '../support/loads.ts';
+import { newIds, responseOf, send, startProduct } from '../support/loads.ts';
 import { costsOf, startProgram } from '../support/processes.ts';
 
 const TRACKED = 100_000;
@@ -35,7 +35,7 @@ export const row: Row = {
     for (let from = 0; from < TRACKED; from += 10_000) await server.client.track(ids.slice(from, from + 10_000));
     const idsIn = join(folder, 'ids.json');
     writeFileSync(idsIn, JSON.stringify(ids));
-    const example = await answerOf(server, `/v1/submissions/${ids[0]}`);
+    const example = await responseOf(server, `/v1/submissions/${ids[0]}`);
     const copy = join(folder, 'copy.db');
     copyLedger(join(folder, 'ledger.db'), copy);
     const bare = await startProgram<{ url: string }>(BARE, [{ example }]);
@@ -68,7 +68,7 @@ export const row: Row = {
   },
 };
 
-/** As it is now, beside a server that has it. */
+/** Copies the current state of a ledger that a running server has open. */
 function copyLedger(file: string, copy: string): void {
   const db = new Database(file, { readonly: true });
   db.prepare('VACUUM INTO ?').run(copy);

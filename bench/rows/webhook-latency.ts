@@ -7,7 +7,7 @@ import { pollsOf } from '../support/scrape.ts';
 
 const CONCURRENCY = 64;
 const SECONDS = 5;
-/** More than can be asked in the shortest interval, so that somebody is always due. */
+/** More than can be polled in the shortest interval, so that a submission is always due. */
 const TRACKED = 30_000;
 const EVENTS = 500;
 

@@ -55,7 +55,7 @@ export const row: Row = {
     });
     const ledger = new Database(file, { readonly: true });
     const waiting = ledger.prepare(`
-      -- Whether anything is not delivered yet.
+      -- Returns a row if a delivery of the destination is waiting.
       SELECT 1 FROM deliveries WHERE state = 'waiting' AND destination = ? LIMIT 1`);
     return {
       async round(index) {
@@ -95,7 +95,7 @@ export const row: Row = {
   },
 };
 
-/** For each round a webhook that is disabled, with all that it missed meanwhile; and the body of one such event. */
+/** Creates a disabled webhook per round, with the events that it missed; returns the ids and the body of one event. */
 function writeDeadLetters(file: string, url: string): { webhookIds: string[]; body: string } {
   const now = Date.now();
   const far = now + 86_400_000;

@@ -1,6 +1,5 @@
-// Readers of the live feed, in a process of their own that costs as little as it can: the same core must not be what limits
-// them. GET / gives how many events reached them since it was asked last, and how long after its own time the p50 and p99 of
-// those arrived, in milliseconds.
+// Readers of the live feed in their own process with little CPU, so that the readers are not the limit. GET / returns the number of
+// events received since the previous call, and the p50 and p99 of their latency in milliseconds from the event's timestamp.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -9,14 +8,14 @@ import { percentile } from './percentiles.ts';
 const [url, apiKey, count] = JSON.parse(process.argv[2] ?? '[]') as [string, string, number];
 const { hostname, port } = new URL(url);
 const REQUEST = `GET /v1/events HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${apiKey}\r\n\r\n`;
-/** What stands before the time of the day of an event, `12:34:56.789`: its date is today's. */
+/** The bytes before the timestamp of an event. The date is today's, so only the time of day, `12:34:56.789`, is parsed. */
 const TIME = Buffer.from('"timestamp":"');
 const DATE_CHARS = '2026-01-02T'.length;
 const TIME_CHARS = '12:34:56.789'.length;
 const DAY_MS = 86_400_000;
 let latenciesMs: number[] = [];
 
-/** Milliseconds of the day, without making a text of it. */
+/** Returns the milliseconds of the day, parsed without creating a string. */
 function timeAt(bytes: Buffer, from: number): number {
   const digits = (at: number, length: number) => {
     let value = 0;
@@ -36,15 +35,15 @@ function take(bytes: Buffer): void {
   const now = (performance.timeOrigin + performance.now()) % DAY_MS;
   for (let at = bytes.indexOf(TIME); at >= 0; at = bytes.indexOf(TIME, at + TIME.length)) {
     const from = at + TIME.length + DATE_CHARS;
-    // One that was cut in two is not measured.
+    // An event that is split between two chunks is not measured.
     if (from + TIME_CHARS > bytes.length) continue;
     const passed = now - timeAt(bytes, from);
-    // Over midnight; a little below zero the clocks of two processes are, not the day.
+    // Past midnight the difference is about minus one day. Slightly negative values are differences between the clocks of two processes.
     latenciesMs.push(passed < -DAY_MS / 2 ? passed + DAY_MS : passed);
   }
 }
 
-/** Whatever arrives, on whichever connection, is looked at before the next is read. */
+/** Shared by all connections, because each chunk is processed before the next is read. */
 const shared = Buffer.alloc(256 * 1_024);
 
 async function open(): Promise<void> {

@@ -4,7 +4,7 @@ import { Ledger } from '../../src/ledger/ledger.ts';
 
 const PER_COMMIT = 10_000;
 
-/** Makes the ledger of a server that is about to start in `folder`, with so many submissions tracked. Gives back their ids. */
+/** Creates the ledger of a server that will start in `folder`, with `submissions` tracked submissions. Returns their ids. */
 export function fillLedger(folder: string, submissions: number): string[] {
   const now = Date.now();
   const ledger = new Ledger({ file: join(folder, 'ledger.db'), now });

@@ -1,4 +1,4 @@
-// Sends HTTP requests as cheaply as it can, one after the other on each of its connections, so that the server is the limit.
+// Sends HTTP requests with little CPU, one after the other on each connection, so that the server is the limit.
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -7,9 +7,9 @@ export type Load = {
   url: string;
   apiKey: string;
   connections: number;
-  /** How long, or how many requests in all. */
+  /** The duration, or the total number of requests. */
   until: { seconds: number } | { requests: number };
-  /** POST /v1/submissions of so many new ids, or GET of a random one of those in a file (a JSON array). */
+  /** POST /v1/submissions with this number of new ids, or GET of a random id of a file (a JSON array). */
   send: { newIds: number } | { idsIn: string };
 };
 export type LoadResult = { perSecond: number; requests: number; cpuS: number };
@@ -18,14 +18,14 @@ const [load] = JSON.parse(process.argv[2] ?? '[]') as [Load];
 const { hostname, port } = new URL(load.url);
 const nextRequest = 'newIds' in load.send ? postOf(load.send.newIds) : getOf(load.send.idsIn);
 const { seconds, requests } = { seconds: Number.POSITIVE_INFINITY, requests: Number.POSITIVE_INFINITY, ...load.until };
-let [sent, answered] = [0, 0];
+let [sent, completed] = [0, 0];
 
 const startedAt = performance.now();
 const endsAt = startedAt + seconds * 1_000;
 await Promise.all(Array.from({ length: load.connections }, sendOnOne));
 const { user, system } = process.cpuUsage();
-const perSecond = (answered * 1_000) / (performance.now() - startedAt);
-console.log(JSON.stringify({ perSecond, requests: answered, cpuS: (user + system) / 1e6 } satisfies LoadResult));
+const perSecond = (completed * 1_000) / (performance.now() - startedAt);
+console.log(JSON.stringify({ perSecond, requests: completed, cpuS: (user + system) / 1e6 } satisfies LoadResult));
 
 function postOf(ids: number): () => string {
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${load.apiKey}\r\ncontent-type: application/json\r\n`;
@@ -43,10 +43,10 @@ function getOf(file: string): () => string {
   return () => `GET /v1/submissions/${ids[Math.floor(Math.random() * ids.length)]}${rest}`;
 }
 
-/** Ends when there is nothing more to send; rejects if an answer is no success. */
+/** Resolves when nothing is left to send; rejects on a response other than 2xx. */
 function sendOnOne(): Promise<void> {
   return new Promise((resolve, reject) => {
-    /** Bytes of the answer that are still to come. */
+    /** Bytes of the response that have not arrived yet. */
     let left = 0;
     const send = () => {
       if (sent >= requests || performance.now() >= endsAt) {
@@ -60,7 +60,7 @@ function sendOnOne(): Promise<void> {
     const take = (size: number, buffer: Uint8Array): boolean => {
       left = left === 0 ? lengthOf(Buffer.from(buffer.buffer, buffer.byteOffset, size)) - size : left - size;
       if (left === 0) {
-        answered += 1;
+        completed += 1;
         send();
       }
       return true;
@@ -71,12 +71,12 @@ function sendOnOne(): Promise<void> {
   });
 }
 
-/** Of a whole answer, whose head is at once there. */
+/** Returns the length of the whole response, whose head is completely in the first chunk. */
 function lengthOf(chunk: Buffer): number {
   const head = chunk.toString('latin1', 0, 2_048);
   const end = head.indexOf('\r\n\r\n');
   const status = head.charCodeAt(9);
   const length = head.indexOf('content-length: ');
-  if (status !== 50 /* 2xx */ || end === -1 || length === -1) throw new Error(`not the answer expected: ${head}`);
+  if (status !== 50 /* 2xx */ || end === -1 || length === -1) throw new Error(`unexpected response: ${head}`);
   return end + 4 + Number.parseInt(head.slice(length + 16, length + 26), 10);
 }

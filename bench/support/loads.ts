@@ -4,7 +4,7 @@ import { type BenchServer, costsOf, runProgram, startProgram, startServer, tempo
 
 type Sent = { perSecond: number; cpuUs: number };
 
-/** The whole product, with an upstream that its settings let it ask 50 times a second. */
+/** Starts the whole product with an upstream and the default budget of 50 polls per second. */
 export async function startProduct() {
   const folder = temporaryFolder();
   const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Pending']);
@@ -22,7 +22,7 @@ export async function startProduct() {
   };
 }
 
-/** Sends a load, and counts what each request costs the process that answers it. */
+/** Sends a load and returns the rate and the CPU per request of the serving process. */
 export async function send(
   to: { url: string; pid: number },
   { apiKey }: BenchServer,
@@ -33,11 +33,14 @@ export async function send(
   return { perSecond, cpuUs: ((costsOf(to.pid).cpuS - before) * 1e6) / requests };
 }
 
-/** What it answers, for a peer to answer as many bytes. */
-export async function answerOf({ url, apiKey }: BenchServer, path: string, body?: object): Promise<string> {
+/** Returns the server's response, so that a peer can send one of the same size. */
+export async function responseOf({ url, apiKey }: BenchServer, path: string, body?: object): Promise<string> {
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
-  const answer = await fetch(url + path, body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers });
-  return answer.text();
+  const response = await fetch(
+    url + path,
+    body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers },
+  );
+  return response.text();
 }
 
 export function newIds(count: number): string[] {

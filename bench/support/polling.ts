@@ -1,18 +1,18 @@
 import { startProgram, startRedis, startServer, startWorker, temporaryFolder } from './processes.ts';
 
 type Polling = {
-  /** What the upstream answers, and after how many pending ones. */
+  /** The state in the upstream's responses, and the number of Pending responses before it. */
   upstream: [state: 'Pending' | 'Finalized', pendingFor?: number];
   concurrency: number;
   throughRedis: boolean;
-  /** More of the server's. */
+  /** Further settings of the server. */
   settings?: Record<string, unknown>;
 };
 
-/** The whole product, which may ask as fast as it can: by itself, or through a Redis and one worker process. */
-export async function startPolling({ upstream: answers, concurrency, throughRedis, settings }: Polling) {
+/** Starts the whole product with an unlimited rate of polls, sent by the server itself or through Redis and one worker process. */
+export async function startPolling({ upstream: responses, concurrency, throughRedis, settings }: Polling) {
   const folder = temporaryFolder();
-  const upstream = await startProgram<{ url: string }>('support/upstream.ts', answers);
+  const upstream = await startProgram<{ url: string }>('support/upstream.ts', responses);
   const { url } = upstream.hello;
   const redis = throughRedis ? await startRedis(folder.path) : undefined;
   const server = await startServer(folder.path, {
@@ -27,7 +27,7 @@ export async function startPolling({ upstream: answers, concurrency, throughRedi
     url,
     redisUrl: redis?.url ?? '',
     server,
-    /** Those that ask, or have others ask. */
+    /** The processes that send or schedule polls. */
     pids: [server.pid, ...(worker ? [worker.pid] : [])],
     async close() {
       await worker?.stop();

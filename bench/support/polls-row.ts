@@ -7,12 +7,12 @@ import { costsOf, runProgram } from './processes.ts';
 import { pollsOf } from './scrape.ts';
 
 const SECONDS = 5;
-/** More than can be asked in the shortest interval, so that somebody is always due. */
+/** More than can be polled in the shortest interval, so that a submission is always due. */
 const TRACKED = 30_000;
 
 type PollsRow = Pick<Figure, 'what' | 'beside' | 'target'> & { concurrency: number; throughRedis: boolean };
 
-/** Polls per second beside those of a bare loop with as many at once. */
+/** Compares polls per second with those of a bare loop of the same concurrency. */
 export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Row {
   return {
     rounds: 5,
@@ -41,14 +41,14 @@ export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Ro
       });
       for (let from = 0; from < TRACKED; from += 10_000)
         await server.client.track(Array.from({ length: 10_000 }, () => randomUUID()));
-      // What is seen for the first time is a change, and dearer than what a poll mostly is.
+      // The first response about each id is a change and costs more than a typical poll.
       while ((await pollsOf(server)) < 1.2 * TRACKED) await sleep(100);
-      /** What a peer does per second while the product doesn't use the upstream. */
+      /** Returns the rate of a peer while dawatch is stopped and does not use the upstream. */
       const apart = async (peer: string, args: readonly unknown[]) => {
         for (const pid of pids) process.kill(pid, 'SIGSTOP');
         const { perSecond } = await runProgram<{ perSecond: number }>(peer, args);
         for (const pid of pids) process.kill(pid, 'SIGCONT');
-        // Until the server has seen that Redis and its worker are there, it asks by itself.
+        // The server sends the polls itself until it has detected Redis and the worker.
         while (throughRedis && (await server.client.overview()).workers !== 1) await sleep(50);
         await sleep(1_000);
         return perSecond;

@@ -9,20 +9,20 @@ import pkg from '../../package.json' with { type: 'json' };
 import { DawatchClient } from '../../src/client/client.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** As `npm start` has them. */
+/** The options of `npm start`. */
 const SERVER_FLAGS = pkg.scripts.start.split(' ').filter((word) => word.startsWith('--'));
 const API_KEY = 'bench-key-0123456789';
 const ADMIN_TOKEN = 'bench-admin-0123456789';
-/** What a load of a benchmark must not run into. */
+/** Limits so high that the load of a benchmark does not reach them. */
 const NO_LIMITS = { requests_per_minute: 0, failed_authentications_per_minute: 0 };
 
-/** A folder of its own, gone with `remove`. */
+/** Creates a temporary folder, which `remove` deletes. */
 export function temporaryFolder(): { path: string; remove: () => void } {
   const path = mkdtempSync(join(tmpdir(), 'dawatch-bench-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Seconds of CPU and MiB of memory of a process so far, as the system counts them. */
+/** Returns the CPU time in seconds and the memory in MiB of a process, as the operating system reports them. */
 export function costsOf(pid: number): { cpuS: number; mib: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
   const status = readFileSync(`/proc/${pid}/status`, 'latin1');
@@ -36,12 +36,12 @@ export type BenchServer = {
   adminToken: string;
   client: DawatchClient;
   admin: DawatchClient;
-  /** Milliseconds from the start of the process until it said that it is ready. */
+  /** Milliseconds from the start of the process until it reported that it is ready. */
   readyMs: number;
   stop(): Promise<void>;
 };
 
-/** The whole product as its users start it. `settings` go beside a ledger in `folder`, a free port and no limits. */
+/** Starts the whole product as users do. `settings` are merged with a ledger in `folder`, a free port and no limits. */
 export async function startServer(folder: string, settings: Record<string, unknown>): Promise<BenchServer> {
   const port = await freePort();
   const file = join(folder, 'dawatch.yaml');
@@ -74,7 +74,7 @@ export async function startServer(folder: string, settings: Record<string, unkno
   };
 }
 
-/** A worker of the server that was started in this folder, from the same settings. Resolves once the server hands out to it. */
+/** Starts a worker with the settings of the server in this folder. Resolves when the server sends jobs to it. */
 export async function startWorker(folder: string, { client }: BenchServer) {
   const args = [join(ROOT, 'src/cli/main.js'), 'worker', '--config', join(folder, 'dawatch.yaml')];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -85,7 +85,7 @@ export async function startWorker(folder: string, { client }: BenchServer) {
   return { pid: pidOf(child), stop: () => end(child) };
 }
 
-/** A program of the bench that prints one line of JSON when it is ready; that line is its `hello`. */
+/** Starts a program of the benchmark. It prints one line of JSON when it is ready, which is returned as `hello`. */
 export async function startProgram<Hello>(path: string, args: readonly unknown[]) {
   const child = spawn(process.execPath, [join(ROOT, 'bench', path), JSON.stringify(args)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -97,7 +97,7 @@ export async function startProgram<Hello>(path: string, args: readonly unknown[]
   return { hello: JSON.parse(String(line)) as Hello, pid: pidOf(child), stop: () => end(child) };
 }
 
-/** Runs a program of the bench to its end; the last line that it prints is JSON. */
+/** Runs a program of the benchmark to its end and returns its last line, which is JSON. */
 export async function runProgram<Result>(path: string, args: readonly unknown[]): Promise<Result> {
   const child = spawn(process.execPath, [join(ROOT, 'bench', path), JSON.stringify(args)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -111,7 +111,7 @@ export async function runProgram<Result>(path: string, args: readonly unknown[])
   return JSON.parse(printed.trim().split('\n').at(-1) ?? '') as Result;
 }
 
-/** A redis-server of its own that keeps an append-only file, as one with a queue in it should. */
+/** Starts a redis-server with an append-only file, as recommended for queues. */
 export async function startRedis(folder: string) {
   const port = await freePort();
   const options = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec', '--loglevel', 'warning'];
@@ -132,7 +132,7 @@ async function freePort(): Promise<number> {
 
 async function isReady(url: string): Promise<boolean> {
   return fetch(`${url}/readyz`).then(
-    (answer) => answer.ok,
+    (response) => response.ok,
     () => false,
   );
 }

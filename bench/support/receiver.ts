@@ -1,5 +1,5 @@
-// A receiver of webhooks that costs as little as it can, in a process of its own. GET / gives how long after its own time
-// each event arrived, in milliseconds, since it was asked last.
+// A minimal receiver of webhooks in its own process. GET / returns the latency of each event received since the previous call, in
+// milliseconds from the event's timestamp.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

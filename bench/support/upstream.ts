@@ -1,11 +1,10 @@
-// An upstream that costs as little as it can, in a process of its own: every submission is pending, or final, at once or
-// after so many questions about it.
+// A minimal upstream in its own process. Every submission is pending, or final at once or after a given number of polls.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const [state, pendingFor = 0] = JSON.parse(process.argv[2] ?? '[]') as ['Pending' | 'Finalized', number?];
-const asked = new Map<string, number>();
+const polls = new Map<string, number>();
 const [rest, restBefore] = [restOf(state), restOf('Pending')];
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
@@ -19,8 +18,8 @@ console.log(JSON.stringify({ url: `http://127.0.0.1:${(server.address() as Addre
 
 function isBefore(id: string): boolean {
   if (pendingFor === 0) return false;
-  const times = asked.get(id) ?? 0;
-  asked.set(id, times + 1);
+  const times = polls.get(id) ?? 0;
+  polls.set(id, times + 1);
   return times < pendingFor;
 }
 
