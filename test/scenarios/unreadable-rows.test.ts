@@ -122,7 +122,7 @@ describe.skipIf(SKIPPED)('on the dashboard', { timeout: 30_000 }, () => {
     await goTo(page, 'submissions');
     for (const [id] of DAMAGES) await page.getByRole('row').filter({ hasText: id }).waitFor();
     await goTo(page, 'submissions/metadata-deep');
-    await page.getByText('Can not be read').waitFor();
+    await page.getByText('Unreadable fields').waitFor();
     await page.getByRole('main').getByText('metadata', { exact: true }).waitFor();
   });
 });
@@ -231,7 +231,7 @@ describe('rows that can not be read', () => {
       else expect(line).toContain(fields.join(' '));
     }
     expect(stdout).toContain('whole-last');
-    expect(stderr).toContain(`${DAMAGES.length} submissions can not be read whole`);
+    expect(stderr).toContain(`${DAMAGES.length} submissions cannot be read`);
   });
 
   it('the command line shows them', async () => {
