@@ -17,10 +17,10 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Many tests wait for processes and timers.
     maxWorkers: availableParallelism() + 1,
-    // A process for each file would load everything anew, which costs as much as the tests do.
+    // A process per file would load all modules again, which takes as long as the tests.
     isolate: false,
     sequence: { sequencer: CrashTestsFirst },
-    // No test takes its power away, so none needs what the disk keeps then.
+    // No test simulates a power failure, so no test needs durable writes.
     env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
     testTimeout: 20_000,
     // A machine that runs CI pauses and shares its cores. A test that passed only the second time is printed as retried.

@@ -18,7 +18,7 @@ const shared = {
   isolate: false,
   // As in vitest.config.ts.
   retry: process.env.CI ? 1 : 0,
-  // The longest take minutes where others use the machine, too.
+  // The longest tests take minutes on a shared machine.
   testTimeout: 500_000,
   hookTimeout: 60_000,
 };
@@ -32,7 +32,7 @@ export default defineConfig({
           ...shared,
           name: 'faults',
           include: ['test/faults/**/*.fault.ts'],
-          // Processes are waited for more than they compute.
+          // The tests mostly wait for processes.
           maxWorkers: availableParallelism() + 1,
           sequence: { groupOrder: 0 },
         },
@@ -42,7 +42,7 @@ export default defineConfig({
           ...shared,
           name: 'load',
           include: ['test/faults/**/*.load.ts'],
-          // What measures has the machine to itself.
+          // Measurements run alone on the machine.
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },
