@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { MEMORY } from './test/support/memory.ts';
 
-/** The longest first: otherwise the last one to begin is waited for alone. */
+/** Starts the longest tests first, so that none of them runs alone at the end. */
 class CrashTestsFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -23,7 +23,7 @@ export default defineConfig({
     // No test simulates a power failure, so no test needs durable writes.
     env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
     testTimeout: 20_000,
-    // A machine that runs CI pauses and shares its cores. A test that passed only the second time is printed as retried.
+    // CI machines pause and share their cores. The output marks a test that passed only in the second attempt as retried.
     retry: process.env.CI ? 1 : 0,
     hookTimeout: 20_000,
   },
