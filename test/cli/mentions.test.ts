@@ -15,7 +15,7 @@ const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.ym
   .concat(filesIn('docs', /\.md$/), filesIn('config', /\.ya?ml$/))
   .filter((name) => !name.startsWith('docs/decisions'));
 
-/** Of Node, npm, Docker, Redis and others. */
+/** Options of Node, npm, Docker, Redis and other programs. */
 const FOREIGN = [
   'appendfsync',
   'appendonly',
@@ -38,11 +38,11 @@ const FOREIGN = [
   'start-period',
   'write',
 ];
-/** What follows the name of the program in sentences. */
+/** Words that follow the name of the program in sentences. */
 const PROSE = ['watches', 'needs'];
 const EVERYWHERE = ['help', 'version'];
 
-/** The options of every command, by its path: "webhooks create". */
+/** The options of each command by its path, for example "webhooks create". */
 const options = new Map<string, Set<string>>();
 
 beforeAll(async () => {
@@ -57,13 +57,13 @@ beforeAll(async () => {
 
 const wordsOf = (path: string) => path.split('/').filter(Boolean).join(' ');
 
-/** Without comments, whose words no user reads. */
+/** Returns the text of a file without comments, which users do not read. */
 function textOf(file: string): string {
   const text = readFileSync(join(ROOT, file), 'utf8');
   return /\.[jt]s$/.test(file) ? text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '') : text;
 }
 
-/** Commands as they are written in texts: "dawatch webhooks replay wh_… --since 24h", up to where a command ends. */
+/** Returns the commands in a text, such as "dawatch webhooks replay wh_… --since 24h", split into path and other words. */
 function commandsIn(text: string): { path: string; words: string[] }[] {
   return [...text.matchAll(/(?:npx |[`$] ?|main\.js )dawatch ([^`\n|&;)]*)|main\.js ([^`\n|&;)"]*)/g)].map(
     ([, a, b]) => {
@@ -78,14 +78,14 @@ function commandsIn(text: string): { path: string; words: string[] }[] {
 const optionsIn = (text: string) =>
   [...text.matchAll(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![a-z]| ===)/g)].map(([, name = '']) => name);
 
-it('every command takes some options: the list is read as it should be', () => {
+it('the completion script lists the options of every command', () => {
   expect(options.size).toBeGreaterThan(30);
   expect([...(options.get('sandbox') ?? [])]).toEqual(expect.arrayContaining(['port', 'error-rate', 'help']));
   expect(options.get('serve')?.has('port')).toBe(false);
   expect(options.get('webhooks create')?.has('type')).toBe(true);
 });
 
-it('no text names a command or an option that does not exist', () => {
+it('no text names an unknown command or option', () => {
   const known = new Set([...options.values()].flatMap((names) => [...names]).concat(FOREIGN));
   const wrong: string[] = [];
   for (const file of [...SOURCES, ...PAGES]) {
@@ -101,12 +101,12 @@ it('no text names a command or an option that does not exist', () => {
   expect(wrong).toEqual([]);
 });
 
-it('each option of other programs is named somewhere', () => {
+it('every listed option of another program is used in a text', () => {
   const named = new Set([...SOURCES, ...PAGES].flatMap((file) => optionsIn(textOf(file))));
   expect(FOREIGN.filter((name) => !named.has(name))).toEqual([]);
 });
 
-it('no text names a variable or a file that does not exist', () => {
+it('no text names an unknown variable or file', () => {
   const wrong: string[] = [];
   for (const file of [...SOURCES, ...PAGES]) {
     const text = textOf(file);

@@ -27,7 +27,7 @@ function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = nul
     const alert = { rule: 'stuck', subject: 'default', summary: '2 are stuck', count: 2, since: head.at } as const;
     return { ...head, type, alert };
   }
-  if (!isOneOf(SubmissionEventType, type)) throw new Error(`${type} is of no kind`);
+  if (!isOneOf(SubmissionEventType, type)) throw new Error(`${type} is an unknown type`);
   return {
     ...head,
     type,
@@ -52,19 +52,19 @@ function isOneOf<T extends string>(types: Record<string, T>, type: string): type
   return Object.values<string>(types).includes(type);
 }
 
-it('docs/events.schema.json is what the code says, and what the server serves: else run npm run docs:events', async () => {
+it('docs/events.schema.json matches the code and the response of the server (npm run docs:events)', async () => {
   expect(file).toEqual(eventJsonSchema());
   const served = await call(app.url, '/events.schema.json', { headers: { 'x-api-key': [] } });
   expect([served.status, JSON.parse(served.text)]).toEqual([200, file]);
 });
 
-describe('the schema takes', () => {
+describe('the schema accepts', () => {
   it.each(EVENT_TYPES)('%s', (type) => {
     const event = JSON.parse(toEventJson(recordOf(type)));
     expect(schema.parse(event)).toEqual(event);
   });
 
-  it('an event that is cut, and one with fields of a newer server', () => {
+  it('a truncated event, and an event with fields of a newer server', () => {
     const cut = JSON.parse(toEventJson(recordOf('submission.failing', 'x'.repeat(MAX_EVENT_BYTES))));
     expect(cut.data.cut).toBe(true);
     for (const event of [cut, { ...cut, more: 1, data: { ...cut.data, more: 1 } }])
@@ -72,7 +72,7 @@ describe('the schema takes', () => {
   });
 });
 
-describe('the schema refuses', () => {
+describe('the schema rejects', () => {
   it.each(EVENT_TYPES)('%s without any of its fields, or with another type', (type) => {
     const event = JSON.parse(toEventJson(recordOf(type)));
     const refused = (changed: object) => expect(schema.safeParse(changed).success).toBe(false);
@@ -84,7 +84,7 @@ describe('the schema refuses', () => {
   });
 });
 
-it('explains what needs it', () => {
+it('the schema has a title per kind of event and describes the sequence', () => {
   const kinds = Object.values(file.$defs) as { title: string; properties: { data: { properties: object } } }[];
   expect(kinds).toHaveLength(4);
   for (const { title, properties } of kinds) {

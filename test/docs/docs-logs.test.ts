@@ -10,22 +10,22 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
   .filter((file) => file.endsWith('.ts') && !CATALOG.test(file))
   .map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'));
 
-it('docs/logs.md has every event and field as the code has it: else run npm run docs:logs', () => {
+it('docs/logs.md lists every event and field of the catalog (npm run docs:logs)', () => {
   const written = readFileSync(join(ROOT, 'docs/logs.md'), 'utf8');
   expect(withLogTables(written)).toBe(written);
   for (const name of [...Object.keys(LOG_EVENTS), ...Object.keys(LOG_FIELDS)])
     expect(written).toContain(`| \`${name}\` |`);
 });
 
-it.each(Object.keys(LOG_EVENTS))('%s is written somewhere', (name) => {
+it.each(Object.keys(LOG_EVENTS))('the event %s is logged by at least one source file', (name) => {
   expect(sources.filter((source) => source.includes(`'${name}'`))).not.toEqual([]);
 });
 
-it.each(Object.keys(LOG_FIELDS))('the field %s is of some event', (field) => {
+it.each(Object.keys(LOG_FIELDS))('the field %s belongs to at least one event', (field) => {
   const events = Object.values(LOG_EVENTS).filter(({ fields }) => (fields as readonly string[]).includes(field));
   expect(events).not.toEqual([]);
 });
 
-it('nothing but the log writes to the console', () => {
+it('no source file writes to the console', () => {
   for (const source of sources) expect(source).not.toMatch(/\bconsole\.\w+\(/);
 });

@@ -10,7 +10,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
 
-it.each(['enqueue.mjs', 'consume.mjs', 'enqueue.py'])('docs/queues.md shows %s as it is', (name) => {
+it.each(['enqueue.mjs', 'consume.mjs', 'enqueue.py'])('docs/queues.md contains %s unchanged', (name) => {
   const code = readFileSync(join(DOCS, 'examples', name), 'utf8')
     .split('\n')
     .slice(1)
@@ -28,7 +28,7 @@ async function enqueue(url: string, ids: string[], server = '') {
   return { stdout, stderr, code };
 }
 
-describe.skipIf(isRedisMissing())('with Redis, the example of a producer', () => {
+describe.skipIf(isRedisMissing())('with Redis, the example producer', () => {
   async function openWorld() {
     const redis = await redisForTest();
     const sandbox = await startSandbox({ options: { speed: 200 } });
@@ -39,7 +39,7 @@ describe.skipIf(isRedisMissing())('with Redis, the example of a producer', () =>
     return { redis, url: app.url, submit: () => sandbox.model.submit('data', Date.now()) };
   }
 
-  it('hands over, and waits until all of it is final', async () => {
+  it('tracks submissions and waits until all are final', async () => {
     const { redis, url, submit } = await openWorld();
     const ids = [submit(), submit(), submit()];
     const { stdout, stderr, code } = await enqueue(redis.url, ids, url);
@@ -49,7 +49,7 @@ describe.skipIf(isRedisMissing())('with Redis, the example of a producer', () =>
     expect(code).toBe(0);
   });
 
-  it('waits beside others, and for what is final already', async () => {
+  it('waits concurrently with other producers, and returns at once for final submissions', async () => {
     const { redis, url, submit } = await openWorld();
     const [a, b] = [submit(), submit()];
     const both = await Promise.all([enqueue(redis.url, [a], url), enqueue(redis.url, [b], url)]);
@@ -59,14 +59,14 @@ describe.skipIf(isRedisMissing())('with Redis, the example of a producer', () =>
     expect(again.stdout).toContain(`finalized ${a}`);
   });
 
-  it('says why it was refused', async () => {
+  it('prints the reason of a failed job', async () => {
     const { redis } = await openWorld();
     const { stderr, code } = await enqueue(redis.url, ['not an id']);
     expect(stderr).toContain('refused: the job data must be a request body of POST /v1/submissions');
     expect(code).toBe(1);
   });
 
-  it('fails while Redis is away, instead of waiting for it', async () => {
+  it('fails at once while Redis is unreachable', async () => {
     const { stderr, code } = await enqueue('redis://127.0.0.1:1', ['a']);
     expect(stderr).toContain('not enqueued');
     expect(code).toBe(1);

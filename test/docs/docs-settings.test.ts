@@ -7,11 +7,11 @@ import { ENVIRONMENT } from '../../src/config/schema.ts';
 
 const file = readFileSync(join(import.meta.dirname, '../../docs/settings.md'), 'utf8');
 
-it('docs/settings.md is what the schema says: else run npm run docs:settings', () => {
+it('docs/settings.md matches the schema (npm run docs:settings)', () => {
   expect(file).toBe(settingsPage());
 });
 
-it('it names every setting with its default and its description, and every environment variable', () => {
+it('docs/settings.md lists every setting with its default and description, and every environment variable', () => {
   const { settings } = loadConfig({ env: {}, file: null });
   for (const { path, value, description } of settings) {
     const name = path.replace('upstreams.default', 'upstreams.<name>');
@@ -24,7 +24,7 @@ it('it names every setting with its default and its description, and every envir
   for (const variable of Object.keys(ENVIRONMENT)) expect(file).toContain(`\`${variable}\``);
 });
 
-it('what has a type of its own is listed by type', () => {
+it('docs/settings.md lists channels by type', () => {
   for (const type of ['slack', 'discord', 'teams', 'apprise', 'email']) expect(file).toContain(`### type: ${type}\n`);
   expect(file).toContain('| `channels.<name>.smtp_url` | required |');
 });

@@ -16,11 +16,11 @@ function currentSchema(): number {
   }
 }
 
-it('docs/upgrading.md tells of every schema that the ledger has had', () => {
-  const told = [...textOf('upgrading.md').matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
-  expect(told).toEqual(Array.from({ length: currentSchema() }, (_, index) => index + 1));
+it('docs/upgrading.md lists every schema version of the ledger', () => {
+  const listed = [...textOf('upgrading.md').matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+  expect(listed).toEqual(Array.from({ length: currentSchema() }, (_, index) => index + 1));
 });
 
-it('docs/cli.md shows the doctor with the schema of this version', () => {
+it('docs/cli.md shows the current schema version in the output of the doctor', () => {
   expect(textOf('cli.md')).toContain(`data/dawatch.db, schema ${currentSchema()}\n`);
 });

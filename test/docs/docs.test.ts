@@ -9,7 +9,7 @@ const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].concat(
     .map((name) => `docs/${name}`),
 );
 
-it.each(pages)('%s refers only to files that are there', (page) => {
+it.each(pages)('%s refers only to files that exist', (page) => {
   const text = readFileSync(join(ROOT, page), 'utf8');
   const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, path]) => join(page, '..', path ?? ''));
   const tests = [...text.matchAll(/vitest run ([\w./-]+)/g)].map(([, path]) => path ?? '');
@@ -21,7 +21,7 @@ it.each(pages)('%s refers only to files that are there', (page) => {
   expect([...missing, ...unknown]).toEqual([]);
 });
 
-it('docs/interface.md names a test that is there in every row', () => {
+it('docs/interface.md names an existing test in every row', () => {
   const rows = readFileSync(join(ROOT, 'docs/interface.md'), 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('| ') && !line.startsWith('| Interface'));

@@ -32,7 +32,7 @@ const VARIABLES: Record<string, string> = {
   DAWATCH_API_KEY: 'a-service-key-for-clients',
 };
 
-/** As `docker compose` puts variables in. */
+/** Substitutes variables like `docker compose`. */
 function filledIn(text: string): string {
   return text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_whole, name: string, kind?: string, other = '') => {
     const value = VARIABLES[name];
@@ -43,7 +43,7 @@ function filledIn(text: string): string {
 }
 
 describe('docker-compose.yml', () => {
-  it('has limits of CPU, memory and processes for every service', () => {
+  it('limits CPU, memory and processes of every service', () => {
     for (const [name, { deploy }] of services)
       expect(deploy.resources.limits, name).toEqual({
         cpus: expect.stringMatching(/^\d+$/),
@@ -52,7 +52,7 @@ describe('docker-compose.yml', () => {
       });
   });
 
-  it('lets Redis refuse writes before its container is out of memory, with room for the copy of a rewrite', () => {
+  it('makes Redis refuse writes before its container runs out of memory, with space for the copy of a rewrite', () => {
     const command = service('redis').command ?? [];
     const maxmemory = Number.parseInt(command[command.indexOf('--maxmemory') + 1] ?? '', 10);
     const limit = Number.parseInt(String(service('redis').deploy.resources.limits.memory), 10);
@@ -60,7 +60,7 @@ describe('docker-compose.yml', () => {
     expect(limit).toBeGreaterThanOrEqual(2 * maxmemory);
   });
 
-  it('keeps Redis in a network without a way out, which only the server and the workers share', () => {
+  it('puts Redis in an internal network that only the server and the workers share', () => {
     expect(service('redis').networks).toEqual(['queue']);
     expect(compose.networks.queue).toEqual({ internal: true });
     const inside = services.filter(([, { networks }]) => networks.includes('queue')).map(([name]) => name);
@@ -69,7 +69,7 @@ describe('docker-compose.yml', () => {
       for (const network of networks) expect(compose.networks, name).toHaveProperty(network);
   });
 
-  it('publishes the port of the server alone, on this machine only', () => {
+  it('publishes only the port of the server, on the local machine', () => {
     expect(services.filter(([, { ports }]) => ports).map(([name]) => name)).toEqual(['server']);
     expect(service('server').ports).toEqual(['127.0.0.1:8080:8080']);
   });
@@ -79,7 +79,7 @@ describe('docker-compose.yml', () => {
       if (name !== 'redis') expect({ read_only, cap_drop }, name).toEqual({ read_only: true, cap_drop: ['ALL'] });
   });
 
-  it('needs no variable but those that it tells of at its top, and that the README names', () => {
+  it('requires only variables that its head comment and the README list', () => {
     expect(() => filledIn(TEXT)).not.toThrow();
     const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
     const head = TEXT.slice(0, TEXT.indexOf('x-dawatch'));
@@ -89,7 +89,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it.each(['server', 'worker'])('gives the %s settings that it starts with', (name) => {
+  it.each(['server', 'worker'])('passes valid settings to the %s', (name) => {
     const given = Object.entries(service(name).environment ?? {}).map(([key, value]) => [key, filledIn(value)]);
     const { config } = loadConfig({ env: Object.fromEntries(given), file: join(ROOT, 'config/docker.yaml') });
     expect(config.redis.url).toBe('redis://:a1b2c3d4e5f6@redis:6379');
@@ -99,7 +99,7 @@ describe('docker-compose.yml', () => {
 });
 
 describe.skipIf(isRedisMissing())('the Redis of docker-compose.yml', () => {
-  it('answers its health check with its password only, and keeps jobs rather than make room', async () => {
+  it('passes its health check only with its password, and never evicts jobs', async () => {
     const { command = [], healthcheck, environment = {} } = service('redis');
     const [program = '', ...args] = command.map(filledIn);
     const folder = tempFolder();
