@@ -1,165 +1,104 @@
+import { Histogram } from '../../stats/histogram.ts';
 import { checkingSchedule } from './checking-schedule.ts';
 
-/** Grid of ages: geometric, 0.1 s to about 11 days. */
-const CELLS = 240;
-export const AGE_CELLS = CELLS;
+/** Grid of ages: final when tracked, then up to 0.1 s, then geometric up to about 10 days. */
+export const AGE_CELLS = 240;
 const FIRST_MS = 100;
 const RATIO = 1.0697;
 /** Weight of the initial belief, in submissions. */
 const PRIOR_WEIGHT = 3;
-/** Observations remembered: each new one lets the old ones fade by 1/MEMORY. */
+/** Observations remembered. */
 const MEMORY = 200;
+/** A schedule is computed anew when the observations have grown by this share. */
 const LEARNED_PER_SCHEDULE = 0.1;
-/** From so many observations on, this share of each is believed to be anywhere within so many cells. */
+/** From so many observations on, this share of each is believed to be anywhere within so many cells: gaps are chance. */
 const SPREAD = { from: 30, share: 0.3, reach: 6 };
 
-const EDGES = Float64Array.from({ length: CELLS + 1 }, (_, i) => (i === 0 ? 0 : FIRST_MS * RATIO ** (i - 1)));
+const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) => (i < 2 ? 0 : FIRST_MS * RATIO ** (i - 2)));
 const WIDTHS_S = Float64Array.from(
-  { length: CELLS },
-  (_, i) => ((EDGES[i + 1] as number) - (EDGES[i] as number)) / 1_000,
+  { length: AGE_CELLS },
+  (_, i) => ((EDGES_MS[i + 1] as number) - (EDGES_MS[i] as number)) / 1_000,
 );
 
 /**
- * The distribution of the age at which a submission becomes final, as a histogram on a geometric grid. Intervals are spread
- * over the grid in proportion to what is already believed there (the self-consistency of Turnbull, J. R. Stat. Soc. B 38,
- * 1976), and old observations fade exponentially.
+ * The distribution of the age at which a submission becomes final, whatever makes it so: a histogram on a geometric grid,
+ * learned from interval-censored observations.
  */
 export class AgeDistribution {
-  #weights: Float64Array;
-  #observed: number;
+  readonly #histogram: Histogram;
+  readonly #price: number;
   readonly #schedules = new Map<number, Int32Array>();
-  #changes = 0;
-  readonly #pricePerS: number;
+  #observed: number;
+  #scheduledAt = 0;
 
-  constructor(pricePerS: number, learned?: { weights: ArrayLike<number>; observed: number }) {
-    this.#pricePerS = pricePerS;
-    this.#weights = learned ? Float64Array.from(learned.weights) : initialBelief();
-    this.#observed = learned?.observed ?? 0;
+  /** `price`: requests that a second of lag is worth. */
+  constructor(price: number, state?: { weights: readonly number[]; observed: number }) {
+    this.#price = price;
+    this.#histogram = new Histogram(state?.weights ?? initialBelief());
+    this.#observed = state?.observed ?? 0;
   }
 
-  get weights(): Float64Array {
-    return this.#weights;
+  get state(): { weights: number[]; observed: number } {
+    return { weights: [...this.#histogram.weights], observed: this.#observed };
   }
 
   get observed(): number {
     return this.#observed;
   }
 
-  /** Became final at an age in (fromMs, untilMs]. */
+  /** Learns from one that became final at an age in (fromMs, untilMs]. */
   learn(fromMs: number, untilMs: number): void {
-    const first = cellOf(Math.max(0, fromMs));
-    const last = cellOf(Math.max(0, untilMs - 1e-6));
-    const weights = this.#weights;
-    let sum = 0;
-    for (let i = first; i <= last; i++) sum += weights[i] as number;
-    const keep = 1 - 1 / MEMORY;
-    for (let i = 0; i < CELLS; i++) weights[i] = (weights[i] as number) * keep;
-    for (let i = first; i <= last; i++)
-      weights[i] = (weights[i] as number) + (sum > 0 ? (weights[i] as number) / keep / sum : 1 / (last - first + 1));
-    // Cells are never impossible: a change of the chain must be seen.
-    const floor = 0.02 / CELLS;
-    for (let i = 0; i < CELLS; i++) weights[i] = Math.max(weights[i] as number, floor);
+    this.#histogram.addBetween(cellOf(fromMs), cellOf(untilMs - 1e-6), 1);
+    this.#histogram.fade(1 - 1 / MEMORY, 0.02 / AGE_CELLS);
     this.#observed++;
-    this.#changes++;
   }
 
-  /** Old evidence loses weight: the distribution has changed. */
-  forget(): void {
-    let total = 0;
-    for (const weight of this.#weights) total += weight;
-    const prior = initialBelief();
-    const keep = Math.min(1, 6 / total);
-    this.#weights = this.#weights.map((weight, i) => weight * keep + (prior[i] as number));
-    this.#changes += 100;
-  }
-
-  /** The age of the next poll if the submission was open at `ageMs`. */
-  nextAgeMs(ageMs: number, weight = 1): number {
-    const next = this.#schedule(weight);
-    const cell = cellOf(Math.max(0, ageMs));
-    const to = next[cell] as number;
-    const at = to < 0 || to > CELLS ? (EDGES[CELLS] as number) : (EDGES[to] as number);
-    // Within a cell the wait shrinks with the remaining distance.
-    return Math.max(at, ageMs * 1.01 + 50);
-  }
-
-  /** As a curve over age. */
-  curve(): { afterMs: number; probability: number }[] {
-    const curve = [{ afterMs: 0, probability: 0 }];
-    for (const [i, probability] of this.cdf().entries()) {
-      curve.push({ afterMs: EDGES[i + 1] as number, probability });
-      if (probability > 0.995) break;
+  /** The age of the next poll, if the submission was open at `ageMs` and so many depend on it. */
+  nextAgeMs(ageMs: number, dependents: number): number {
+    if (this.#observed - this.#scheduledAt > LEARNED_PER_SCHEDULE * this.#observed) {
+      this.#scheduledAt = this.#observed;
+      this.#schedules.clear();
     }
-    return curve;
+    let schedule = this.#schedules.get(dependents);
+    if (!schedule) {
+      const isSpread = this.#observed >= SPREAD.from;
+      const belief = isSpread ? this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1) : this.#histogram;
+      const price = this.#price * dependents;
+      schedule = checkingSchedule({ cdf: belief.cdf(), widths: WIDTHS_S, from: 0, price, endLag: 0 });
+      this.#schedules.set(dependents, schedule);
+    }
+    const next = schedule[cellOf(ageMs)] as number;
+    // Within a cell the wait shrinks with the remaining distance.
+    return Math.max(EDGES_MS[next < 0 ? AGE_CELLS : next] as number, ageMs * 1.01 + 50);
   }
 
   get medianMs(): number {
-    return EDGES[this.cdf().findIndex((probability) => probability >= 0.5) + 1] as number;
+    return EDGES_MS[this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1] as number;
   }
 
-  /** Probability of being final by each age of `EDGES`, from the second on. */
-  cdf(): Float64Array {
-    return cumulative(this.#weights);
+  /** Probability of being final by each age. */
+  curve(): { afterMs: number; probability: number }[] {
+    const cdf = [...this.#histogram.cdf()];
+    const end = cdf.findIndex((probability) => probability > 0.995) + 1 || AGE_CELLS;
+    const points = cdf.slice(0, end).map((probability, i) => ({ afterMs: EDGES_MS[i + 1] as number, probability }));
+    return [{ afterMs: 0, probability: 0 }, ...points];
   }
-
-  #schedule(weight: number): Int32Array {
-    if (this.#changes > LEARNED_PER_SCHEDULE * this.#observed) {
-      this.#changes = 0;
-      this.#schedules.clear();
-    }
-    let schedule = this.#schedules.get(weight);
-    if (!schedule) {
-      const price = this.#pricePerS * weight;
-      schedule = checkingSchedule({
-        cdf: cumulative(this.#observed < SPREAD.from ? this.#weights : smooth(this.#weights)),
-        widths: WIDTHS_S,
-        from: 0,
-        price,
-        endLag: 0,
-      });
-      this.#schedules.set(weight, schedule);
-    }
-    return schedule;
-  }
-}
-
-function cumulative(weights: Float64Array): Float64Array {
-  let total = 0;
-  for (const weight of weights) total += weight;
-  let sum = 0;
-  return weights.map((weight) => {
-    sum += weight;
-    return sum / total;
-  });
-}
-
-/** A few hundred observations leave gaps by chance: a share of each is spread over the ages around it. */
-function smooth(weights: Float64Array): Float64Array {
-  const smoothed = weights.map((weight) => (1 - SPREAD.share) * weight);
-  for (let i = 0; i < CELLS; i++) {
-    const first = Math.max(0, i - SPREAD.reach);
-    const last = Math.min(CELLS - 1, i + SPREAD.reach);
-    const each = (SPREAD.share * (weights[i] as number)) / (last - first + 1);
-    for (let j = first; j <= last; j++) smoothed[j] = (smoothed[j] as number) + each;
-  }
-  return smoothed;
 }
 
 function cellOf(ageMs: number): number {
-  if (ageMs < FIRST_MS) return 0;
-  return Math.min(CELLS - 1, 1 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
+  if (!(ageMs > 0)) return 0;
+  if (ageMs < FIRST_MS) return 1;
+  return Math.min(AGE_CELLS - 1, 2 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
 }
 
-/** Any order of magnitude is as likely as any other, with half of the belief around what public chains need. */
+/** Any order of magnitude is as likely as any other, with most of the belief around what public chains need. */
 function initialBelief(): Float64Array {
-  const weights = new Float64Array(CELLS);
-  let sum = 0;
-  for (let i = 0; i < CELLS; i++) {
-    const s = (EDGES[i + 1] as number) / 1_000;
+  const weights = EDGES_MS.slice(1).map((edgeMs) => {
+    const s = edgeMs / 1_000;
     const usual = Math.exp(-0.5 * (Math.log(s / 33) / 0.35) ** 2) * 0.085;
-    const any = s < 3_600 ? 1 / 155 : (1 / 155) * (3_600 / s) ** 0.5;
-    weights[i] = 0.7 * usual + 0.3 * any;
-    sum += weights[i] as number;
-  }
+    const any = (1 / 155) * Math.min(1, (3_600 / s) ** 0.5);
+    return 0.7 * usual + 0.3 * any;
+  });
+  const sum = weights.reduce((a, b) => a + b, 0);
   return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
 }

@@ -7,9 +7,9 @@ import { tempFolder } from '../../support/temp-folder.ts';
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
-async function open(description?: (now: number) => PacingDescription) {
+async function open(description?: (now: number) => PacingDescription, lagPrice = 2) {
   const policy = description && (() => describing(description));
-  const app = await openApp({ database: `${tempFolder()}/dawatch.db`, lagPrice: 2, ...(policy && { policy }) });
+  const app = await openApp({ database: `${tempFolder()}/dawatch.db`, lagPrice, ...(policy && { policy }) });
   onTestFinished(() => app.close());
   const pacing = async () => {
     const { status, text } = await call(app.url, '/v1/pacing');
@@ -78,7 +78,7 @@ it('turns invalid numbers into null and clamps probabilities', async () => {
 });
 
 it('shows the next poll and its reason', async () => {
-  const app = await open();
+  const app = await open(undefined, 1_000);
   await post(app.url, { submission_id: 'of-an-outage', upstream: 'other' });
   await vi.waitFor(async () => {
     const [, other] = (await app.pacing()).upstreams;

@@ -1,0 +1,122 @@
+import { Histogram } from '../../stats/histogram.ts';
+import { CELLS, DELAYS, SlotEvent, type SlotObservation } from './slot-event.ts';
+
+/** So many slots are remembered, each with this share of the weight of the next one. */
+const MEMORY = 40;
+const FADE = 0.96;
+/** Expectation and maximization converge in so many rounds. */
+const FIRST_ROUNDS = 8;
+/** Weight of the initial belief, in slots. */
+const PRIOR_WEIGHT = 0.7;
+/** How fast the share of empty slots is learned, and what it is believed to be at first. */
+const EMPTY = { rate: 0.01, initial: 0.04 };
+
+export type EventDistributionState = { event: number[]; delay: number[]; empty: number };
+
+/**
+ * When the event of a slot comes, and how long after it a single submission becomes final; both in cells of a slot. The event
+ * itself is hidden: expectation and maximization over the slots remembered, smoothed (Silverman et al., J. R. Stat. Soc. B 52,
+ * 1990).
+ */
+export class EventDistribution {
+  #event: Float64Array;
+  #delay: Float64Array;
+  /** Probability of a slot without event. */
+  #empty: number;
+  readonly #records: (readonly SlotObservation[])[] = [];
+
+  constructor(state?: EventDistributionState) {
+    this.#event = Float64Array.from(state?.event ?? INITIAL_EVENT);
+    this.#delay = Float64Array.from(state?.delay ?? INITIAL_DELAY);
+    this.#empty = state?.empty ?? EMPTY.initial;
+  }
+
+  get state(): EventDistributionState {
+    return { event: [...this.#event], delay: [...this.#delay], empty: this.#empty };
+  }
+
+  get empty(): number {
+    return this.#empty;
+  }
+
+  /** What is believed of the event of a slot of which nothing is observed. */
+  slot(slot: number): SlotEvent {
+    return new SlotEvent(slot, {
+      event: this.#event,
+      delayCdf: new Histogram(this.#delay).cdf(),
+      empty: this.#empty,
+    });
+  }
+
+  /** Learns from what was observed in one more slot; `none`: the probability that it had no event. */
+  learn(observations: readonly SlotObservation[], none: number): void {
+    this.#empty += EMPTY.rate * (none - this.#empty);
+    this.#remember([observations]);
+    this.#expectAndMaximize();
+  }
+
+  /** Begins with these slots. */
+  learnAll(slots: readonly (readonly SlotObservation[])[]): void {
+    this.#remember(slots);
+    for (let round = 0; round < FIRST_ROUNDS; round++) this.#expectAndMaximize();
+  }
+
+  /** The chain has changed: little of what was seen before counts. */
+  forget(): void {
+    this.#records.splice(0, this.#records.length - 4);
+  }
+
+  #remember(slots: readonly (readonly SlotObservation[])[]): void {
+    this.#records.push(...slots);
+    this.#records.splice(0, this.#records.length - MEMORY);
+  }
+
+  #expectAndMaximize(): void {
+    const event = new Histogram(INITIAL_EVENT.map((p) => PRIOR_WEIGHT * p));
+    const delay = new Histogram(INITIAL_DELAY.map((p) => PRIOR_WEIGHT * p));
+    for (const [index, observations] of this.#records.entries()) {
+      const weight = FADE ** (this.#records.length - 1 - index);
+      const slot = this.slot(0);
+      for (const observation of observations) slot.observe(observation);
+      for (let cell = 0; cell < CELLS; cell++) event.add(cell, weight * (slot.posterior[cell] as number));
+      this.#expectDelays(slot, delay, weight);
+    }
+    // Delays count from the first of a group: where all are late, the event itself is.
+    const lead = delay.cdf().findIndex((p) => p >= 0.05);
+    this.#event = smoothed(event, -lead);
+    this.#delay = smoothed(delay, lead);
+  }
+
+  /** Adds how long after the event single submissions were final, as far as the observations show it. */
+  #expectDelays({ posterior, observations }: SlotEvent, delay: Histogram, weight: number): void {
+    for (const { since, at, isFinal, prospect } of observations) {
+      if (!isFinal || prospect.before > 0.2) continue;
+      for (let event = 0; event <= at; event++) {
+        const p = posterior[event] as number;
+        if (p < 1e-4) continue;
+        const first = Math.max(0, since + 1 - event);
+        delay.addBetween(first, Math.min(DELAYS - 1, at - event), weight * p, this.#delay);
+      }
+    }
+  }
+}
+
+/** Moved by so many cells, smoothed a little, and normalized. */
+function smoothed(histogram: Histogram, shift: number): Float64Array {
+  const { weights, total } = histogram.smoothed(0.75, 1);
+  const last = weights.length - 1;
+  return normalized(weights.length, (cell) => (weights[Math.max(0, Math.min(last, cell + shift))] as number) / total);
+}
+
+function normalized(length: number, density: (cell: number) => number): Float64Array {
+  const weights = Float64Array.from({ length }, (_, cell) => density(cell));
+  const sum = weights.reduce((a, b) => a + b, 0);
+  return weights.map((weight) => weight / sum);
+}
+
+/** Around the mean moment of the events, which the clock has laid to 0.3. */
+const INITIAL_EVENT = normalized(
+  CELLS,
+  (cell) => 0.5 + 3 * Math.exp(-0.5 * (((cell + 0.5) / CELLS - 0.28) / 0.12) ** 2),
+);
+const INITIAL_DELAY = normalized(DELAYS, (cell) => Math.exp(-cell / 10) + 0.01);

@@ -1,0 +1,54 @@
+/** A histogram whose old evidence fades exponentially, so that it follows a distribution that changes. */
+export class Histogram {
+  readonly weights: Float64Array;
+
+  constructor(weights: ArrayLike<number>) {
+    this.weights = Float64Array.from(weights);
+  }
+
+  get total(): number {
+    return this.weights.reduce((sum, weight) => sum + weight, 0);
+  }
+
+  /** All evidence so far keeps this share of its weight, but no cell less than `least`: what is impossible is never learned. */
+  fade(keep: number, least = 0): void {
+    for (const [cell, weight] of this.weights.entries()) this.weights[cell] = Math.max(least, weight * keep);
+  }
+
+  add(cell: number, weight: number): void {
+    this.weights[cell] = (this.weights[cell] as number) + weight;
+  }
+
+  /**
+   * Evidence of one value in the cells from `first` to `last`, spread in proportion to what `belief` says of them (the
+   * self-consistency of Turnbull, J. R. Stat. Soc. B 38, 1976).
+   */
+  addBetween(first: number, last: number, weight: number, belief: ArrayLike<number> = this.weights): void {
+    let sum = 0;
+    for (let cell = first; cell <= last; cell++) sum += belief[cell] as number;
+    if (!(sum > 0)) return;
+    for (let cell = first; cell <= last; cell++) this.add(cell, (weight * (belief[cell] as number)) / sum);
+  }
+
+  /** The same from cell `start` on, with this share of each weight spread evenly over the cells at most `reach` away. */
+  smoothed(share: number, reach: number, start = 0): Histogram {
+    const smooth = new Histogram(this.weights);
+    for (let cell = start; cell < this.weights.length; cell++) {
+      const spread = share * (this.weights[cell] as number);
+      smooth.add(cell, -spread);
+      const [first, last] = [Math.max(start, cell - reach), Math.min(this.weights.length - 1, cell + reach)];
+      for (let near = first; near <= last; near++) smooth.add(near, spread / (last - first + 1));
+    }
+    return smooth;
+  }
+
+  /** Probability of a value in the cells up to each one. */
+  cdf(): Float64Array {
+    const { total } = this;
+    let sum = 0;
+    return this.weights.map((weight) => {
+      sum += weight;
+      return sum / total;
+    });
+  }
+}
