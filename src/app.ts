@@ -14,7 +14,7 @@ import { logMonitor } from './logging/listeners.ts';
 import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
-import type { PacerSettings } from './pacing/scheduler.ts';
+import type { SchedulerSettings } from './pacing/scheduler.ts';
 import { withTimeout } from './platform/with-timeout.ts';
 import { CachedLookup } from './watch/cached-lookup.ts';
 import type { WatcherListener } from './watch/listeners.ts';
@@ -211,7 +211,7 @@ function watcherSettings(
 ) {
   const { pacing, breaker, submissions } = config;
   const lagPrices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]));
-  const pacerOf = (upstream: UsableUpstream): PacerSettings => ({
+  const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
     budget: {
       requests: upstream.budget.requests,
       perMs: upstream.budget.per_s * 1_000,
@@ -226,7 +226,7 @@ function watcherSettings(
     recheckMs: submissions.recheck_after_s * 1_000,
   });
   return {
-    pacers: new Map(upstreams.map(([name, upstream]) => [name, pacerOf(upstream)])),
+    schedulers: new Map(upstreams.map(([name, upstream]) => [name, schedulerSettingsOf(upstream)])),
     policy: (upstream: string) => policy({ lagPrice: lagPrices.get(upstream) ?? pacing.lag_price }),
     recheck: submissions.recheck_after_s > 0,
   };

@@ -1,7 +1,7 @@
 import type { Candidate, PacingDescription, PacingPolicy, PolicyFactory } from '../../src/pacing/policy.ts';
 
-/** A rule that every submission follows by itself: the delay after its n-th answer, n from 1. */
-type Rule = (answers: number, random: () => number) => number;
+/** Returns the delay after the n-th poll of a submission (n from 1), in milliseconds. Submissions do not affect each other. */
+type Rule = (polls: number, random: () => number) => number;
 
 const fixed =
   (everyMs: number): Rule =>
@@ -9,12 +9,12 @@ const fixed =
     everyMs;
 
 /** 1 s, 1.5 s, 2.25 s … 30 s. */
-const exponential: Rule = (answers) => Math.min(30_000, 1_000 * 1.5 ** (answers - 1));
+const exponential: Rule = (polls) => Math.min(30_000, 1_000 * 1.5 ** (polls - 1));
 
 /** The waiters of the AWS SDKs: anything between the least delay and one that doubles. */
-const waiter: Rule = (answers, random) => {
+const waiter: Rule = (polls, random) => {
   const [leastMs, mostMs] = [2_000, 120_000];
-  return leastMs + random() * (Math.min(mostMs, leastMs * 2 ** Math.min(answers - 1, 20)) - leastMs);
+  return leastMs + random() * (Math.min(mostMs, leastMs * 2 ** Math.min(polls - 1, 20)) - leastMs);
 };
 
 const NOTHING_LEARNED: PacingDescription = {
@@ -30,26 +30,26 @@ const NOTHING_LEARNED: PacingDescription = {
   everyFiveSeconds: { requests: 0, lagS: 0 },
 };
 
-/** What remains of a policy that looks at each submission alone. */
-export const LEARNS_NOTHING: Omit<PacingPolicy, 'enrol' | 'learn'> = {
+/** The members of PacingPolicy that a rule without learning does not need. */
+export const LEARNS_NOTHING: Omit<PacingPolicy, 'register' | 'learn'> = {
   confirm: (_item, now) => now,
   gain: () => 0,
-  leave: () => {},
-  learned: () => null,
-  recall: () => {},
+  unregister: () => {},
+  snapshot: () => null,
+  restore: () => {},
   describe: () => NOTHING_LEARNED,
-  why: () => 'age',
+  reasonOf: () => 'age',
 };
 
-/** Asks at once, and then after each answer as the rule says. */
+/** Polls at once, and again after each response with the delay of the rule. */
 function alone(rule: Rule): PolicyFactory {
   return ({ random }) => {
-    const answers = new WeakMap<Candidate, number>();
+    const polls = new WeakMap<Candidate, number>();
     return {
-      enrol: (_item, _known, now) => now,
+      register: (_item, _known, now) => now,
       learn(item, _observation, now) {
-        const count = (answers.get(item) ?? 0) + 1;
-        answers.set(item, count);
+        const count = (polls.get(item) ?? 0) + 1;
+        polls.set(item, count);
         return now + rule(count, random);
       },
       ...LEARNS_NOTHING,

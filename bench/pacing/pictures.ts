@@ -13,7 +13,7 @@ const WIDTH = 860;
 const ROW = 7;
 const LEFT = 46;
 const TOP = 34;
-const COLORS = { life: '#c9d3df', lag: '#e8743b', open: '#3b6fb6', final: '#2a9d5c', text: '#57606a' };
+const COLORS = { submission: '#c9d3df', lag: '#e8743b', open: '#3b6fb6', final: '#2a9d5c', text: '#57606a' };
 
 type Picture = { name: string; title: string; policy: PolicyFactory; fromS: number; toS: number };
 
@@ -35,29 +35,29 @@ for (const picture of PICTURES) {
   writeFileSync(join(folder, `${picture.name}.svg`), draw(run, picture));
 }
 
-/** One line per submission: from its tracking to its finality, what was asked about it, and how late it was known. */
-function draw({ lives }: Run, { title, fromS, toS }: Picture): string {
-  const shown = lives.filter(({ trackedAt }) => trackedAt >= fromS * 1_000 && trackedAt < (toS - 65) * 1_000);
+/** One line per submission: from its tracking to its finality, its polls, and its lag. */
+function draw({ submissions }: Run, { title, fromS, toS }: Picture): string {
+  const shown = submissions.filter(({ trackedAt }) => trackedAt >= fromS * 1_000 && trackedAt < (toS - 65) * 1_000);
   const height = TOP + shown.length * ROW + 26;
   const x = (ms: number) => (LEFT + ((ms / 1_000 - fromS) / (toS - fromS)) * (WIDTH - LEFT - 10)).toFixed(1);
-  const parts = shown.flatMap(({ trackedAt, finalAt, detectedAt, askedAt }, index) => {
+  const parts = shown.flatMap(({ trackedAt, finalAt, detectedAt, polledAt }, index) => {
     const y = TOP + index * ROW + ROW / 2;
     const line = (from: number, to: number, color: string) =>
       `<path d="M${x(from)} ${y}H${x(to)}" stroke="${color}" stroke-width="2"/>`;
-    const dots = askedAt.map(
+    const dots = polledAt.map(
       (at) => `<circle cx="${x(at)}" cy="${y}" r="2" fill="${at < finalAt ? COLORS.open : COLORS.final}"/>`,
     );
-    return [line(trackedAt, finalAt, COLORS.life), line(finalAt, detectedAt, COLORS.lag), ...dots];
+    return [line(trackedAt, finalAt, COLORS.submission), line(finalAt, detectedAt, COLORS.lag), ...dots];
   });
-  const requests = shown.reduce((sum, { askedAt }) => sum + askedAt.length, 0) / shown.length;
+  const requests = shown.reduce((sum, { polledAt }) => sum + polledAt.length, 0) / shown.length;
   const lagS = shown.reduce((sum, { detectedAt, finalAt }) => sum + detectedAt - finalAt, 0) / shown.length / 1_000;
-  const told = `${title}: ${requests.toFixed(1)} requests each, known after ${lagS.toFixed(1)} s`;
+  const caption = `${title}: ${requests.toFixed(1)} requests each, known after ${lagS.toFixed(1)} s`;
   const seconds = Array.from({ length: Math.floor((toS - fromS) / 20) + 1 }, (_, index) => fromS + index * 20);
   const axis = seconds.map((s) => text(Number(x(s * 1_000)), height - 8, `${s} s`, 'middle'));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11">`,
-    `<title>${told}</title><rect width="100%" height="100%" fill="#fff"/>`,
-    text(LEFT, 18, told, 'start'),
+    `<title>${caption}</title><rect width="100%" height="100%" fill="#fff"/>`,
+    text(LEFT, 18, caption, 'start'),
     ...parts,
     ...axis,
     '</svg>',

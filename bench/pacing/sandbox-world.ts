@@ -26,7 +26,7 @@ export function sandboxWorld(given: SandboxOptionsInput, gapChange?: GapChange):
       changeGap(now);
       return model.submit('data', now);
     },
-    answer(submissionId, now) {
+    respond(submissionId, now) {
       changeGap(now);
       const admission = limit.admit('key', now);
       if (admission && !admission.admitted)

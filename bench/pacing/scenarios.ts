@@ -3,7 +3,7 @@ import type { WorldName } from '../../src/sandbox/chain/worlds.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import type { Arrivals } from './arrivals.ts';
 
-/** What dawatch is to need at most. `cost`: requests + seconds of mean lag. */
+/** Upper limits for dawatch. `cost`: requests + seconds of mean lag. */
 export type Bars = { requests?: number; meanS?: number; p99S?: number; cost?: number; throttled?: number };
 
 export type Scenario = {
@@ -18,7 +18,7 @@ export type Scenario = {
   hasLowerBound: boolean;
 };
 
-/** More than anybody needs, so that only the policies are compared. */
+/** A budget that never limits, so that only the policies are compared. */
 const AMPLE: BudgetSettings = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const HOUR_S = 3_600;
 const LEAST_SUBMISSIONS = 1_000;

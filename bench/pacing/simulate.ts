@@ -1,30 +1,30 @@
 import type { Classification, Observation } from '../../src/domain/classify.ts';
 import type { PolicyFactory } from '../../src/pacing/policy.ts';
 import type { BudgetSettings } from '../../src/pacing/request-budget.ts';
-import { Pacer } from '../../src/pacing/scheduler.ts';
+import { Scheduler } from '../../src/pacing/scheduler.ts';
 import { seededRandom } from '../support/random.ts';
-import { Mail } from './mail.ts';
+import { ResponseQueue } from './response-queue.ts';
 
-/** An upstream in virtual time; `now` never goes back. */
+/** An upstream in virtual time. `now` must not decrease between calls. */
 export type World = {
   submit(now: number): string;
-  answer(submissionId: string, now: number): Classification;
-  /** When a lookup first answered Finalized. */
+  respond(submissionId: string, now: number): Classification;
+  /** The first moment at which a lookup returns Finalized. */
   finalizedAt(submissionId: string, now: number): number | undefined;
 };
 
-/** What became of one submission, milliseconds after the start. */
-type Life = {
+/** One submission of a run. Times are milliseconds after the start. */
+type SimulatedSubmission = {
   submissionId: string;
   trackedAt: number;
-  askedAt: number[];
-  /** When a lookup first answered Finalized, or `trackedAt` where that was later. */
+  polledAt: number[];
+  /** The later of `trackedAt` and the first moment at which a lookup returns Finalized. */
   finalAt: number;
   detectedAt: number;
 };
 
 export type Run = {
-  lives: Life[];
+  submissions: SimulatedSubmission[];
   requests: number;
   throttled: number;
 };
@@ -39,15 +39,15 @@ type Simulation = {
   budget: BudgetSettings;
   policy: PolicyFactory;
   seed: number;
-  /** The end, milliseconds after the start, even if somebody is still open. */
+  /** The run ends at this time (ms after the start), even with submissions still open. */
   endMs?: number;
 };
 
-/** One world with one policy in virtual time: the real pacer and nothing in between. */
+/** Runs the real scheduler and a policy against one world in virtual time. */
 export function simulate({ world, budget, policy, seed, ...rest }: Simulation): Run {
   const { endMs = Number.POSITIVE_INFINITY } = rest;
   const random = seededRandom(seed);
-  const pacer = new Pacer({
+  const scheduler = new Scheduler({
     settings: {
       budget,
       breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
@@ -58,55 +58,56 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
     random,
   });
   const arrivals = rest.arrivals[Symbol.iterator]();
-  const lives = new Map<string, Life>();
-  const answers = new Mail<{ submissionId: string; sentAt: number }>();
-  const run: Run = { lives: [], requests: 0, throttled: 0 };
+  const submissions = new Map<string, SimulatedSubmission>();
+  const responses = new ResponseQueue<{ submissionId: string; sentAt: number }>();
+  const run: Run = { submissions: [], requests: 0, throttled: 0 };
   let arrival = arrivals.next();
   let now = START_MS;
   let open = 0;
 
   const track = () => {
     const submissionId = world.submit(now);
-    lives.set(submissionId, {
+    submissions.set(submissionId, {
       submissionId,
       trackedAt: now - START_MS,
-      askedAt: [],
+      polledAt: [],
       finalAt: 0,
       detectedAt: Number.POSITIVE_INFINITY,
     });
-    pacer.add({ submissionId, trackedAt: now, seen: false }, now);
+    scheduler.add({ submissionId, trackedAt: now, seen: false }, now);
     open++;
     arrival = arrivals.next();
   };
   const send = (submissionId: string) => {
     run.requests++;
-    lives.get(submissionId)?.askedAt.push(now - START_MS);
-    answers.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, { submissionId, sentAt: now });
+    submissions.get(submissionId)?.polledAt.push(now - START_MS);
+    responses.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, { submissionId, sentAt: now });
   };
-  const answer = ({ submissionId, sentAt }: { submissionId: string; sentAt: number }) => {
+  const receive = ({ submissionId, sentAt }: { submissionId: string; sentAt: number }) => {
     // The upstream reads its database when half of the time has passed.
-    const verdict = world.answer(submissionId, (now + sentAt) / 2);
+    const verdict = world.respond(submissionId, (now + sentAt) / 2);
     if (verdict.kind === 'throttled') run.throttled++;
     const observation: Observation = { submissionId, at: now, durationMs: now - sentAt, ...verdict };
-    const life = lives.get(submissionId);
-    if (life && verdict.kind === 'finalized' && life.detectedAt === Number.POSITIVE_INFINITY) {
-      life.detectedAt = now - START_MS;
+    const submission = submissions.get(submissionId);
+    if (submission && verdict.kind === 'finalized' && submission.detectedAt === Number.POSITIVE_INFINITY) {
+      submission.detectedAt = now - START_MS;
       const finalAt = (world.finalizedAt(submissionId, now) ?? now) - START_MS;
-      life.finalAt = Math.max(life.trackedAt, finalAt);
+      submission.finalAt = Math.max(submission.trackedAt, finalAt);
       open--;
     }
-    pacer.observe(observation, verdict.kind !== 'finalized', now);
+    scheduler.observe(observation, verdict.kind !== 'finalized', now);
   };
 
   while ((open > 0 || !arrival.done) && now < START_MS + endMs) {
     const arrivalAt = arrival.done ? Number.POSITIVE_INFINITY : START_MS + arrival.value;
-    const answerAt = answers.nextAt;
-    const wakeAt = Math.max(now, pacer.wakeAt());
-    now = Math.max(now, Math.min(arrivalAt, answerAt, wakeAt));
+    const responseAt = responses.nextAt;
+    const wakeAt = Math.max(now, scheduler.wakeAt());
+    now = Math.max(now, Math.min(arrivalAt, responseAt, wakeAt));
     if (arrivalAt <= now) track();
-    else if (answerAt <= now) answer(answers.take());
-    for (let batch = pacer.next(now); batch.length > 0; batch = pacer.next(now)) for (const id of batch) send(id);
+    else if (responseAt <= now) receive(responses.take());
+    for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now))
+      for (const id of batch) send(id);
   }
-  run.lives = [...lives.values()];
+  run.submissions = [...submissions.values()];
   return run;
 }

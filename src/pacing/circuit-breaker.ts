@@ -12,7 +12,7 @@ export type BreakerSettings = {
  * The circuit breaker of an upstream. Closed: all polls are sent. Open: one probe at a time is sent, at growing intervals
  * (for refused credentials always the longest one). The first good response closes the circuit breaker.
  */
-export class Breaker {
+export class CircuitBreaker {
   readonly #settings: BreakerSettings;
   readonly #random: () => number;
   #state: BreakerState = BreakerState.closed;

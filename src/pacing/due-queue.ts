@@ -1,5 +1,5 @@
 /** `place`: index in the heap, maintained by DueQueue, so that an entry can be removed in O(log n). */
-export type Due = { dueAt: number; place: number };
+export type Due = { dueAt: number; heapIndex: number };
 
 /** A binary heap of entries, the earliest due first. */
 export class DueQueue<Entry extends Due> {
@@ -14,7 +14,7 @@ export class DueQueue<Entry extends Due> {
   }
 
   has(entry: Entry): boolean {
-    return this.#heap[entry.place] === entry;
+    return this.#heap[entry.heapIndex] === entry;
   }
 
   add(entry: Entry): void {
@@ -25,14 +25,14 @@ export class DueQueue<Entry extends Due> {
   remove(entry: Entry): void {
     const last = this.#heap.pop();
     if (!last || last === entry) return;
-    this.#put(last, entry.place);
+    this.#put(last, entry.heapIndex);
     this.#rise(last);
     this.#sink(last);
   }
 
   #rise(entry: Entry): void {
-    while (entry.place > 0) {
-      const parent = this.#heap[(entry.place - 1) >> 1];
+    while (entry.heapIndex > 0) {
+      const parent = this.#heap[(entry.heapIndex - 1) >> 1];
       if (!parent || parent.dueAt <= entry.dueAt) return;
       this.#swap(entry, parent);
     }
@@ -40,8 +40,8 @@ export class DueQueue<Entry extends Due> {
 
   #sink(entry: Entry): void {
     for (;;) {
-      const left = this.#heap[2 * entry.place + 1];
-      const right = this.#heap[2 * entry.place + 2];
+      const left = this.#heap[2 * entry.heapIndex + 1];
+      const right = this.#heap[2 * entry.heapIndex + 2];
       const child = left && right && right.dueAt < left.dueAt ? right : left;
       if (!child || child.dueAt >= entry.dueAt) return;
       this.#swap(entry, child);
@@ -49,13 +49,13 @@ export class DueQueue<Entry extends Due> {
   }
 
   #swap(a: Entry, b: Entry): void {
-    const place = a.place;
-    this.#put(a, b.place);
+    const place = a.heapIndex;
+    this.#put(a, b.heapIndex);
     this.#put(b, place);
   }
 
   #put(entry: Entry, place: number): void {
     this.#heap[place] = entry;
-    entry.place = place;
+    entry.heapIndex = place;
   }
 }

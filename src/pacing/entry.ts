@@ -20,7 +20,7 @@ export type Watched = {
 export class Entry implements Paced, Due, Candidate {
   readonly submissionId: string;
   seen: boolean;
-  place = 0;
+  heapIndex = 0;
   order = 0;
   readonly #times: Float64Array;
   readonly #at: number;

@@ -34,7 +34,7 @@ export class FinalityGroups {
   }
 
   /** Each member bounds the moment at which the group became final. */
-  join(group: Group, { after, by }: FinalityEvent): void {
+  addMember(group: Group, { after, by }: FinalityEvent): void {
     group.members++;
     group.by = Math.min(group.by, by);
     if (after < group.by) group.after = Math.max(group.after, after);

@@ -22,7 +22,7 @@ export const NEVER = Number.NEGATIVE_INFINITY;
  */
 export type PacingPolicy = {
   /** A submission is new, or resumed after a restart with its last answer at `polledAt`. Returns when to ask about it. */
-  enrol(item: Candidate, known: { polledAt: number | null }, now: number): number;
+  register(item: Candidate, known: { polledAt: number | null }, now: number): number;
   /** An answer about it came. Returns when to ask about it again, if that is still wanted. */
   learn(item: Candidate, observation: Observation, now: number): number;
   /** It is due. Returns when it is to be polled by all that is known now: now, or later. */
@@ -30,14 +30,14 @@ export type PacingPolicy = {
   /** How likely a poll of it at this moment finds it final, 0 to 1: under a tight budget the highest goes first. */
   gain(item: Candidate, now: number): number;
   /** Nobody asks about it any more. */
-  leave(item: Candidate, now: number): void;
+  unregister(item: Candidate, now: number): void;
   /** What it knows about the upstream, to be kept over a restart; and what one before it knew, however old. */
-  learned(): string | null;
-  recall(learned: string): void;
+  snapshot(): string | null;
+  restore(learned: string): void;
   /** What it knows, and how it asks by that. */
   describe(now: number): PacingDescription;
   /** Why this one is asked about when it is. */
-  why(item: Candidate, now: number): PolicyReason;
+  reasonOf(item: Candidate, now: number): PolicyReason;
 };
 
 /**
@@ -76,6 +76,6 @@ export type PacingDescription = {
 
 /** `move`: another submission than the one in hand is to be asked about at another time. */
 export type PolicyFactory = (deps: {
-  move: (item: Candidate, dueAt: number) => void;
+  reschedule: (item: Candidate, dueAt: number) => void;
   random: () => number;
 }) => PacingPolicy;

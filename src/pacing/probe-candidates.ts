@@ -10,22 +10,22 @@ export class ProbeCandidates {
   #seen = 0;
 
   /** Whether the upstream has returned any of the scheduled submissions. */
-  get areAny(): boolean {
+  get hasAny(): boolean {
     return this.#seen > 0;
   }
 
   /** Returns one of the latest submissions that is not in flight. */
-  free(inFlight: DueQueue<Entry>): Entry | undefined {
+  pick(inFlight: DueQueue<Entry>): Entry | undefined {
     for (const entry of this.#latest) if (!inFlight.has(entry)) return entry;
     return undefined;
   }
 
   /** Adds a newly scheduled submission, which may have been returned before. */
-  enter(entry: Entry): void {
+  add(entry: Entry): void {
     if (entry.seen) this.#seen++;
   }
 
-  show(entry: Entry): void {
+  markSeen(entry: Entry): void {
     if (!entry.seen) this.#seen++;
     entry.seen = true;
     this.#latest.delete(entry);
@@ -33,7 +33,7 @@ export class ProbeCandidates {
     if (this.#latest.size > MAX_CANDIDATES) for (const oldest of this.#latest) return void this.#latest.delete(oldest);
   }
 
-  leave(entry: Entry): void {
+  remove(entry: Entry): void {
     this.#latest.delete(entry);
     if (entry.seen) this.#seen--;
   }

@@ -10,7 +10,7 @@ export type BudgetSettings = {
  * completion, because the upstream has counted it at some moment in between. So the upstream never counts more than
  * `requests`, wherever its window begins.
  */
-export class Budget {
+export class RequestBudget {
   readonly #settings: BudgetSettings;
   /** Completion times of the requests that still count, as a ring: at most `requests` of them, the oldest at #oldest. */
   readonly #completedAt: Float64Array;

@@ -1,15 +1,15 @@
 import type { Observation } from '../domain/classify.ts';
 import { type BreakerState, healthOf, isSeen } from '../domain/upstream-health.ts';
 import { Backlog, type Rating } from './backlog.ts';
-import { Breaker, type BreakerSettings } from './circuit-breaker.ts';
+import { type BreakerSettings, CircuitBreaker } from './circuit-breaker.ts';
 import { DueQueue } from './due-queue.ts';
 import { Entry, type Paced, type Watched } from './entry.ts';
 import { Pause } from './pause.ts';
 import { NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory, type PolicyReason } from './policy.ts';
 import { ProbeCandidates } from './probe-candidates.ts';
-import { Budget, type BudgetSettings } from './request-budget.ts';
+import { type BudgetSettings, RequestBudget } from './request-budget.ts';
 
-export type PacerSettings = {
+export type SchedulerSettings = {
   budget: BudgetSettings;
   breaker: BreakerSettings;
   /** A batch without an answer for so long is lost, and its submissions are asked about again. */
@@ -19,7 +19,7 @@ export type PacerSettings = {
 };
 
 /** What is asked about next, and when; `at` null: once an answer has come. `heldBy`: why not when it is due. */
-export type NextQuestion = {
+export type NextPoll = {
   submissionId: string;
   at: number | null;
   reason: PolicyReason | 'recheck' | 'probe';
@@ -30,39 +30,42 @@ export type NextQuestion = {
 export type Outlook = {
   description: PacingDescription;
   budget: BudgetSettings & { used: number };
-  next: NextQuestion | null;
+  next: NextPoll | null;
 };
 
 /**
  * The brain of one upstream: which submissions to ask about next, and how many at all. It owns the request budget and the
  * breaker, so both hold however many hands do the asking. Pure: no I/O, no clock of its own, nothing kept outside memory.
  */
-export class Pacer {
-  readonly #settings: PacerSettings;
+export class Scheduler {
+  readonly #settings: SchedulerSettings;
   readonly #policy: PacingPolicy;
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new DueQueue<Entry>();
   /** Those that were due when `next` was called last, and are not in flight yet. */
   readonly #backlog = new Backlog((entry, now) => this.#rate(entry, now));
   readonly #leased = new DueQueue<Entry>();
-  readonly #witnesses = new ProbeCandidates();
-  readonly #budget: Budget;
+  readonly #probeCandidates = new ProbeCandidates();
+  readonly #budget: RequestBudget;
   readonly #pause = new Pause();
-  readonly #breaker: Breaker;
+  readonly #breaker: CircuitBreaker;
   /** In flight, and forgotten with their answers, because they were removed or are asked about only this once. */
-  readonly #passing = new Set<Entry>();
+  readonly #toDelete = new Set<Entry>();
   /** The policy decides about all but these: they are passing, or finalized and waiting for their recheck. */
-  readonly #dismissed = new Set<Entry>();
+  readonly #unregistered = new Set<Entry>();
 
-  constructor(deps: { settings: PacerSettings; policy: PolicyFactory; random: () => number }) {
+  constructor(deps: { settings: SchedulerSettings; policy: PolicyFactory; random: () => number }) {
     this.#settings = deps.settings;
-    this.#policy = deps.policy({ move: (item, dueAt) => this.#move(item as Entry, dueAt), random: deps.random });
-    this.#budget = new Budget(deps.settings.budget);
-    this.#breaker = new Breaker(deps.settings.breaker, deps.random);
+    this.#policy = deps.policy({
+      reschedule: (item, dueAt) => this.#reschedule(item as Entry, dueAt),
+      random: deps.random,
+    });
+    this.#budget = new RequestBudget(deps.settings.budget);
+    this.#breaker = new CircuitBreaker(deps.settings.breaker, deps.random);
   }
 
   get size(): number {
-    return this.#entries.size - this.#passing.size;
+    return this.#entries.size - this.#toDelete.size;
   }
 
   get inFlight(): number {
@@ -75,13 +78,13 @@ export class Pacer {
   }
 
   /** What the policy has learned, as the ledger keeps it. */
-  learned(): string | null {
-    return this.#policy.learned();
+  snapshot(): string | null {
+    return this.#policy.snapshot();
   }
 
   /** Goes on with what a process before this one learned; before anything is added. */
-  recall(learned: string): void {
-    this.#policy.recall(learned);
+  restore(learned: string): void {
+    this.#policy.restore(learned);
   }
 
   outlook(now: number): Outlook {
@@ -89,7 +92,7 @@ export class Pacer {
     return {
       description: this.#policy.describe(now),
       budget: { ...this.#settings.budget, used },
-      next: this.#nextQuestion(now),
+      next: this.#nextPoll(now),
     };
   }
 
@@ -98,7 +101,7 @@ export class Pacer {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
 
-  get breaker(): Pick<Breaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {
+  get breaker(): Pick<CircuitBreaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {
     return this.#breaker;
   }
 
@@ -120,7 +123,7 @@ export class Pacer {
   /** Whether it is finalized and is to be polled once more, later: a poll before that would take its place. */
   awaitsRecheck(submissionId: string): boolean {
     const entry = this.#entries.get(submissionId);
-    return entry !== undefined && this.#dismissed.has(entry) && !this.#passing.has(entry);
+    return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
   }
 
   /** Takes up an outage that a process before this one saw begin. */
@@ -136,25 +139,25 @@ export class Pacer {
 
   add(item: Paced, now: number): void {
     const known = this.#entries.get(item.submissionId);
-    if (known) this.#keep(known, now);
-    else this.#enrol(this.#enter(item), null, now);
+    if (known) this.#retain(known, now);
+    else this.#register(this.#createEntry(item), null, now);
   }
 
   /** Goes on with a submission where a process before this one stopped. */
   resume(item: Watched, now: number): void {
     const known = this.#entries.get(item.submissionId);
     if (known) {
-      this.#keep(known, now);
+      this.#retain(known, now);
       return;
     }
     // A clock that was ahead left times that are still to come.
     const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
-    const entry = this.#enter({ ...item, trackedAt: Math.min(item.trackedAt, now) });
+    const entry = this.#createEntry({ ...item, trackedAt: Math.min(item.trackedAt, now) });
     if (item.finalizedAt === null) {
-      this.#enrol(entry, polledAt, now);
+      this.#register(entry, polledAt, now);
     } else {
-      this.#dismissed.add(entry);
-      this.#wait(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
+      this.#unregistered.add(entry);
+      this.#enqueue(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
     }
   }
 
@@ -162,37 +165,37 @@ export class Pacer {
   remove(submissionId: string, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
-    this.#dismiss(entry, now);
+    this.#unregister(entry, now);
     if (this.#leased.has(entry)) {
-      this.#passing.add(entry);
+      this.#toDelete.add(entry);
     } else {
-      this.#unqueue(entry);
-      this.#forget(entry);
+      this.#dequeue(entry);
+      this.#deleteEntry(entry);
     }
   }
 
   /**
-   * A question out of turn, about any submission. `sent`: it has its place in the budget, ask now. `under_way`: it is in
+   * A question out of turn, about any submission. `sent`: it has its place in the budget, ask now. `in_flight`: it is in
    * flight already. `wait`: there is no place now; see `askAt`.
    */
-  ask(submissionId: string, now: number): 'sent' | 'under_way' | 'wait' {
-    this.#reclaimLost(now);
+  pollNow(submissionId: string, now: number): 'sent' | 'in_flight' | 'wait' {
+    this.#expireLeases(now);
     const known = this.#entries.get(submissionId);
-    if (known && this.#leased.has(known)) return 'under_way';
-    if (this.#allowance(now) === 0) return 'wait';
-    const entry = known ?? this.#enter({ submissionId, trackedAt: now, seen: false });
+    if (known && this.#leased.has(known)) return 'in_flight';
+    if (this.#available(now) === 0) return 'wait';
+    const entry = known ?? this.#createEntry({ submissionId, trackedAt: now, seen: false });
     if (known) {
-      this.#unqueue(known);
+      this.#dequeue(known);
     } else {
-      this.#passing.add(entry);
-      this.#dismissed.add(entry);
+      this.#toDelete.add(entry);
+      this.#unregistered.add(entry);
     }
     this.#send(entry, now);
     return 'sent';
   }
 
   /** The earliest moment at which there can be a place for a question out of turn; Infinity if that takes an answer. */
-  askAt(): number {
+  nextPollAt(): number {
     const probeAt = this.#breaker.isOpen ? this.#breaker.probeAt : Number.NEGATIVE_INFINITY;
     return Math.max(this.#pause.until, probeAt, this.#budget.availableAt());
   }
@@ -202,11 +205,11 @@ export class Pacer {
    * take places in the budget and are in flight until observed, or lost after the lease.
    */
   next(now: number, most = Number.POSITIVE_INFINITY): string[] {
-    this.#reclaimLost(now);
+    this.#expireLeases(now);
     const batch: string[] = [];
     while (batch.length < most) {
-      const room = this.#allowance(now);
-      const entry = room === 0 ? undefined : this.#breaker.isOpen ? this.#probe() : this.#nextDue(room, now);
+      const room = this.#available(now);
+      const entry = room === 0 ? undefined : this.#breaker.isOpen ? this.#nextProbe() : this.#nextDue(room, now);
       if (!entry) break;
       if (!this.#backlog.take(entry)) this.#waiting.remove(entry);
       this.#send(entry, now);
@@ -232,18 +235,21 @@ export class Pacer {
     this.#pause.observe(observation, now);
     const entry = this.#entries.get(observation.submissionId);
     const seenBefore = entry?.seen ?? false;
-    const changed = this.#breaker.observe(healthOf(observation, { seenBefore, seenAny: this.#witnesses.areAny }), now);
+    const changed = this.#breaker.observe(
+      healthOf(observation, { seenBefore, seenAny: this.#probeCandidates.hasAny }),
+      now,
+    );
     if (!entry) return changed;
-    this.#land(entry, now);
+    this.#endPoll(entry, now);
     const recheckAt = now + this.#settings.recheckMs;
-    const dueAt = this.#dismissed.has(entry) ? recheckAt : this.#policy.learn(entry, observation, now);
-    if (observation.kind === 'finalized' || !watched) this.#dismiss(entry, now);
-    if (!watched || this.#passing.has(entry)) {
-      this.#forget(entry);
+    const dueAt = this.#unregistered.has(entry) ? recheckAt : this.#policy.learn(entry, observation, now);
+    if (observation.kind === 'finalized' || !watched) this.#unregister(entry, now);
+    if (!watched || this.#toDelete.has(entry)) {
+      this.#deleteEntry(entry);
       return changed;
     }
-    if (isSeen(observation)) this.#witnesses.show(entry);
-    this.#wait(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
+    if (isSeen(observation)) this.#probeCandidates.markSeen(entry);
+    this.#enqueue(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
     return changed;
   }
 
@@ -251,40 +257,40 @@ export class Pacer {
   retry(submissionId: string, dueAt: number, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
-    this.#land(entry, now);
-    if (this.#passing.has(entry)) this.#forget(entry);
-    else this.#wait(entry, dueAt);
+    this.#endPoll(entry, now);
+    if (this.#toDelete.has(entry)) this.#deleteEntry(entry);
+    else this.#enqueue(entry, dueAt);
   }
 
   /** Its answer may be on the way to somebody else: from then on it waits like the others. */
-  #keep(known: Entry, now: number): void {
-    if (!this.#passing.delete(known)) return;
-    this.#dismissed.delete(known);
-    this.#policy.enrol(known, { polledAt: null }, now);
+  #retain(known: Entry, now: number): void {
+    if (!this.#toDelete.delete(known)) return;
+    this.#unregistered.delete(known);
+    this.#policy.register(known, { polledAt: null }, now);
   }
 
-  #enrol(entry: Entry, polledAt: number | null, now: number): void {
-    this.#wait(entry, this.#policy.enrol(entry, { polledAt }, now));
+  #register(entry: Entry, polledAt: number | null, now: number): void {
+    this.#enqueue(entry, this.#policy.register(entry, { polledAt }, now));
   }
 
-  #dismiss(entry: Entry, now: number): void {
-    if (this.#dismissed.has(entry)) return;
-    this.#policy.leave(entry, now);
-    this.#dismissed.add(entry);
+  #unregister(entry: Entry, now: number): void {
+    if (this.#unregistered.has(entry)) return;
+    this.#policy.unregister(entry, now);
+    this.#unregistered.add(entry);
   }
 
   /** What is in flight comes back by itself. */
-  #move(entry: Entry, dueAt: number): void {
+  #reschedule(entry: Entry, dueAt: number): void {
     if (this.#leased.has(entry)) return;
-    this.#unqueue(entry);
-    this.#wait(entry, dueAt);
+    this.#dequeue(entry);
+    this.#enqueue(entry, dueAt);
   }
 
   #recheckAt(finalizedAt: number, now: number): number {
     return now + Math.min(this.#settings.recheckMs, Math.max(0, finalizedAt + this.#settings.recheckMs - now));
   }
 
-  #allowance(now: number): number {
+  #available(now: number): number {
     if (now < this.#pause.until) return 0;
     if (!this.#breaker.isOpen) return this.#budget.available(now);
     return now < this.#breaker.probeAt ? 0 : Math.min(1, this.#budget.available(now));
@@ -294,8 +300,8 @@ export class Pacer {
    * Due or not: an outage must not last longer than it does. One that the upstream has shown lately tells more than one
    * that may be odd itself.
    */
-  #probe(): Entry | undefined {
-    return this.#witnesses.free(this.#leased) ?? this.#earliest();
+  #nextProbe(): Entry | undefined {
+    return this.#probeCandidates.pick(this.#leased) ?? this.#earliest();
   }
 
   /** The entry to poll now, where the budget has room for `room` polls; it stays in its queue. */
@@ -311,34 +317,34 @@ export class Pacer {
       }
       const entry = this.#backlog.size > room ? this.#backlog.best(now) : this.#backlog.longestDue;
       if (!entry) return undefined;
-      const at = this.#dismissed.has(entry) ? now : this.#policy.confirm(entry, now);
+      const at = this.#unregistered.has(entry) ? now : this.#policy.confirm(entry, now);
       if (at <= now + 1) return entry;
-      this.#unqueue(entry);
-      this.#wait(entry, at);
+      this.#dequeue(entry);
+      this.#enqueue(entry, at);
     }
   }
 
   #rate(entry: Entry, now: number): Rating {
-    if (this.#dismissed.has(entry)) return { gain: 0, isOverdue: true };
-    return { gain: this.#policy.gain(entry, now), isOverdue: this.#policy.why(entry, now) === 'net' };
+    if (this.#unregistered.has(entry)) return { gain: 0, isOverdue: true };
+    return { gain: this.#policy.gain(entry, now), isOverdue: this.#policy.reasonOf(entry, now) === 'net' };
   }
 
   #earliest(): Entry | undefined {
     return this.#backlog.longestDue ?? this.#waiting.earliest;
   }
 
-  #unqueue(entry: Entry): void {
+  #dequeue(entry: Entry): void {
     if (!this.#backlog.remove(entry)) this.#waiting.remove(entry);
   }
 
-  #nextQuestion(now: number): NextQuestion | null {
+  #nextPoll(now: number): NextPoll | null {
     const isOut = this.#breaker.isOpen;
-    const entry = isOut ? this.#probe() : (this.#backlog.best(now) ?? this.#waiting.earliest);
+    const entry = isOut ? this.#nextProbe() : (this.#backlog.best(now) ?? this.#waiting.earliest);
     if (!entry) return null;
     const dueAt = Math.max(now, isOut ? this.#breaker.probeAt : entry.dueAt);
     const placeAt = this.#budget.availableAt();
     const at = Math.max(dueAt, this.#pause.until, placeAt);
-    const own = this.#dismissed.has(entry) ? 'recheck' : this.#policy.why(entry, now);
+    const own = this.#unregistered.has(entry) ? 'recheck' : this.#policy.reasonOf(entry, now);
     return {
       submissionId: entry.submissionId,
       at: at === Number.POSITIVE_INFINITY ? null : at,
@@ -348,18 +354,18 @@ export class Pacer {
   }
 
   /** A lost one has no place before the others: it is due now, like they are. */
-  #reclaimLost(now: number): void {
+  #expireLeases(now: number): void {
     for (let entry = this.#leased.earliest; entry && entry.dueAt <= now; entry = this.#leased.earliest) {
-      this.#land(entry, now);
-      if (this.#passing.has(entry)) this.#forget(entry);
-      else this.#wait(entry, now);
+      this.#endPoll(entry, now);
+      if (this.#toDelete.has(entry)) this.#deleteEntry(entry);
+      else this.#enqueue(entry, now);
     }
   }
 
-  #enter(item: Paced): Entry {
+  #createEntry(item: Paced): Entry {
     const entry = new Entry(item);
     this.#entries.set(item.submissionId, entry);
-    this.#witnesses.enter(entry);
+    this.#probeCandidates.add(entry);
     return entry;
   }
 
@@ -371,24 +377,24 @@ export class Pacer {
   }
 
   /** Out of whichever queue it is in; its request, if there is one, is over. */
-  #land(entry: Entry, now: number): void {
+  #endPoll(entry: Entry, now: number): void {
     if (this.#leased.has(entry)) {
       this.#leased.remove(entry);
       this.#budget.complete(now);
     } else {
-      this.#unqueue(entry);
+      this.#dequeue(entry);
     }
   }
 
-  #wait(entry: Entry, dueAt: number): void {
+  #enqueue(entry: Entry, dueAt: number): void {
     entry.dueAt = dueAt;
     this.#waiting.add(entry);
   }
 
-  #forget(entry: Entry): void {
+  #deleteEntry(entry: Entry): void {
     this.#entries.delete(entry.submissionId);
-    this.#witnesses.leave(entry);
-    this.#passing.delete(entry);
-    this.#dismissed.delete(entry);
+    this.#probeCandidates.remove(entry);
+    this.#toDelete.delete(entry);
+    this.#unregistered.delete(entry);
   }
 }

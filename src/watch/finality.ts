@@ -1,5 +1,5 @@
 import { Status } from '../domain/submission.ts';
-import type { Pacer } from '../pacing/scheduler.ts';
+import type { Scheduler } from '../pacing/scheduler.ts';
 import type { RecordedObservation } from './ports.ts';
 
 /** The first observation that found a submission final. Times are epoch milliseconds. */
@@ -24,7 +24,7 @@ export class FinalityBounds {
   readonly #blocks = new Map<number, Bounds>();
 
   /** Returns the new finalities. Must be called before `scheduler.observe`, which removes final submissions. */
-  of(recorded: readonly RecordedObservation[], scheduler: Pick<Pacer, 'openAt'>): Finality[] {
+  of(recorded: readonly RecordedObservation[], scheduler: Pick<Scheduler, 'openAt'>): Finality[] {
     const found = recorded.flatMap(({ observation, result, previousStatus, submission }) => {
       if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change) return [];
       const { at, blockNumber } = observation;

@@ -1,7 +1,7 @@
 import { UpstreamEventType } from '../domain/notifications/events.ts';
 import { MAX_RETRY_AFTER_MS } from '../domain/retry-after.ts';
 import { BreakerState } from '../domain/upstream-health.ts';
-import type { Pacer } from '../pacing/scheduler.ts';
+import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
 import { OutageClock } from './outage-clock.ts';
 import type { UpstreamChange, UpstreamRecord, WatcherLedger } from './ports.ts';
@@ -17,7 +17,7 @@ const EVENT_OF = {
 
 type OutageJournalDeps = {
   upstream: string;
-  scheduler: Pacer;
+  scheduler: Scheduler;
   ledger: Pick<WatcherLedger, 'recordUpstream' | 'recordPause'>;
   listener: Required<WatcherListener>;
 };

@@ -1,7 +1,7 @@
 import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Paced } from '../pacing/entry.ts';
-import type { Pacer } from '../pacing/scheduler.ts';
+import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
 import { type OnDemandFailure, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
@@ -11,7 +11,7 @@ import { TimeLimits } from './time-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
-  scheduler: Pacer;
+  scheduler: Scheduler;
   ledger: WatcherLedger;
   engine: PollEngine;
   clock: Clock;
@@ -73,7 +73,7 @@ export class PollLoop {
     return this.#committer.isLedgerFailing;
   }
 
-  get scheduler(): Pacer {
+  get scheduler(): Scheduler {
     return this.#deps.scheduler;
   }
 
@@ -113,7 +113,7 @@ export class PollLoop {
     this.#journal.restore(record, now);
     this.#limits.restore(ledger.findShownId(upstream));
     if (record.pollingUntil !== null) scheduler.resumeBudget(record.pollingUntil, now);
-    if (record.snapshot !== null) scheduler.recall(record.snapshot);
+    if (record.snapshot !== null) scheduler.restore(record.snapshot);
     const first = ledger.listWatched(upstream, { after: 0, limit: RESUME_PAGE_SIZE });
     this.#running = true;
     this.#resume(first);
@@ -163,7 +163,7 @@ export class PollLoop {
       Promise.resolve({ kind: 'failed', reason, retryAfterMs });
     if (!this.#running) return failed('stopping', 1_000);
     if (!this.#onDemand.has(submissionId)) {
-      const pollAt = scheduler.askAt();
+      const pollAt = scheduler.nextPollAt();
       const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - this.now());
       // During an outage no caller waits: this poll either becomes the probe that is due, or fails immediately.
       if (scheduler.breaker.isOpen && waitMs > 0) return failed('upstream_down', waitMs);
@@ -185,7 +185,7 @@ export class PollLoop {
       if (batch.length > 0) this.#send(batch);
     }
     this.#cancelTimer?.();
-    const onDemandAt = this.#onDemand.isWaiting ? scheduler.askAt() : Number.POSITIVE_INFINITY;
+    const onDemandAt = this.#onDemand.isWaiting ? scheduler.nextPollAt() : Number.POSITIVE_INFINITY;
     const wakeAt = Math.max(this.#committer.blockedUntil, Math.min(onDemandAt, scheduler.wakeAt()));
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - now), () => this.wake());
@@ -212,7 +212,7 @@ export class PollLoop {
 
   #recordPolling(until: number): void {
     const { ledger, upstream, scheduler } = this.#deps;
-    ledger.recordPolling(upstream, until, scheduler.learned());
+    ledger.recordPolling(upstream, until, scheduler.snapshot());
     this.#journal.writePause();
   }
 
@@ -231,7 +231,7 @@ export class PollLoop {
 
   #takeOnDemand(now: number): string | undefined {
     for (let submissionId = this.#onDemand.next; submissionId !== undefined; submissionId = this.#onDemand.next) {
-      const state = this.#deps.scheduler.ask(submissionId, now);
+      const state = this.#deps.scheduler.pollNow(submissionId, now);
       if (state === 'wait') return undefined;
       this.#onDemand.take(state === 'sent');
       if (state === 'sent') return submissionId;

@@ -1,7 +1,7 @@
 import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
 import { BreakerState } from '../domain/upstream-health.ts';
-import type { Pacer } from '../pacing/scheduler.ts';
+import type { Scheduler } from '../pacing/scheduler.ts';
 import { FinalityBounds } from './finality.ts';
 import type { WatcherListener } from './listeners.ts';
 import type { OutageJournal } from './outage-journal.ts';
@@ -14,7 +14,7 @@ export const WRITE_RETRY_MS = 1_000;
 const POISON_RETRY_MS = 60_000;
 
 type ResultCommitterDeps = {
-  scheduler: Pacer;
+  scheduler: Scheduler;
   ledger: Pick<WatcherLedger, 'record'>;
   clock: Clock;
   recheck: boolean;

@@ -1,7 +1,7 @@
 import type { Observation } from '../domain/classify.ts';
 import { Status } from '../domain/submission.ts';
 import type { TransitionContext } from '../domain/transition.ts';
-import type { Pacer } from '../pacing/scheduler.ts';
+import type { Scheduler } from '../pacing/scheduler.ts';
 import type { OutageJournal } from './outage-journal.ts';
 import type { RecordedObservation } from './ports.ts';
 import { StoreEvidence } from './store-evidence.ts';
@@ -15,13 +15,13 @@ const PROOF_INTERVAL_MS = 60_000;
  * just started has polled nothing.
  */
 export class TimeLimits {
-  readonly #scheduler: Pacer;
+  readonly #scheduler: Scheduler;
   readonly #journal: OutageJournal;
   readonly #evidence = new StoreEvidence();
   #pollableSince = Number.POSITIVE_INFINITY;
   #proofPolledAt = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: { scheduler: Pacer; journal: OutageJournal }) {
+  constructor(deps: { scheduler: Scheduler; journal: OutageJournal }) {
     this.#scheduler = deps.scheduler;
     this.#journal = deps.journal;
   }

@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import { isFinal, type Submission, type TrackRequest } from '../domain/submission.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { PolicyFactory } from '../pacing/policy.ts';
-import { type Outlook, Pacer, type PacerSettings } from '../pacing/scheduler.ts';
+import { type Outlook, Scheduler, type SchedulerSettings } from '../pacing/scheduler.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
@@ -10,7 +10,7 @@ import { LedgerUnavailableError, type PollEngine, type TrackResult, type Watcher
 
 export type WatcherSettings = {
   /** By upstream. */
-  pacers: ReadonlyMap<string, PacerSettings>;
+  schedulers: ReadonlyMap<string, SchedulerSettings>;
   /** Decides when to poll, by upstream. */
   policy: (upstream: string) => PolicyFactory;
   /** Whether a finalized submission is polled once more, after the scheduler's `recheckMs`. */
@@ -48,8 +48,8 @@ export class Watcher {
       },
     };
     const listener = combineListeners([endWaits, ...(deps.listeners ?? [])]);
-    for (const [upstream, pacerSettings] of settings.pacers) {
-      const scheduler = new Pacer({ settings: pacerSettings, policy: settings.policy(upstream), random });
+    for (const [upstream, schedulerSettings] of settings.schedulers) {
+      const scheduler = new Scheduler({ settings: schedulerSettings, policy: settings.policy(upstream), random });
       const { recheck } = settings;
       this.#loops.set(upstream, new PollLoop({ upstream, scheduler, ledger, engine, clock, recheck, listener }));
     }
@@ -207,6 +207,6 @@ export class Watcher {
   }
 }
 
-function healthOf(upstream: string, { breaker, size, inFlight }: Pacer): UpstreamHealth {
+function healthOf(upstream: string, { breaker, size, inFlight }: Scheduler): UpstreamHealth {
   return { upstream, state: breaker.state, tracked: size, inFlight };
 }

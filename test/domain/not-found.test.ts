@@ -84,7 +84,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     const found = new Set<string>(['neighbor']);
     const world = openWatcher({
       answer: (id) => (found.has(id) ? pending : missing),
-      pacer: { budget: { requests: 4, perMs: MINUTE_MS, concurrency: 4 } },
+      scheduler: { budget: { requests: 4, perMs: MINUTE_MS, concurrency: 4 } },
     });
     const ids = Array.from({ length: 120 }, (_, index) => `id-${index}`);
     world.track(['neighbor', ...ids], FAR);
@@ -225,7 +225,7 @@ describe('where nothing proves that the store works', () => {
     const world = openWatcher({
       answer: (id) => (id === 'old' ? finalized : recordNotFound),
       recheck: true,
-      pacer: { recheckMs: 30 * MINUTE_MS },
+      scheduler: { recheckMs: 30 * MINUTE_MS },
     });
     world.track(['old', 'a'], FAR);
     await world.clock.advance(29 * MINUTE_MS);
@@ -289,7 +289,7 @@ describe('Retry-After', () => {
     let answer: UpstreamResponse = throttled;
     const world = openWatcher({
       answer: () => answer,
-      pacer: { budget: { requests: 50, perMs: 1_000, concurrency: 1 } },
+      scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 1 } },
     });
     world.track(['a', 'b'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(51 * MINUTE_MS);

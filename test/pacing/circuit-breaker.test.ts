@@ -1,27 +1,27 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Health } from '../../src/domain/upstream-health.ts';
-import { Breaker } from '../../src/pacing/circuit-breaker.ts';
+import { CircuitBreaker } from '../../src/pacing/circuit-breaker.ts';
 
 const settings = { failures: 3, probeMs: 1_000, maxProbeMs: 10_000 };
 /** No jitter: half of the range is a factor of one. */
 const half = () => 0.5;
 
-function opened(health: 'down' | 'unauthorized' = 'down', at = 0): Breaker {
-  const breaker = new Breaker(settings, half);
+function opened(health: 'down' | 'unauthorized' = 'down', at = 0): CircuitBreaker {
+  const breaker = new CircuitBreaker(settings, half);
   for (let i = 0; i < settings.failures; i++) breaker.observe(health, at);
   return breaker;
 }
 
 describe('a closed breaker', () => {
   it('opens after the given number of consecutive failures, and reports it once', () => {
-    const breaker = new Breaker(settings, half);
+    const breaker = new CircuitBreaker(settings, half);
     expect([1, 2, 3, 4].map((at) => breaker.observe('down', at))).toEqual([null, null, 'down', null]);
     expect(breaker).toMatchObject({ state: 'down', isOpen: true, openedAt: 3, probeAt: 1_003 });
   });
 
   it('restarts the count after a good response, but not after a neutral one', () => {
-    const breaker = new Breaker(settings, half);
+    const breaker = new CircuitBreaker(settings, half);
     const answers: Health[] = ['down', 'down', 'up', 'down', 'neutral', 'down', 'neutral'];
     for (const health of answers) expect(breaker.observe(health, 0)).toBeNull();
     expect(breaker.observe('down', 0)).toBe('down');
@@ -29,14 +29,14 @@ describe('a closed breaker', () => {
 
   it('is named after what opened it', () => {
     expect(opened('unauthorized').state).toBe('unauthorized');
-    const breaker = new Breaker(settings, half);
+    const breaker = new CircuitBreaker(settings, half);
     breaker.observe('unauthorized', 0);
     breaker.observe('unauthorized', 0);
     expect(breaker.observe('down', 0)).toBe('down');
   });
 
   it('reports no change for a good response', () => {
-    expect(new Breaker(settings, half).observe('up', 0)).toBeNull();
+    expect(new CircuitBreaker(settings, half).observe('up', 0)).toBeNull();
   });
 });
 
@@ -57,7 +57,7 @@ describe('an open breaker', () => {
       [0, 800],
       [1, 1_200],
     ] as const) {
-      const breaker = new Breaker({ ...settings, failures: 1 }, () => draw);
+      const breaker = new CircuitBreaker({ ...settings, failures: 1 }, () => draw);
       breaker.observe('down', 0);
       expect(breaker.probeAt).toBeCloseTo(distance);
     }
@@ -96,7 +96,7 @@ describe('an open breaker', () => {
   });
 
   it('restored after a restart, probes at once and keeps the start of the outage', () => {
-    const breaker = new Breaker(settings, half);
+    const breaker = new CircuitBreaker(settings, half);
     breaker.restore('down', 111, 5_000);
     expect(breaker).toMatchObject({ state: 'down', openedAt: 111, probeAt: 5_000 });
     expect(breaker.observe('down', 5_100)).toBeNull();
@@ -108,7 +108,7 @@ it('any sequence of responses: every change is reported once, and an open circui
   const health = fc.constantFrom<Health>('up', 'down', 'unauthorized', 'neutral');
   fc.assert(
     fc.property(fc.array(health, { maxLength: 60, size: 'max' }), (answers) => {
-      const breaker = new Breaker(settings, half);
+      const breaker = new CircuitBreaker(settings, half);
       for (const [now, answer] of answers.entries()) {
         const before = breaker.state;
         const told = breaker.observe(answer, now);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { type Due, DueQueue } from '../../src/pacing/due-queue.ts';
 
 type Entry = Due & { name: number };
-const entry = (name: number, dueAt: number): Entry => ({ name, dueAt, place: 0 });
+const entry = (name: number, dueAt: number): Entry => ({ name, dueAt, heapIndex: 0 });
 
 function drain(queue: DueQueue<Entry>): Entry[] {
   const out: Entry[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
 import type { PacingPolicy, PolicyReason } from '../../src/pacing/policy.ts';
-import { Pacer } from '../../src/pacing/scheduler.ts';
+import { Scheduler } from '../../src/pacing/scheduler.ts';
 import { observation, VERDICTS } from '../support/domain.ts';
 import { learnedBy } from '../support/pacing.ts';
 
@@ -10,16 +10,19 @@ const RECHECK_MS = 3_600_000;
 const FIRST_MS = 40_000;
 
 /** Submissions tracked at NOW, by default with a policy that polls them 40 s later. */
-function pacerOf(ids: string[], options: { firstMs?: number; requests?: number; why?: PolicyReason } = {}): Pacer {
+function schedulerOf(
+  ids: string[],
+  options: { firstMs?: number; requests?: number; why?: PolicyReason } = {},
+): Scheduler {
   const { firstMs = 0, requests = 100, why = 'slot' } = options;
   const policy: PacingPolicy = {
     ...LEARNS_NOTHING,
-    enrol: (item) => item.trackedAt + firstMs,
+    register: (item) => item.trackedAt + firstMs,
     learn: (_item, _observation, now) => now + FIRST_MS,
     describe: learnedBy,
-    why: () => why,
+    reasonOf: () => why,
   };
-  const pacer = new Pacer({
+  const scheduler = new Scheduler({
     settings: {
       budget: { requests, perMs: 10_000, concurrency: 50 },
       breaker: { failures: 1, probeMs: 1_000, maxProbeMs: 30_000 },
@@ -29,49 +32,49 @@ function pacerOf(ids: string[], options: { firstMs?: number; requests?: number; 
     policy: () => policy,
     random: () => 0.5,
   });
-  for (const submissionId of ids) pacer.add({ submissionId, trackedAt: NOW, seen: false }, NOW);
-  return pacer;
+  for (const submissionId of ids) scheduler.add({ submissionId, trackedAt: NOW, seen: false }, NOW);
+  return scheduler;
 }
 
 describe('the next poll goes', () => {
   it.each<PolicyReason>(['slot', 'scout', 'age', 'net'])('where the policy says, for its reason: %s', (why) => {
-    const next = pacerOf(['a', 'b'], { firstMs: FIRST_MS, why }).outlook(NOW).next;
+    const next = schedulerOf(['a', 'b'], { firstMs: FIRST_MS, why }).outlook(NOW).next;
     expect(next).toEqual({ submissionId: 'a', at: NOW + FIRST_MS, reason: why, heldBy: null });
   });
 
   it('to one that is final, to look at it once more', () => {
-    const pacer = pacerOf(['a']);
-    pacer.observe(observation('finalized', NOW, pacer.next(NOW)[0]), true, NOW);
-    expect(pacer.outlook(NOW).next).toMatchObject({ reason: 'recheck', at: NOW + RECHECK_MS });
+    const scheduler = schedulerOf(['a']);
+    scheduler.observe(observation('finalized', NOW, scheduler.next(NOW)[0]), true, NOW);
+    expect(scheduler.outlook(NOW).next).toMatchObject({ reason: 'recheck', at: NOW + RECHECK_MS });
   });
 
   it('to whatever finds out that an outage is over', () => {
-    const pacer = pacerOf(['a', 'b']);
-    pacer.observe(observation('unavailable', NOW, pacer.next(NOW, 1)[0]), true, NOW);
-    expect(pacer.outlook(NOW).next).toMatchObject({ reason: 'probe', at: pacer.breaker.probeAt });
+    const scheduler = schedulerOf(['a', 'b']);
+    scheduler.observe(observation('unavailable', NOW, scheduler.next(NOW, 1)[0]), true, NOW);
+    expect(scheduler.outlook(NOW).next).toMatchObject({ reason: 'probe', at: scheduler.breaker.probeAt });
   });
 
   it('nowhere, where nothing is tracked', () => {
-    expect(pacerOf([]).outlook(NOW)).toMatchObject({ next: null, description: learnedBy(NOW) });
+    expect(schedulerOf([]).outlook(NOW)).toMatchObject({ next: null, description: learnedBy(NOW) });
   });
 });
 
 describe('it is held back', () => {
   it('by a budget that is spent: until an answer, and then until its place is free', () => {
-    const pacer = pacerOf(['a', 'b'], { requests: 1 });
-    expect(pacer.next(NOW)).toEqual(['a']);
-    const { budget, next } = pacer.outlook(NOW);
+    const scheduler = schedulerOf(['a', 'b'], { requests: 1 });
+    expect(scheduler.next(NOW)).toEqual(['a']);
+    const { budget, next } = scheduler.outlook(NOW);
     expect(budget).toEqual({ requests: 1, perMs: 10_000, concurrency: 50, used: 1 });
     expect(next).toMatchObject({ submissionId: 'b', at: null, heldBy: 'budget' });
-    pacer.observe(observation('pending', NOW + 50, 'a'), true, NOW + 50);
-    expect(pacer.outlook(NOW + 50).next).toMatchObject({ submissionId: 'b', at: NOW + 10_050, heldBy: 'budget' });
-    expect(pacer.outlook(NOW + 10_050)).toMatchObject({ budget: { used: 0 }, next: { heldBy: null } });
+    scheduler.observe(observation('pending', NOW + 50, 'a'), true, NOW + 50);
+    expect(scheduler.outlook(NOW + 50).next).toMatchObject({ submissionId: 'b', at: NOW + 10_050, heldBy: 'budget' });
+    expect(scheduler.outlook(NOW + 10_050)).toMatchObject({ budget: { used: 0 }, next: { heldBy: null } });
   });
 
   it('by an upstream that wants no requests', () => {
-    const pacer = pacerOf(['a', 'b']);
+    const scheduler = schedulerOf(['a', 'b']);
     const throttled = { ...VERDICTS.throttled, retryAfterMs: 7_000 };
-    pacer.observe(observation(throttled, NOW, pacer.next(NOW, 1)[0]), true, NOW);
-    expect(pacer.outlook(NOW).next).toMatchObject({ submissionId: 'b', at: NOW + 7_000, heldBy: 'pause' });
+    scheduler.observe(observation(throttled, NOW, scheduler.next(NOW, 1)[0]), true, NOW);
+    expect(scheduler.outlook(NOW).next).toMatchObject({ submissionId: 'b', at: NOW + 7_000, heldBy: 'pause' });
   });
 });

@@ -1,21 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Budget } from '../../src/pacing/request-budget.ts';
+import { RequestBudget } from '../../src/pacing/request-budget.ts';
 
 /** Sends all it may; says how many. */
-function sendAll(budget: Budget, now: number): number {
+function sendAll(budget: RequestBudget, now: number): number {
   const count = budget.available(now);
   for (let i = 0; i < count; i++) budget.send();
   return count;
 }
 
-function answerAll(budget: Budget, count: number, now: number): void {
+function answerAll(budget: RequestBudget, count: number, now: number): void {
   for (let i = 0; i < count; i++) budget.complete(now);
 }
 
 describe('a budget', () => {
   it('is available again one window after a request completes, not after it is sent: the upstream counts it in between', () => {
-    const budget = new Budget({ requests: 3, perMs: 1_000, concurrency: 10 });
+    const budget = new RequestBudget({ requests: 3, perMs: 1_000, concurrency: 10 });
     expect(sendAll(budget, 0)).toBe(3);
     expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
     answerAll(budget, 3, 400);
@@ -26,7 +26,7 @@ describe('a budget', () => {
   });
 
   it('never has more requests in flight than its concurrency; each completion allows one more', () => {
-    const budget = new Budget({ requests: 100, perMs: 1_000, concurrency: 2 });
+    const budget = new RequestBudget({ requests: 100, perMs: 1_000, concurrency: 2 });
     expect(sendAll(budget, 0)).toBe(2);
     expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
     budget.complete(5);
@@ -34,7 +34,7 @@ describe('a budget', () => {
   });
 
   it('exhausted, waits a whole window and is then whole again', () => {
-    const budget = new Budget({ requests: 4, perMs: 1_000, concurrency: 4 });
+    const budget = new RequestBudget({ requests: 4, perMs: 1_000, concurrency: 4 });
     budget.exhaust(500);
     expect(budget.availableAt()).toBe(1_500);
     expect(budget.available(1_499)).toBe(0);
@@ -58,7 +58,7 @@ describe('any pattern of requests', () => {
         attempts,
         fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
         (given, tries, where) => {
-          const budget = new Budget(given);
+          const budget = new RequestBudget(given);
           const counted: number[] = [];
           let underWay: number[] = [];
           let now = 0;
@@ -87,7 +87,7 @@ describe('any pattern of requests', () => {
   it('is available exactly at the returned time, not before', () => {
     fc.assert(
       fc.property(settings, attempts, (given, tries) => {
-        const budget = new Budget(given);
+        const budget = new RequestBudget(given);
         let now = 0;
         for (const { afterMs } of tries) {
           now += afterMs;

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import type { Classification } from '../../src/domain/classify.ts';
 import { learnedPacing } from '../../src/pacing/policy/policy.ts';
-import type { Pacer } from '../../src/pacing/scheduler.ts';
+import type { Scheduler } from '../../src/pacing/scheduler.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
-import { createPacer, drain, LEASE_MS, paced } from '../support/pacing.ts';
+import { createScheduler, drain, LEASE_MS, paced } from '../support/pacing.ts';
 
 const NAMES = Object.keys(VERDICTS) as VerdictName[];
 
@@ -27,9 +27,9 @@ const world = fc.record({
 const LEARNED = learnedPacing({ lagPrice: 1_000 });
 type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
 
-/** A pacer in a world that answers late, wrongly, twice or not at all, on a clock that jumps from one event to the next. */
+/** A scheduler in a world that answers late, wrongly, twice or not at all, on a clock that jumps from one event to the next. */
 class Simulation {
-  readonly pacer: Pacer;
+  readonly scheduler: Scheduler;
   readonly sent: { at: number; id: string }[] = [];
   now = 0;
   /** Answers to come, the next one first. */
@@ -45,25 +45,25 @@ class Simulation {
     this.#random = seededRandom(settings.seed);
     const { policy, ...pacing } = settings;
     const common = { ...pacing, maxProbeMs: 4_000, random: this.#random };
-    this.pacer = createPacer(policy === 'learned' ? { ...common, policy: LEARNED } : common);
+    this.scheduler = createScheduler(policy === 'learned' ? { ...common, policy: LEARNED } : common);
     for (let i = 0; i < settings.submissions; i++)
-      this.pacer.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
+      this.scheduler.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
   }
 
-  /** Goes on to the next event; checks on the way that nothing would have come before the moment the pacer named. */
+  /** Goes on to the next event; checks on the way that nothing would have come before the moment the scheduler named. */
   step(): void {
-    const { pacer, now } = this;
-    const { isOpen, probeAt } = pacer.breaker;
-    const ids = drain(pacer, now);
+    const { scheduler, now } = this;
+    const { isOpen, probeAt } = scheduler.breaker;
+    const ids = drain(scheduler, now);
     if (ids.length > 0) expect(now, 'asked before the pause was over').toBeGreaterThanOrEqual(this.pausedUntil);
     if (ids.length > 0 && isOpen) expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
     for (const id of ids) this.#send(id);
-    const wakeAt = pacer.wakeAt();
+    const wakeAt = scheduler.wakeAt();
     expect(wakeAt, 'a busy loop').toBeGreaterThan(now);
     expect(wakeAt, 'nothing ever to wake for').toBeLessThan(Number.POSITIVE_INFINITY);
     const next = Math.min(wakeAt, this.#mail[0]?.at ?? Number.POSITIVE_INFINITY);
     const between = now + (next - now) * 0.9 * this.#random();
-    expect(pacer.next(between), `given at ${between}, before the moment named, ${wakeAt}`).toEqual([]);
+    expect(scheduler.next(between), `given at ${between}, before the moment named, ${wakeAt}`).toEqual([]);
     this.now = next;
     if (this.#mail[0]?.at === next) this.#deliver();
   }
@@ -93,13 +93,13 @@ class Simulation {
     const chance = this.hostile ? this.#random() : 1;
     if (chance >= 0.03 && verdict.kind === 'throttled' && wait !== null)
       this.pausedUntil = Math.max(this.pausedUntil, this.now + wait);
-    if (chance < 0.03) this.pacer.retry(id, this.now + 1_000, this.now);
-    else this.pacer.observe(observation(verdict, this.now, id), true, this.now);
+    if (chance < 0.03) this.scheduler.retry(id, this.now + 1_000, this.now);
+    else this.scheduler.observe(observation(verdict, this.now, id), true, this.now);
     // Cancelled and tracked again, with its answer perhaps still under way; a while later resumed as after a restart.
     if (chance > 0.03 && chance < 0.06) {
-      this.pacer.remove(id, this.now);
-      if (chance < 0.045) this.pacer.add(paced(id, { dueAt: this.now }), this.now);
-      else this.pacer.resume({ ...paced(id), polledAt: this.now - 1_000 * chance, finalizedAt: null }, this.now);
+      this.scheduler.remove(id, this.now);
+      if (chance < 0.045) this.scheduler.add(paced(id, { dueAt: this.now }), this.now);
+      else this.scheduler.resume({ ...paced(id), polledAt: this.now - 1_000 * chance, finalizedAt: null }, this.now);
     }
   }
 
@@ -111,14 +111,14 @@ class Simulation {
 }
 
 describe('any upstream, however it answers', () => {
-  it('the budget holds in every window, the concurrency at every moment and a pause to its end; the pacer wakes in time and never spins', () => {
+  it('the budget holds in every window, the concurrency at every moment and a pause to its end; the scheduler wakes in time and never spins', () => {
     fc.assert(
       fc.property(world, (settings) => {
         const simulation = new Simulation(settings);
         for (let i = 0; i < 150; i++) {
           simulation.step();
-          expect(simulation.pacer.inFlight).toBeLessThanOrEqual(settings.concurrency);
-          expect(simulation.pacer.inFlight).toBeGreaterThanOrEqual(0);
+          expect(simulation.scheduler.inFlight).toBeLessThanOrEqual(settings.concurrency);
+          expect(simulation.scheduler.inFlight).toBeGreaterThanOrEqual(0);
         }
         const { sent } = simulation;
         for (const [index, { at }] of sent.entries()) {
@@ -147,7 +147,7 @@ describe('any upstream, however it answers', () => {
         }
         const asked = new Set(simulation.sent.filter(({ at }) => at > from).map(({ id }) => id));
         expect(asked.size).toBe(submissions);
-        expect(simulation.pacer.breaker.isOpen).toBe(false);
+        expect(simulation.scheduler.breaker.isOpen).toBe(false);
       }),
       { numRuns: 60 },
     );

@@ -15,7 +15,7 @@ export function worldOf(finality: Finality, random: Random): World {
       rows.set(id, finality(now, random));
       return id;
     },
-    answer(id, now) {
+    respond(id, now) {
       const row = rows.get(id);
       return row && row.at <= now ? final(row.block) : PENDING;
     },
@@ -33,7 +33,7 @@ export function adversarialWorld(finality: Finality, random: Random): World {
       wanted.set(id, finality(now, random).at);
       return id;
     },
-    answer(id, now) {
+    respond(id, now) {
       const at = finalAt.get(id);
       if (at !== undefined && at <= now) return final(null);
       if (at === undefined && now >= (wanted.get(id) ?? 0)) finalAt.set(id, now + 1);

@@ -3,21 +3,21 @@ import type { BreakerSettings } from '../../src/pacing/circuit-breaker.ts';
 import type { Paced } from '../../src/pacing/entry.ts';
 import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../src/pacing/policy.ts';
 import type { BudgetSettings } from '../../src/pacing/request-budget.ts';
-import { Pacer } from '../../src/pacing/scheduler.ts';
+import { Scheduler } from '../../src/pacing/scheduler.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;
-/** The distance of questions: the tests of the pacer need no policy that thinks. */
+/** The distance of questions: the tests of the scheduler need no policy that thinks. */
 export const DELAY_MS = 2_000;
 export const PROBE_MS = 1_000;
 
 export type Pacing = Partial<BudgetSettings & BreakerSettings> & { random?: () => number; policy?: PolicyFactory };
 
-/** A pacer with room for everything, unless said otherwise, and without jitter. */
-export function createPacer(pacing: Pacing = {}): Pacer {
+/** A scheduler with room for everything, unless said otherwise, and without jitter. */
+export function createScheduler(pacing: Pacing = {}): Scheduler {
   const { requests = 1_000, perMs = 1_000, concurrency = 100, random = () => 0.5 } = pacing;
   const { failures = 3, probeMs = PROBE_MS, maxProbeMs = 30_000 } = pacing;
-  return new Pacer({
+  return new Scheduler({
     settings: {
       budget: { requests, perMs, concurrency },
       breaker: { failures, probeMs, maxProbeMs },
@@ -53,7 +53,7 @@ export function describing(description: (now: number) => PacingDescription): Pol
 /** Asks when it was tracked, and after each answer with a delay. */
 function steady(delayMs: () => number): PacingPolicy {
   return {
-    enrol: (item, { polledAt }) => (polledAt === null ? item.trackedAt : polledAt + delayMs()),
+    register: (item, { polledAt }) => (polledAt === null ? item.trackedAt : polledAt + delayMs()),
     learn: (_item, _observation, now) => now + delayMs(),
     ...LEARNS_NOTHING,
   };
@@ -64,7 +64,8 @@ export const byAge: PolicyFactory = () => {
   const delayMs = (ageMs: number) => Math.min(30_000, 2_000 + Math.max(0, ageMs) / 2);
   return {
     ...LEARNS_NOTHING,
-    enrol: ({ trackedAt }, { polledAt }, now) => (polledAt === null ? trackedAt : polledAt + delayMs(now - trackedAt)),
+    register: ({ trackedAt }, { polledAt }, now) =>
+      polledAt === null ? trackedAt : polledAt + delayMs(now - trackedAt),
     learn(item, { kind, at, durationMs }, now) {
       if (kind === 'pending' || kind === 'not_found' || kind === 'error') item.openAt = at - durationMs;
       return now + delayMs(now - item.trackedAt);
@@ -77,20 +78,21 @@ export function paced(submissionId: string, fields: { dueAt?: number; seen?: boo
   return { submissionId, trackedAt: fields.dueAt ?? 0, seen: fields.seen ?? false };
 }
 
-/** A pacer with these submissions, all due by 0, in the order given. */
-export function pacerOf(submissionIds: readonly string[], pacing: Pacing = {}): Pacer {
-  const pacer = createPacer(pacing);
-  for (const [index, id] of submissionIds.entries()) pacer.add(paced(id, { dueAt: index - submissionIds.length }), 0);
-  return pacer;
+/** A scheduler with these submissions, all due by 0, in the order given. */
+export function schedulerOf(submissionIds: readonly string[], pacing: Pacing = {}): Scheduler {
+  const scheduler = createScheduler(pacing);
+  for (const [index, id] of submissionIds.entries())
+    scheduler.add(paced(id, { dueAt: index - submissionIds.length }), 0);
+  return scheduler;
 }
 
 export function ids(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `s${index}`);
 }
 
-/** Everything the pacer gives at this moment, asked as its loop asks: until it gives nothing more. */
-export function drain(pacer: Pacer, now: number): string[] {
+/** Everything the scheduler gives at this moment, asked as its loop asks: until it gives nothing more. */
+export function drain(scheduler: Scheduler, now: number): string[] {
   const all: string[] = [];
-  for (let batch = pacer.next(now); batch.length > 0; batch = pacer.next(now)) all.push(...batch);
+  for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now)) all.push(...batch);
   return all;
 }

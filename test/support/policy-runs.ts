@@ -6,11 +6,11 @@ import { ceilingMs } from '../../src/pacing/safety-limit.ts';
 export const SLACK_MS = 1_000;
 
 /** By how much the worst submission went unpolled longer than the safety net allows. */
-export function beyondTheNet(lives: Run['lives']): number {
+export function beyondTheNet(submissions: Run['submissions']): number {
   let worst = Number.NEGATIVE_INFINITY;
-  for (const { trackedAt, askedAt } of lives) {
+  for (const { trackedAt, polledAt } of submissions) {
     let before = trackedAt;
-    for (const at of askedAt) {
+    for (const at of polledAt) {
       worst = Math.max(worst, at - before - ceilingMs({ maxIntervalMs: 60_000 }, at - trackedAt));
       before = at;
     }
@@ -19,19 +19,21 @@ export function beyondTheNet(lives: Run['lives']): number {
 }
 
 /** Requests and seconds of lag of a submission, in the mean. */
-export function costOf(lives: Run['lives']): number {
-  const costs = lives.map(({ askedAt, detectedAt, finalAt }) => askedAt.length + (detectedAt - finalAt) / 1_000);
-  return costs.reduce((sum, cost) => sum + cost, 0) / lives.length;
+export function costOf(submissions: Run['submissions']): number {
+  const costs = submissions.map(
+    ({ polledAt, detectedAt, finalAt }) => polledAt.length + (detectedAt - finalAt) / 1_000,
+  );
+  return costs.reduce((sum, cost) => sum + cost, 0) / submissions.length;
 }
 
 /** The same policy, and how often it moved another submission than the one in hand since the given moment. */
 export function countingMoves(policy: PolicyFactory): { policy: PolicyFactory; moves: () => number } {
   let moves = 0;
-  const counting: PolicyFactory = ({ move, random }) =>
+  const counting: PolicyFactory = ({ reschedule, random }) =>
     policy({
-      move(item, dueAt) {
+      reschedule(item, dueAt) {
         moves++;
-        move(item, dueAt);
+        reschedule(item, dueAt);
       },
       random,
     });
@@ -45,28 +47,28 @@ export function restarting(policy: PolicyFactory, everyMs: number): PolicyFactor
     let current = policy(deps);
     let restartAt: number | undefined;
     const restart = (now: number) => {
-      const learned = current.learned();
+      const learned = current.snapshot();
       current = policy(deps);
-      if (learned !== null) current.recall(learned);
+      if (learned !== null) current.restore(learned);
       for (const item of open) {
         const polledAt = item.openAt === NEVER ? null : item.openAt;
         Object.assign(item, { order: 0, openAt: NEVER });
-        deps.move(item, current.enrol(item, { polledAt }, now));
+        deps.reschedule(item, current.register(item, { polledAt }, now));
       }
     };
     return through(() => current, {
-      enrol(item, known, now) {
+      register(item, known, now) {
         restartAt ??= now + everyMs;
         if (now >= restartAt) {
           restart(now);
           restartAt = now + everyMs;
         }
         open.add(item);
-        return current.enrol(item, known, now);
+        return current.register(item, known, now);
       },
-      leave(item, now) {
+      unregister(item, now) {
         open.delete(item);
-        current.leave(item, now);
+        current.unregister(item, now);
       },
     });
   };
@@ -75,15 +77,15 @@ export function restarting(policy: PolicyFactory, everyMs: number): PolicyFactor
 /** The policy of the moment, with something of its own. */
 function through(current: () => PacingPolicy, own: Partial<PacingPolicy>): PacingPolicy {
   return {
-    enrol: (...args) => current().enrol(...args),
+    register: (...args) => current().register(...args),
     learn: (...args) => current().learn(...args),
     confirm: (...args) => current().confirm(...args),
     gain: (...args) => current().gain(...args),
-    leave: (...args) => current().leave(...args),
-    learned: () => current().learned(),
-    recall: (learned) => current().recall(learned),
+    unregister: (...args) => current().unregister(...args),
+    snapshot: () => current().snapshot(),
+    restore: (learned) => current().restore(learned),
     describe: (now) => current().describe(now),
-    why: (...args) => current().why(...args),
+    reasonOf: (...args) => current().reasonOf(...args),
     ...own,
   };
 }

@@ -5,7 +5,7 @@ import type { Submission, TrackRequest } from '../../src/domain/submission.ts';
 import { createLocalEngine } from '../../src/engines/local.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import type { PolicyFactory } from '../../src/pacing/policy.ts';
-import type { PacerSettings } from '../../src/pacing/scheduler.ts';
+import type { SchedulerSettings } from '../../src/pacing/scheduler.ts';
 import type { WatcherListener } from '../../src/watch/listeners.ts';
 import type { TrackResult, UpstreamChange } from '../../src/watch/ports.ts';
 import { Watcher, type WatcherSettings } from '../../src/watch/watcher.ts';
@@ -16,7 +16,7 @@ import { createVirtualClock } from './virtual-clock.ts';
 export const START_MS = 1_760_000_000_000;
 export const MINUTE_MS = 60_000;
 
-const PACER: PacerSettings = {
+const SCHEDULER_SETTINGS: SchedulerSettings = {
   budget: { requests: 50, perMs: 1_000, concurrency: 32 },
   breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
   leaseMs: 30_000,
@@ -26,7 +26,7 @@ const PACER: PacerSettings = {
 type World = {
   /** The response of the upstream; a pending promise for one that hangs. */
   answer: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
-  pacer?: Partial<PacerSettings>;
+  scheduler?: Partial<SchedulerSettings>;
   recheck?: boolean;
   policy?: PolicyFactory;
   listener?: WatcherListener;
@@ -49,7 +49,7 @@ export function openWatcher(world: World) {
     },
   });
   const settings: WatcherSettings = {
-    pacers: new Map([['default', { ...PACER, ...world.pacer }]]),
+    schedulers: new Map([['default', { ...SCHEDULER_SETTINGS, ...world.scheduler }]]),
     policy: () => world.policy ?? byAge,
     recheck: world.recheck ?? false,
   };

@@ -72,7 +72,7 @@ it('is never bounded too late, whenever the learned policy polls', async () => {
 it('is bounded by what others of its block showed, even of one that is polled only once', async () => {
   const firstOften: PolicyFactory = (deps) => ({
     ...byAge(deps),
-    enrol: ({ trackedAt }) => (trackedAt === START_MS ? trackedAt : trackedAt + 49_000),
+    register: ({ trackedAt }) => (trackedAt === START_MS ? trackedAt : trackedAt + 49_000),
   });
   const { monitor, told, track } = world({ policy: firstOften });
   track('often');

@@ -69,7 +69,7 @@ test('a submission that is tracked while its on-demand poll is in flight is watc
 
 test('on-demand polls respect the budget, and neither they nor the due submissions starve', async () => {
   const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
-  const world = openWatcher({ answer: () => pending, pacer: { budget } });
+  const world = openWatcher({ answer: () => pending, scheduler: { budget } });
   world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
   await world.clock.advance(1_000);
   const asked = Promise.all(
@@ -90,7 +90,7 @@ test('on-demand polls respect the budget, and neither they nor the due submissio
 test('an on-demand poll fails when the budget stays exhausted, with the time of a retry', async () => {
   const world = openWatcher({
     answer: () => pending,
-    pacer: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
+    scheduler: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
   });
   const first = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
@@ -108,7 +108,7 @@ test.each([
 ])('while the upstream %s, a question is answered at once, without a request', async (_how, answer) => {
   const world = openWatcher({
     answer: () => answer,
-    pacer: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
+    scheduler: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
   });
   world.track(['a', 'b']);
   await world.clock.advance(100);
@@ -147,7 +147,7 @@ test('an on-demand poll counts as a probe when one is due, and its result ends t
 test('when the watcher stops, open on-demand polls fail immediately', async () => {
   const world = openWatcher({
     answer: () => pending,
-    pacer: { budget: { requests: 1, perMs: 5_000, concurrency: 1 } },
+    scheduler: { budget: { requests: 1, perMs: 5_000, concurrency: 1 } },
   });
   world.track(['a']);
   await world.clock.advance(10);
@@ -168,7 +168,7 @@ test.each([
   ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
   ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
 ])('with a budget of %s used up by both, questions and what is due share it', async (_name, budget) => {
-  const world = openWatcher({ answer: () => pending, pacer: { budget } });
+  const world = openWatcher({ answer: () => pending, scheduler: { budget } });
   world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
   let isOver = false;
   const askFor = async (name: string) => {
@@ -197,7 +197,7 @@ test('an on-demand poll without a response fails after the lease', async () => {
 /** What is asked for by one client that asks for very much, and by others. */
 async function openBusy() {
   const budget = { requests: 10, perMs: 1_000, concurrency: 4 };
-  const world = openWatcher({ answer: () => pending, pacer: { budget } });
+  const world = openWatcher({ answer: () => pending, scheduler: { budget } });
   const answered: string[] = [];
   const ask = (id: string, client: string) =>
     world.monitor.pollOnDemand('default', id, client).then((asked) => {
@@ -233,7 +233,7 @@ test("a client that requests an id from the end of another client's queue gets i
 test('a client may wait although another has filled the queue, and is refused beyond its share', async () => {
   const world = openWatcher({
     answer: () => pending,
-    pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
+    scheduler: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
   });
   const outcomes: Record<string, number> = {};
   const ask = (id: string, client: string) =>

@@ -51,7 +51,10 @@ test('a submission that is cancelled before it is registered is never polled', a
 });
 
 test('an on-demand poll waits until all submissions are registered, and is sent once', async () => {
-  const world = openLarge({ answer: () => pending, pacer: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } } });
+  const world = openLarge({
+    answer: () => pending,
+    scheduler: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
+  });
   const asked = world.monitor.pollOnDemand('default', 'id-5999');
   expect(world.asked).toEqual([]);
   await world.clock.advance(2_000);
@@ -80,7 +83,7 @@ test.each([
   ['a budget that counts as spent', () => undefined],
   ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
 ])('health is well again once the piece was read, also with %s', async (_name, meanwhile) => {
-  const world = openLarge({ pacer: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
+  const world = openLarge({ scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
   world.ledger.recordPolling('default', world.clock.now(), null);
   world.restart();
   vi.spyOn(world.ledger, 'listWatched').mockImplementationOnce(() => {

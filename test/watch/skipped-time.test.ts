@@ -71,7 +71,7 @@ it('a sleep within an outage counts once', async () => {
 it('a step forward does not let the budget be spent twice: how much of it has passed is not known', async () => {
   const world = openWatcher({
     answer: () => pending,
-    pacer: { budget: { requests: 5, perMs: MINUTE_MS, concurrency: 5 } },
+    scheduler: { budget: { requests: 5, perMs: MINUTE_MS, concurrency: 5 } },
   });
   world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
   await world.clock.advance(1_000);

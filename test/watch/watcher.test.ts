@@ -72,8 +72,8 @@ test('a new process goes on with what the policy of the one before had learned',
         polls++;
         return now;
       },
-      learned: () => `${polls} polls`,
-      recall: (learned) => recalled.push(learned),
+      snapshot: () => `${polls} polls`,
+      restore: (learned) => recalled.push(learned),
     }),
   });
   world.track(['a']);
@@ -85,7 +85,7 @@ test('a new process goes on with what the policy of the one before had learned',
 test('a restart does not spend the budget of the process before it again', async () => {
   const world = openWatcher({
     answer: () => pending,
-    pacer: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
+    scheduler: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
   });
   world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
   for (let round = 0; round < 6; round++) {
@@ -101,7 +101,7 @@ test('a restart does not spend the budget of the process before it again', async
 test('nor do twenty kills before the first response', async () => {
   const world = openWatcher({
     answer: () => new Promise(() => undefined),
-    pacer: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
+    scheduler: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
   });
   world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
   for (let round = 0; round < 20; round++) {
@@ -220,7 +220,7 @@ test('a 429 stops everything until its Retry-After is over', async () => {
   let answer: UpstreamResponse = response(429, '', { retryAfter: '90' });
   const world = openWatcher({
     answer: () => answer,
-    pacer: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
+    scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
   });
   world.track(Array.from({ length: 20 }, (_, index) => `id-${index}`));
   await world.clock.advance(1);
@@ -235,7 +235,7 @@ test('a 429 stops everything until its Retry-After is over', async () => {
 test('the budget holds for any number of submissions', async () => {
   const world = openWatcher({
     answer: () => pending,
-    pacer: { budget: { requests: 15, perMs: MINUTE_MS, concurrency: 8 } },
+    scheduler: { budget: { requests: 15, perMs: MINUTE_MS, concurrency: 8 } },
   });
   world.track(Array.from({ length: 500 }, (_, index) => `id-${index}`));
   await world.clock.advance(20 * MINUTE_MS);

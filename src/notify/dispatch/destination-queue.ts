@@ -18,7 +18,7 @@ export class DestinationQueue implements Due {
   readonly destination: string;
   /** Epoch milliseconds; the key and the position in the dispatcher's schedule. */
   dueAt = 0;
-  place = 0;
+  heapIndex = 0;
   /** Ids of deliveries in an attempt, or with a result that is not committed yet. */
   readonly inFlight = new Set<number>();
   readonly #maxAttempts: number;

@@ -37,7 +37,7 @@ export function checkingSchedule(problem: CheckingProblem): Int32Array {
     lag[i + 1] = (lag[i] as number) + ((happenedBy(cdf, i) + (cdf[i] as number)) / 2) * width;
   }
   const next = new Int32Array(cells).fill(-1);
-  for (let i = cells - 1; i >= from; i--) next[i] = nextLook(problem, i, happenedBy(cdf, i));
+  for (let i = cells - 1; i >= from; i--) next[i] = bestNextPoll(problem, i, happenedBy(cdf, i));
   return next;
 }
 
@@ -46,7 +46,7 @@ export function nextCheck(problem: CheckingProblem): number {
   const { from } = problem;
   checkingSchedule(problem);
   const costAfterLook = cost[from] as number;
-  const later = nextLook(problem, from, 0);
+  const later = bestNextPoll(problem, from, 0);
   return 1 + costAfterLook <= (cost[from] as number) ? from : later;
 }
 
@@ -57,7 +57,7 @@ function happenedBy(cdf: ArrayLike<number>, point: number): number {
 }
 
 /** The best next look after grid point i, and its cost in `cost[i]`; `found`: the probability of what earlier looks have found. */
-function nextLook({ cdf, price, endLag }: CheckingProblem, i: number, found: number): number {
+function bestNextPoll({ cdf, price, endLag }: CheckingProblem, i: number, found: number): number {
   const cells = cdf.length;
   const lagUntil = (j: number) =>
     (lag[j] as number) - (lag[i] as number) - found * ((time[j] as number) - (time[i] as number));

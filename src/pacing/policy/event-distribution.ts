@@ -51,22 +51,22 @@ export class EventDistribution {
   /** Learns from what was observed in one more slot; `none`: the probability that it had no event. */
   learn(observations: readonly SlotObservation[], none: number): void {
     this.#empty += EMPTY.rate * (none - this.#empty);
-    this.#remember([observations]);
+    this.#store([observations]);
     this.#expectAndMaximize();
   }
 
   /** Begins with these slots. */
   learnAll(slots: readonly (readonly SlotObservation[])[]): void {
-    this.#remember(slots);
+    this.#store(slots);
     for (let round = 0; round < FIRST_ROUNDS; round++) this.#expectAndMaximize();
   }
 
   /** The chain has changed: little of what was seen before counts. */
-  forget(): void {
+  discardOld(): void {
     this.#records.splice(0, this.#records.length - 4);
   }
 
-  #remember(slots: readonly (readonly SlotObservation[])[]): void {
+  #store(slots: readonly (readonly SlotObservation[])[]): void {
     this.#records.push(...slots);
     this.#records.splice(0, this.#records.length - MEMORY);
   }

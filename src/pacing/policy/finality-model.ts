@@ -13,7 +13,7 @@ import { SlotModel } from './slot-model.ts';
  */
 const LEAST_AGE = 0.25;
 /** While no slots are known, a submission stands in line for so long: then its order says nothing any more. */
-const IN_LINE_MS = 6 * 3_600_000;
+const MAX_QUEUED_MS = 6 * 3_600_000;
 /** Finals remembered, to begin with where a clock becomes known, and how much each counts then, twice. */
 const RECENT = { finals: 100, weight: 0.5, rounds: 2 };
 /** Finals that count for less teach nothing new. */
@@ -46,14 +46,14 @@ export class FinalityModel {
     this.ages = new AgeDistribution(price);
   }
 
-  get learned(): string {
+  get snapshot(): string {
     const { state, events } = this.#clock;
     const clock = state && { ...state, events: events.map(({ after, by }) => ({ after, by })) };
     const slots = this.slots?.state ?? null;
     return writeState({ version: 4, ages: this.ages.state, clock, slots, senders: this.queue.senders });
   }
 
-  recall(text: string): void {
+  restore(text: string): void {
     const state: LearnedState | undefined = readState(text);
     if (!state) return;
     this.ages = new AgeDistribution(this.#price, state.ages);
@@ -70,35 +70,41 @@ export class FinalityModel {
   }
 
   /** A poll sent at `sentAt` found it open; `hasFailed`: the upstream sends it again. */
-  open(item: Candidate, sentAt: number, hasFailed: boolean, now: number): void {
+  observeOpen(item: Candidate, sentAt: number, hasFailed: boolean, now: number): void {
     const cohort = this.queue.line.cohortOf(item);
     if (cohort) {
       cohort.openAt = Math.max(cohort.openAt, sentAt);
       // A submission in Error is not on its way to a block: it is no evidence about the slot.
-      if (!hasFailed) this.slots?.open({ start: cohort, openAt: item.openAt }, sentAt);
+      if (!hasFailed) this.slots?.observeOpen({ start: cohort, openAt: item.openAt }, sentAt);
     }
     item.openAt = Math.max(item.openAt, sentAt);
     // One that waits to be sent again has been given up already.
     if (hasFailed && (cohort || !this.slots)) this.queue.requeue(item, sentAt);
     // One that never becomes final must not keep the places of all that came behind it.
-    else if (!this.slots && now - this.queue.queuedAt(item) > IN_LINE_MS) this.queue.leave(item, now);
+    else if (!this.slots && now - this.queue.queuedAt(item) > MAX_QUEUED_MS) this.queue.remove(item, now);
   }
 
   /**
    * It was found final at `at`. Returns how long it had been so, as far as can be told; `isNews`: the event of the slot has
    * come; `isOther`: those that wait are to begin anew, by another clock or number of senders.
    */
-  final(item: Candidate, block: number | null, at: number): { lagMs: number; isNews: boolean; isOther: boolean } {
+  observeFinal(
+    item: Candidate,
+    block: number | null,
+    at: number,
+  ): { lagMs: number; isNews: boolean; isOther: boolean } {
     const { queue, slots } = this;
     const cohort = queue.line.cohortOf(item);
     const queuedAt = queue.queuedAt(item);
     const event = { after: Math.max(item.openAt, queuedAt), by: at };
     const known = this.#groups.find(block, event, slots ? slots.periodMs * TOGETHER.slots : TOGETHER.ms);
-    if (known) this.#groups.join(known, event);
+    if (known) this.#groups.addMember(known, event);
     const group = known ?? this.#groups.begin(block, { after: Math.max(event.after, cohort?.openAt ?? NEVER), by: at });
     const lagMs = known && slots ? at - known.foundAt : this.#lagMs(item, cohort, event.after, at);
     const isNews =
-      slots !== null && cohort !== null && slots.final({ start: cohort, openAt: item.openAt }, group.foundAt, at);
+      slots !== null &&
+      cohort !== null &&
+      slots.observeFinal({ start: cohort, openAt: item.openAt }, group.foundAt, at);
 
     const final = { order: item.order, queuedAt, openAt: item.openAt, foundAt: group.foundAt, isExact: known !== null };
     this.#recent.push(final);
@@ -112,7 +118,7 @@ export class FinalityModel {
       isOther = this.#learnWait(final, weight);
     }
     if (slots) queue.catchUp(item, at);
-    queue.leave(item, at);
+    queue.remove(item, at);
     if (!known && this.#clock.learn(group, this.ages.medianMs / LEAST_AGE)) {
       this.#beginSlots();
       isOther = true;

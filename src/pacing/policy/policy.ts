@@ -34,34 +34,34 @@ export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
  */
 class LearnedPacing implements PacingPolicy {
   readonly #price: number;
-  readonly #move: (item: Candidate, dueAt: number) => void;
+  readonly #reschedule: (item: Candidate, dueAt: number) => void;
   readonly #random: () => number;
   readonly #model: FinalityModel;
   readonly #cost = new MeasuredCost();
   /** The submission that the scheduler holds at the moment: it is in no queue. */
-  #inHand: Candidate | null = null;
+  #current: Candidate | null = null;
   /** Order of the newest submission that was found final. */
   #newestFinal = 0;
 
-  constructor({ lagPrice }: LearnedPacingSettings, { move, random }: Parameters<PolicyFactory>[0]) {
+  constructor({ lagPrice }: LearnedPacingSettings, { reschedule, random }: Parameters<PolicyFactory>[0]) {
     this.#price = lagPrice;
     this.#model = new FinalityModel(lagPrice);
-    this.#move = move;
+    this.#reschedule = reschedule;
     this.#random = random;
   }
 
-  enrol(item: Candidate, { polledAt }: { polledAt: number | null }, now: number): number {
-    this.#inHand = item;
+  register(item: Candidate, { polledAt }: { polledAt: number | null }, now: number): number {
+    this.#current = item;
     if (polledAt !== null) item.openAt = polledAt;
-    this.#model.queue.enter(item);
+    this.#model.queue.append(item);
     this.#model.advance(now);
-    this.#begin(now);
-    this.#lookOut(now);
+    this.#beginWaiting(now);
+    this.#rescheduleHead(now);
     return this.#dueAt(item, now);
   }
 
   learn(item: Candidate, observation: Observation, now: number): number {
-    this.#inHand = item;
+    this.#current = item;
     this.#advance(now);
     this.#cost.poll();
     switch (observation.kind) {
@@ -83,17 +83,17 @@ class LearnedPacing implements PacingPolicy {
     }
   }
 
-  leave(item: Candidate, now: number): void {
-    this.#inHand = item;
+  unregister(item: Candidate, now: number): void {
+    this.#current = item;
     const { queue } = this.#model;
-    queue.leave(item, now);
-    queue.forget(item);
-    this.#begin(now);
-    this.#lookOut(now);
+    queue.remove(item, now);
+    queue.clearRequeue(item);
+    this.#beginWaiting(now);
+    this.#rescheduleHead(now);
   }
 
   confirm(item: Candidate, now: number): number {
-    this.#inHand = item;
+    this.#current = item;
     this.#advance(now);
     return this.#dueAt(item, now);
   }
@@ -104,18 +104,18 @@ class LearnedPacing implements PacingPolicy {
     return slots && cohort ? slots.expected({ start: cohort, openAt: item.openAt }, now).found : UNKNOWN_GAIN;
   }
 
-  why(item: Candidate, now: number): PolicyReason {
-    if (now >= this.#netAt(item, now)) return 'net';
+  reasonOf(item: Candidate, now: number): PolicyReason {
+    if (now >= this.#safetyLimitAt(item, now)) return 'net';
     if (!this.#model.slots) return 'age';
     return this.#cohortOf(item)?.scout === item ? 'scout' : 'slot';
   }
 
-  learned(): string {
-    return this.#model.learned;
+  snapshot(): string {
+    return this.#model.snapshot;
   }
 
-  recall(text: string): void {
-    this.#model.recall(text);
+  restore(text: string): void {
+    this.#model.restore(text);
   }
 
   describe(now: number): PacingDescription {
@@ -133,42 +133,42 @@ class LearnedPacing implements PacingPolicy {
   }
 
   #advance(now: number): void {
-    if (this.#model.advance(now)) this.#begin(now);
+    if (this.#model.advance(now)) this.#beginWaiting(now);
   }
 
   #open(item: Candidate, { kind, at, durationMs }: Observation, now: number): void {
     const { order } = item;
-    this.#model.open(item, at - durationMs, kind === 'error', now);
-    this.#begin(now);
+    this.#model.observeOpen(item, at - durationMs, kind === 'error', now);
+    this.#beginWaiting(now);
     const cohort = this.#cohortOf(item);
     if (!cohort || (cohort.scout ?? item) !== item) return;
     // The next one in the line is the scout now: the members take turns.
     for (const next of this.#model.queue.line.membersOf(cohort, order)) {
-      this.#appoint(cohort, next, now);
+      this.#appointScout(cohort, next, now);
       return;
     }
   }
 
   #final(item: Candidate, block: number | null, at: number, now: number): void {
     this.#newestFinal = Math.max(this.#newestFinal, item.order);
-    const { lagMs, isNews, isOther } = this.#model.final(item, block, at);
+    const { lagMs, isNews, isOther } = this.#model.observeFinal(item, block, at);
     this.#cost.final(lagMs);
     if (isOther) {
       this.#model.queue.restart();
       this.#model.advance(now);
     }
-    this.#begin(now);
-    if (isNews) this.#wake(now);
-    this.#lookOut(now);
+    this.#beginWaiting(now);
+    if (isNews) this.#rescheduleCohorts(now);
+    this.#rescheduleHead(now);
   }
 
   /**
    * While no slots are known, the one that has waited longest is polled on behalf of those behind it. Whoever is still open
    * although one behind it is final is late for a reason of its own, and says nothing about them.
    */
-  #lookOut(now: number): void {
+  #rescheduleHead(now: number): void {
     const head = this.#head;
-    if (head) this.#sooner(head, now);
+    if (head) this.#pollEarlier(head, now);
   }
 
   get #head(): Candidate | undefined {
@@ -177,51 +177,51 @@ class LearnedPacing implements PacingPolicy {
   }
 
   /** Takes those that are sent now into cohorts. */
-  #begin(now: number): void {
+  #beginWaiting(now: number): void {
     const { slots, queue } = this.#model;
     if (!slots) return;
     let moved = 0;
     for (const { item, cohort } of queue.begin((time) => slots.startOf(time))) {
       if (!cohort.scout) [cohort.scout, cohort.scoutedFor] = [item, 1];
-      if (moved++ < MOST_AT_ONCE) this.#sooner(item, now);
+      if (moved++ < MOST_AT_ONCE) this.#pollEarlier(item, now);
       // A scout is worth more the more depend on it.
-      if (cohort.size >= 2 * cohort.scoutedFor) this.#appoint(cohort, cohort.scout, now);
+      if (cohort.size >= 2 * cohort.scoutedFor) this.#appointScout(cohort, cohort.scout, now);
     }
   }
 
-  #appoint(cohort: Cohort, scout: Candidate, now: number): void {
+  #appointScout(cohort: Cohort, scout: Candidate, now: number): void {
     cohort.scout = scout;
     cohort.scoutedFor = cohort.size;
-    this.#sooner(scout, now);
+    this.#pollEarlier(scout, now);
   }
 
   /** The event of the slot has come: whoever could have part in it is looked at anew. */
-  #wake(now: number): void {
+  #rescheduleCohorts(now: number): void {
     const { line } = this.#model.queue;
     let moved = 0;
     for (const cohort of line.cohorts) {
       for (const item of line.membersOf(cohort)) {
         if (moved++ === MOST_AT_ONCE) return;
-        this.#sooner(item, now);
+        this.#pollEarlier(item, now);
       }
     }
   }
 
-  #sooner(item: Candidate, now: number): void {
-    if (item === this.#inHand) return;
+  #pollEarlier(item: Candidate, now: number): void {
+    if (item === this.#current) return;
     const dueAt = this.#dueAt(item, now);
-    if (dueAt < item.dueAt - 1) this.#move(item, dueAt);
+    if (dueAt < item.dueAt - 1) this.#reschedule(item, dueAt);
   }
 
   #dueAt(item: Candidate, now: number): number {
-    const netAt = this.#netAt(item, now);
+    const netAt = this.#safetyLimitAt(item, now);
     const ownAt = this.#slotAt(item, now) ?? this.#ageAt(item);
     // Not Math.min: the net holds for a time that is no number, too.
     return Math.max(now, ownAt < netAt ? ownAt : netAt);
   }
 
   /** The safety net: whatever is believed, nobody is left alone for longer. */
-  #netAt(item: Candidate, now: number): number {
+  #safetyLimitAt(item: Candidate, now: number): number {
     return Math.max(item.trackedAt, item.openAt) + ceilingMs(NET, now - item.trackedAt);
   }
 

@@ -33,24 +33,24 @@ export class SenderQueue {
     return this.#requeuedAt.get(item) ?? item.trackedAt;
   }
 
-  enter(item: Candidate): void {
+  append(item: Candidate): void {
     this.#line.append(item);
   }
 
-  leave(item: Candidate, at: number): void {
+  remove(item: Candidate, at: number): void {
     if (item.order === 0) return;
     this.#line.remove(item);
     this.#senders.depart(at);
   }
 
   /** Nobody asks about it any more. */
-  forget(item: Candidate): void {
+  clearRequeue(item: Candidate): void {
     this.#requeuedAt.delete(item);
   }
 
   /** The upstream sends it again, behind the others. */
   requeue(item: Candidate, at: number): void {
-    this.leave(item, at);
+    this.remove(item, at);
     this.#requeuedAt.set(item, at);
     this.#line.append(item);
   }
@@ -77,7 +77,7 @@ export class SenderQueue {
       const givenUpAt = (this.#senders.beganAt(item.order, this.queuedAt(item)) ?? now) + TIMEOUT_MS;
       if (now < givenUpAt) return;
       // It is sent again behind the others, but only once.
-      if (this.#requeuedAt.has(item)) this.leave(item, givenUpAt);
+      if (this.#requeuedAt.has(item)) this.remove(item, givenUpAt);
       else this.requeue(item, givenUpAt);
     }
   }

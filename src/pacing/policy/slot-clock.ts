@@ -1,7 +1,7 @@
 /** Finality events remembered; a period is told from so many at least, and looked at anew after so many. */
 export const CLOCK_EVENTS = 64;
-const LEAST = 6;
-const ANEW = 8;
+const MIN_EVENTS = 6;
+const SEARCH_EVERY = 8;
 /** A known period is judged by so many of the newest events, its phase by so many. */
 const NEWEST = 12;
 const PHASE_EVENTS = 24;
@@ -66,14 +66,14 @@ export class SlotClock {
    */
   learn(event: FinalityEvent, longestMs = LONGEST_MS): boolean {
     this.#events.push(event);
-    this.#keep(CLOCK_EVENTS);
+    this.#truncate(CLOCK_EVENTS);
     this.#sinceSearch++;
     const state = this.#state;
     if (state && state.periodMs > longestMs) {
-      this.#keep(0);
+      this.#truncate(0);
       return this.#adopt(null);
     }
-    if ((state || this.#events.length === CLOCK_EVENTS) && this.#sinceSearch < ANEW) return false;
+    if ((state || this.#events.length === CLOCK_EVENTS) && this.#sinceSearch < SEARCH_EVERY) return false;
     this.#sinceSearch = 0;
     if (!state) return this.#adopt(search(this.#events, longestMs));
     return this.#replace(state.periodMs, longestMs) || this.#follow(state);
@@ -83,14 +83,14 @@ export class SlotClock {
   #replace(periodMs: number, longestMs: number): boolean {
     const newest = this.#events.slice(-NEWEST);
     const { length } = fitOf(newest, periodMs);
-    if (newest.length < ANEW || length >= 0.55) return false;
+    if (newest.length < SEARCH_EVERY || length >= 0.55) return false;
     const found = search(newest, longestMs);
     const isOther = found !== null && Math.abs(found.periodMs - periodMs) > 1e-3 * periodMs;
     const isBetter = isOther && fitOf(newest, found.periodMs).length > length + 0.25;
     const isLost =
       this.#events.length >= PHASE_EVENTS && fitOf(this.#events.slice(-PHASE_EVENTS), periodMs).length < 0.25;
     if (!isBetter && !isLost) return false;
-    this.#keep(NEWEST);
+    this.#truncate(NEWEST);
     this.#adopt(isBetter ? found : null);
     return true;
   }
@@ -115,20 +115,20 @@ export class SlotClock {
     return isOther;
   }
 
-  #keep(count: number): void {
+  #truncate(count: number): void {
     this.#events.splice(0, this.#events.length - count);
   }
 }
 
 /** The period of the events; null: they are as even as chance would have them. */
 function search(events: readonly FinalityEvent[], longestMs: number): Fit | null {
-  if (events.length < LEAST) return null;
+  if (events.length < MIN_EVENTS) return null;
   for (const periodMs of USUAL_SLOTS_S.map((s) => 1_000 * s)) {
     const { length, effective } = fitOf(events, periodMs);
     if (periodMs <= longestMs && effective * length ** 2 > 3.5 && length > 0.6) return refine(events, periodMs);
   }
   const spanMs = spanOf(events);
-  if (events.length < 2 * LEAST || spanMs < 4 * SHORTEST_MS) return null;
+  if (events.length < 2 * MIN_EVENTS || spanMs < 4 * SHORTEST_MS) return null;
   const step = 1 / (3 * spanMs);
   const least = 1 / Math.min(longestMs, spanMs / 3);
   const count = Math.min(MOST_FREQUENCIES, Math.ceil((1 / SHORTEST_MS - least) / step));

@@ -37,7 +37,7 @@ export class SlotModel {
     this.#events = new EventDistribution(state);
     this.#waits = new SlotsToWait(state?.counts);
     // Begins with what the clock was found from.
-    if (!state) this.#events.learnAll(clock.events.map((event) => [this.#seen(event)]));
+    if (!state) this.#events.learnAll(clock.events.map((event) => [this.#observationOf(event)]));
     this.#current = this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
   }
 
@@ -93,7 +93,7 @@ export class SlotModel {
   }
 
   /** It was open at `at`. */
-  open(waiting: Waiting, at: number): void {
+  observeOpen(waiting: Waiting, at: number): void {
     const { slot } = this.#current;
     const since = this.#since(waiting, slot);
     const cell = this.#cellOf(at, slot);
@@ -106,7 +106,7 @@ export class SlotModel {
    * It was found final at `at`, its group first at `foundAt`. Returns whether by this the event of the slot has probably been,
    * and by nothing before.
    */
-  final(waiting: Waiting, foundAt: number, at: number): boolean {
+  observeFinal(waiting: Waiting, foundAt: number, at: number): boolean {
     const { slot } = this.#current;
     if (this.slotAt(foundAt) !== slot) return false;
     const cell = this.#cellOf(at, slot);
@@ -125,7 +125,7 @@ export class SlotModel {
     const hazards = this.#waits.hazards(start.zone);
     const events = waiting.map((p, k) => p * (hazards[k] as number) + (isExact ? 0 : (unseen[k] as number)));
     const isOther = this.#waits.learn(this.#clock.position(beganAt), events, weight);
-    if (isOther) this.#events.forget();
+    if (isOther) this.#events.discardOld();
     this.#plans.clear();
   }
 
@@ -228,7 +228,7 @@ export class SlotModel {
     return Math.max(-1, Math.min(CELLS - 1, Math.floor((this.#clock.position(time) - slot) * CELLS)));
   }
 
-  #seen({ after, by }: { after: number; by: number }): SlotObservation {
+  #observationOf({ after, by }: { after: number; by: number }): SlotObservation {
     const slot = this.slotAt(by);
     const [since, at] = [this.#cellOf(after, slot), this.#cellOf(by, slot)];
     return { prospect: { before: 0, within: 0.95 }, since, at, isFinal: true };

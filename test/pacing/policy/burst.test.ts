@@ -16,9 +16,9 @@ function burst(size: number, hasBlocks: boolean) {
   const own = Array.from({ length: size }, () => 800_000 + 15_000 * random()).sort((a, b) => a - b);
   const { policy, moves } = countingMoves(learnedPacing({ lagPrice: 1 }));
   const world = worldOf(periodic(20, { hasBlocks }), seededRandom(5));
-  const { lives } = simulate({ world, arrivals: [...taught, ...own], budget: AMPLE, policy, seed: 5 });
-  const ofBurst = lives.slice(TAUGHT);
-  const polls = ofBurst.reduce((sum, { askedAt }) => sum + askedAt.length, 0);
+  const { submissions } = simulate({ world, arrivals: [...taught, ...own], budget: AMPLE, policy, seed: 5 });
+  const ofBurst = submissions.slice(TAUGHT);
+  const polls = ofBurst.reduce((sum, { polledAt }) => sum + polledAt.length, 0);
   return { polls: polls / size, moves: moves() / size, beyond: beyondTheNet(ofBurst) };
 }
 

@@ -7,16 +7,16 @@ import type { Classification } from '../../../src/domain/classify.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { PacingPolicy, PolicyFactory } from '../../../src/pacing/policy.ts';
 import { ceilingMs } from '../../../src/pacing/safety-limit.ts';
-import type { Pacer } from '../../../src/pacing/scheduler.ts';
+import type { Scheduler } from '../../../src/pacing/scheduler.ts';
 import { type Finality, PENDING, periodic, SHAPES, worldOf } from '../../support/finality-worlds.ts';
-import { createPacer, drain } from '../../support/pacing.ts';
+import { createScheduler, drain } from '../../support/pacing.ts';
 import { beyondTheNet, costOf, restarting, SLACK_MS } from '../../support/policy-runs.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });
 const NET = { maxIntervalMs: 60_000 };
 const ERROR: Classification = { kind: 'error', state: 'Error', error: 'TIMEOUT', envelope: '' };
-const newPacer = () => createPacer({ ...AMPLE, policy: LEARNED });
+const newScheduler = () => createScheduler({ ...AMPLE, policy: LEARNED });
 
 function run(world: World, perS: number, submissions: number, policy = LEARNED): Run {
   const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(5));
@@ -24,13 +24,13 @@ function run(world: World, perS: number, submissions: number, policy = LEARNED):
 }
 
 /** Requests and seconds of lag, in the mean of those tracked between two moments. */
-function cost({ lives }: Run, fromMs: number, untilMs: number): number {
-  return costOf(lives.filter(({ trackedAt }) => trackedAt >= fromMs && trackedAt < untilMs));
+function cost({ submissions }: Run, fromMs: number, untilMs: number): number {
+  return costOf(submissions.filter(({ trackedAt }) => trackedAt >= fromMs && trackedAt < untilMs));
 }
 
-/** Polls until the given moment; returns how many polls there were. Guards against a pacer that does not get on. */
+/** Polls until the given moment; returns how many polls there were. Guards against a scheduler that does not get on. */
 function poll(
-  pacer: Pacer,
+  scheduler: Scheduler,
   fromMs: number,
   untilMs: number,
   verdict: (id: string, now: number) => Classification,
@@ -38,12 +38,12 @@ function poll(
   let polls = 0;
   for (let now = fromMs, steps = 0; now < untilMs; steps++) {
     expect(steps, 'no end of events').toBeLessThan(50_000);
-    for (const submissionId of drain(pacer, now)) {
+    for (const submissionId of drain(scheduler, now)) {
       polls++;
-      const answer = verdict(submissionId, now);
-      pacer.observe({ submissionId, at: now, durationMs: 0, ...answer }, answer.kind !== 'finalized', now);
+      const response = verdict(submissionId, now);
+      scheduler.observe({ submissionId, at: now, durationMs: 0, ...response }, response.kind !== 'finalized', now);
     }
-    const wakeAt = pacer.wakeAt();
+    const wakeAt = scheduler.wakeAt();
     expect(wakeAt, 'it goes back').toBeGreaterThanOrEqual(now);
     now = wakeAt;
   }
@@ -84,7 +84,7 @@ describe('after a change of the chain', () => {
 describe('what is out of the ordinary', () => {
   it('a batch that was final before it was tracked is found within seconds, with about one request each', () => {
     const world = worldOf((now) => ({ at: now - 1_000_000, block: 7 }), seededRandom(1));
-    const { lives, requests } = simulate({
+    const { submissions, requests } = simulate({
       world,
       arrivals: Array.from({ length: 1_000 }, () => 1_000),
       budget: AMPLE,
@@ -92,14 +92,14 @@ describe('what is out of the ordinary', () => {
       seed: 1,
     });
     expect(requests).toBeLessThan(1_100);
-    for (const { detectedAt } of lives) expect(detectedAt).toBeLessThan(11_000);
+    for (const { detectedAt } of submissions) expect(detectedAt).toBeLessThan(11_000);
   });
 
   it('ids that never appear are asked about ever less, but each at least every five minutes', () => {
-    const pacer = newPacer();
-    for (let i = 0; i < 20; i++) pacer.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
+    const scheduler = newScheduler();
+    for (let i = 0; i < 20; i++) scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
     const last = new Map<string, number>();
-    const polls = poll(pacer, START_MS, START_MS + 8 * 3_600_000, (id, now) => {
+    const polls = poll(scheduler, START_MS, START_MS + 8 * 3_600_000, (id, now) => {
       expect(now - (last.get(id) ?? START_MS)).toBeLessThanOrEqual(301_000);
       last.set(id, now);
       return { kind: 'not_found', error: 'Record not found', ambiguous: false };
@@ -110,15 +110,15 @@ describe('what is out of the ordinary', () => {
 
   it('a clock that was hours ahead, or behind, at a restart leaves nobody alone', () => {
     for (const jumpMs of [-5 * 3_600_000, 5 * 3_600_000]) {
-      const pacer = newPacer();
+      const scheduler = newScheduler();
       const before = START_MS + jumpMs;
       for (let i = 0; i < 10; i++)
-        pacer.resume(
+        scheduler.resume(
           { submissionId: `s${i}`, trackedAt: before, seen: true, polledAt: before + 10_000, finalizedAt: null },
           START_MS,
         );
       const polled = new Set<string>();
-      poll(pacer, START_MS, START_MS + 305_000, (id) => {
+      poll(scheduler, START_MS, START_MS + 305_000, (id) => {
         polled.add(id);
         return PENDING;
       });
@@ -138,19 +138,20 @@ describe('what is out of the ordinary', () => {
       }, seededRandom(5));
       return {
         ...base,
-        answer(id, now) {
+        respond(id, now) {
           const row = rows[Number(id.slice(1))];
-          return row && now > row.failsAt && now < row.resentAt ? ERROR : base.answer(id, now);
+          return row && now > row.failsAt && now < row.resentAt ? ERROR : base.respond(id, now);
         },
       };
     };
-    const failing = run(world(true), 0.5, 1_000).lives;
+    const failing = run(world(true), 0.5, 1_000).submissions;
     for (const { submissionId, trackedAt, finalAt, detectedAt } of failing)
       if (isFailing(submissionId))
         expect(detectedAt - finalAt).toBeLessThan(ceilingMs(NET, finalAt - trackedAt) + SLACK_MS);
     expect(beyondTheNet(failing)).toBeLessThan(SLACK_MS);
-    const others = (lives: Run['lives']) => costOf(lives.filter(({ submissionId }) => !isFailing(submissionId)));
-    expect(others(failing)).toBeLessThan(1.1 * others(run(world(false), 0.5, 1_000).lives));
+    const others = (submissions: Run['submissions']) =>
+      costOf(submissions.filter(({ submissionId }) => !isFailing(submissionId)));
+    expect(others(failing)).toBeLessThan(1.1 * others(run(world(false), 0.5, 1_000).submissions));
   });
 
   it('behind serial senders, through stalls, timeouts and cancellations, nobody is left alone beyond the safety net', () => {
@@ -168,25 +169,25 @@ describe('what is out of the ordinary', () => {
     let errors = 0;
     const world: World = {
       ...sandbox,
-      answer(id, now) {
-        const verdict = sandbox.answer(id, now);
+      respond(id, now) {
+        const verdict = sandbox.respond(id, now);
         if (verdict.kind === 'error') errors++;
         return verdict;
       },
     };
-    const { lives } = simulate({ world, arrivals, budget: AMPLE, policy: kept, seed: 5 });
+    const { submissions } = simulate({ world, arrivals, budget: AMPLE, policy: kept, seed: 5 });
     expect(errors).toBeGreaterThan(0);
-    expect(beyondTheNet(lives)).toBeLessThan(SLACK_MS);
+    expect(beyondTheNet(submissions)).toBeLessThan(SLACK_MS);
 
-    const pacer = newPacer();
-    pacer.recall(policy?.learned() ?? '');
+    const scheduler = newScheduler();
+    scheduler.restore(policy?.snapshot() ?? '');
     const polledAt = new Map<string, number>();
     for (let i = 0; i < 60; i++) {
       polledAt.set(`s${i}`, START_MS);
-      pacer.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
+      scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
     }
     const pollUntil = (fromS: number, untilS: number) =>
-      poll(pacer, START_MS + 1_000 * fromS, START_MS + 1_000 * untilS, (id, now) => {
+      poll(scheduler, START_MS + 1_000 * fromS, START_MS + 1_000 * untilS, (id, now) => {
         const last = polledAt.get(id) as number;
         expect(now - last, id).toBeLessThan(ceilingMs(NET, now - START_MS) + SLACK_MS);
         polledAt.set(id, now);
@@ -195,7 +196,7 @@ describe('what is out of the ordinary', () => {
     pollUntil(0, 30);
     // Those in front, the first of which are being sent.
     for (let i = 0; i < 20; i++) {
-      pacer.remove(`s${i}`, START_MS + 30_000);
+      scheduler.remove(`s${i}`, START_MS + 30_000);
       polledAt.delete(`s${i}`);
     }
     pollUntil(30, 3_600);
@@ -209,25 +210,25 @@ describe('what is out of the ordinary', () => {
     'an upstream that tells no block numbers costs little more, where it sends %s',
     (_, perS, submissions, senders) => {
       const world = () => sandboxWorld({ seed: 3, world: 'usual', senders });
-      const { answer, ...rest } = world();
+      const { respond, ...rest } = world();
       const silent: World = {
         ...rest,
-        answer(id, now) {
-          const verdict = answer(id, now);
+        respond(id, now) {
+          const verdict = respond(id, now);
           return 'blockNumber' in verdict ? { ...verdict, blockNumber: null } : verdict;
         },
       };
-      const told = costOf(run(world(), perS, submissions).lives);
-      expect(costOf(run(silent, perS, submissions).lives)).toBeLessThan(1.25 * told);
+      const told = costOf(run(world(), perS, submissions).submissions);
+      expect(costOf(run(silent, perS, submissions).submissions)).toBeLessThan(1.25 * told);
     },
   );
 
   it('a whole group that is cancelled, scouts and all, leaves nothing to wake for', () => {
-    const pacer = newPacer();
-    for (let i = 0; i < 50; i++) pacer.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
-    poll(pacer, START_MS, START_MS + 60_000, () => PENDING);
-    for (let i = 0; i < 50; i++) pacer.remove(`s${i}`, START_MS + 60_000);
-    expect([pacer.size, pacer.wakeAt()]).toEqual([0, Number.POSITIVE_INFINITY]);
+    const scheduler = newScheduler();
+    for (let i = 0; i < 50; i++) scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
+    poll(scheduler, START_MS, START_MS + 60_000, () => PENDING);
+    for (let i = 0; i < 50; i++) scheduler.remove(`s${i}`, START_MS + 60_000);
+    expect([scheduler.size, scheduler.wakeAt()]).toEqual([0, Number.POSITIVE_INFINITY]);
   });
 });
 
@@ -241,47 +242,47 @@ function withArrays(state: unknown, change: (array: unknown[]) => unknown[]): un
 }
 
 describe('what is learned', () => {
-  function taught(): Pacer {
-    const pacer = newPacer();
+  function taught(): Scheduler {
+    const scheduler = newScheduler();
     const chain = periodic(20);
     const random = seededRandom(9);
     const finalAt = new Map<string, number>();
     for (let now = START_MS, i = 0; i < 300; i++, now += 4_000) {
       finalAt.set(`s${i}`, chain(now, random).at);
-      pacer.add({ submissionId: `s${i}`, trackedAt: now, seen: false }, now);
-      poll(pacer, now, now + 3_999, (id, at) =>
+      scheduler.add({ submissionId: `s${i}`, trackedAt: now, seen: false }, now);
+      poll(scheduler, now, now + 3_999, (id, at) =>
         (finalAt.get(id) as number) <= at
           ? { kind: 'finalized', state: 'Finalized', error: null, envelope: '', blockNumber: null }
           : PENDING,
       );
     }
-    return pacer;
+    return scheduler;
   }
 
   it('survives a restart, which polls each open submission at most once more', () => {
     const now = START_MS + 1_200_000;
     const old = taught();
-    const pacer = newPacer();
-    pacer.recall(old.learned() as string);
+    const scheduler = newScheduler();
+    scheduler.restore(old.snapshot() as string);
     expect(old.outlook(now).description.slot?.periodMs).toBeCloseTo(20_000, -3);
-    expect(pacer.learned()).toBe(old.learned());
+    expect(scheduler.snapshot()).toBe(old.snapshot());
     for (let i = 0; i < 30; i++) {
       const tracked = { submissionId: `r${i}`, trackedAt: now - 1_000, seen: true };
-      pacer.resume({ ...tracked, polledAt: now - 500, finalizedAt: null }, now);
+      scheduler.resume({ ...tracked, polledAt: now - 500, finalizedAt: null }, now);
       old.add(tracked, now);
     }
     const uninterrupted = poll(old, now, now + 15_000, () => PENDING);
-    expect(poll(pacer, now, now + 15_000, () => PENDING)).toBeLessThanOrEqual(uninterrupted + 30);
+    expect(poll(scheduler, now, now + 15_000, () => PENDING)).toBeLessThanOrEqual(uninterrupted + 30);
   });
 
   it.each<[string, number, number, () => World]>([
     ['all at once', 0.06, 400, () => sandboxWorld({ seed: 3, world: 'usual' })],
     ['by 8 senders', 0.06, 400, () => sandboxWorld({ seed: 3, world: 'usual', senders: 8 })],
     ['without slots', 0.2, 500, () => worldOf(SHAPES.uniform as Finality, seededRandom(5))],
-  ])('costs as much as before where the process restarts every ten minutes: %s', (_, perS, submissions, world) => {
-    const late = ({ lives }: Run) => costOf(lives.slice(submissions / 3));
-    const uninterrupted = late(run(world(), perS, submissions));
-    expect(late(run(world(), perS, submissions, restarting(LEARNED, 600_000)))).toBeLessThan(1.15 * uninterrupted);
+  ])('costs as much as before where the process restarts every ten minutes: %s', (_, perS, count, world) => {
+    const late = ({ submissions }: Run) => costOf(submissions.slice(count / 3));
+    const uninterrupted = late(run(world(), perS, count));
+    expect(late(run(world(), perS, count, restarting(LEARNED, 600_000)))).toBeLessThan(1.15 * uninterrupted);
   });
 
   /** Begins with that, and works with no time that is none. */
@@ -289,13 +290,13 @@ describe('what is learned', () => {
     return (deps) => {
       const policy = LEARNED({
         ...deps,
-        move(item, dueAt) {
+        reschedule(item, dueAt) {
           expect(dueAt, text.slice(0, 60)).not.toBeNaN();
-          deps.move(item, dueAt);
+          deps.reschedule(item, dueAt);
         },
       });
-      policy.recall(text);
-      for (const name of ['enrol', 'learn', 'confirm'] as const) {
+      policy.restore(text);
+      for (const name of ['register', 'learn', 'confirm'] as const) {
         const decide = policy[name].bind(policy) as (...args: unknown[]) => number;
         policy[name] = (...args: unknown[]) => {
           const dueAt = decide(...args);
@@ -308,7 +309,7 @@ describe('what is learned', () => {
   }
 
   it('is learned anew from whatever is not its own', () => {
-    const own = JSON.parse(taught().learned() as string);
+    const own = JSON.parse(taught().snapshot() as string);
     const random = seededRandom(4);
     const bytes = Array.from({ length: 10 }, () =>
       String.fromCharCode(...Array.from({ length: 40 }, () => 256 * random())),
@@ -329,16 +330,16 @@ describe('what is learned', () => {
       ]),
     ];
     for (const text of ['', 'null', '[]', '{}', ...bytes, ...others.map((other) => JSON.stringify(other))]) {
-      const pacer = newPacer();
-      pacer.recall(text);
+      const scheduler = newScheduler();
+      scheduler.restore(text);
       const now = START_MS + 1_200_000;
-      pacer.add({ submissionId: 'a', trackedAt: now, seen: false }, now);
-      const { curve } = pacer.outlook(now).description;
+      scheduler.add({ submissionId: 'a', trackedAt: now, seen: false }, now);
+      const { curve } = scheduler.outlook(now).description;
       for (const { probability } of curve) expect(probability, text.slice(0, 60)).toBeGreaterThanOrEqual(0);
-      expect(poll(pacer, now, now + 400_000, () => PENDING)).toBeGreaterThan(0);
-      const { lives, requests } = run(worldOf(periodic(20), seededRandom(5)), 0.5, 20, recalling(text));
-      expect(beyondTheNet(lives), text.slice(0, 60)).toBeLessThan(SLACK_MS);
-      expect(requests, text.slice(0, 60)).toBeLessThan(20 * lives.length);
+      expect(poll(scheduler, now, now + 400_000, () => PENDING)).toBeGreaterThan(0);
+      const { submissions, requests } = run(worldOf(periodic(20), seededRandom(5)), 0.5, 20, recalling(text));
+      expect(beyondTheNet(submissions), text.slice(0, 60)).toBeLessThan(SLACK_MS);
+      expect(requests, text.slice(0, 60)).toBeLessThan(20 * submissions.length);
     }
   });
 });

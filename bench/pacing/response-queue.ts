@@ -1,5 +1,5 @@
-/** Answers on their way, the earliest first: a binary heap. */
-export class Mail<T> {
+/** Responses in transit, ordered by arrival time (a binary heap). */
+export class ResponseQueue<T> {
   readonly #heap: { at: number; item: T }[] = [];
 
   get nextAt(): number {
@@ -23,7 +23,7 @@ export class Mail<T> {
     const heap = this.#heap;
     const first = heap[0];
     const last = heap.pop();
-    if (!first || !last) throw new Error('there is no answer on its way');
+    if (!first || !last) throw new Error('the queue is empty');
     if (heap.length > 0) {
       heap[0] = last;
       for (let place = 0; ; ) {
