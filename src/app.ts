@@ -26,11 +26,11 @@ import { overviewOf, startLiveStats } from './wiring/live-stats.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import {
-  clientOf,
   createClient,
   createUserPool,
   leaseMsOf,
   type UsableUpstream,
+  upstreamClientFor,
   usableUpstreams,
 } from './wiring/upstreams.ts';
 
@@ -100,7 +100,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => userPool?.close());
     const local = createLocalEngine({
       clock,
-      sendPoll: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
+      sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
     });
     const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
     opened.push(() => scaling?.close());

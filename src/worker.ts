@@ -2,10 +2,10 @@ import type { Config } from './config/schema.ts';
 import { StartError } from './config/start-error.ts';
 import type { Clock } from './domain/clock.ts';
 import { PollWorker } from './engines/bullmq/poll-worker.ts';
-import { createSigner } from './engines/bullmq/signer.ts';
+import { createMessageSigner } from './engines/bullmq/signer.ts';
 import type { Log } from './logging/logger.ts';
 import { logWorker } from './logging/redis-log.ts';
-import { clientOf, createClient, timeoutMsOf, usableUpstreams } from './wiring/upstreams.ts';
+import { createClient, timeoutMsOf, upstreamClientFor, usableUpstreams } from './wiring/upstreams.ts';
 
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
@@ -25,12 +25,12 @@ export function startWorker(deps: {
   const name = config.worker.name ?? deps.name;
   const worker = new PollWorker({
     redis: { url, prefix },
-    signer: createSigner(config.redis),
+    signer: createMessageSigner(config.redis),
     name,
     version,
     concurrency: config.worker.concurrency,
     clock,
-    sendPoll: (upstream, id) => clientOf(clients, upstream).getSubmissionInfo(id),
+    sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
     timeoutMsOf: (upstreamName) => {
       const upstream = upstreams.get(upstreamName);
       return upstream && timeoutMsOf(upstream);

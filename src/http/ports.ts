@@ -34,7 +34,7 @@ export type SubmissionInfo = {
 export type EventLog = Pick<Outbox, 'newestSeq' | 'missingThrough' | 'after' | 'onAppended'>;
 
 /** Webhook endpoints. */
-export type Webhooks = {
+export type WebhookService = {
   /** Returns why the URL is not allowed; undefined if it is. */
   refusalOf(url: string): string | undefined;
   /** Returns why the secret is not valid for this signature; undefined if it is. */
@@ -55,7 +55,7 @@ export type Webhooks = {
   test(id: string): number | undefined;
 };
 
-export type Deliveries = Pick<DeliveryStore, 'get' | 'list'> & {
+export type DeliveryService = Pick<DeliveryStore, 'get' | 'list'> & {
   replay(id: number): 'waiting' | 'unknown' | 'disabled' | 'discarded';
   /** Replays dead letters of events since `since` and returns their number; undefined if nothing is sent to the destination. */
   replayDead(destination: string, since: number): number | undefined;
@@ -81,7 +81,7 @@ export function clientOf(caller: Caller | undefined): string {
 /** Returns the owner of a secret by its SHA-256; undefined if it is unknown or revoked. */
 export type Credentials = (hash: Buffer) => Caller | undefined;
 
-export type Health = {
+export type Readiness = {
   ledgerWritable: boolean;
   upstreams: UpstreamHealth[];
   /** Undefined without Redis. */

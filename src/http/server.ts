@@ -26,16 +26,16 @@ import type {
   Asset,
   Audit,
   Credentials,
-  Deliveries,
+  DeliveryService,
   ErrorToProblem,
   EventLog,
-  Health,
   Overview,
+  Readiness,
   SubmissionInfo,
   Submissions,
   TrackRequestResult,
   Users,
-  Webhooks,
+  WebhookService,
 } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
@@ -62,12 +62,12 @@ export type HttpDeps = {
   clock: Clock;
   users: Users;
   audit: Audit;
-  webhooks: Webhooks;
-  deliveries: Deliveries;
+  webhooks: WebhookService;
+  deliveries: DeliveryService;
   isOwnToken: (secret: string) => boolean;
   /** Whether a secret has the complete form of a dawatch token and is therefore too random to guess. */
   hasTokenForm: (secret: string) => boolean;
-  health: () => Health;
+  health: () => Readiness;
   pacing: () => UpstreamPacing[];
   overview: () => Overview;
   metrics: Metrics;

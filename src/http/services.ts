@@ -9,7 +9,15 @@ import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
-import type { Audit, Deliveries, ErrorToProblem, Submissions, TrackRequestResult, Users, Webhooks } from './ports.ts';
+import type {
+  Audit,
+  DeliveryService,
+  ErrorToProblem,
+  Submissions,
+  TrackRequestResult,
+  Users,
+  WebhookService,
+} from './ports.ts';
 
 /** Validates requests to track, passes them to the watcher, and reads from the ledger. */
 export function submissionsOf(deps: {
@@ -96,7 +104,7 @@ export const errorToProblem: ErrorToProblem = (error) => {
 };
 
 /** Deliveries of the ledger, at the current time. */
-export function deliveriesOf({ deliveries }: Ledger, clock: Clock): Deliveries {
+export function deliveriesOf({ deliveries }: Ledger, clock: Clock): DeliveryService {
   return {
     get: (id) => deliveries.get(id),
     list: (query) => deliveries.list(query),
@@ -106,7 +114,11 @@ export function deliveriesOf({ deliveries }: Ledger, clock: Clock): Deliveries {
 }
 
 /** Webhooks of the ledger; creates and validates their secrets. */
-export function webhooksOf(ledger: Ledger, clock: Clock, refusalOf: (url: string) => string | undefined): Webhooks {
+export function webhooksOf(
+  ledger: Ledger,
+  clock: Clock,
+  refusalOf: (url: string) => string | undefined,
+): WebhookService {
   const { webhooks } = ledger;
   const now = () => clock.now();
   return {

@@ -4,7 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import { BullmqEngine, REJECTIONS } from '../engines/bullmq/engine.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../engines/bullmq/intake.ts';
 import { type RedisHealth, RedisLink } from '../engines/bullmq/redis-link.ts';
-import { createSigner } from '../engines/bullmq/signer.ts';
+import { createMessageSigner } from '../engines/bullmq/signer.ts';
 import { untilPreviousPollsEnded } from '../engines/bullmq/startup-delay.ts';
 import type { Counters } from '../http/metrics/counters.ts';
 import type { Submissions } from '../http/ports.ts';
@@ -40,7 +40,7 @@ export function startScaling(deps: {
   counters: Counters;
 }): Scaling {
   const { redis, upstreams, ledger, local, clock, log, counters } = deps;
-  const signer = createSigner(redis);
+  const signer = createMessageSigner(redis);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams);
   const of = (name: string, measure: (upstream: UsableUpstream) => number) => {

@@ -52,7 +52,7 @@ export function createUserPool({ url, timeout_s }: UpstreamConfig, clock: Clock)
   });
 }
 
-export function clientOf(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {
+export function upstreamClientFor(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {
   const client = clients.get(upstream);
   if (!client) throw new Error(`no client for the upstream ${upstream}`);
   return client;

@@ -7,7 +7,7 @@ import { BullmqEngine, type EngineEvent } from '../../src/engines/bullmq/engine.
 import { POLLS_QUEUE } from '../../src/engines/bullmq/poll-job.ts';
 import { PollWorker, type PollWorkerEvent } from '../../src/engines/bullmq/poll-worker.ts';
 import { type LinkEvent, RedisLink } from '../../src/engines/bullmq/redis-link.ts';
-import { Signer } from '../../src/engines/bullmq/signer.ts';
+import { MessageSigner } from '../../src/engines/bullmq/signer.ts';
 import { WorkerRegistry } from '../../src/engines/bullmq/worker-registry.ts';
 import { createLocalEngine, type SendPoll } from '../../src/engines/local.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
@@ -34,7 +34,7 @@ export function openEngine(
   } = {},
 ) {
   const { local = async () => PENDING, leaseMs = 5_000, timeoutMs = 1_000, prefix = 'bull', secrets = [] } = setting;
-  const signer = new Signer(secrets);
+  const signer = new MessageSigner(secrets);
   const events: (LinkEvent | EngineEvent)[] = [];
   const settings = { url: redis.url, prefix };
   const onEvent = (event: LinkEvent | EngineEvent) => void events.push(event);
@@ -86,7 +86,7 @@ export function openWorker(
   const events: PollWorkerEvent[] = [];
   const worker = new PollWorker({
     redis: { url: redis.url, prefix },
-    signer: new Signer(setting.secrets ?? []),
+    signer: new MessageSigner(setting.secrets ?? []),
     name: setting.name ?? `worker-${randomUUID()}`,
     version: '0.0.0-test',
     concurrency: 16,
@@ -113,7 +113,7 @@ export async function openOddWorker(
   const { url } = redis;
   const register = new WorkerRegistry(lookInto(redis), { prefix: 'bull' });
   const announce = () =>
-    register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 }, new Signer(secrets));
+    register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 }, new MessageSigner(secrets));
   await announce();
   const timer = setInterval(() => void announce().catch(() => undefined), 1_000);
   const worker = new Worker(POLLS_QUEUE, process, { connection: { url }, maxStalledCount: 0, concurrency: 10 });

@@ -13,7 +13,7 @@ export function deliveryText(delivery: DeliveryDetails): string {
     ['event', `${delivery.event_id}  ${delivery.event_type}`],
     ['submission', delivery.submission_id],
     ['destination', delivery.destination],
-    ['state', stateOf(delivery)],
+    ['state', deliveryState(delivery)],
     ['created', delivery.created_at],
     ['ended', delivery.ended_at],
   ];
@@ -33,7 +33,7 @@ export function deliveryText(delivery: DeliveryDetails): string {
   return `${head}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;
 }
 
-export function stateOf({ state, dead_reason, next_at }: Delivery): string {
+export function deliveryState({ state, dead_reason, next_at }: Delivery): string {
   if (state === 'waiting' && next_at !== null) return `waiting until ${next_at}`;
   return dead_reason === null ? state : `${state} (${dead_reason})`;
 }

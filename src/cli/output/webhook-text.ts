@@ -13,7 +13,7 @@ export function webhookText(webhook: Webhook): string {
     ['description', webhook.description || null],
     ['signature', webhook.signature],
     ...webhook.public_keys.map((key): [string, string] => ['public key', key]),
-    ['state', stateOf(webhook)],
+    ['state', webhookState(webhook)],
     ['created', webhook.created_at],
     ['updated', webhook.updated_at],
   ];
@@ -24,7 +24,7 @@ export function webhookText(webhook: Webhook): string {
   );
 }
 
-export function stateOf({ enabled, disabled_reason, failing_since }: Webhook): string {
+export function webhookState({ enabled, disabled_reason, failing_since }: Webhook): string {
   if (!enabled) return `disabled (${disabled_reason})`;
   return failing_since === null ? 'enabled' : `failing since ${failing_since}`;
 }

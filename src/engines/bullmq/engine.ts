@@ -18,7 +18,7 @@ import {
 import type { RedisSettings } from './redis.ts';
 import type { RedisLink } from './redis-link.ts';
 import { ResultStream } from './result-stream.ts';
-import type { Signer } from './signer.ts';
+import type { MessageSigner } from './signer.ts';
 
 /**
  * Why a result is rejected. `malformed`: it does not match the format; `signature`: missing, or of another secret or job;
@@ -37,7 +37,7 @@ export type EngineEvent =
 type EngineDeps = {
   redis: RedisSettings;
   link: RedisLink;
-  signer: Signer;
+  signer: MessageSigner;
   /** Polls from this process if no worker can. */
   local: PollEngine;
   clock: Clock;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { RedisSettings } from './redis.ts';
-import type { Signer, Verified } from './signer.ts';
+import type { MessageSigner, Verified } from './signer.ts';
 
 /** The state of Redis at one moment. */
 export type RedisState = {
@@ -43,7 +43,7 @@ export class FencingTokenStore {
   }
 
   /** Sets a new token. It is signed if there is a secret, so that workers can verify theirs. */
-  async issue(runId: string, signer: Signer): Promise<string> {
+  async issue(runId: string, signer: MessageSigner): Promise<string> {
     const id = randomUUID();
     const signature = signer.sign('server', [runId, id]);
     const token = [runId, id, ...(signature === undefined ? [] : [signature])].join('/');
@@ -53,7 +53,7 @@ export class FencingTokenStore {
 }
 
 /** Verifies that the server which issued the token has a secret of `signer`. */
-export function verifyFencingToken(token: string, signer: Signer): Verified {
+export function verifyFencingToken(token: string, signer: MessageSigner): Verified {
   const [runId, id, signature] = token.split('/');
   return signer.verify('server', [runId, id], signature);
 }

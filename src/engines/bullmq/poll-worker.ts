@@ -18,7 +18,7 @@ import {
 } from './poll-job.ts';
 import { disconnect, openLoopConnection, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 import { ResultSender } from './result-sender.ts';
-import type { SignatureProblem, Signer } from './signer.ts';
+import type { MessageSigner, SignatureProblem } from './signer.ts';
 import { ANNOUNCE_MS, WorkerRegistry } from './worker-registry.ts';
 
 export type PollWorkerEvent =
@@ -33,7 +33,7 @@ export type PollWorkerEvent =
 
 type PollWorkerDeps = {
   redis: RedisSettings;
-  signer: Signer;
+  signer: MessageSigner;
   /** Unique among all workers. */
   name: string;
   version: string;
@@ -73,7 +73,7 @@ export class PollWorker {
   /** Expiry times of started jobs by id: a signed job that is added again is refused. */
   readonly #started = new Map<string, number>();
   /** Signs with the secret of the server. */
-  #signer: Signer;
+  #signer: MessageSigner;
   #secretProblem: SignatureProblem | undefined;
   #isStarted = false;
   #inFlight = 0;

@@ -4,7 +4,7 @@ import { withTimeout } from '../../platform/with-timeout.ts';
 import { FencingTokenStore, isIssuedBy } from './fencing-token.ts';
 import { disconnect, isCredentialRefusal, openRedis, type RedisSettings } from './redis.ts';
 import { NEEDED_REDIS_VERSION, readRedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
-import type { Signer } from './signer.ts';
+import type { MessageSigner } from './signer.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
 /** `unreachable`: no connection. `not_answering`: no response in time. `refused`: Redis refuses the credentials or a write. */
@@ -60,7 +60,7 @@ export class RedisLink {
   readonly redis: Redis;
   readonly #clock: Clock;
   readonly #onEvent: (event: LinkEvent) => void;
-  readonly #signer: Signer;
+  readonly #signer: MessageSigner;
   readonly #tokens: FencingTokenStore;
   readonly #registry: WorkerRegistry;
   #state: 'up' | 'away' | undefined;
@@ -76,7 +76,12 @@ export class RedisLink {
   #isClosed = false;
   readonly #tokenListeners: ((token: NewFencingToken) => void)[] = [];
 
-  constructor(deps: { redis: RedisSettings; signer: Signer; clock: Clock; onEvent: (event: LinkEvent) => void }) {
+  constructor(deps: {
+    redis: RedisSettings;
+    signer: MessageSigner;
+    clock: Clock;
+    onEvent: (event: LinkEvent) => void;
+  }) {
     this.#clock = deps.clock;
     this.#onEvent = deps.onEvent;
     this.#signer = deps.signer;

@@ -6,21 +6,21 @@ type Purpose = 'server' | 'worker' | 'job' | 'result';
 /** Why a signature is not accepted: it is missing, this side has no secret to verify it with, or the secrets differ. */
 export type SignatureProblem = 'unsigned' | 'no_secret' | 'other_secret';
 
-export type Verified = { kind: 'valid'; signer: Signer } | { kind: 'invalid'; problem: SignatureProblem };
+export type Verified = { kind: 'valid'; signer: MessageSigner } | { kind: 'invalid'; problem: SignatureProblem };
 
 /**
  * Signs and verifies what a server and its workers exchange through Redis (HMAC-SHA-256). Signs with the first secret and
  * accepts all of them, so that a secret can be replaced. Without a secret nothing is signed, and only unsigned content is
  * accepted.
  */
-export class Signer {
+export class MessageSigner {
   readonly #secrets: readonly string[];
   readonly #verified: Verified[];
 
   constructor(secrets: readonly string[]) {
     this.#secrets = secrets;
     this.#verified = secrets.map((secret, index) => {
-      const signer = index === 0 && secrets.length === 1 ? this : new Signer([secret]);
+      const signer = index === 0 && secrets.length === 1 ? this : new MessageSigner([secret]);
       return { kind: 'valid', signer };
     });
   }
@@ -46,8 +46,11 @@ export class Signer {
 }
 
 /** From the settings of Redis. */
-export function createSigner(settings: { secret?: string | undefined; previous_secret?: string | undefined }): Signer {
-  return new Signer([settings.secret, settings.previous_secret].filter((secret) => secret !== undefined));
+export function createMessageSigner(settings: {
+  secret?: string | undefined;
+  previous_secret?: string | undefined;
+}): MessageSigner {
+  return new MessageSigner([settings.secret, settings.previous_secret].filter((secret) => secret !== undefined));
 }
 
 function hmac(secret: string, purpose: Purpose, content: unknown): Buffer {

@@ -4,7 +4,7 @@ import { parseJson } from '../../domain/json.ts';
 import { escapeText } from '../../domain/text.ts';
 import { POLLS_FORMAT, signatureSchema } from './poll-job.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
-import type { SignatureProblem, Signer } from './signer.ts';
+import type { MessageSigner, SignatureProblem } from './signer.ts';
 
 /** Contains no markup and no control characters: it is shown in logs, dashboards and terminals. */
 const workerSchema = z.object({
@@ -45,7 +45,7 @@ export class WorkerRegistry {
     this.#names = `${prefix}:dawatch-workers:names`;
   }
 
-  async announce(worker: WorkerInfo, signer: Signer): Promise<void> {
+  async announce(worker: WorkerInfo, signer: MessageSigner): Promise<void> {
     const key = this.#keyOf(worker.name);
     const announcement = { format: POLLS_FORMAT, worker, signature: signer.sign('worker', signedWorker(worker)) };
     await this.#redis
@@ -60,7 +60,7 @@ export class WorkerRegistry {
   }
 
   /** Returns the live workers, sorted by name. */
-  async list(signer: Signer): Promise<WorkerList> {
+  async list(signer: MessageSigner): Promise<WorkerList> {
     const names = await this.#redis.srandmember(this.#names, MAX_WORKERS);
     if (names.length === 0) return { workers: [], refused: [] };
     const pipeline = this.#redis.pipeline();
@@ -82,7 +82,7 @@ export class WorkerRegistry {
 }
 
 /** Returns the names of all live workers; undefined if Redis is not usable. */
-export async function listWorkers(settings: RedisSettings, signer: Signer): Promise<string[] | undefined> {
+export async function listWorkers(settings: RedisSettings, signer: MessageSigner): Promise<string[] | undefined> {
   const redis = openRedis(settings.url);
   try {
     await waitUntilReady(redis, LIST_WITHIN_MS);
@@ -98,7 +98,7 @@ export async function listWorkers(settings: RedisSettings, signer: Signer): Prom
 function readAnnouncement(
   name: string,
   text: string,
-  signer: Signer,
+  signer: MessageSigner,
 ): { worker: WorkerInfo } | { refused: RefusedWorker } {
   const refused = (reason: RefusedWorker['reason']) => ({ refused: { name: escapeText(name), reason } });
   const parsed = announcementSchema.safeParse(parseJson(text));

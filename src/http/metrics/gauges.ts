@@ -1,13 +1,13 @@
 import { Gauge, type Registry } from 'prom-client';
 import { STATUSES } from '../../domain/submission.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
-import type { Health, Overview } from '../ports.ts';
+import type { Overview, Readiness } from '../ports.ts';
 
 export type GaugeValues = {
   now: number;
   /** Undefined if the ledger could not be read. */
   overview: Overview | undefined;
-  health: Health;
+  health: Readiness;
   ledgerBytes: { database: number; wal: number };
   readers: number;
   waitingIds: number;

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
-import type { Health, Overview } from '../ports.ts';
+import type { Overview, Readiness } from '../ports.ts';
 import type { Counters } from './counters.ts';
 import type { GaugeValues } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
@@ -26,7 +26,7 @@ export function registerMetrics(
     metrics: Metrics;
     overview: () => Overview;
     pacing: () => UpstreamPacing[];
-    health: () => Health;
+    health: () => Readiness;
     ledgerBytes: () => GaugeValues['ledgerBytes'];
     readers: () => number;
     waitingIds: () => number;

@@ -9,7 +9,7 @@ import {
 } from '../../domain/notifications/delivery.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import type { Deliveries, Webhooks } from '../ports.ts';
+import type { DeliveryService, WebhookService } from '../ports.ts';
 import { problemResponses, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import {
@@ -55,7 +55,7 @@ const querySchema = z
 /** Lists deliveries and replays them. */
 export function registerDeliveries(
   instance: FastifyInstance,
-  deps: { deliveries: Deliveries; webhooks: Webhooks; onUnreadable: ReportUnreadable },
+  deps: { deliveries: DeliveryService; webhooks: WebhookService; onUnreadable: ReportUnreadable },
 ): void {
   const { deliveries, webhooks } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'delivery');

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Authenticator } from '../access/access.ts';
-import type { Health } from '../ports.ts';
+import type { Readiness } from '../ports.ts';
 import { logOf } from '../request-log.ts';
 
 const readinessSchema = z
@@ -53,7 +53,7 @@ const readinessSchema = z
 
 export function registerHealth(
   instance: FastifyInstance,
-  deps: { authenticator: Authenticator; health: () => Health },
+  deps: { authenticator: Authenticator; health: () => Readiness },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
@@ -111,7 +111,7 @@ export function registerHealth(
 
 /** The route is open, so names of hosts, counts and reasons are included for admins only. */
 function readinessOf(
-  { ledgerWritable, upstreams, redis }: Health,
+  { ledgerWritable, upstreams, redis }: Readiness,
   { isDetailed }: { isDetailed: boolean },
 ): z.output<typeof readinessSchema> {
   const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'away';

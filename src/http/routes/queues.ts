@@ -4,7 +4,7 @@ import { FastifyAdapter } from '@bull-board/fastify';
 import type { Queue } from 'bullmq';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole } from '../access/access.ts';
-import type { Health } from '../ports.ts';
+import type { Readiness } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 
 export type Queues = {
@@ -34,7 +34,7 @@ const BOARD_CSP = [
  */
 export async function registerQueues(
   app: FastifyInstance,
-  deps: { queues: Queues; authenticator: Authenticator; health: () => Health },
+  deps: { queues: Queues; authenticator: Authenticator; health: () => Readiness },
 ): Promise<void> {
   const { queues, authenticator, health } = deps;
   app.addHook('onRoute', (route) => {

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
-import type { Deliveries, Webhooks } from '../ports.ts';
+import type { DeliveryService, WebhookService } from '../ports.ts';
 import { problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
@@ -25,7 +25,7 @@ const params = z.strictObject({ id: webhookIdSchema });
 /** Webhook endpoints. */
 export function registerWebhooks(
   instance: FastifyInstance,
-  deps: { webhooks: Webhooks; deliveries: Deliveries; onUnreadable: ReportUnreadable },
+  deps: { webhooks: WebhookService; deliveries: DeliveryService; onUnreadable: ReportUnreadable },
 ): void {
   const { webhooks, deliveries } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'webhook');
@@ -179,7 +179,7 @@ export function registerWebhooks(
 
 /** Returns the first invalid field with the reason; undefined if both are valid. */
 function refusalOf(
-  webhooks: Webhooks,
+  webhooks: WebhookService,
   given: { url?: string | undefined; secret?: string | undefined; signature?: Webhook['signature'] },
 ): [field: string, reason: string] | undefined {
   const { url, secret, signature = 'v1' } = given;

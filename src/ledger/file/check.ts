@@ -6,7 +6,7 @@ import { assertLedger } from './schema.ts';
  * Checks a complete ledger file that is not in use, and returns its size. Throws LedgerError, with the file called `name`, if it
  * is damaged, not a ledger, or of a newer dawatch.
  */
-export function checkLedger(file: string, name: string): { bytes: number; submissions: number } {
+export function verifyLedger(file: string, name: string): { bytes: number; submissions: number } {
   return guarded(name, () => {
     const db = new Database(file, { fileMustExist: true });
     try {

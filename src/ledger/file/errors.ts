@@ -57,7 +57,7 @@ export function toLedgerError(file: string, error: unknown): unknown {
 }
 
 function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefined {
-  const code = codeOf(error);
+  const code = sqliteCodeOf(error);
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return 'full';
   if (code.startsWith('SQLITE_READONLY') || code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_PERM'))
     return 'read_only';
@@ -69,6 +69,6 @@ function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefine
 }
 
 /** Returns the code of an error of SQLite or the system; an empty string if it has none. */
-export function codeOf(error: unknown): string {
+export function sqliteCodeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

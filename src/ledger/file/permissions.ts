@@ -10,7 +10,7 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { codeOf, LedgerError } from './errors.ts';
+import { LedgerError, sqliteCodeOf } from './errors.ts';
 import { APPLICATION_ID } from './schema.ts';
 
 const OF_OWNER = 0o600;
@@ -27,7 +27,7 @@ export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', OF_OWNER));
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
+    if (sqliteCodeOf(error) !== 'EEXIST') throw error;
   }
 }
 

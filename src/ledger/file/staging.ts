@@ -1,6 +1,6 @@
 import { existsSync, linkSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { codeOf, LedgerError } from './errors.ts';
+import { LedgerError, sqliteCodeOf } from './errors.ts';
 import { syncWithFolder } from './files.ts';
 import { lockFile } from './open.ts';
 
@@ -45,7 +45,7 @@ export function publish(file: string, target: string): void {
   try {
     linkSync(file, target);
   } catch (error) {
-    if (!NO_LINKS.includes(codeOf(error))) throw codeOf(error) === 'EEXIST' ? taken(target) : error;
+    if (!NO_LINKS.includes(sqliteCodeOf(error))) throw sqliteCodeOf(error) === 'EEXIST' ? taken(target) : error;
     refuseTaken(target);
     renameSync(file, target);
   }
@@ -80,7 +80,7 @@ function removeLeftover(folder: string, target: string): void {
   try {
     lockFile(file).close();
   } catch (error) {
-    if (!codeOf(error).startsWith('SQLITE_BUSY')) throw error;
+    if (!sqliteCodeOf(error).startsWith('SQLITE_BUSY')) throw error;
     throw new LedgerError('locked', `another process writes ${target}: wait for it, or choose another name`, error);
   }
   rmSync(folder, { recursive: true, force: true });

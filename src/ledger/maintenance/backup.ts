@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { checkLedger } from '../file/check.ts';
+import { verifyLedger } from '../file/check.ts';
 import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
 import { existingLedgerPath } from '../file/open.ts';
 import { createPrivateFile } from '../file/permissions.ts';
@@ -31,7 +31,7 @@ export async function backupLedger(
         return PAGES_AT_ONCE;
       },
     });
-    const { bytes } = checkLedger(staging.file, 'the copy');
+    const { bytes } = verifyLedger(staging.file, 'the copy');
     publish(staging.file, target);
     return { bytes };
   } catch (error) {

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { RECORD_MISSING_EVENTS } from '../events/outbox.ts';
-import { checkLedger } from '../file/check.ts';
+import { verifyLedger } from '../file/check.ts';
 import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
 import { copyToPrivateFile, isSqliteFile, syncWithFolder } from '../file/files.ts';
 import { createFolder, lockFile, realPath } from '../file/open.ts';
@@ -45,7 +45,7 @@ export function restoreLedger(options: {
     const copy = staging.file;
     guarded(file, () => copyToPrivateFile(backup, copy));
     onStep?.('checking');
-    const checked = checkLedger(copy, backup);
+    const checked = verifyLedger(copy, backup);
     const replaced = guarded(file, () => closeReplaced(path, { file, now }));
     guarded(file, () => prepare(copy, { newestEvent: replaced.newestEvent, now }));
     onStep?.('replacing');

@@ -2,7 +2,7 @@ import type { Job } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../../src/domain/classify.ts';
 import { type Polled, type PollJob, type PollResult, signedResult } from '../../../src/engines/bullmq/poll-job.ts';
-import { Signer } from '../../../src/engines/bullmq/signer.ts';
+import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import type { PollEngine } from '../../../src/watch/ports.ts';
 import { lookInto, openEngine, openOddWorker, openWorker, PENDING } from '../../support/bullmq-rig.ts';
@@ -28,7 +28,7 @@ async function poll(engine: PollEngine, submissionIds: string[]): Promise<Observ
 
 const sign = (secret: string, job: Pick<Job<PollJob>, 'id' | 'data'>, result: PollResult): PollResult => ({
   ...result,
-  signature: new Signer([secret]).sign(
+  signature: new MessageSigner([secret]).sign(
     'result',
     signedResult({ jobId: job.id ?? '', fencingToken: job.data.fencing_token }, result),
   ),

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { UpstreamResponse } from '../../../src/domain/classify.ts';
 import { FencingTokenStore } from '../../../src/engines/bullmq/fencing-token.ts';
 import { POLLS_QUEUE, type PollJob, signedJob } from '../../../src/engines/bullmq/poll-job.ts';
-import { Signer } from '../../../src/engines/bullmq/signer.ts';
+import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { lookInto, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
 
@@ -12,7 +12,7 @@ const SECRET = 'a-secret-of-server-and-workers-0123456789';
 
 /** A server that hands out what it likes, by hand. */
 async function openServer(redis: RedisServer, secrets: string[] = []) {
-  const signer = new Signer(secrets);
+  const signer = new MessageSigner(secrets);
   const look = lookInto(redis);
   const epochs = new FencingTokenStore(look, { prefix: 'bull' });
   const issue = async () => epochs.issue((await epochs.read()).runId, signer);

@@ -3,7 +3,7 @@ import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FencingTokenStore } from '../../../src/engines/bullmq/fencing-token.ts';
 import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
-import { Signer } from '../../../src/engines/bullmq/signer.ts';
+import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { untilPreviousPollsEnded } from '../../../src/engines/bullmq/startup-delay.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import { lookInto, openEngine, openQueue } from '../../support/bullmq-rig.ts';
@@ -35,7 +35,7 @@ function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG }
 /** As the server before it did. */
 async function beginEpoch(redis: RedisServer): Promise<void> {
   const epochs = new FencingTokenStore(lookInto(redis), { prefix: 'bull' });
-  await epochs.issue((await epochs.read()).runId, new Signer([]));
+  await epochs.issue((await epochs.read()).runId, new MessageSigner([]));
 }
 
 /** What the server before it handed out, one job waiting and one in the hands of a worker. */

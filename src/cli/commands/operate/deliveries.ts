@@ -7,7 +7,7 @@ import { CommandError, ExitCode } from '../../exit.ts';
 import { numberFrom, parseCount } from '../../input/numbers.ts';
 import { parseSince } from '../../input/since.ts';
 import { coloured } from '../../output/colors.ts';
-import { deliveryText, stateOf } from '../../output/delivery-text.ts';
+import { deliveryState, deliveryText } from '../../output/delivery-text.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
@@ -96,7 +96,7 @@ function addReplay(deliveries: Command): void {
 function cells(delivery: Delivery): string[] {
   const { id, created_at, event_type, submission_id, destination, attempts_made } = delivery;
   const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made];
-  return [...shown.map((value) => escapeText(String(value))), coloured(stateOf(delivery))];
+  return [...shown.map((value) => escapeText(String(value))), coloured(deliveryState(delivery))];
 }
 
 function collectNumbers(text: string, before: number[] = []): number[] {

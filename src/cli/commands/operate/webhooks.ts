@@ -8,7 +8,7 @@ import { coloured } from '../../output/colors.ts';
 import { deliveryText } from '../../output/delivery-text.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
-import { stateOf, webhookText } from '../../output/webhook-text.ts';
+import { webhookState, webhookText } from '../../output/webhook-text.ts';
 import { addCreate, addRotate, addUpdate } from './webhooks-change.ts';
 
 type Options = ConnectOptions & { json?: boolean };
@@ -43,7 +43,7 @@ function addList(webhooks: Command): void {
         const { id, url, types, metadata, description } = webhook;
         const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
         const shown = cells.map((text) => escapeText(text, 2_100));
-        return [...shown, coloured(stateOf(webhook)), escapeText(description, 2_100)];
+        return [...shown, coloured(webhookState(webhook)), escapeText(description, 2_100)];
       });
       const head = ['id', 'url', 'types', 'metadata', 'state', 'description'];
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));

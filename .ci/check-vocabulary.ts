@@ -1,0 +1,109 @@
+// Rejects retired words in file names, exported identifiers, log event names and metric names: one term per concept, see
+// docs/glossary.md. A run that saw no names is a failure.
+import { readdirSync, readFileSync } from 'node:fs';
+import { parseSync } from '@swc/core';
+import pkg from '../package.json' with { type: 'json' };
+import { createMetrics } from '../src/http/metrics/metrics.ts';
+import { LOG_EVENTS } from '../src/logging/event-catalog.ts';
+
+/** Retired words and the terms that replaced them. */
+const RETIRED: Record<string, string> = {
+  ask: 'poll',
+  asks: 'poll',
+  asked: 'poll',
+  asking: 'poll',
+  question: 'poll',
+  questions: 'polls',
+  answer: 'response, observation or result',
+  answers: 'responses, observations or results',
+  answered: 'response, observation or result',
+  seat: 'schedule',
+  sooner: 'reschedule',
+  brain: 'policy',
+  lane: 'poll loop or destination queue',
+  lanes: 'poll loops or destination queues',
+  hands: 'engine',
+  places: 'available',
+  allowance: 'available',
+  witness: 'circuit breaker',
+  witnesses: 'circuit breaker',
+  enrol: 'register',
+  dismiss: 'unregister',
+  recall: 'restore',
+  pump: 'dispatcher',
+  outcome: 'result',
+  outcomes: 'results',
+  settlement: 'result',
+  told: 'notified',
+  tell: 'notify',
+  epoch: 'fencing token',
+  figures: 'stats',
+  happened: 'counters',
+  standing: 'gauges',
+  upkeep: 'maintenance',
+  care: 'maintenance',
+  fitted: 'truncate',
+  printable: 'escape',
+  whoever: 'client, caller, user or operator',
+  who: 'client, caller, user or operator',
+  somebody: 'client, caller, user or operator',
+  nobody: 'client, caller, user or operator',
+};
+
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z]+/);
+}
+
+/** Names that a module exports by a declaration of its own. */
+function exportsOf(path: string): string[] {
+  const names: string[] = [];
+  const { body } = parseSync(readFileSync(path, 'utf8'), {
+    syntax: path.endsWith('.ts') ? 'typescript' : 'ecmascript',
+  });
+  for (const item of body) {
+    if (item.type !== 'ExportDeclaration') continue;
+    const { declaration } = item;
+    if (declaration.type === 'VariableDeclaration') {
+      for (const { id } of declaration.declarations) if (id.type === 'Identifier') names.push(id.value);
+    } else if ('identifier' in declaration) {
+      names.push(declaration.identifier.value);
+    } else if ('id' in declaration && declaration.id.type === 'Identifier') {
+      names.push(declaration.id.value);
+    }
+  }
+  return names;
+}
+
+const checked: { what: string; name: string }[] = [];
+for (const path of readdirSync('src', { recursive: true, encoding: 'utf8' })) {
+  checked.push({ what: 'file', name: path });
+  if (/\.[jt]s$/.test(path))
+    for (const name of exportsOf(`src/${path}`)) checked.push({ what: `export of src/${path}`, name });
+}
+
+/** The sandbox, the client and the dashboard stand alone, and the command line has a `register…` per command. */
+const OWN_NAMES = /^(sandbox|client|dashboard)\//;
+const places = new Map<string, string[]>();
+for (const path of readdirSync('src', { recursive: true, encoding: 'utf8' }))
+  if (/\.ts$/.test(path) && !OWN_NAMES.test(path))
+    for (const name of new Set(exportsOf(`src/${path}`))) places.set(name, [...(places.get(name) ?? []), path]);
+const shared = [...places].filter(([, paths]) => paths.length > 1);
+
+for (const name of Object.keys(LOG_EVENTS)) checked.push({ what: 'log event', name });
+for (const { name } of createMetrics({ version: pkg.version }).describe()) checked.push({ what: 'metric', name });
+
+const violations = checked.flatMap(({ what, name }) =>
+  wordsOf(name)
+    .filter((word) => Object.hasOwn(RETIRED, word))
+    .map((word) => `${what} ${name}: "${word}" is retired, use ${RETIRED[word]}`),
+);
+for (const violation of violations) console.error(violation);
+for (const [name, paths] of shared)
+  console.error(`${name} is exported by ${paths.join(' and ')}: one name, one meaning`);
+if (violations.length + shared.length > 0) process.exit(1);
+if (checked.length < 1_000) throw new Error(`only ${checked.length} names were read`);
+console.log(`vocabulary holds: ${checked.length} names`);
