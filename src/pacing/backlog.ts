@@ -1,19 +1,22 @@
 import type { Entry } from './entry.ts';
 
-/** So many due polls are compared; what is due beyond them waits in the order of its due times. */
-const MOST_COMPARED = 256;
-/** A rating is computed anew after this: what a poll gains changes while it waits. */
+/** Maximum number of due polls that are compared. Further ones wait in the due queue. */
+const MAX_COMPARED = 256;
+/** A rating expires after this time, because the gain of a poll changes while the poll waits. */
 const RATING_MS = 1_000;
 
-/** `gain`: the probability that the poll finds the submission final. `isOverdue`: its safety limit has passed. */
+/**
+ * `gain`: probability that the poll finds the submission final. `isOverdue`: the longest time that the submission may be
+ * left unpolled has passed.
+ */
 export type Rating = { gain: number; isOverdue: boolean };
 
 /**
- * Due polls, ordered when the request budget has no room for all of them: by gain, except that every second place goes to
- * the longest due submission whose safety limit has passed, so that none of those starves.
+ * The due polls. If the request budget does not allow all of them, they are sent by descending gain, except that every
+ * second request goes to the overdue submission that has been due longest. So no overdue submission starves.
  */
 export class Backlog {
-  /** In the order of their due times. null: not rated yet. */
+  /** In the order of the due times. null: not rated yet. */
   readonly #entries = new Map<Entry, (Rating & { ratedAt: number }) | null>();
   readonly #rate: (entry: Entry, now: number) => Rating;
   #lastWasOverdue = false;
@@ -27,7 +30,7 @@ export class Backlog {
   }
 
   get isFull(): boolean {
-    return this.#entries.size >= MOST_COMPARED;
+    return this.#entries.size >= MAX_COMPARED;
   }
 
   get longestDue(): Entry | undefined {
@@ -44,14 +47,14 @@ export class Backlog {
     return this.#entries.delete(entry);
   }
 
-  /** Removes an entry that is polled now. Returns whether it was in the backlog. */
+  /** Removes an entry that is polled now, and counts it for the alternation. Returns whether it was in the backlog. */
   take(entry: Entry): boolean {
     const rating = this.#entries.get(entry);
     if (rating) this.#lastWasOverdue = rating.isOverdue;
     return this.#entries.delete(entry);
   }
 
-  /** The entry to poll next. */
+  /** Returns the entry to poll next; undefined if the backlog is empty. */
   best(now: number): Entry | undefined {
     let best: Entry | undefined;
     let bestGain = Number.NEGATIVE_INFINITY;

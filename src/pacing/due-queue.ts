@@ -1,4 +1,6 @@
-/** `place`: index in the heap, maintained by DueQueue, so that an entry can be removed in O(log n). */
+/**
+ * `dueAt`: epoch ms. `heapIndex`: index in the heap, maintained by DueQueue, so that an entry can be removed in O(log n).
+ */
 export type Due = { dueAt: number; heapIndex: number };
 
 /** A binary heap of entries, the earliest due first. */
@@ -49,13 +51,13 @@ export class DueQueue<Entry extends Due> {
   }
 
   #swap(a: Entry, b: Entry): void {
-    const place = a.heapIndex;
+    const index = a.heapIndex;
     this.#put(a, b.heapIndex);
-    this.#put(b, place);
+    this.#put(b, index);
   }
 
-  #put(entry: Entry, place: number): void {
-    this.#heap[place] = entry;
-    entry.heapIndex = place;
+  #put(entry: Entry, index: number): void {
+    this.#heap[index] = entry;
+    entry.heapIndex = index;
   }
 }

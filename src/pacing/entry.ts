@@ -1,10 +1,10 @@
 import type { Due } from './due-queue.ts';
 import { type Candidate, NEVER } from './policy.ts';
 
-/** A submission to schedule. `seen`: the upstream has returned it before. */
+/** A submission to schedule. `trackedAt`: epoch ms. `seen`: the upstream has returned it before. */
 export type Paced = { submissionId: string; trackedAt: number; seen: boolean };
 
-/** A submission of the ledger to continue with after a restart. */
+/** A stored submission that is scheduled again after a restart. Times are epoch milliseconds. */
 export type Watched = {
   submissionId: string;
   trackedAt: number;
@@ -64,8 +64,9 @@ const COLUMNS = 3;
 const ENTRIES_PER_BLOCK = 64;
 
 /**
- * The times of the newest block of entries. A time takes 8 bytes here instead of 24 as a property, which saves a tenth of the
- * row "memory of the process with 1,000,000 tracked" in docs/performance.md. A block is freed with the last of its entries.
+ * The times of the newest block of entries. A time takes 8 bytes here instead of 24 as a property, which saves a tenth of
+ * the row "memory of the process with 1,000,000 tracked" in docs/performance.md. A block is freed with the last of its
+ * entries.
  */
 let times = new Float64Array(0);
 let taken = 0;

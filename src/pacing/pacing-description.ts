@@ -4,19 +4,23 @@ import type { SlotModel } from './policy/slot-model.ts';
 import { SLOTS } from './policy/slots-to-wait.ts';
 import { NEVER, type PacingDescription, type PollingCost } from './policy.ts';
 
-/** Probability of being final so long after tracking, not decreasing. */
+/** Probability of being final by each time after tracking (ms); not decreasing. */
 export type Curve = PacingDescription['curve'];
 
 const EVERY_MS = 5_000;
-/** A curve of days is not polled through one by one. */
-const MOST_POLLS = 20_000;
-/** Cells between two points of a curve. */
+/** Maximum number of polls that are computed for a curve of several days. */
+const MAX_POLLS = 20_000;
+/** Cells of a slot between two points of a curve. */
 const CURVE_STEP = 5;
+/** A curve ends at this probability. */
 const COMPLETE = 0.998;
-/** The measured cost is a mean over so many of the newest finals. */
+/** Number of the newest final submissions over which the measured cost is averaged. */
 const MEASURED = 100;
 
-/** When one submission by itself is polled best, and what that and polling every 5 s cost. */
+/**
+ * Returns the optimum poll times of a single submission with this distribution, and the expected cost of that schedule and
+ * of polling every 5 s. `lagPrice`: requests that a second of lag is worth.
+ */
 export function describeCurve(
   curve: Curve,
   lagPrice: number,
@@ -26,7 +30,7 @@ export function describeCurve(
   const next = checkingSchedule({ cdf, widths, from: 0, price: lagPrice, endLag: 0 });
   const pollsMs: number[] = [];
   for (let i = next[0] ?? -1; i > 0; i = next[i] ?? -1) pollsMs.push(curve[i - 1]?.afterMs ?? 0);
-  const count = Math.min(MOST_POLLS, Math.ceil((curve.at(-1)?.afterMs ?? 0) / EVERY_MS) + 1);
+  const count = Math.min(MAX_POLLS, Math.ceil((curve.at(-1)?.afterMs ?? 0) / EVERY_MS) + 1);
   const everyFiveSeconds = Array.from({ length: count }, (_, i) => i * EVERY_MS);
   return {
     curve,
@@ -36,7 +40,7 @@ export function describeCurve(
   };
 }
 
-/** Expected polls, and expected seconds between finality and the poll that finds it, of a submission polled at these times. */
+/** Returns the expected requests and the expected lag of a submission that is polled at these times. */
 function costOf(curve: Curve, pollsMs: readonly number[]): PollingCost {
   let requests = 0;
   let lagMs = 0;
@@ -55,7 +59,7 @@ function costOf(curve: Curve, pollsMs: readonly number[]): PollingCost {
   return { requests, lagS: found > 0 ? lagMs / found / 1_000 : 0 };
 }
 
-/** Of a submission that begins to wait now. */
+/** Returns the distribution of finality time of a submission that is tracked now. */
 export function slotCurve(slots: SlotModel, now: number): Curve {
   const start = slots.startOf(now);
   const eventCdf = slots.eventCdf();
@@ -73,7 +77,7 @@ export function slotCurve(slots: SlotModel, now: number): Curve {
   return curve;
 }
 
-/** The slot time, the median of the next event, and the share of slots without. */
+/** Returns the slot time, the median time of the next event, and the share of slots without an event. */
 export function describeSlots(slots: SlotModel, now: number): PacingDescription['slot'] {
   const median = Math.max(
     0,
@@ -85,7 +89,7 @@ export function describeSlots(slots: SlotModel, now: number): PacingDescription[
   return { periodMs: slots.periodMs, nextEventAt, emptyShare: slots.empty };
 }
 
-/** What polling costs, measured over the newest finals. */
+/** The mean cost per submission, measured over the newest final submissions. */
 export class MeasuredCost {
   #mean: PollingCost | null = null;
   #finals = 0;
@@ -96,11 +100,12 @@ export class MeasuredCost {
     return this.#mean;
   }
 
+  /** Counts a poll. */
   poll(): void {
     this.#polls++;
   }
 
-  /** `lagMs`: how long it was probably final. */
+  /** Counts a submission that was found final. `lagMs`: estimated time since it became final. */
   final(lagMs: number): void {
     const rate = Math.max(1 / MEASURED, 1 / ++this.#finals);
     const { requests, lagS } = this.#mean ?? { requests: 0, lagS: 0 };

@@ -1,80 +1,81 @@
 import type { Observation } from '../domain/classify.ts';
 
 /**
- * An open submission as a policy sees it. The pacer owns `dueAt`; the other fields are the policy's own notes, kept here
- * because a million submissions have no room for a second object each.
+ * An open submission as a policy sees it. The scheduler writes `dueAt`. The policy writes `order` and `openAt`, which are
+ * stored here to avoid a second object for each of up to a million submissions.
  */
 export type Candidate = {
   readonly trackedAt: number;
-  /** When it is asked about next, or, while it is in flight, when its answer counts as lost. */
+  /** The next poll time or, while a poll is in flight, the time at which its lease expires; epoch ms. */
   readonly dueAt: number;
-  /** Its place in the order of tracking; 0: it stands in no line. */
+  /** Position in the order of tracking, from 1; 0 outside the waiting line. */
   order: number;
-  /** When the newest poll was sent that found it not final; NEVER at first. */
+  /** Send time of the newest poll that found the submission open (not final), epoch ms; NEVER before the first. */
   openAt: number;
 };
 
 export const NEVER = Number.NEGATIVE_INFINITY;
 
 /**
- * Decides when each submission of one upstream is asked about. The pacer tells it everything that is answered; budget,
- * outages and lost answers are the pacer's own. Pure: time and randomness come from outside. Times are epoch milliseconds.
+ * Decides when each submission of one upstream is polled. The scheduler passes every observation to the policy and handles
+ * the request budget, outages and expired leases itself. Performs no I/O and reads no clock. Times are epoch milliseconds.
  */
 export type PacingPolicy = {
-  /** A submission is new, or resumed after a restart with its last answer at `polledAt`. Returns when to ask about it. */
+  /** Adds a submission that is new, or that was last polled at `polledAt` before a restart. Returns its next poll time. */
   register(item: Candidate, known: { polledAt: number | null }, now: number): number;
-  /** An answer about it came. Returns when to ask about it again, if that is still wanted. */
+  /** Learns from an observation. Returns the next poll time, which the scheduler ignores for a final submission. */
   learn(item: Candidate, observation: Observation, now: number): number;
-  /** It is due. Returns when it is to be polled by all that is known now: now, or later. */
+  /** Returns the poll time of a due submission by the current state: now, or later if it changed since. */
   confirm(item: Candidate, now: number): number;
-  /** How likely a poll of it at this moment finds it final, 0 to 1: under a tight budget the highest goes first. */
+  /** Returns the probability that a poll now finds the submission final. Under a tight budget the highest is sent first. */
   gain(item: Candidate, now: number): number;
-  /** Nobody asks about it any more. */
+  /** Removes a submission that is no longer polled. */
   unregister(item: Candidate, now: number): void;
-  /** What it knows about the upstream, to be kept over a restart; and what one before it knew, however old. */
+  /** Returns the learned state, to be stored across restarts; null if the policy learns nothing. */
   snapshot(): string | null;
+  /** Continues with a snapshot of any age. Ignores an invalid one. */
   restore(learned: string): void;
-  /** What it knows, and how it asks by that. */
+  /** Returns the learned state in a form for operators. */
   describe(now: number): PacingDescription;
-  /** Why this one is asked about when it is. */
+  /** Returns the reason for the next poll of this submission. */
   reasonOf(item: Candidate, now: number): PolicyReason;
 };
 
 /**
- * `slot`: it is likely to become final in the slot in which it is polled. `scout`: it is polled first, on behalf of all that
- * are likely to become final with it. `age`: no slots are known, so its age decides. `net`: it was left alone for the
- * longest time allowed.
+ * `slot`: the submission is likely to become final in the slot of the poll. `scout`: it is polled first, on behalf of all
+ * submissions that are likely to become final with it. `age`: no slots are known, so its age decides. `net`: the safety
+ * net, the longest time that a submission may be left unpolled.
  */
 export type PolicyReason = 'slot' | 'scout' | 'age' | 'net';
 
 /** Requests per submission, and mean seconds between finality and the poll that finds it. */
 export type PollingCost = { requests: number; lagS: number };
 
-/** What the policy has learned, for people. Durations in milliseconds, counted from the moment of tracking. */
+/** What the policy has learned, in a form for operators. Durations are milliseconds and begin at tracking. */
 export type PacingDescription = {
   /** `slots`: submissions become final with the slots of a chain. `age`: nothing periodic is known. */
   mode: 'slots' | 'age';
   /** null: no slots are known. `nextEventAt`: median of the next moment at which a group becomes final, epoch ms. */
   slot: { periodMs: number; nextEventAt: number; emptyShare: number } | null;
-  /** Serial senders of the upstream, as far as can be told; null: all are sent at once. */
+  /** Estimated number of serial senders of the upstream; null: all submissions are sent at once. */
   senders: number | null;
-  /** Finals from which all this was learned lately. */
+  /** Number of final submissions that the policy has learned from. */
   observed: number;
   /** Requests that one second of lag is worth. */
   lagPrice: number;
-  /** Probability that a submission tracked now is final after so long: not decreasing, 50 to 400 points. */
+  /** Probability that a submission tracked now is final after each time; not decreasing, 50 to 400 points. */
   curve: { afterMs: number; probability: number }[];
-  /** When it would be polled, if nothing were learned from its neighbours. */
+  /** The poll times of that submission if no other submission were polled. */
   pollsMs: number[];
-  /** What polling costs now, measured over the newest finals; null before the first. */
+  /** Cost measured over the newest final submissions; null before the first. */
   current: PollingCost | null;
-  /** The least that is possible for a submission by itself with this distribution. */
+  /** Least expected cost of a single submission with this distribution. */
   lowerBound: PollingCost;
-  /** What polling every 5 s would cost with this distribution. */
+  /** Expected cost of polling every 5 s with this distribution. */
   everyFiveSeconds: PollingCost;
 };
 
-/** `move`: another submission than the one in hand is to be asked about at another time. */
+/** `reschedule`: sets the poll time of a submission other than the one passed to the current call. */
 export type PolicyFactory = (deps: {
   reschedule: (item: Candidate, dueAt: number) => void;
   random: () => number;

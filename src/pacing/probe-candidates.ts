@@ -20,11 +20,12 @@ export class ProbeCandidates {
     return undefined;
   }
 
-  /** Adds a newly scheduled submission, which may have been returned before. */
+  /** Adds a newly scheduled submission, which the upstream may have returned before. */
   add(entry: Entry): void {
     if (entry.seen) this.#seen++;
   }
 
+  /** Records that the upstream has returned the submission. */
   markSeen(entry: Entry): void {
     if (!entry.seen) this.#seen++;
     entry.seen = true;

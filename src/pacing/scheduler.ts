@@ -12,13 +12,15 @@ import { type BudgetSettings, RequestBudget } from './request-budget.ts';
 export type SchedulerSettings = {
   budget: BudgetSettings;
   breaker: BreakerSettings;
-  /** A batch without an answer for so long is lost, and its submissions are asked about again. */
+  /** The lease of a poll: without a result by then, the submission is polled again. */
   leaseMs: number;
-  /** A finalized submission that stays watched is asked about again after this. */
+  /** A finalized submission that stays scheduled is polled again after this time. */
   recheckMs: number;
 };
 
-/** What is asked about next, and when; `at` null: once an answer has come. `heldBy`: why not when it is due. */
+/**
+ * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays it beyond its due time.
+ */
 export type NextPoll = {
   submissionId: string;
   at: number | null;
@@ -26,7 +28,7 @@ export type NextPoll = {
   heldBy: 'pause' | 'budget' | null;
 };
 
-/** How an upstream is asked now. */
+/** The pacing of an upstream, in a form for operators. */
 export type Outlook = {
   description: PacingDescription;
   budget: BudgetSettings & { used: number };
@@ -34,24 +36,25 @@ export type Outlook = {
 };
 
 /**
- * The brain of one upstream: which submissions to ask about next, and how many at all. It owns the request budget and the
- * breaker, so both hold however many hands do the asking. Pure: no I/O, no clock of its own, nothing kept outside memory.
+ * Schedules the polls of one upstream: decides which submissions to poll now, and how many. Owns the request budget and the
+ * circuit breaker, so both hold for any number of workers. Each scheduled submission is in exactly one of three queues:
+ * waiting (not due), backlog (due) or leased (in flight). Performs no I/O and reads no clock. Times are epoch milliseconds.
  */
 export class Scheduler {
   readonly #settings: SchedulerSettings;
   readonly #policy: PacingPolicy;
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new DueQueue<Entry>();
-  /** Those that were due when `next` was called last, and are not in flight yet. */
+  /** Submissions that were due at the last call of `next` and are not in flight. */
   readonly #backlog = new Backlog((entry, now) => this.#rate(entry, now));
   readonly #leased = new DueQueue<Entry>();
   readonly #probeCandidates = new ProbeCandidates();
   readonly #budget: RequestBudget;
   readonly #pause = new Pause();
   readonly #breaker: CircuitBreaker;
-  /** In flight, and forgotten with their answers, because they were removed or are asked about only this once. */
+  /** Polls in flight whose entries are deleted on completion: the submission was removed, or is polled only once. */
   readonly #toDelete = new Set<Entry>();
-  /** The policy decides about all but these: they are passing, or finalized and waiting for their recheck. */
+  /** Entries that the policy does not schedule: those to delete, and finalized ones that wait for their recheck. */
   readonly #unregistered = new Set<Entry>();
 
   constructor(deps: { settings: SchedulerSettings; policy: PolicyFactory; random: () => number }) {
@@ -72,17 +75,16 @@ export class Scheduler {
     return this.#leased.size;
   }
 
-  /** After this an answer counts as lost. */
   get leaseMs(): number {
     return this.#settings.leaseMs;
   }
 
-  /** What the policy has learned, as the ledger keeps it. */
+  /** Returns the learned state of the policy, to be stored across restarts; null if there is none. */
   snapshot(): string | null {
     return this.#policy.snapshot();
   }
 
-  /** Goes on with what a process before this one learned; before anything is added. */
+  /** Continues with the learned state of an earlier process. Must be called before submissions are added. */
   restore(learned: string): void {
     this.#policy.restore(learned);
   }
@@ -96,7 +98,7 @@ export class Scheduler {
     };
   }
 
-  /** When the newest question was sent that found it open; -Infinity: none did. Forgotten once it is no longer watched. */
+  /** Returns the send time of the newest poll that found a scheduled submission open; -Infinity if there is none. */
   openAt(submissionId: string): number {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
@@ -105,36 +107,36 @@ export class Scheduler {
     return this.#breaker;
   }
 
-  /** Until then nothing is sent, because the upstream asked for it; -Infinity: it never has. */
+  /** End of the newest pause that the upstream requested; -Infinity if there was none. */
   get pausedUntil(): number {
     return this.#pause.until;
   }
 
-  /** Continues a pause that an earlier process was asked for. */
+  /** Continues a pause that an earlier process recorded. */
   restorePause(until: number): void {
     this.#pause.restore(until);
   }
 
-  /** Whether the upstream has shown a submission that is polled. */
+  /** Whether the upstream has returned this scheduled submission before. */
   hasSeen(submissionId: string): boolean {
     return this.#entries.get(submissionId)?.seen ?? false;
   }
 
-  /** Whether it is finalized and is to be polled once more, later: a poll before that would take its place. */
+  /** Whether the submission is finalized and waits for its recheck. An earlier poll would replace the recheck. */
   awaitsRecheck(submissionId: string): boolean {
     const entry = this.#entries.get(submissionId);
     return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
   }
 
-  /** Takes up an outage that a process before this one saw begin. */
+  /** Continues an outage that an earlier process recorded. */
   restoreOutage(state: BreakerState, openedAt: number, now: number): void {
     this.#breaker.restore(state, openedAt, now);
   }
 
-  /** Treats the budget as spent if a process before this one, which asked until then, may have spent it. */
-  resumeBudget(askedUntil: number, now: number): void {
+  /** Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it. */
+  resumeBudget(polledUntil: number, now: number): void {
     const { budget, leaseMs } = this.#settings;
-    if (now - askedUntil < budget.perMs + leaseMs) this.#budget.exhaust(now);
+    if (now - polledUntil < budget.perMs + leaseMs) this.#budget.exhaust(now);
   }
 
   add(item: Paced, now: number): void {
@@ -143,14 +145,14 @@ export class Scheduler {
     else this.#register(this.#createEntry(item), null, now);
   }
 
-  /** Goes on with a submission where a process before this one stopped. */
+  /** Schedules a submission that an earlier process polled. */
   resume(item: Watched, now: number): void {
     const known = this.#entries.get(item.submissionId);
     if (known) {
       this.#retain(known, now);
       return;
     }
-    // A clock that was ahead left times that are still to come.
+    // If the clock was ahead before, stored times may be in the future.
     const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
     const entry = this.#createEntry({ ...item, trackedAt: Math.min(item.trackedAt, now) });
     if (item.finalizedAt === null) {
@@ -161,7 +163,7 @@ export class Scheduler {
     }
   }
 
-  /** Asks no more about it. One in flight keeps its place in the concurrency until its answer comes. */
+  /** Stops polling a submission. A poll in flight counts for the concurrency until it completes or its lease expires. */
   remove(submissionId: string, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
@@ -175,8 +177,8 @@ export class Scheduler {
   }
 
   /**
-   * A question out of turn, about any submission. `sent`: it has its place in the budget, ask now. `in_flight`: it is in
-   * flight already. `wait`: there is no place now; see `askAt`.
+   * Requests a poll of any submission, scheduled or not. Returns `sent` if the caller must send it now (the budget is
+   * charged), `in_flight` if a poll of it is in flight already, `wait` if none is available before `nextPollAt`.
    */
   pollNow(submissionId: string, now: number): 'sent' | 'in_flight' | 'wait' {
     this.#expireLeases(now);
@@ -194,22 +196,23 @@ export class Scheduler {
     return 'sent';
   }
 
-  /** The earliest moment at which there can be a place for a question out of turn; Infinity if that takes an answer. */
+  /** The earliest time at which `pollNow` can return `sent`; Infinity if a poll in flight must complete first. */
   nextPollAt(): number {
     const probeAt = this.#breaker.isOpen ? this.#breaker.probeAt : Number.NEGATIVE_INFINITY;
     return Math.max(this.#pause.until, probeAt, this.#budget.availableAt());
   }
 
   /**
-   * The ids to poll now, `most` at most; if more are due than the budget has room for, those with the highest gain. They
-   * take places in the budget and are in flight until observed, or lost after the lease.
+   * Returns at most `most` ids to poll now; those with the highest gain if more are due than the budget allows. The budget
+   * is charged, and each poll is in flight until its result is observed or its lease expires.
    */
   next(now: number, most = Number.POSITIVE_INFINITY): string[] {
     this.#expireLeases(now);
     const batch: string[] = [];
     while (batch.length < most) {
-      const room = this.#available(now);
-      const entry = room === 0 ? undefined : this.#breaker.isOpen ? this.#nextProbe() : this.#nextDue(room, now);
+      const available = this.#available(now);
+      const entry =
+        available === 0 ? undefined : this.#breaker.isOpen ? this.#nextProbe() : this.#nextDue(available, now);
       if (!entry) break;
       if (!this.#backlog.take(entry)) this.#waiting.remove(entry);
       this.#send(entry, now);
@@ -218,7 +221,7 @@ export class Scheduler {
     return batch;
   }
 
-  /** The earliest moment at which `next` can give anything, if nothing is added or observed before. */
+  /** The earliest time at which `next` can return an id, if nothing is added or observed before. */
   wakeAt(): number {
     const leaseEnds = this.#leased.earliest?.dueAt ?? Number.POSITIVE_INFINITY;
     const waiting = this.#earliest();
@@ -228,8 +231,8 @@ export class Scheduler {
   }
 
   /**
-   * Learns from an answer: when to ask about this submission again, and how the upstream is.
-   * Returns the breaker's new state if the answer changed it.
+   * Learns from an observation and schedules the next poll of the submission; deletes the submission unless `watched`.
+   * Returns the new state of the circuit breaker if it changed, otherwise null.
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
     this.#pause.observe(observation, now);
@@ -253,7 +256,7 @@ export class Scheduler {
     return changed;
   }
 
-  /** Asks about a submission again at `dueAt`, because its answer could not be kept. */
+  /** Schedules another poll at `dueAt`, because the result could not be stored. */
   retry(submissionId: string, dueAt: number, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
@@ -262,7 +265,7 @@ export class Scheduler {
     else this.#enqueue(entry, dueAt);
   }
 
-  /** Its answer may be on the way to somebody else: from then on it waits like the others. */
+  /** Schedules a submission whose entry would be deleted when the poll in flight completes. */
   #retain(known: Entry, now: number): void {
     if (!this.#toDelete.delete(known)) return;
     this.#unregistered.delete(known);
@@ -279,7 +282,7 @@ export class Scheduler {
     this.#unregistered.add(entry);
   }
 
-  /** What is in flight comes back by itself. */
+  /** Changes the poll time of an entry that is not in flight. */
   #reschedule(entry: Entry, dueAt: number): void {
     if (this.#leased.has(entry)) return;
     this.#dequeue(entry);
@@ -297,15 +300,15 @@ export class Scheduler {
   }
 
   /**
-   * Due or not: an outage must not last longer than it does. One that the upstream has shown lately tells more than one
-   * that may be odd itself.
+   * Returns the submission for the next probe of an open circuit breaker, due or not. Prefers one that the upstream
+   * returned lately, because an error for an unknown id may concern that id only.
    */
   #nextProbe(): Entry | undefined {
     return this.#probeCandidates.pick(this.#leased) ?? this.#earliest();
   }
 
-  /** The entry to poll now, where the budget has room for `room` polls; it stays in its queue. */
-  #nextDue(room: number, now: number): Entry | undefined {
+  /** Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the budget allows. */
+  #nextDue(available: number, now: number): Entry | undefined {
     for (;;) {
       for (
         let due = this.#waiting.earliest;
@@ -315,7 +318,7 @@ export class Scheduler {
         this.#waiting.remove(due);
         this.#backlog.add(due);
       }
-      const entry = this.#backlog.size > room ? this.#backlog.best(now) : this.#backlog.longestDue;
+      const entry = this.#backlog.size > available ? this.#backlog.best(now) : this.#backlog.longestDue;
       if (!entry) return undefined;
       const at = this.#unregistered.has(entry) ? now : this.#policy.confirm(entry, now);
       if (at <= now + 1) return entry;
@@ -338,22 +341,22 @@ export class Scheduler {
   }
 
   #nextPoll(now: number): NextPoll | null {
-    const isOut = this.#breaker.isOpen;
-    const entry = isOut ? this.#nextProbe() : (this.#backlog.best(now) ?? this.#waiting.earliest);
+    const isOpen = this.#breaker.isOpen;
+    const entry = isOpen ? this.#nextProbe() : (this.#backlog.best(now) ?? this.#waiting.earliest);
     if (!entry) return null;
-    const dueAt = Math.max(now, isOut ? this.#breaker.probeAt : entry.dueAt);
-    const placeAt = this.#budget.availableAt();
-    const at = Math.max(dueAt, this.#pause.until, placeAt);
-    const own = this.#unregistered.has(entry) ? 'recheck' : this.#policy.reasonOf(entry, now);
+    const dueAt = Math.max(now, isOpen ? this.#breaker.probeAt : entry.dueAt);
+    const availableAt = this.#budget.availableAt();
+    const at = Math.max(dueAt, this.#pause.until, availableAt);
+    const reason = this.#unregistered.has(entry) ? 'recheck' : this.#policy.reasonOf(entry, now);
     return {
       submissionId: entry.submissionId,
       at: at === Number.POSITIVE_INFINITY ? null : at,
-      reason: isOut ? 'probe' : own,
-      heldBy: at === dueAt ? null : at === placeAt ? 'budget' : 'pause',
+      reason: isOpen ? 'probe' : reason,
+      heldBy: at === dueAt ? null : at === availableAt ? 'budget' : 'pause',
     };
   }
 
-  /** A lost one has no place before the others: it is due now, like they are. */
+  /** Makes submissions due whose poll has no result within its lease. They have no priority over other due submissions. */
   #expireLeases(now: number): void {
     for (let entry = this.#leased.earliest; entry && entry.dueAt <= now; entry = this.#leased.earliest) {
       this.#endPoll(entry, now);
@@ -376,7 +379,7 @@ export class Scheduler {
     if (this.#breaker.isOpen) this.#breaker.probing(now);
   }
 
-  /** Out of whichever queue it is in; its request, if there is one, is over. */
+  /** Removes the entry from its queue. If its poll was in flight, the request is complete. */
   #endPoll(entry: Entry, now: number): void {
     if (this.#leased.has(entry)) {
       this.#leased.remove(entry);

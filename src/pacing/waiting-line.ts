@@ -1,31 +1,35 @@
 import type { Candidate } from './policy.ts';
 
-/** Places that are let go of at once, so that a long line is not copied for each. */
-const TRIMMED = 1_024;
+/** Minimum number of leading elements that are freed at once, so that a long line is not copied for each. */
+const TRIM_SIZE = 1_024;
 
-/** Submissions that began to wait in the same slot and zone. They are consecutive in the line, from order `first` on. */
+/**
+ * Submissions that began to wait for finality in the same slot (the period in which a chain makes one block) and the same
+ * zone (see slots-to-wait.ts), and so are likely to become final together. They are consecutive in the line, from order
+ * `first` on.
+ */
 export type Cohort = {
   readonly slot: number;
   readonly zone: number;
   readonly first: number;
-  /** How many of them are left. */
+  /** Number of members left. */
   size: number;
-  /** The newest moment at which one of them was open. */
+  /** Newest time at which a poll found a member open, epoch ms. */
   openAt: number;
-  /** The one that is polled on behalf of all, and how many they were when it was chosen. */
+  /** The member that is polled first, on behalf of all, and the size of the cohort when it was chosen. */
   scout: Candidate | null;
   scoutedFor: number;
 };
 
 /**
- * Submissions in the order of tracking, each with its number in that order, from 1. Those at the front have begun to wait for
- * finality and are in cohorts; those behind them wait for a sender.
+ * Submissions in the order of tracking, numbered from 1 (`order`). Those at the front have begun to wait for finality and
+ * belong to cohorts. Those behind them wait until the upstream sends them to the chain.
  */
 export class WaitingLine {
   #items: (Candidate | undefined)[] = [];
-  /** Order of the first place in `#items`. */
+  /** Order of the first element of `#items`. */
   #base = 1;
-  /** Orders below this one have begun. */
+  /** Submissions of lower order have begun to wait for finality. */
   #begun = 1;
   #cohorts: Cohort[] = [];
   size = 0;
@@ -34,7 +38,7 @@ export class WaitingLine {
     return this.#cohorts;
   }
 
-  /** The one that has waited longest. */
+  /** The submission that has waited longest. */
   get first(): Candidate | undefined {
     let order = this.#base;
     while (order < this.#end && !this.#at(order)) order++;
@@ -42,14 +46,14 @@ export class WaitingLine {
     return this.#at(order);
   }
 
-  /** The first one behind this order, whatever is left before it. */
+  /** Returns the first submission behind this order. */
   firstAfter(order: number): Candidate | undefined {
     let next = Math.max(order + 1, this.#base);
     while (next < this.#end && !this.#at(next)) next++;
     return this.#at(next);
   }
 
-  /** The next one to begin. */
+  /** The next submission to begin waiting for finality. */
   get next(): Candidate | undefined {
     while (this.#begun < this.#end && !this.#at(this.#begun)) this.#begun++;
     return this.#at(this.#begun);
@@ -72,7 +76,10 @@ export class WaitingLine {
     this.size--;
   }
 
-  /** The next one begins to wait, and joins the last cohort if that is of this slot and zone, or a later slot. */
+  /**
+   * Moves the next submission into the last cohort if that is of this slot and zone or of a later slot, else into a new
+   * one.
+   */
   begin(item: Candidate, { slot, zone }: { slot: number; zone: number }): Cohort {
     let cohort = this.#cohorts.at(-1);
     if (!cohort || cohort.slot < slot || (cohort.slot === slot && cohort.zone !== zone)) {
@@ -84,13 +91,13 @@ export class WaitingLine {
     return cohort;
   }
 
-  /** Null: it has not begun, or left. */
+  /** Returns the cohort of a submission; null if it has not begun to wait, or was removed. */
   cohortOf({ order }: Candidate): Cohort | null {
     if (order === 0 || order >= this.#begun) return null;
     return this.#cohorts.findLast(({ first }) => first <= order) ?? null;
   }
 
-  /** The members of a cohort, those behind `order` first. */
+  /** Yields the members of a cohort, beginning behind `order` and wrapping around. */
   *membersOf(cohort: Cohort, order = 0): Generator<Candidate> {
     const end = this.#cohorts[this.#cohorts.indexOf(cohort) + 1]?.first ?? this.#begun;
     const span = end - cohort.first;
@@ -101,7 +108,7 @@ export class WaitingLine {
     }
   }
 
-  /** Removes the oldest cohort with all its members, and returns those. */
+  /** Removes the oldest cohort and its members. Returns the members. */
   dropOldest(): Candidate[] {
     const oldest = this.#cohorts[0];
     const members = oldest ? [...this.membersOf(oldest)] : [];
@@ -111,7 +118,7 @@ export class WaitingLine {
     return members;
   }
 
-  /** Nobody has begun any more. */
+  /** Dissolves all cohorts: every submission has yet to begin. */
   restart(): void {
     this.#cohorts = [];
     this.#begun = this.#base;
@@ -125,10 +132,10 @@ export class WaitingLine {
     return this.#items[order - this.#base];
   }
 
-  /** Lets go of the places before `order`. */
+  /** Frees the elements before `order`. */
   #trim(order: number): void {
     const count = order - this.#base;
-    if (count < TRIMMED && count * 2 < this.#items.length) return;
+    if (count < TRIM_SIZE && count * 2 < this.#items.length) return;
     this.#items = this.#items.slice(count);
     this.#base = order;
   }

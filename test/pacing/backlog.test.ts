@@ -9,7 +9,7 @@ const LIMIT_MS = 60_000;
 
 type World = { gainOf: (item: Candidate, now: number) => number; confirm?: PacingPolicy['confirm'] };
 
-/** A budget of one request a second, and a policy that wants every poll at once. */
+/** A budget of one request a second, and a policy by which every submission is due at once. */
 function tightScheduler({ gainOf, confirm = (_item, now) => now }: World): Scheduler {
   const policy: PacingPolicy = {
     ...LEARNS_NOTHING,
@@ -22,7 +22,7 @@ function tightScheduler({ gainOf, confirm = (_item, now) => now }: World): Sched
   return createScheduler({ requests: 1, perMs: 1_000, concurrency: 1, policy: () => policy });
 }
 
-/** Polls as fast as the budget allows; each answer comes at once and says that the submission is open. */
+/** Polls as fast as the budget allows; each result arrives at once and is open. */
 function poll(
   scheduler: Scheduler,
   { from, requests, watched = true }: { from: number; requests: number; watched?: boolean },
@@ -40,14 +40,14 @@ function poll(
 const gainByTracking = (gains: readonly number[]) => (item: Candidate) => gains[item.trackedAt] ?? 0;
 
 describe('when more polls are due than the budget has room for', () => {
-  it('those with the highest gain go first, and of equal ones the longest due', () => {
+  it('the polls with the highest gain are sent first, and of equal ones the longest due', () => {
     const gains = [0.1, 0.9, 0.5, 0.9, 0.2];
     const scheduler = tightScheduler({ gainOf: gainByTracking(gains) });
     for (const index of gains.keys()) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
     expect(poll(scheduler, { from: 10, requests: 5, watched: false })).toEqual(['s1', 's3', 's2', 's4', 's0']);
   });
 
-  it('a gain that has changed while the poll waited counts as it is now', () => {
+  it('the current gain counts, even if it changed while the poll waited', () => {
     let turned = false;
     const scheduler = tightScheduler({ gainOf: (item) => ((item.trackedAt === 0) === turned ? 0.9 : 0.1) });
     scheduler.add(paced('a', { dueAt: 0 }), 0);
@@ -58,7 +58,7 @@ describe('when more polls are due than the budget has room for', () => {
     expect(poll(scheduler, { from: 2_000, requests: 2, watched: false })).toEqual(['a', 'c']);
   });
 
-  it('one that the policy wants later by now gives its place to the next', () => {
+  it('a poll that the policy now postpones yields to the next one', () => {
     const scheduler = tightScheduler({
       gainOf: gainByTracking([0.9, 0.5, 0.1]),
       confirm: (item, now) => (item.trackedAt === 0 && now < 5_000 ? 5_000 : now),
@@ -67,7 +67,7 @@ describe('when more polls are due than the budget has room for', () => {
     expect(poll(scheduler, { from: 10, requests: 3, watched: false })).toEqual(['s1', 's2', 's0']);
   });
 
-  it('every second place goes to those whose safety limit has passed, the longest due first', () => {
+  it('every second request goes to a submission whose safety limit has passed, the longest due first', () => {
     const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt < 10 ? 0.01 : 0.9) });
     for (const index of [0, 1, 2]) scheduler.add(paced(`old${index}`, { dueAt: index }), index);
     const from = LIMIT_MS + 100;
@@ -77,7 +77,7 @@ describe('when more polls are due than the budget has room for', () => {
     ]);
   });
 
-  it('none starves, however little it gains: each is polled again within its limit and twice the turns of all', () => {
+  it('a submission without gain is polled within its safety limit and twice the number of submissions', () => {
     const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt === 0 ? 0 : 0.9) });
     for (const index of [0, 1, 2, 3]) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
     const polled = poll(scheduler, { from: 10, requests: 300 });
@@ -87,7 +87,7 @@ describe('when more polls are due than the budget has room for', () => {
     expect(turns.length).toBeLessThan(10);
   });
 
-  it('a backlog of thousands loses none and polls none twice', () => {
+  it('a backlog of thousands polls each submission exactly once', () => {
     const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt % 7) / 7 });
     for (let index = 0; index < 3_000; index++) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
     for (let index = 0; index < 3_000; index += 10) scheduler.remove(`s${index}`, 3_000);
@@ -98,7 +98,7 @@ describe('when more polls are due than the budget has room for', () => {
   });
 });
 
-it('where the budget has room for all, no gain is computed and the longest due goes first', () => {
+it('if the budget allows all due polls, no gain is computed and the longest due is sent first', () => {
   const policy: PacingPolicy = {
     ...LEARNS_NOTHING,
     register: (item) => item.trackedAt,

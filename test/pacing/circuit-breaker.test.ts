@@ -13,7 +13,7 @@ function opened(health: 'down' | 'unauthorized' = 'down', at = 0): CircuitBreake
   return breaker;
 }
 
-describe('a closed breaker', () => {
+describe('a closed circuit breaker', () => {
   it('opens after the given number of consecutive failures, and reports it once', () => {
     const breaker = new CircuitBreaker(settings, half);
     expect([1, 2, 3, 4].map((at) => breaker.observe('down', at))).toEqual([null, null, 'down', null]);
@@ -22,12 +22,12 @@ describe('a closed breaker', () => {
 
   it('restarts the count after a good response, but not after a neutral one', () => {
     const breaker = new CircuitBreaker(settings, half);
-    const answers: Health[] = ['down', 'down', 'up', 'down', 'neutral', 'down', 'neutral'];
-    for (const health of answers) expect(breaker.observe(health, 0)).toBeNull();
+    const healths: Health[] = ['down', 'down', 'up', 'down', 'neutral', 'down', 'neutral'];
+    for (const health of healths) expect(breaker.observe(health, 0)).toBeNull();
     expect(breaker.observe('down', 0)).toBe('down');
   });
 
-  it('is named after what opened it', () => {
+  it('has the state of the failure that opened it', () => {
     expect(opened('unauthorized').state).toBe('unauthorized');
     const breaker = new CircuitBreaker(settings, half);
     breaker.observe('unauthorized', 0);
@@ -40,8 +40,8 @@ describe('a closed breaker', () => {
   });
 });
 
-describe('an open breaker', () => {
-  it('doubles the distance of its probes up to the longest', () => {
+describe('an open circuit breaker', () => {
+  it('doubles the interval of its probes up to the maximum', () => {
     const breaker = opened();
     const distances = Array.from({ length: 6 }, () => {
       const now = breaker.probeAt;
@@ -52,7 +52,7 @@ describe('an open breaker', () => {
     expect(distances).toEqual([2_000, 4_000, 8_000, 10_000, 10_000, 10_000]);
   });
 
-  it('jitters the distance by 20 % either way', () => {
+  it('jitters the interval by 20 % in both directions', () => {
     for (const [draw, distance] of [
       [0, 800],
       [1, 1_200],
@@ -79,14 +79,14 @@ describe('an open breaker', () => {
     expect(breaker.isOpen).toBe(true);
   });
 
-  it('waits at the longest distance when credentials are refused', () => {
+  it('probes at the maximum interval while credentials are refused', () => {
     const breaker = opened('unauthorized');
     expect(breaker.probeAt).toBe(10_000);
     breaker.probing(10_000);
     expect(breaker.probeAt).toBe(20_000);
   });
 
-  it('reports another reason, while the outage continues from its start', () => {
+  it('reports a changed reason and keeps the start of the outage', () => {
     const breaker = opened('down', 7);
     expect(breaker.observe('unauthorized', 500)).toBe('unauthorized');
     expect(breaker).toMatchObject({ openedAt: 7, probeAt: 10_500 });
@@ -107,14 +107,14 @@ describe('an open breaker', () => {
 it('any sequence of responses: every change is reported once, and an open circuit breaker always has a next probe', () => {
   const health = fc.constantFrom<Health>('up', 'down', 'unauthorized', 'neutral');
   fc.assert(
-    fc.property(fc.array(health, { maxLength: 60, size: 'max' }), (answers) => {
+    fc.property(fc.array(health, { maxLength: 60, size: 'max' }), (healths) => {
       const breaker = new CircuitBreaker(settings, half);
-      for (const [now, answer] of answers.entries()) {
+      for (const [now, health] of healths.entries()) {
         const before = breaker.state;
-        const told = breaker.observe(answer, now);
-        expect(told).toBe(breaker.state === before ? null : breaker.state);
+        const change = breaker.observe(health, now);
+        expect(change).toBe(breaker.state === before ? null : breaker.state);
         expect(breaker.isOpen).toBe(Number.isFinite(breaker.probeAt));
-        if (answer === 'up') expect(breaker.isOpen).toBe(false);
+        if (health === 'up') expect(breaker.isOpen).toBe(false);
       }
     }),
   );

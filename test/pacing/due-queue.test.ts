@@ -24,13 +24,13 @@ it('an empty queue has no earliest entry', () => {
   expect(queue.earliest).toBeUndefined();
 });
 
-it('gives its entries in the order in which they are due', () => {
+it('the entries are returned in the order of their due times', () => {
   const queue = new DueQueue<Entry>();
   for (const dueAt of [5, 3, 9, 1, 3, 7, Number.POSITIVE_INFINITY, -2]) queue.add(entry(0, dueAt));
   expect(drain(queue).map(({ dueAt }) => dueAt)).toEqual([-2, 1, 3, 3, 5, 7, 9, Number.POSITIVE_INFINITY]);
 });
 
-it('takes an entry back that it gave away', () => {
+it('a removed entry can be added again', () => {
   const queue = new DueQueue<Entry>();
   const [a, b] = [entry(1, 1), entry(2, 2)];
   queue.add(a);
@@ -48,7 +48,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   dueAt: fc.integer({ min: -20, max: 20 }),
 });
 
-it('behaves like a sorted array, whatever is added and removed', () => {
+it('behaves like a sorted array, for any sequence of additions and removals', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120, size: 'max' }), (steps) => {
       const queue = new DueQueue<Entry>();

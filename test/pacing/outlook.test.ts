@@ -36,31 +36,31 @@ function schedulerOf(
   return scheduler;
 }
 
-describe('the next poll goes', () => {
-  it.each<PolicyReason>(['slot', 'scout', 'age', 'net'])('where the policy says, for its reason: %s', (why) => {
+describe('the next poll', () => {
+  it.each<PolicyReason>(['slot', 'scout', 'age', 'net'])('is that of the policy, with its reason: %s', (why) => {
     const next = schedulerOf(['a', 'b'], { firstMs: FIRST_MS, why }).outlook(NOW).next;
     expect(next).toEqual({ submissionId: 'a', at: NOW + FIRST_MS, reason: why, heldBy: null });
   });
 
-  it('to one that is final, to look at it once more', () => {
+  it('is the recheck of a finalized submission', () => {
     const scheduler = schedulerOf(['a']);
     scheduler.observe(observation('finalized', NOW, scheduler.next(NOW)[0]), true, NOW);
     expect(scheduler.outlook(NOW).next).toMatchObject({ reason: 'recheck', at: NOW + RECHECK_MS });
   });
 
-  it('to whatever finds out that an outage is over', () => {
+  it('is the probe during an outage', () => {
     const scheduler = schedulerOf(['a', 'b']);
     scheduler.observe(observation('unavailable', NOW, scheduler.next(NOW, 1)[0]), true, NOW);
     expect(scheduler.outlook(NOW).next).toMatchObject({ reason: 'probe', at: scheduler.breaker.probeAt });
   });
 
-  it('nowhere, where nothing is tracked', () => {
+  it('is null if nothing is tracked', () => {
     expect(schedulerOf([]).outlook(NOW)).toMatchObject({ next: null, description: learnedBy(NOW) });
   });
 });
 
-describe('it is held back', () => {
-  it('by a budget that is spent: until an answer, and then until its place is free', () => {
+describe('the next poll is held', () => {
+  it('by an exhausted budget: until a result arrives, then until the budget is available', () => {
     const scheduler = schedulerOf(['a', 'b'], { requests: 1 });
     expect(scheduler.next(NOW)).toEqual(['a']);
     const { budget, next } = scheduler.outlook(NOW);
@@ -71,7 +71,7 @@ describe('it is held back', () => {
     expect(scheduler.outlook(NOW + 10_050)).toMatchObject({ budget: { used: 0 }, next: { heldBy: null } });
   });
 
-  it('by an upstream that wants no requests', () => {
+  it('by a pause', () => {
     const scheduler = schedulerOf(['a', 'b']);
     const throttled = { ...VERDICTS.throttled, retryAfterMs: 7_000 };
     scheduler.observe(observation(throttled, NOW, scheduler.next(NOW, 1)[0]), true, NOW);

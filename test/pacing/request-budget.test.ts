@@ -13,7 +13,7 @@ function answerAll(budget: RequestBudget, count: number, now: number): void {
   for (let i = 0; i < count; i++) budget.complete(now);
 }
 
-describe('a budget', () => {
+describe('a request budget', () => {
   it('is available again one window after a request completes, not after it is sent: the upstream counts it in between', () => {
     const budget = new RequestBudget({ requests: 3, perMs: 1_000, concurrency: 10 });
     expect(sendAll(budget, 0)).toBe(3);
@@ -33,7 +33,7 @@ describe('a budget', () => {
     expect(budget.available(5)).toBe(1);
   });
 
-  it('exhausted, waits a whole window and is then whole again', () => {
+  it('is fully available one window after it was exhausted', () => {
     const budget = new RequestBudget({ requests: 4, perMs: 1_000, concurrency: 4 });
     budget.exhaust(500);
     expect(budget.availableAt()).toBe(1_500);
@@ -47,7 +47,7 @@ const settings = fc.record({
   perMs: fc.integer({ min: 1, max: 500 }),
   concurrency: fc.integer({ min: 1, max: 10 }),
 });
-/** How long until the next attempt, and after how long each of its requests is answered. */
+/** The time until the next attempt, and the time until each of its requests completes. */
 const attempts = fc.array(fc.record({ afterMs: fc.nat(400), answerMs: fc.nat(300) }), { maxLength: 60, size: 'max' });
 
 describe('any pattern of requests', () => {

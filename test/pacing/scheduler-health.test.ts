@@ -5,7 +5,7 @@ import { DELAY_MS, drain, ids, LEASE_MS, PROBE_MS, paced, schedulerOf } from '..
 
 const throttled = (retryAfterMs: number | null) => ({ ...VERDICTS.throttled, retryAfterMs });
 
-/** Asks and answers until the breaker is open; says when. */
+/** Fails polls until the circuit breaker is open. Returns when it opened. */
 function breakOpen(scheduler: Scheduler, how: 'unavailable' | 'unauthorized' = 'unavailable'): number {
   for (const [index, id] of drain(scheduler, 0).entries()) scheduler.observe(observation(how, index, id), true, index);
   expect(scheduler.breaker.isOpen).toBe(true);
@@ -13,7 +13,7 @@ function breakOpen(scheduler: Scheduler, how: 'unavailable' | 'unauthorized' = '
 }
 
 describe('a pause', () => {
-  it('lasts as long as Retry-After says, for every submission', () => {
+  it('lasts as long as Retry-After, for all submissions', () => {
     const scheduler = schedulerOf(ids(3), { concurrency: 1 });
     scheduler.next(0);
     scheduler.observe(observation(throttled(7_000), 10, 's0'), true, 10);
@@ -22,7 +22,7 @@ describe('a pause', () => {
     expect(scheduler.next(7_010)).toEqual(['s1']);
   });
 
-  it('comes with a 503 that names one too', () => {
+  it('follows from a 503 with Retry-After, too', () => {
     const scheduler = schedulerOf(ids(3), { concurrency: 1 });
     scheduler.next(0);
     scheduler.observe(observation({ ...VERDICTS.unavailable, retryAfterMs: 5_000 }, 10, 's0'), true, 10);
@@ -30,7 +30,7 @@ describe('a pause', () => {
     expect(scheduler.next(5_009)).toEqual([]);
   });
 
-  it('is never made shorter by an answer that asks for less', () => {
+  it('is never shortened by a response with a shorter Retry-After', () => {
     const scheduler = schedulerOf(ids(3), { concurrency: 2 });
     scheduler.next(0);
     scheduler.observe(observation(throttled(7_000), 0, 's0'), true, 0);
@@ -38,7 +38,7 @@ describe('a pause', () => {
     expect(scheduler.wakeAt()).toBe(7_000);
   });
 
-  it('without Retry-After doubles from 1 s to 60 s with each throttled attempt, and begins anew after another answer', () => {
+  it('without Retry-After doubles from 1 s to 60 s with each throttled attempt, and starts at 1 s again after another response', () => {
     const scheduler = schedulerOf(['a']);
     let now = 0;
     const pauseAfter = (name: VerdictName) => {
@@ -56,30 +56,30 @@ describe('a pause', () => {
     expect(pauseAfter('throttled')).toBe(1_000);
   });
 
-  it('is not made longer by the other answers to the same batch', () => {
+  it('is not extended by the other responses to the same batch', () => {
     const scheduler = schedulerOf(ids(9), { concurrency: 8 });
     for (const id of scheduler.next(0)) scheduler.observe(observation('throttled', 0, id), true, 0);
     expect(scheduler.wakeAt()).toBe(1_000);
   });
 
-  it('says nothing of the health of the upstream', () => {
+  it('does not change the state of the circuit breaker', () => {
     const scheduler = schedulerOf(ids(9));
     for (const id of scheduler.next(0)) expect(scheduler.observe(observation('throttled', 0, id), true, 0)).toBeNull();
     expect(scheduler.breaker.isOpen).toBe(false);
   });
 });
 
-describe('while the upstream is out', () => {
+describe('during an outage', () => {
   it.each([
     ['unavailable', 'down'],
     ['unauthorized', 'unauthorized'],
-  ] as const)('%s answers open the breaker, which is said once: %s', (name, state) => {
+  ] as const)('%s responses open the circuit breaker, which is reported once: %s', (name, state) => {
     const scheduler = schedulerOf(ids(5));
-    const told = scheduler.next(0).map((id) => scheduler.observe(observation(name, 0, id), true, 0));
-    expect(told).toEqual([null, null, state, null, null]);
+    const changes = scheduler.next(0).map((id) => scheduler.observe(observation(name, 0, id), true, 0));
+    expect(changes).toEqual([null, null, state, null, null]);
   });
 
-  it('sends one probe at a time, at growing distance, each about somebody else, due or not', () => {
+  it('one probe at a time is sent, at growing intervals, each for another submission, due or not', () => {
     const scheduler = schedulerOf(ids(5));
     const openedAt = breakOpen(scheduler);
     const probes: string[] = [];
@@ -98,7 +98,7 @@ describe('while the upstream is out', () => {
     expect(new Set(probes).size).toBe(4);
   });
 
-  it('keeps to the budget and to a pause with its probes', () => {
+  it('probes respect the request budget and a pause', () => {
     const exhausted = schedulerOf(ids(3), { requests: 3, perMs: 20_000 });
     breakOpen(exhausted);
     expect(exhausted.wakeAt()).toBe(20_000);
@@ -112,7 +112,7 @@ describe('while the upstream is out', () => {
     expect(drain(paused, 9_005)).toHaveLength(1);
   });
 
-  it('a good answer closes the breaker, and everybody due is asked again', () => {
+  it('a good response closes the circuit breaker, and all due submissions are polled', () => {
     const scheduler = schedulerOf(ids(5));
     breakOpen(scheduler);
     const now = 50_000;
@@ -121,7 +121,7 @@ describe('while the upstream is out', () => {
     expect(drain(scheduler, now)).toHaveLength(4);
   });
 
-  it('a probe that is never answered is followed by another one', () => {
+  it('a probe without a result is followed by another one', () => {
     const scheduler = schedulerOf(['a']);
     breakOpen(schedulerOf(ids(3)));
     scheduler.restoreOutage('down', 0, 100);
@@ -131,7 +131,7 @@ describe('while the upstream is out', () => {
     expect(drain(scheduler, now)).toEqual(['a']);
   });
 
-  it('an outage that began before a restart goes on, with a probe at once', () => {
+  it('an outage that began before a restart continues, with a probe at once', () => {
     const scheduler = schedulerOf(ids(3));
     scheduler.restoreOutage('unauthorized', 111, 5_000);
     expect(scheduler.breaker).toMatchObject({ state: 'unauthorized', isOpen: true, openedAt: 111 });
@@ -139,8 +139,8 @@ describe('while the upstream is out', () => {
   });
 });
 
-describe('what an answer says of the upstream', () => {
-  /** Three answers of this kind, the breaker opening at three. */
+describe('the circuit breaker by kind of response', () => {
+  /** Returns the state after three responses of this kind; the circuit breaker opens at three failures. */
   function stateAfter(name: VerdictName, seen: boolean): string {
     const scheduler = schedulerOf([]);
     for (const id of ids(3)) scheduler.add(paced(id, { seen }), 0);
@@ -158,24 +158,21 @@ describe('what an answer says of the upstream', () => {
     ['throttled', 'closed', 'closed'],
     ['unavailable', 'down', 'down'],
     ['unauthorized', 'unauthorized', 'unauthorized'],
-  ])('%s: %s of submissions never seen, %s of those it has shown before', (name, fresh, seen) => {
+  ])('%s: %s for submissions never seen, %s for submissions seen before', (name, fresh, seen) => {
     expect(stateAfter(name, false)).toBe(fresh);
     expect(stateAfter(name, true)).toBe(seen);
   });
 
-  it.each(['pending', 'error', 'finalized'] as const)(
-    'once it was shown as %s, a submission counts as seen',
-    (name) => {
-      const scheduler = schedulerOf(['a'], { failures: 1 });
-      scheduler.next(0);
-      scheduler.observe(observation('not_found_500', 1, 'a'), true, 1);
-      expect(scheduler.breaker.isOpen).toBe(false);
-      scheduler.observe(observation(name, 2, 'a'), true, 2);
-      expect(scheduler.observe(observation('not_found_500', 3, 'a'), true, 3)).toBe('down');
-    },
-  );
+  it.each(['pending', 'error', 'finalized'] as const)('a submission counts as seen after a response %s', (name) => {
+    const scheduler = schedulerOf(['a'], { failures: 1 });
+    scheduler.next(0);
+    scheduler.observe(observation('not_found_500', 1, 'a'), true, 1);
+    expect(scheduler.breaker.isOpen).toBe(false);
+    scheduler.observe(observation(name, 2, 'a'), true, 2);
+    expect(scheduler.observe(observation('not_found_500', 3, 'a'), true, 3)).toBe('down');
+  });
 
-  it('"Record not found" of a new submission ends an outage: something answers again', () => {
+  it('"Record not found" for a new submission ends an outage', () => {
     const scheduler = schedulerOf(ids(3));
     breakOpen(scheduler);
     scheduler.next(PROBE_MS + 2);
@@ -184,18 +181,18 @@ describe('what an answer says of the upstream', () => {
 });
 
 describe('a 500 "Record not found"', () => {
-  it('of submissions seen before opens the breaker, and one of a new submission does not close it again', () => {
+  it('for submissions seen before opens the circuit breaker, and one for a new submission does not close it', () => {
     const scheduler = schedulerOf(ids(3));
     for (const id of drain(scheduler, 0)) scheduler.observe(observation('pending', 0, id), true, 0);
-    const turns: (string | null)[] = [];
+    const changes: (string | null)[] = [];
     scheduler.add(paced('new', { dueAt: 0 }), 0);
     for (let now = 0; now < 120_000; now += 500)
       for (const id of scheduler.next(now))
-        turns.push(scheduler.observe(observation('not_found_500', now, id), true, now));
-    expect(turns.filter((turn) => turn !== null)).toEqual(['down']);
+        changes.push(scheduler.observe(observation('not_found_500', now, id), true, now));
+    expect(changes.filter((change) => change !== null)).toEqual(['down']);
   });
 
-  it('of a new submission ends an outage when nothing that was ever seen is left to tell by', () => {
+  it('for a new submission ends an outage if no scheduled submission was ever seen', () => {
     const scheduler = schedulerOf(ids(3));
     const openedAt = breakOpen(scheduler);
     const probeAt = scheduler.wakeAt();

@@ -16,28 +16,28 @@ const world = fc.record({
   perMs: fc.integer({ min: 100, max: 5_000 }),
   concurrency: fc.integer({ min: 1, max: 8 }),
   failures: fc.integer({ min: 1, max: 4 }),
-  /** How many of a hundred questions are never answered, and how many answers are troubles. */
+  /** Percentage of polls without a result, and percentage of results that are failures. */
   lost: fc.constantFrom(0, 10, 50),
   trouble: fc.constantFrom(0, 20, 90),
   policy: fc.constantFrom('steady', 'learned'),
-  /** Which blocks are named by what is final, beside those of a clock. */
+  /** Block numbers of final submissions, in addition to those of a regular chain. */
   oddBlocks: fc.array(fc.constantFrom(null, -1, 0, 0.5, 2 ** 60, Number.MAX_VALUE), { maxLength: 3 }),
 });
-/** A second is worth much, so that polls are as close as those of the steady policy. */
+/** A high price of lag, so that polls are as dense as those of the steady policy. */
 const LEARNED = learnedPacing({ lagPrice: 1_000 });
 type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
 
-/** A scheduler in a world that answers late, wrongly, twice or not at all, on a clock that jumps from one event to the next. */
+/** A scheduler whose results arrive late, wrong, twice or never, in virtual time. */
 class Simulation {
   readonly scheduler: Scheduler;
   readonly sent: { at: number; id: string }[] = [];
   now = 0;
-  /** Answers to come, the next one first. */
-  readonly #mail: { at: number; id: string }[] = [];
+  /** Results in transit, the next one first. */
+  readonly #responses: { at: number; id: string }[] = [];
   readonly #random: () => number;
   readonly #world: World;
   hostile = true;
-  /** The upstream wants no request before. */
+  /** End of the pause that the upstream requested. */
   pausedUntil = 0;
 
   constructor(settings: World) {
@@ -50,22 +50,22 @@ class Simulation {
       this.scheduler.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
   }
 
-  /** Goes on to the next event; checks on the way that nothing would have come before the moment the scheduler named. */
+  /** Advances to the next event, and checks that the scheduler returns nothing before its wake time. */
   step(): void {
     const { scheduler, now } = this;
     const { isOpen, probeAt } = scheduler.breaker;
     const ids = drain(scheduler, now);
-    if (ids.length > 0) expect(now, 'asked before the pause was over').toBeGreaterThanOrEqual(this.pausedUntil);
+    if (ids.length > 0) expect(now, 'polled during the pause').toBeGreaterThanOrEqual(this.pausedUntil);
     if (ids.length > 0 && isOpen) expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
     for (const id of ids) this.#send(id);
     const wakeAt = scheduler.wakeAt();
     expect(wakeAt, 'a busy loop').toBeGreaterThan(now);
-    expect(wakeAt, 'nothing ever to wake for').toBeLessThan(Number.POSITIVE_INFINITY);
-    const next = Math.min(wakeAt, this.#mail[0]?.at ?? Number.POSITIVE_INFINITY);
+    expect(wakeAt, 'never wakes').toBeLessThan(Number.POSITIVE_INFINITY);
+    const next = Math.min(wakeAt, this.#responses[0]?.at ?? Number.POSITIVE_INFINITY);
     const between = now + (next - now) * 0.9 * this.#random();
-    expect(scheduler.next(between), `given at ${between}, before the moment named, ${wakeAt}`).toEqual([]);
+    expect(scheduler.next(between), `polled at ${between}, before the wake time ${wakeAt}`).toEqual([]);
     this.now = next;
-    if (this.#mail[0]?.at === next) this.#deliver();
+    if (this.#responses[0]?.at === next) this.#deliver();
   }
 
   #send(id: string): void {
@@ -74,13 +74,13 @@ class Simulation {
     const copies = this.hostile && chance() < this.#world.lost ? 0 : this.hostile && chance() < 5 ? 2 : 1;
     for (let i = 0; i < copies; i++) {
       const late = this.hostile && chance() < 5 ? 2 * LEASE_MS : 500;
-      this.#mail.push({ at: this.now + 1 + this.#random() * late, id });
+      this.#responses.push({ at: this.now + 1 + this.#random() * late, id });
     }
-    this.#mail.sort((a, b) => a.at - b.at);
+    this.#responses.sort((a, b) => a.at - b.at);
   }
 
   #deliver(): void {
-    const id = this.#mail.shift()?.id ?? '';
+    const id = this.#responses.shift()?.id ?? '';
     const trouble = this.hostile && this.#random() * 100 < this.#world.trouble;
     const name = trouble ? (NAMES[Math.floor(this.#random() * NAMES.length)] ?? 'pending') : 'pending';
     const wait = this.#random() < 0.5 ? null : this.#random() * 8_000;
@@ -95,7 +95,7 @@ class Simulation {
       this.pausedUntil = Math.max(this.pausedUntil, this.now + wait);
     if (chance < 0.03) this.scheduler.retry(id, this.now + 1_000, this.now);
     else this.scheduler.observe(observation(verdict, this.now, id), true, this.now);
-    // Cancelled and tracked again, with its answer perhaps still under way; a while later resumed as after a restart.
+    // Cancelled and tracked again, possibly with its poll in flight; later resumed as after a restart.
     if (chance > 0.03 && chance < 0.06) {
       this.scheduler.remove(id, this.now);
       if (chance < 0.045) this.scheduler.add(paced(id, { dueAt: this.now }), this.now);
@@ -110,8 +110,8 @@ class Simulation {
   }
 }
 
-describe('any upstream, however it answers', () => {
-  it('the budget holds in every window, the concurrency at every moment and a pause to its end; the scheduler wakes in time and never spins', () => {
+describe('with any sequence of results', () => {
+  it('the budget, the concurrency and pauses hold; the scheduler wakes in time and never spins', () => {
     fc.assert(
       fc.property(world, (settings) => {
         const simulation = new Simulation(settings);
@@ -130,14 +130,14 @@ describe('any upstream, however it answers', () => {
     );
   });
 
-  it('nobody starves: when it answers again, everybody is asked again, in turn', () => {
+  it('no submission starves: after the upstream has recovered, all are polled', () => {
     fc.assert(
       fc.property(world, (settings) => {
         const simulation = new Simulation(settings);
         for (let i = 0; i < 100; i++) simulation.step();
         simulation.hostile = false;
         const { submissions, requests, perMs } = settings;
-        // A pause of up to a minute, a lease, a probe, and then everybody's turn within the budget, twice over.
+        // A pause of up to a minute, a lease, a probe, and then two rounds of all submissions within the budget.
         const turnMs = Math.ceil(submissions / requests) * (perMs + 501) + submissions * 501 + 2_400;
         const from = simulation.now;
         const until = from + 60_000 + 3 * LEASE_MS + 4_800 + 2 * turnMs;
@@ -145,8 +145,8 @@ describe('any upstream, however it answers', () => {
           expect(i, 'no end of events').toBeLessThan(20_000);
           simulation.step();
         }
-        const asked = new Set(simulation.sent.filter(({ at }) => at > from).map(({ id }) => id));
-        expect(asked.size).toBe(submissions);
+        const polled = new Set(simulation.sent.filter(({ at }) => at > from).map(({ id }) => id));
+        expect(polled.size).toBe(submissions);
         expect(simulation.scheduler.breaker.isOpen).toBe(false);
       }),
       { numRuns: 60 },

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { observation } from '../support/domain.ts';
 import { createScheduler, DELAY_MS, drain, ids, LEASE_MS, paced, RECHECK_MS, schedulerOf } from '../support/pacing.ts';
 
-describe('whom to ask next', () => {
-  it('gives what is due, the longest overdue first, and nothing that is not', () => {
+describe('the next polls', () => {
+  it('are the due submissions, those due longest first', () => {
     const scheduler = createScheduler();
     for (const [id, dueAt] of Object.entries({ late: 30, now: 50, soon: 51, first: 10 }))
       scheduler.add(paced(id, { dueAt }), 0);
@@ -12,13 +12,13 @@ describe('whom to ask next', () => {
     expect(scheduler.next(51)).toEqual(['soon']);
   });
 
-  it('gives none twice before it was answered', () => {
+  it('do not include a submission in flight', () => {
     const scheduler = schedulerOf(['a']);
     expect(scheduler.next(0)).toEqual(['a']);
     expect(scheduler.next(LEASE_MS - 1)).toEqual([]);
   });
 
-  it('asks again after the delay of its policy', () => {
+  it('include a submission again after the delay of its policy', () => {
     const scheduler = schedulerOf(['a']);
     scheduler.next(0);
     scheduler.observe(observation('pending', 100, 'a'), true, 100);
@@ -27,7 +27,7 @@ describe('whom to ask next', () => {
     expect(scheduler.next(100 + DELAY_MS)).toEqual(['a']);
   });
 
-  it('knows a submission once, however often it is added, even while it is in flight', () => {
+  it('include a submission once, even if it is added repeatedly or while in flight', () => {
     const scheduler = schedulerOf(['a', 'a']);
     expect(drain(scheduler, 0)).toEqual(['a']);
     scheduler.add(paced('a'), 0);
@@ -35,12 +35,12 @@ describe('whom to ask next', () => {
     expect(drain(scheduler, 0)).toEqual([]);
   });
 
-  it('has nothing to wake for when there is nobody', () => {
+  it('are empty, and the wake time is infinite, without submissions', () => {
     expect(createScheduler().wakeAt()).toBe(Number.POSITIVE_INFINITY);
     expect(createScheduler().next(0)).toEqual([]);
   });
 
-  it('asks a finalized submission once more after the time of its recheck, if it stays watched', () => {
+  it('include a finalized submission again after the recheck interval, if it stays scheduled', () => {
     const scheduler = schedulerOf(['a', 'b']);
     scheduler.next(0);
     scheduler.observe(observation('finalized', 5, 'a'), true, 5);
@@ -50,11 +50,11 @@ describe('whom to ask next', () => {
     expect(scheduler.next(5 + RECHECK_MS)).toEqual(['a']);
   });
 
-  it('asks again at the moment named when an answer could not be kept', () => {
+  it('include a submission at the time given to retry', () => {
     const scheduler = schedulerOf(['a']);
     scheduler.next(0);
     scheduler.retry('a', 300, 1);
-    scheduler.retry('nobody', 300, 1);
+    scheduler.retry('unknown', 300, 1);
     expect(scheduler).toMatchObject({ size: 1, inFlight: 0 });
     expect(scheduler.next(299)).toEqual([]);
     expect(scheduler.next(300)).toEqual(['a']);
@@ -64,19 +64,19 @@ describe('whom to ask next', () => {
 describe('after a restart', () => {
   const watched = { submissionId: 'a', trackedAt: 1_000, seen: true, polledAt: null, finalizedAt: null };
 
-  it('asks at once about one that was never asked about', () => {
+  it('a submission that was never polled is due at once', () => {
     const scheduler = createScheduler();
     scheduler.resume(watched, 1_000);
     expect(scheduler.next(1_000)).toEqual(['a']);
   });
 
-  it('goes on with the distance to the last answer', () => {
+  it('the delay of the policy counts from the last poll', () => {
     const scheduler = createScheduler();
     scheduler.resume({ ...watched, polledAt: 5_000 }, 6_000);
     expect(scheduler.wakeAt()).toBe(5_000 + DELAY_MS);
   });
 
-  it('asks a finalized one when its recheck is due, and at once when that is past', () => {
+  it('a finalized submission is due at its recheck time, or at once if that has passed', () => {
     const scheduler = createScheduler();
     scheduler.resume({ ...watched, polledAt: 9_000, finalizedAt: 8_000 }, 600_000);
     expect(scheduler.wakeAt()).toBe(8_000 + RECHECK_MS);
@@ -85,7 +85,7 @@ describe('after a restart', () => {
     expect(scheduler.wakeAt()).toBe(500_000);
   });
 
-  it('asks at once, at the latest after one distance, where a clock that was ahead left times still to come', () => {
+  it('stored times in the future, from a clock that was ahead, delay a poll by at most one interval', () => {
     const scheduler = createScheduler();
     scheduler.resume({ ...watched, trackedAt: 90_000 }, 10_000);
     expect(scheduler.next(10_000)).toEqual(['a']);
@@ -95,7 +95,7 @@ describe('after a restart', () => {
     expect(scheduler.next(10_000 + RECHECK_MS)).toContain('c');
   });
 
-  it('does not go on with one that it has already', () => {
+  it('a submission that is scheduled already is not resumed', () => {
     const scheduler = schedulerOf(['a']);
     scheduler.resume({ ...watched, polledAt: 5_000 }, 6_000);
     expect(scheduler.size).toBe(1);
@@ -103,8 +103,8 @@ describe('after a restart', () => {
   });
 });
 
-describe('the budget', () => {
-  it('caps a batch, and names the moment when more may be sent', () => {
+describe('the request budget', () => {
+  it('limits a batch, and the wake time is when more is available', () => {
     const scheduler = schedulerOf(ids(5), { requests: 3, perMs: 1_000 });
     const first = drain(scheduler, 0);
     expect(first).toHaveLength(3);
@@ -114,7 +114,7 @@ describe('the budget', () => {
     expect(drain(scheduler, 1_200)).toEqual(['s3', 's4']);
   });
 
-  it('is not given back by an answer or a removal', () => {
+  it('is not refunded by a result or a removal', () => {
     const scheduler = schedulerOf(ids(4), { requests: 2 });
     for (const id of scheduler.next(0)) scheduler.observe(observation('pending', 1, id), false, 1);
     expect(scheduler.next(1)).toEqual([]);
@@ -122,7 +122,7 @@ describe('the budget', () => {
     expect(scheduler.next(1)).toEqual([]);
   });
 
-  it('is whole only after one window when a process before this one may just have spent it', () => {
+  it('is exhausted for one window if an earlier process may just have used it', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
     scheduler.resumeBudget(400, 500);
     expect(scheduler.next(1_499)).toEqual([]);
@@ -130,7 +130,7 @@ describe('the budget', () => {
     expect(scheduler.next(1_500)).toHaveLength(2);
   });
 
-  it('is whole at once when the process before this one stopped long ago', () => {
+  it('is available at once if the earlier process stopped long ago', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
     scheduler.resumeBudget(0, LEASE_MS + 1_000);
     expect(scheduler.next(LEASE_MS + 1_000)).toHaveLength(2);
@@ -138,7 +138,7 @@ describe('the budget', () => {
 });
 
 describe('the concurrency', () => {
-  it('caps what is in flight; each answer makes room for one', () => {
+  it('limits the polls in flight; each result allows one more', () => {
     const scheduler = schedulerOf(ids(5), { concurrency: 2 });
     expect(drain(scheduler, 0)).toEqual(['s0', 's1']);
     expect(scheduler.inFlight).toBe(2);
@@ -148,7 +148,7 @@ describe('the concurrency', () => {
     expect(drain(scheduler, 2)).toEqual(['s3']);
   });
 
-  it('a second answer to the same question makes no second room', () => {
+  it('is not increased by a second result of the same poll', () => {
     const scheduler = schedulerOf(ids(5), { concurrency: 2 });
     scheduler.next(0);
     for (const at of [1, 2]) scheduler.observe(observation('pending', at, 's0'), true, at);
@@ -156,24 +156,24 @@ describe('the concurrency', () => {
     expect(drain(scheduler, 2)).toEqual(['s2']);
   });
 
-  it('an answer about somebody unknown makes no room and adds nobody', () => {
+  it('is not changed by a result for an unknown submission, which is not added', () => {
     const scheduler = schedulerOf(ids(2), { concurrency: 1 });
     scheduler.next(0);
-    scheduler.observe(observation('pending', 1, 'stranger'), true, 1);
+    scheduler.observe(observation('pending', 1, 'unknown'), true, 1);
     expect(scheduler).toMatchObject({ size: 2, inFlight: 1 });
   });
 });
 
 describe('a removal', () => {
-  it('takes a waiting submission out', () => {
+  it('removes a waiting submission', () => {
     const scheduler = schedulerOf(['a', 'b']);
     scheduler.remove('a', 0);
     scheduler.remove('a', 0);
-    scheduler.remove('nobody', 0);
+    scheduler.remove('unknown', 0);
     expect(drain(scheduler, 0)).toEqual(['b']);
   });
 
-  it('while in flight makes room only when its answer comes, which brings nobody back', () => {
+  it('of a submission in flight frees its concurrency when the result arrives, which does not schedule it again', () => {
     const scheduler = schedulerOf(['a', 'b'], { concurrency: 1 });
     expect(scheduler.next(0)).toEqual(['a']);
     scheduler.remove('a', 0);
@@ -184,7 +184,7 @@ describe('a removal', () => {
     expect(drain(scheduler, LEASE_MS)).toEqual(['b']);
   });
 
-  it('happens by itself when an answer ends the watch', () => {
+  it('is implied by a result that ends the watch', () => {
     const scheduler = schedulerOf(['a']);
     scheduler.next(0);
     scheduler.observe(observation('rejected', 1, 'a'), false, 1);
@@ -193,8 +193,8 @@ describe('a removal', () => {
   });
 });
 
-describe('a batch without an answer', () => {
-  it('is asked about again after the lease, all of it', () => {
+describe('a batch without results', () => {
+  it('is polled again, completely, after the lease', () => {
     const scheduler = schedulerOf(ids(4));
     expect(scheduler.next(0)).toHaveLength(4);
     expect(scheduler.wakeAt()).toBe(LEASE_MS);
@@ -202,19 +202,19 @@ describe('a batch without an answer', () => {
     expect(scheduler.inFlight).toBe(4);
   });
 
-  it('makes room for others that have waited longer', () => {
+  it('yields to submissions that have been due longer', () => {
     const scheduler = schedulerOf(ids(4), { concurrency: 2 });
     expect(scheduler.next(0)).toEqual(['s0', 's1']);
     expect(drain(scheduler, LEASE_MS)).toEqual(['s2', 's3']);
   });
 
-  it('wakes at the end of the lease, however late one asks for the moment', () => {
+  it('wakes the scheduler at the end of the lease', () => {
     const scheduler = schedulerOf(ids(3), { concurrency: 2 });
     scheduler.next(0);
     expect(scheduler.wakeAt()).toBe(LEASE_MS);
   });
 
-  it('costs nothing when it is answered late after all', () => {
+  it('counts once if late results arrive in addition', () => {
     const scheduler = schedulerOf(['a'], { concurrency: 1 });
     scheduler.next(0);
     expect(scheduler.next(LEASE_MS)).toEqual(['a']);

@@ -4,7 +4,7 @@ import { WaitingLine } from '../../src/pacing/waiting-line.ts';
 
 const candidate = (): Candidate => ({ trackedAt: 0, dueAt: 0, order: 0, openAt: 0 });
 
-it('keeps the order of the others when most have left', () => {
+it('keeps the order of the remaining submissions when most are removed', () => {
   const line = new WaitingLine();
   const items = Array.from({ length: 10_000 }, candidate);
   for (const item of items) line.append(item);
@@ -19,7 +19,7 @@ it('keeps the order of the others when most have left', () => {
   expect([last.order, line.first]).toEqual([10_001, last]);
 });
 
-it('groups those that begin to wait in the same slot, and drops the oldest group as a whole', () => {
+it('groups submissions that begin to wait in the same slot into a cohort, and drops the oldest cohort as a whole', () => {
   const line = new WaitingLine();
   const items = Array.from({ length: 6 }, candidate);
   for (const item of items) line.append(item);

@@ -23,7 +23,7 @@ export function worldOf(finality: Finality, random: Random): World {
   };
 }
 
-/** As before, but finality waits for a poll that is answered "not final", and comes just after it. */
+/** Like worldOf, but each submission becomes final just after a poll that finds it open. */
 export function adversarialWorld(finality: Finality, random: Random): World {
   const wanted = new Map<string, number>();
   const finalAt = new Map<string, number>();

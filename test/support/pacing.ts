@@ -7,13 +7,13 @@ import { Scheduler } from '../../src/pacing/scheduler.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;
-/** The distance of questions: the tests of the scheduler need no policy that thinks. */
+/** The interval between polls of the steady policy that most tests of the scheduler use. */
 export const DELAY_MS = 2_000;
 export const PROBE_MS = 1_000;
 
 export type Pacing = Partial<BudgetSettings & BreakerSettings> & { random?: () => number; policy?: PolicyFactory };
 
-/** A scheduler with room for everything, unless said otherwise, and without jitter. */
+/** Returns a scheduler without jitter; the budget is ample by default. */
 export function createScheduler(pacing: Pacing = {}): Scheduler {
   const { requests = 1_000, perMs = 1_000, concurrency = 100, random = () => 0.5 } = pacing;
   const { failures = 3, probeMs = PROBE_MS, maxProbeMs = 30_000 } = pacing;
@@ -50,7 +50,7 @@ export function describing(description: (now: number) => PacingDescription): Pol
   return () => ({ ...steady(() => DELAY_MS), describe: description });
 }
 
-/** Asks when it was tracked, and after each answer with a delay. */
+/** Polls at tracking, and again a fixed delay after each result. */
 function steady(delayMs: () => number): PacingPolicy {
   return {
     register: (item, { polledAt }) => (polledAt === null ? item.trackedAt : polledAt + delayMs()),
@@ -78,7 +78,7 @@ export function paced(submissionId: string, fields: { dueAt?: number; seen?: boo
   return { submissionId, trackedAt: fields.dueAt ?? 0, seen: fields.seen ?? false };
 }
 
-/** A scheduler with these submissions, all due by 0, in the order given. */
+/** Returns a scheduler with these submissions, all due by 0, in the given order. */
 export function schedulerOf(submissionIds: readonly string[], pacing: Pacing = {}): Scheduler {
   const scheduler = createScheduler(pacing);
   for (const [index, id] of submissionIds.entries())
@@ -90,7 +90,7 @@ export function ids(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `s${index}`);
 }
 
-/** Everything the scheduler gives at this moment, asked as its loop asks: until it gives nothing more. */
+/** Returns all ids that the scheduler returns now, in repeated calls like those of the poll loop. */
 export function drain(scheduler: Scheduler, now: number): string[] {
   const all: string[] = [];
   for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now)) all.push(...batch);

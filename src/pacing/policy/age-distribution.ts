@@ -1,17 +1,20 @@
 import { Histogram } from '../../stats/histogram.ts';
 import { checkingSchedule } from './checking-schedule.ts';
 
-/** Grid of ages: final when tracked, then up to 0.1 s, then geometric up to about 10 days. */
+/** Number of cells of the age grid: age 0, up to 0.1 s, then geometrically growing cells up to about 10 days. */
 export const AGE_CELLS = 240;
 const FIRST_MS = 100;
 const RATIO = 1.0697;
-/** Weight of the initial belief, in submissions. */
+/** Weight of the prior, in submissions. */
 const PRIOR_WEIGHT = 3;
-/** Observations remembered. */
+/** The weight of an observation decays to 1/e after this number of further ones. */
 const MEMORY = 200;
-/** A schedule is computed anew when the observations have grown by this share. */
+/** Schedules are recomputed when the number of observations has grown by this share. */
 const LEARNED_PER_SCHEDULE = 0.1;
-/** From so many observations on, this share of each is believed to be anywhere within so many cells: gaps are chance. */
+/**
+ * From `from` observations on, the share `share` of each is spread over the cells within `reach`, because gaps between
+ * observations are chance.
+ */
 const SPREAD = { from: 30, share: 0.3, reach: 6 };
 
 const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) => (i < 2 ? 0 : FIRST_MS * RATIO ** (i - 2)));
@@ -21,8 +24,8 @@ const WIDTHS_S = Float64Array.from(
 );
 
 /**
- * The distribution of the age at which a submission becomes final, whatever makes it so: a histogram on a geometric grid,
- * learned from interval-censored observations.
+ * The distribution of the age (time since tracking) at which a submission becomes final: a histogram on a geometric grid,
+ * learned from interval-censored observations. Used alone until a slot time is known, and by upstreams without one.
  */
 export class AgeDistribution {
   readonly #histogram: Histogram;
@@ -46,14 +49,17 @@ export class AgeDistribution {
     return this.#observed;
   }
 
-  /** Learns from one that became final at an age in (fromMs, untilMs]. */
+  /** Learns from a submission that became final at an age in (fromMs, untilMs]. */
   learn(fromMs: number, untilMs: number): void {
     this.#histogram.addBetween(cellOf(fromMs), cellOf(untilMs - 1e-6), 1);
     this.#histogram.fade(1 - 1 / MEMORY, 0.02 / AGE_CELLS);
     this.#observed++;
   }
 
-  /** The age of the next poll, if the submission was open at `ageMs` and so many depend on it. */
+  /**
+   * Returns the age (ms) of the next poll of a submission that was open at `ageMs`. `dependents`: number of submissions
+   * that are found final with it, by which its lag is multiplied.
+   */
   nextAgeMs(ageMs: number, dependents: number): number {
     if (this.#observed - this.#scheduledAt > LEARNED_PER_SCHEDULE * this.#observed) {
       this.#scheduledAt = this.#observed;
@@ -68,7 +74,7 @@ export class AgeDistribution {
       this.#schedules.set(dependents, schedule);
     }
     const next = schedule[cellOf(ageMs)] as number;
-    // Within a cell the wait shrinks with the remaining distance.
+    // At least 1 % later, because polls within one cell would otherwise repeat without delay.
     return Math.max(EDGES_MS[next < 0 ? AGE_CELLS : next] as number, ageMs * 1.01 + 50);
   }
 
@@ -76,7 +82,7 @@ export class AgeDistribution {
     return EDGES_MS[this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1] as number;
   }
 
-  /** Probability of being final by each age. */
+  /** Returns the probability of being final by each age. */
   curve(): { afterMs: number; probability: number }[] {
     const cdf = [...this.#histogram.cdf()];
     const end = cdf.findIndex((probability) => probability > 0.995) + 1 || AGE_CELLS;
@@ -91,7 +97,7 @@ function cellOf(ageMs: number): number {
   return Math.min(AGE_CELLS - 1, 2 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
 }
 
-/** Any order of magnitude is as likely as any other, with most of the belief around what public chains need. */
+/** Returns the prior: 70 % near half a minute, as on public chains, the rest over all orders of magnitude. */
 function initialBelief(): Float64Array {
   const weights = EDGES_MS.slice(1).map((edgeMs) => {
     const s = edgeMs / 1_000;

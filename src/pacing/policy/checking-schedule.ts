@@ -1,30 +1,30 @@
 /**
  * The optimum checking schedule of Barlow, Hunter and Proschan ("Optimum checking procedures", J. SIAM 11, 1963): when to
- * look for an event whose time has a known distribution, if every look costs 1 and every unit of time between the event and
- * the look that finds it costs `price`. Solved backwards by dynamic programming on a grid.
+ * poll for an event whose time has a known distribution, if each poll costs 1 and each unit of lag, the time between the
+ * event and the poll that finds it, costs `price`. Solved backwards by dynamic programming on a grid of cells.
  */
 export type CheckingProblem = {
-  /** Probability that the event has happened by the end of each grid cell: not decreasing, at most 1. */
+  /** Probability that the event has happened by the end of each cell; not decreasing, at most 1. */
   cdf: ArrayLike<number>;
-  /** Length of each grid cell. */
+  /** Length of each cell. */
   widths: ArrayLike<number>;
-  /** Cells before this one are over. */
+  /** First cell that is not over. */
   from: number;
-  /** Cost of one unit of lag, in looks. */
+  /** Cost of one unit of lag, in polls. */
   price: number;
-  /** How much longer an event stays unknown that is not found by the end of the grid. */
+  /** Further lag of an event that no poll has found by the end of the grid. */
   endLag: number;
 };
 
-// Over grid points, and shared between calls, which never overlap: the least cost after a look there that found nothing, the
-// expected lag of an event since the grid began, and the time.
+// Buffers over the grid points (the beginnings of the cells), shared between calls: the least expected cost after a poll there
+// that did not find the event; the expected lag accumulated since `from` without polls; the time.
 let cost = new Float64Array(0);
 let lag = new Float64Array(0);
 let time = new Float64Array(0);
 
 /**
- * For each grid point i, the beginning of cell i, the grid point of the next look after one at i found that the event had
- * not happened; -1: none.
+ * Returns, for each grid point i, the grid point of the next poll after a poll at i that did not find the event; -1 if no
+ * further poll is worth its cost.
  */
 export function checkingSchedule(problem: CheckingProblem): Int32Array {
   const { cdf, widths, from } = problem;
@@ -41,13 +41,16 @@ export function checkingSchedule(problem: CheckingProblem): Int32Array {
   return next;
 }
 
-/** The grid point of the next look, where the event may have happened before `from` without a look; `from`: at once; -1: none. */
+/**
+ * Returns the grid point of the next poll if the event may have happened before `from` and there was no poll since; `from`
+ * means at once, -1 none.
+ */
 export function nextCheck(problem: CheckingProblem): number {
   const { from } = problem;
   checkingSchedule(problem);
-  const costAfterLook = cost[from] as number;
+  const costAfterPoll = cost[from] as number;
   const later = bestNextPoll(problem, from, 0);
-  return 1 + costAfterLook <= (cost[from] as number) ? from : later;
+  return 1 + costAfterPoll <= (cost[from] as number) ? from : later;
 }
 
 type Grids = [Float64Array<ArrayBuffer>, Float64Array<ArrayBuffer>, Float64Array<ArrayBuffer>];
@@ -56,7 +59,10 @@ function happenedBy(cdf: ArrayLike<number>, point: number): number {
   return point > 0 ? (cdf[point - 1] as number) : 0;
 }
 
-/** The best next look after grid point i, and its cost in `cost[i]`; `found`: the probability of what earlier looks have found. */
+/**
+ * Returns the best next poll after grid point i and stores its cost in `cost[i]`. `found`: probability that earlier polls
+ * found the event.
+ */
 function bestNextPoll({ cdf, price, endLag }: CheckingProblem, i: number, found: number): number {
   const cells = cdf.length;
   const lagUntil = (j: number) =>
@@ -65,7 +71,7 @@ function bestNextPoll({ cdf, price, endLag }: CheckingProblem, i: number, found:
   let choice = -1;
   for (let j = i + 1; j <= cells; j++) {
     const least = 1 - found + price * lagUntil(j);
-    // From here on waiting only costs more.
+    // The lag alone costs more from here on.
     if (least >= best) break;
     const total = least + (cost[j] as number);
     if (total < best) [best, choice] = [total, j];

@@ -1,27 +1,27 @@
 import { Histogram } from '../../stats/histogram.ts';
 import { CELLS, DELAYS, SlotEvent, type SlotObservation } from './slot-event.ts';
 
-/** So many slots are remembered, each with this share of the weight of the next one. */
-const MEMORY = 40;
+/** Number of slots stored, and the weight of each relative to the slot after it. */
+const MAX_SLOTS = 40;
 const FADE = 0.96;
-/** Expectation and maximization converge in so many rounds. */
+/** Rounds of expectation and maximization after which the first estimate has converged. */
 const FIRST_ROUNDS = 8;
-/** Weight of the initial belief, in slots. */
+/** Weight of the prior, in slots. */
 const PRIOR_WEIGHT = 0.7;
-/** How fast the share of empty slots is learned, and what it is believed to be at first. */
+/** Learning rate and prior of the share of slots without an event. */
 const EMPTY = { rate: 0.01, initial: 0.04 };
 
 export type EventDistributionState = { event: number[]; delay: number[]; empty: number };
 
 /**
- * When the event of a slot comes, and how long after it a single submission becomes final; both in cells of a slot. The event
- * itself is hidden: expectation and maximization over the slots remembered, smoothed (Silverman et al., J. R. Stat. Soc. B 52,
- * 1990).
+ * Two histograms over the cells of a slot: the time of the slot's event (see slot-event.ts), and the delay of a single
+ * submission after it. The event is not observed itself, so both are estimated by expectation and maximization with
+ * smoothing over the stored slots (Silverman et al., J. R. Stat. Soc. B 52, 1990).
  */
 export class EventDistribution {
   #event: Float64Array;
   #delay: Float64Array;
-  /** Probability of a slot without event. */
+  /** Probability of a slot without an event. */
   #empty: number;
   readonly #records: (readonly SlotObservation[])[] = [];
 
@@ -39,7 +39,7 @@ export class EventDistribution {
     return this.#empty;
   }
 
-  /** What is believed of the event of a slot of which nothing is observed. */
+  /** Returns the prior of the event of a slot. */
   slot(slot: number): SlotEvent {
     return new SlotEvent(slot, {
       event: this.#event,
@@ -48,27 +48,27 @@ export class EventDistribution {
     });
   }
 
-  /** Learns from what was observed in one more slot; `none`: the probability that it had no event. */
+  /** Learns from the observations of one slot. `none`: probability that the slot had no event. */
   learn(observations: readonly SlotObservation[], none: number): void {
     this.#empty += EMPTY.rate * (none - this.#empty);
     this.#store([observations]);
     this.#expectAndMaximize();
   }
 
-  /** Begins with these slots. */
+  /** Computes the first estimate from these slots. */
   learnAll(slots: readonly (readonly SlotObservation[])[]): void {
     this.#store(slots);
     for (let round = 0; round < FIRST_ROUNDS; round++) this.#expectAndMaximize();
   }
 
-  /** The chain has changed: little of what was seen before counts. */
+  /** Discards all but the newest slots, because the chain has changed. */
   discardOld(): void {
     this.#records.splice(0, this.#records.length - 4);
   }
 
   #store(slots: readonly (readonly SlotObservation[])[]): void {
     this.#records.push(...slots);
-    this.#records.splice(0, this.#records.length - MEMORY);
+    this.#records.splice(0, this.#records.length - MAX_SLOTS);
   }
 
   #expectAndMaximize(): void {
@@ -81,13 +81,13 @@ export class EventDistribution {
       for (let cell = 0; cell < CELLS; cell++) event.add(cell, weight * (slot.posterior[cell] as number));
       this.#expectDelays(slot, delay, weight);
     }
-    // Delays count from the first of a group: where all are late, the event itself is.
+    // The event is defined as the finality of the first member of a group. A delay that all members share belongs to the event.
     const lead = delay.cdf().findIndex((p) => p >= 0.05);
     this.#event = smoothed(event, -lead);
     this.#delay = smoothed(delay, lead);
   }
 
-  /** Adds how long after the event single submissions were final, as far as the observations show it. */
+  /** Adds the delays of single submissions after the event, each spread over the interval in which it was observed. */
   #expectDelays({ posterior, observations }: SlotEvent, delay: Histogram, weight: number): void {
     for (const { since, at, isFinal, prospect } of observations) {
       if (!isFinal || prospect.before > 0.2) continue;
@@ -101,7 +101,7 @@ export class EventDistribution {
   }
 }
 
-/** Moved by so many cells, smoothed a little, and normalized. */
+/** Returns the histogram shifted by `shift` cells, smoothed and normalized. */
 function smoothed(histogram: Histogram, shift: number): Float64Array {
   const { weights, total } = histogram.smoothed(0.75, 1);
   const last = weights.length - 1;
@@ -114,7 +114,7 @@ function normalized(length: number, density: (cell: number) => number): Float64A
   return weights.map((weight) => weight / sum);
 }
 
-/** Around the mean moment of the events, which the clock has laid to 0.3. */
+/** Centered on the mean time of the events, which SlotClock places at 0.3 slots. */
 const INITIAL_EVENT = normalized(
   CELLS,
   (cell) => 0.5 + 3 * Math.exp(-0.5 * (((cell + 0.5) / CELLS - 0.28) / 0.12) ** 2),

@@ -8,28 +8,37 @@ import { SlotClock } from './slot-clock.ts';
 import { SlotModel } from './slot-model.ts';
 
 /**
- * Who waits for the next slot waits for half of its period in the mean, whatever the finality gap. Where half of the
- * submissions take less than this share of a period, they do not wait for it.
+ * A submission that waits for the next slot waits half a slot in the mean. So a period is not a slot time if the median age
+ * of final submissions is less than this share of it.
  */
 const LEAST_AGE = 0.25;
-/** While no slots are known, a submission stands in line for so long: then its order says nothing any more. */
+/**
+ * Longest time that a submission stays in the waiting line while no slots are known. Its order has no meaning after that.
+ */
 const MAX_QUEUED_MS = 6 * 3_600_000;
-/** Finals remembered, to begin with where a clock becomes known, and how much each counts then, twice. */
+/** Final submissions stored to learn the slots from when a slot time is found; weight of each, and number of passes. */
 const RECENT = { finals: 100, weight: 0.5, rounds: 2 };
-/** Finals that count for less teach nothing new. */
+/** A final submission of lower weight is not learned from. */
 const LEAST_WEIGHT = 0.02;
-/** Without block numbers, finals within this share of a slot, or so long, are of one group. */
+/**
+ * Without block numbers, finalities within this share of a slot (or, while no slots are known, this time) are one group.
+ */
 const TOGETHER = { slots: 1 / 3, ms: 2_000 };
-/** What the first poll finds final so soon was final when it was tracked, as far as anybody can tell. */
+/** A submission that its first poll finds final within this time counts as final at tracking. */
 const ALREADY_FINAL_MS = 1_000;
 const LONGEST_LAG_MS = 60_000;
 
-/** One that became final in the slot of `foundAt`; not `isExact`: or in an earlier one, after `openAt`. */
+/**
+ * A final submission. `isExact`: it became final in the slot of `foundAt`, else in that slot or an earlier one after
+ * `openAt`.
+ */
 type Final = { order: number; queuedAt: number; openAt: number; foundAt: number; isExact: boolean };
 
 /**
- * All that is known of the finality time of an upstream's submissions: its slots, where a clock is known, and the distribution
- * of age. Times are epoch milliseconds.
+ * The model of the time at which an upstream's submissions become final. On a chain, submissions become final in groups,
+ * with the periodic slots in which the chain makes blocks; `slots` describes that once a slot time is known. `ages` is the
+ * distribution of age without slots, and `queue` the line of submissions at the upstream's senders. Times are epoch
+ * milliseconds.
  */
 export class FinalityModel {
   readonly #price: number;
@@ -37,7 +46,7 @@ export class FinalityModel {
   readonly #recent: Final[] = [];
   #clock = new SlotClock();
   ages: AgeDistribution;
-  /** Null: no clock is known. */
+  /** Null while no slot time is known. */
   slots: SlotModel | null = null;
   queue = new SenderQueue();
 
@@ -62,31 +71,32 @@ export class FinalityModel {
     this.queue = new SenderQueue(state.senders);
   }
 
-  /** Slots pass. Returns whether another one has begun. */
+  /** Advances to the current slot. Returns whether a new slot has begun. */
   advance(now: number): boolean {
     if (!this.slots?.advance(now)) return false;
     this.queue.expire(this.slots.oldestSlot, now);
     return true;
   }
 
-  /** A poll sent at `sentAt` found it open; `hasFailed`: the upstream sends it again. */
+  /** Learns from a poll sent at `sentAt` that found the submission open. `hasFailed`: the upstream will send it again. */
   observeOpen(item: Candidate, sentAt: number, hasFailed: boolean, now: number): void {
     const cohort = this.queue.line.cohortOf(item);
     if (cohort) {
       cohort.openAt = Math.max(cohort.openAt, sentAt);
-      // A submission in Error is not on its way to a block: it is no evidence about the slot.
+      // A submission in Error is not in a block, so it is no evidence about the event of the slot.
       if (!hasFailed) this.slots?.observeOpen({ start: cohort, openAt: item.openAt }, sentAt);
     }
     item.openAt = Math.max(item.openAt, sentAt);
-    // One that waits to be sent again has been given up already.
+    // A submission that waits to be sent again is behind the others already.
     if (hasFailed && (cohort || !this.slots)) this.queue.requeue(item, sentAt);
-    // One that never becomes final must not keep the places of all that came behind it.
+    // A submission that never becomes final must not stay ahead of all later ones.
     else if (!this.slots && now - this.queue.queuedAt(item) > MAX_QUEUED_MS) this.queue.remove(item, now);
   }
 
   /**
-   * It was found final at `at`. Returns how long it had been so, as far as can be told; `isNews`: the event of the slot has
-   * come; `isOther`: those that wait are to begin anew, by another clock or number of senders.
+   * Learns from a submission that was found final at `at`. Returns `lagMs`: the estimated time since it became final;
+   * `isNews`: this shows that the event of the slot has happened; `isOther`: the slot time or the number of senders has
+   * changed, so waiting submissions must be assigned to cohorts again.
    */
   observeFinal(
     item: Candidate,
@@ -109,7 +119,7 @@ export class FinalityModel {
     const final = { order: item.order, queuedAt, openAt: item.openAt, foundAt: group.foundAt, isExact: known !== null };
     this.#recent.push(final);
     this.#recent.splice(0, this.#recent.length - RECENT.finals);
-    // A group says no more with thousands.
+    // The members of a group are not independent: the weights of thousands sum to little more than that of a few.
     const weight = 2 / (1 + group.members);
     let isOther = false;
     if (weight > LEAST_WEIGHT) {
@@ -131,14 +141,14 @@ export class FinalityModel {
     return Math.min(at - after, LONGEST_LAG_MS) / 2;
   }
 
-  /** The clock is another one: all that was learned of slots before means nothing. */
+  /** Replaces the slot model, because slot numbers and phases of another clock are not comparable. */
   #beginSlots(): void {
     this.slots = this.#clock.state && new SlotModel(this.#clock);
     for (let round = 0; round < RECENT.rounds; round++)
       for (const final of this.#recent) this.#learnWait(final, RECENT.weight);
   }
 
-  /** Returns whether another number of senders is believed now. */
+  /** Returns whether the estimated number of senders has changed. */
   #learnWait({ order, queuedAt, openAt, foundAt, isExact }: Final, weight: number): boolean {
     const { slots } = this;
     if (!slots || order === 0) return false;

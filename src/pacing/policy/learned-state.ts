@@ -8,7 +8,7 @@ const weights = (length: number) => z.array(z.number().min(0).max(1e9)).length(l
 const distribution = (length: number) => weights(length).refine((cells) => cells.some((weight) => weight > 0));
 const epochMs = z.number().min(-8.64e15).max(8.64e15);
 
-/** What the policy keeps over a restart. Whatever else a ledger holds here is learned anew. */
+/** The state that the policy stores across restarts. Anything else is ignored, and the policy learns from the beginning. */
 const stateSchema = z.object({
   version: z.literal(4),
   ages: z.object({ weights: distribution(AGE_CELLS), observed: z.int().min(0) }),
@@ -34,14 +34,14 @@ export type LearnedState = z.output<typeof stateSchema>;
 
 const EXACT = new Set(['originMs', 'periodMs', 'after', 'by']);
 
-/** Five digits are more than the evidence has. */
+/** Returns the state as JSON, with 5 significant digits, which exceeds the precision of the evidence. */
 export function writeState(state: LearnedState): string {
   return JSON.stringify(state, (key, value: unknown) =>
     typeof value === 'number' && !EXACT.has(key) ? Number(value.toPrecision(5)) : value,
   );
 }
 
-/** Undefined for what another version wrote. */
+/** Returns undefined for invalid text and for the state of another version. */
 export function readState(text: string): LearnedState | undefined {
   try {
     return stateSchema.safeParse(JSON.parse(text)).data;

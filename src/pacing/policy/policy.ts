@@ -14,23 +14,39 @@ import { FinalityModel } from './finality-model.ts';
 
 export type LearnedPacingSettings = { lagPrice: number };
 
-/** While no clock is known, the head of the line is polled on behalf of so many at most. */
-const MOST_DEPENDENTS = 8;
-/** So many finals teach little: until then, all that wait depend on the head. */
+/** While no slot time is known, the head of the waiting line is polled on behalf of at most this number of submissions. */
+const MAX_DEPENDENTS = 8;
+/**
+ * Up to this number of final submissions, the head is polled on behalf of the whole line, because each finality teaches
+ * much.
+ */
 const LEARNING = 100;
-/** So many are given an earlier time at once: no budget polls more within a slot, and a million would block the process. */
-const MOST_AT_ONCE = 10_000;
+/** Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot. */
+const MAX_RESCHEDULED = 10_000;
 const NET = { maxIntervalMs: 60_000 };
-/** Gain of a poll while no slots are known. */
+/** Gain of each poll while no slot time is known. */
 const UNKNOWN_GAIN = 0.05;
 
+/**
+ * Returns a policy that polls by the learned distribution of finality time. `lagPrice`: requests that a second of lag is
+ * worth.
+ */
 export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
   return (deps) => new LearnedPacing(settings, deps);
 }
 
 /**
- * Polls by the distribution of finality time: that of slots where a clock is known, else that of age. The members of a cohort
- * share the search for the event that makes them final: one of them, the scout, is polled on behalf of all.
+ * Schedules polls by the distribution of finality time (finality-model.ts). Terms:
+ *
+ * - Slot: the fixed period in which a chain makes at most one block. Event: the moment in a slot at which a group of
+ *   submissions becomes final; a slot may have none.
+ * - Cohort: the submissions that began to wait for finality in the same slot and are likely to become final with the same
+ *   event.
+ * - Scout: the member of a cohort that is polled first, to find the event on behalf of all members. After a poll that finds
+ *   the scout open, the next member is the scout. The other members are polled when the event has probably happened.
+ *
+ * Without a known slot time, polls follow the distribution of age, and the head of the waiting line acts as the scout of
+ * all.
  */
 class LearnedPacing implements PacingPolicy {
   readonly #price: number;
@@ -38,7 +54,7 @@ class LearnedPacing implements PacingPolicy {
   readonly #random: () => number;
   readonly #model: FinalityModel;
   readonly #cost = new MeasuredCost();
-  /** The submission that the scheduler holds at the moment: it is in no queue. */
+  /** The submission of the current call. The scheduler has it in no queue, so it must not be rescheduled. */
   #current: Candidate | null = null;
   /** Order of the newest submission that was found final. */
   #newestFinal = 0;
@@ -142,7 +158,7 @@ class LearnedPacing implements PacingPolicy {
     this.#beginWaiting(now);
     const cohort = this.#cohortOf(item);
     if (!cohort || (cohort.scout ?? item) !== item) return;
-    // The next one in the line is the scout now: the members take turns.
+    // The members take turns as scout.
     for (const next of this.#model.queue.line.membersOf(cohort, order)) {
       this.#appointScout(cohort, next, now);
       return;
@@ -163,8 +179,8 @@ class LearnedPacing implements PacingPolicy {
   }
 
   /**
-   * While no slots are known, the one that has waited longest is polled on behalf of those behind it. Whoever is still open
-   * although one behind it is final is late for a reason of its own, and says nothing about them.
+   * While no slot time is known, the submission that has waited longest is polled on behalf of those behind it. A
+   * submission that is open although a later one is final is excluded: its lateness is no evidence about the others.
    */
   #rescheduleHead(now: number): void {
     const head = this.#head;
@@ -176,15 +192,15 @@ class LearnedPacing implements PacingPolicy {
     return slots ? undefined : (queue.line.firstAfter(this.#newestFinal) ?? queue.line.first);
   }
 
-  /** Takes those that are sent now into cohorts. */
+  /** Assigns the submissions that have begun to wait for finality to cohorts. */
   #beginWaiting(now: number): void {
     const { slots, queue } = this.#model;
     if (!slots) return;
     let moved = 0;
     for (const { item, cohort } of queue.begin((time) => slots.startOf(time))) {
       if (!cohort.scout) [cohort.scout, cohort.scoutedFor] = [item, 1];
-      if (moved++ < MOST_AT_ONCE) this.#pollEarlier(item, now);
-      // A scout is worth more the more depend on it.
+      if (moved++ < MAX_RESCHEDULED) this.#pollEarlier(item, now);
+      // The schedule of a scout depends on the size of its cohort.
       if (cohort.size >= 2 * cohort.scoutedFor) this.#appointScout(cohort, cohort.scout, now);
     }
   }
@@ -195,13 +211,13 @@ class LearnedPacing implements PacingPolicy {
     this.#pollEarlier(scout, now);
   }
 
-  /** The event of the slot has come: whoever could have part in it is looked at anew. */
+  /** Reschedules the members of all cohorts, because the event of the slot has happened. */
   #rescheduleCohorts(now: number): void {
     const { line } = this.#model.queue;
     let moved = 0;
     for (const cohort of line.cohorts) {
       for (const item of line.membersOf(cohort)) {
-        if (moved++ === MOST_AT_ONCE) return;
+        if (moved++ === MAX_RESCHEDULED) return;
         this.#pollEarlier(item, now);
       }
     }
@@ -216,25 +232,25 @@ class LearnedPacing implements PacingPolicy {
   #dueAt(item: Candidate, now: number): number {
     const netAt = this.#safetyLimitAt(item, now);
     const ownAt = this.#slotAt(item, now) ?? this.#ageAt(item);
-    // Not Math.min: the net holds for a time that is no number, too.
+    // Not Math.min: the safety net holds even if `ownAt` is NaN.
     return Math.max(now, ownAt < netAt ? ownAt : netAt);
   }
 
-  /** The safety net: whatever is believed, nobody is left alone for longer. */
+  /** Returns the time by which a submission is polled regardless of the model: the safety net. */
   #safetyLimitAt(item: Candidate, now: number): number {
     return Math.max(item.trackedAt, item.openAt) + ceilingMs(NET, now - item.trackedAt);
   }
 
-  /** Null: slots say nothing about it. */
+  /** Returns the next poll time by the slot model; null if the model does not cover the submission. */
   #slotAt(item: Candidate, now: number): number | null {
     const { slots } = this.#model;
     if (!slots || item.order === 0) return null;
     const cohort = this.#cohortOf(item);
-    // It waits for a sender, and is not sent yet.
+    // The submission waits for a sender, so it cannot become final yet.
     if (!cohort) return Number.POSITIVE_INFINITY;
     const isScout = cohort.scout === item;
     const prices = { own: this.#price, search: this.#price * (isScout ? rounded(cohort.size) : 1) };
-    // A scout searches for its cohort: what was open in this slot was not final in an earlier one.
+    // A scout searches for its cohort: if a member was open in this slot, the event was not in an earlier one.
     const searchedAt = isScout ? Math.min(cohort.openAt, slots.beginOf(now)) : NEVER;
     return slots.nextPollAt({ start: cohort, openAt: Math.max(item.openAt, searchedAt) }, prices, now);
   }
@@ -243,8 +259,8 @@ class LearnedPacing implements PacingPolicy {
     const { ages, queue } = this.#model;
     const queuedAt = queue.queuedAt(item);
     const isHead = item === this.#head;
-    const most = ages.observed < LEARNING ? queue.line.size : MOST_DEPENDENTS;
-    const dependents = isHead ? rounded(Math.min(most, queue.line.size)) : 1;
+    const maxDependents = ages.observed < LEARNING ? queue.line.size : MAX_DEPENDENTS;
+    const dependents = isHead ? rounded(Math.min(maxDependents, queue.line.size)) : 1;
     return queuedAt + ages.nextAgeMs(Math.max(0, item.openAt - queuedAt), dependents);
   }
 
@@ -253,7 +269,7 @@ class LearnedPacing implements PacingPolicy {
   }
 }
 
-/** To a power of two, so that few schedules are computed. */
+/** Returns the number rounded down to a power of two, so that few schedules are computed. */
 function rounded(dependents: number): number {
   return dependents < 4 ? Math.max(1, dependents) : 2 ** Math.floor(Math.log2(dependents));
 }

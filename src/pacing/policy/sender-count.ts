@@ -2,24 +2,28 @@ import { Histogram } from '../../stats/histogram.ts';
 import { SLOTS } from './slots-to-wait.ts';
 
 const CANDIDATES = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, Number.POSITIVE_INFINITY];
-/** Departures whose moment is remembered. */
+/** Number of departures whose times are stored. */
 const MEMORY = 4_096;
-/** Share of its weight that old evidence keeps with each final. */
+/** Factor by which the weight of earlier evidence decays with each final submission. */
 const KEEP = 0.97;
-/** How much better the newest finals must be told by another number of senders (nats). */
+/** Minimum difference of the log-likelihoods (nats) for a change of the estimate. */
 const MARGIN = 8;
-/** Likelihood of one that is final before it began, as far as that number of senders says. */
+/** Likelihood of a submission that is final before, by this number of senders, it was sent. */
 const IMPOSSIBLE = 0.01;
 
-/** `score`: log-likelihood of the newest finals, with `slots` as the distribution of the slots they took. */
+/**
+ * `score`: decayed log-likelihood of the final submissions. `slots`: their distribution of the number of slots from sending
+ * to finality.
+ */
 type Candidacy = { count: number; slots: Histogram; score: number };
 
 /**
- * How many serial senders bring submissions to the chain; Infinity: all are sent at once. A queue with c servers, served in
- * order: submission number n begins when n - c have departed. The number is the one of greatest likelihood.
+ * Maximum-likelihood estimate of the number of serial senders of the upstream; Infinity if all submissions are sent at
+ * once. A serial sender waits for the finality of one submission before it sends the next. In a queue with c servers,
+ * submission number n begins when n - c submissions have departed (become final or left the queue).
  */
 export class SenderCount {
-  /** When each departed, epoch ms. */
+  /** Times of the newest departures, epoch ms; a ring. */
   readonly #departures = new Float64Array(MEMORY);
   #departed = 0;
   readonly #candidates: Candidacy[] = CANDIDATES.map((count) => ({
@@ -41,13 +45,13 @@ export class SenderCount {
     this.#departures[this.#departed++ % MEMORY] = at;
   }
 
-  /** Submission number `order` is final, so it had begun: those before it must have departed. */
+  /** Counts the departures that must have preceded the finality of submission number `order`. */
   catchUp(order: number, at: number): void {
     if (this.#best === Number.POSITIVE_INFINITY) return;
     while (this.#departed < order - this.#best) this.depart(at);
   }
 
-  /** When submission number `order` began to be sent, if there are so many senders; null: not yet. */
+  /** Returns when submission number `order` was sent, given the number of senders; null if it still waits. */
   beganAt(order: number, trackedAt: number, senders = this.#best): number | null {
     const departure = order - senders - 1;
     if (departure < 0 || departure < this.#departed - MEMORY) return trackedAt;
@@ -55,7 +59,7 @@ export class SenderCount {
     return Math.max(trackedAt, this.#departures[departure % MEMORY] as number);
   }
 
-  /** Learns from a submission that was final in this slot. Returns whether another number of senders is believed now. */
+  /** Learns from a submission that became final in this slot. Returns whether the estimate has changed. */
   learn(order: number, trackedAt: number, slot: number, slotOf: (time: number) => number, weight: number): boolean {
     const keep = KEEP ** weight;
     for (const candidate of this.#candidates) {
@@ -70,7 +74,7 @@ export class SenderCount {
     const scoreOf = (count: number) => this.#candidates.find((known) => known.count === count)?.score ?? -Infinity;
     const best = this.#candidates.reduce((a, b) => (b.score >= a.score ? b : a));
     if (best.score < scoreOf(this.#best) + MARGIN) return false;
-    // Only where it is told clearly better than by all at once.
+    // Serial senders are assumed only if they explain the evidence clearly better than sending at once.
     const chosen = best.score > scoreOf(Infinity) + MARGIN ? best.count : Infinity;
     const isOther = chosen !== this.#best;
     this.#best = chosen;

@@ -3,17 +3,17 @@ import { type Cohort, WaitingLine } from '../waiting-line.ts';
 import { SenderCount } from './sender-count.ts';
 import type { Start } from './slot-model.ts';
 
-/** A serial sender waits for finality for so long; then it takes the next submission. */
+/** A serial sender waits this long for finality, then sends the next submission. */
 const TIMEOUT_MS = 120_000;
 
 /**
- * A queue with several servers, served in the order of arrival: submissions that wait for one of the upstream's senders, and
- * behind that for finality. Times are epoch milliseconds.
+ * The submissions of an upstream as a queue with several servers in order of arrival: they wait for one of the upstream's
+ * senders first, then for finality. Times are epoch milliseconds.
  */
 export class SenderQueue {
   readonly #line = new WaitingLine();
   #senders: SenderCount;
-  /** When submissions whose sending failed were queued again. */
+  /** Times at which submissions were queued again after a failure. */
   readonly #requeuedAt = new Map<Candidate, number>();
 
   constructor(senders: number | null = null) {
@@ -24,7 +24,7 @@ export class SenderQueue {
     return this.#line;
   }
 
-  /** Null: all are sent at once. */
+  /** Estimated number of serial senders; null if all submissions are sent at once. */
   get senders(): number | null {
     return this.#senders.best === Number.POSITIVE_INFINITY ? null : this.#senders.best;
   }
@@ -43,19 +43,19 @@ export class SenderQueue {
     this.#senders.depart(at);
   }
 
-  /** Nobody asks about it any more. */
+  /** Deletes the requeue time of a submission that is no longer polled. */
   clearRequeue(item: Candidate): void {
     this.#requeuedAt.delete(item);
   }
 
-  /** The upstream sends it again, behind the others. */
+  /** Moves a submission to the end, because the upstream sends it again behind the others. */
   requeue(item: Candidate, at: number): void {
     this.remove(item, at);
     this.#requeuedAt.set(item, at);
     this.#line.append(item);
   }
 
-  /** Takes those that are sent now into cohorts, by where they begin to wait for finality. */
+  /** Assigns the submissions that have been sent to cohorts, by their start, and yields them. */
   *begin(startOf: (beganAt: number) => Start): Generator<{ item: Candidate; cohort: Cohort }> {
     for (let item = this.#line.next; item; item = this.#line.next) {
       const beganAt = this.#senders.beganAt(item.order, this.queuedAt(item));
@@ -64,7 +64,7 @@ export class SenderQueue {
     }
   }
 
-  /** Lets go of those that began to wait before this slot, and of those whose sender has given them up. */
+  /** Removes the cohorts of slots before `oldestSlot`, and requeues or removes submissions whose sender has timed out. */
   expire(oldestSlot: number, now: number): void {
     const { cohorts } = this.#line;
     for (let cohort = cohorts[0]; cohort; cohort = this.#line.cohorts[0]) {
@@ -74,30 +74,32 @@ export class SenderQueue {
     }
     if (this.senders === null) return;
     for (let item = this.#line.first; item && this.#line.cohortOf(item); item = this.#line.first) {
-      const givenUpAt = (this.#senders.beganAt(item.order, this.queuedAt(item)) ?? now) + TIMEOUT_MS;
-      if (now < givenUpAt) return;
-      // It is sent again behind the others, but only once.
-      if (this.#requeuedAt.has(item)) this.remove(item, givenUpAt);
-      else this.requeue(item, givenUpAt);
+      const timeoutAt = (this.#senders.beganAt(item.order, this.queuedAt(item)) ?? now) + TIMEOUT_MS;
+      if (now < timeoutAt) return;
+      // A submission is requeued only once.
+      if (this.#requeuedAt.has(item)) this.remove(item, timeoutAt);
+      else this.requeue(item, timeoutAt);
     }
   }
 
-  /** All begin anew, by what is known now. */
+  /** Dissolves all cohorts, so that `begin` assigns the submissions again. */
   restart(): void {
     this.#line.restart();
   }
 
-  /** When submission number `order` began to be sent; null: not yet. */
+  /** Returns when submission number `order` was sent; null if it still waits. */
   beganAt(order: number, queuedAt: number): number | null {
     return this.#senders.beganAt(order, queuedAt);
   }
 
-  /** One that has not begun by all that is known is final: those before it have departed. */
+  /** Corrects the number of departures if a submission is final that, by the estimate, still waits. */
   catchUp(item: Candidate, at: number): void {
     if (!this.#line.cohortOf(item)) this.#senders.catchUp(item.order, at);
   }
 
-  /** Learns from one that was final in this slot. Returns whether another number of senders is believed now. */
+  /**
+   * Learns from a submission that became final in this slot. Returns whether the estimated number of senders has changed.
+   */
   learn(...final: Parameters<SenderCount['learn']>): boolean {
     return this.#senders.learn(...final);
   }

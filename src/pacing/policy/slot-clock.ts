@@ -1,41 +1,45 @@
-/** Finality events remembered; a period is told from so many at least, and looked at anew after so many. */
+/** Number of finality events stored; minimum for a search; number of new events after which the search is repeated. */
 export const CLOCK_EVENTS = 64;
 const MIN_EVENTS = 6;
 const SEARCH_EVERY = 8;
-/** A known period is judged by so many of the newest events, its phase by so many. */
+/** Numbers of newest events by which a known period and its phase are verified. */
 const NEWEST = 12;
 const PHASE_EVENTS = 24;
-/** Slot times of public chains, tried before any other (s). */
+/** Slot times of public chains (s), tried first. */
 const USUAL_SLOTS_S = [20, 12, 6];
 const SHORTEST_MS = 1_000;
 const LONGEST_MS = 90_000;
-const MOST_FREQUENCIES = 20_000;
-/** Units in which slot times are configured (ms), and how much worse a period in them may fit. */
+const MAX_FREQUENCIES = 20_000;
+/** Units in which chains configure slot times (ms), and the loss of fit that a period rounded to the unit may have. */
 const ROUND = [
   { unitMs: 1_000, worse: 0.05 },
   { unitMs: 100, worse: 0.01 },
 ];
-/** The slot begins this share of it before the mean moment of finality, so that no group is cut in two. */
+/** A slot begins this share of a slot before the mean time of finality, so that no group is split between two slots. */
 const LEAD = 0.3;
 
-/** One finality event: after `after`, by `by`, epoch ms. */
+/** The finality of a group, in the interval from `after` (exclusive) to `by` (inclusive), epoch ms. */
 export type FinalityEvent = { readonly after: number; readonly by: number };
 
 export type SlotClockState = { periodMs: number; originMs: number };
 
-/** How well events fit a period: mean resultant length, 0 to 1; events that count; a moment of the mean phase (epoch ms). */
+/**
+ * The fit of events to a period. `length`: mean resultant length, 0 to 1; `effective`: effective number of events; `at`: a
+ * time of the mean phase, epoch ms.
+ */
 type Fit = { periodMs: number; length: number; effective: number; at: number };
 
 /**
- * Finds the period and phase with which submissions become final, from a periodogram of the finality events (mean resultant
- * length and Rayleigh test: Mardia and Jupp, "Directional Statistics", 2000). Where nothing is periodic there is no clock.
+ * Estimates the slot time and phase of a chain: the period with which groups of submissions become final, from a
+ * periodogram of the finality events (mean resultant length and Rayleigh test: Mardia and Jupp, "Directional Statistics",
+ * 2000). The state is null until a significant period is found. Times are epoch milliseconds.
  */
 export class SlotClock {
   readonly #events: FinalityEvent[];
   #state: SlotClockState | null;
   #sinceSearch = 0;
 
-  /** `events`: those from which the state was learned. */
+  /** `events`: the events from which `state` was learned. */
   constructor(state: SlotClockState | null = null, events: readonly FinalityEvent[] = []) {
     this.#state = state && { periodMs: state.periodMs, originMs: state.originMs };
     this.#events = [...events];
@@ -49,7 +53,7 @@ export class SlotClock {
     return this.#state;
   }
 
-  /** Number of the slot at this moment, with its fraction. Slots are numbered from the epoch on. */
+  /** Returns the slot number at a time, with a fraction for the phase. Slots are numbered from the epoch. */
   position(time: number): number {
     const state = this.#state;
     return state ? (time - state.originMs) / state.periodMs : 0;
@@ -61,8 +65,8 @@ export class SlotClock {
   }
 
   /**
-   * Learns from one more event; no period is longer than `longestMs`. Returns whether the clock has become another one, so
-   * that slot numbers and phases known before mean nothing.
+   * Learns from an event. Periods above `longestMs` are excluded. Returns whether the clock has changed, so that earlier
+   * slot numbers and phases are invalid.
    */
   learn(event: FinalityEvent, longestMs = LONGEST_MS): boolean {
     this.#events.push(event);
@@ -79,7 +83,7 @@ export class SlotClock {
     return this.#replace(state.periodMs, longestMs) || this.#follow(state);
   }
 
-  /** Takes another clock, or none, where the newest events do not fit this period any more. Returns whether it did. */
+  /** Replaces or drops the period if the newest events do not fit it. Returns whether it did. */
   #replace(periodMs: number, longestMs: number): boolean {
     const newest = this.#events.slice(-NEWEST);
     const { length } = fitOf(newest, periodMs);
@@ -95,10 +99,10 @@ export class SlotClock {
     return true;
   }
 
-  /** Adjusts the period; where the phase has moved away, the clock is another one. */
+  /** Adjusts the period. Returns whether the clock has changed, because the phase has drifted too far. */
   #follow({ periodMs, originMs }: SlotClockState): boolean {
     const best = refine(this.#events, periodMs);
-    // The slot of the newest event keeps its number and its begin.
+    // The slot of the newest event keeps its number and its start.
     const slot = Math.floor(this.position(this.#events.at(-1)?.by ?? originMs));
     this.#state = { periodMs: best.periodMs, originMs: this.timeOf(slot) - slot * best.periodMs };
     const position = this.position(best.at);
@@ -120,7 +124,7 @@ export class SlotClock {
   }
 }
 
-/** The period of the events; null: they are as even as chance would have them. */
+/** Returns the period of the events; null if none is significant. */
 function search(events: readonly FinalityEvent[], longestMs: number): Fit | null {
   if (events.length < MIN_EVENTS) return null;
   for (const periodMs of USUAL_SLOTS_S.map((s) => 1_000 * s)) {
@@ -131,11 +135,11 @@ function search(events: readonly FinalityEvent[], longestMs: number): Fit | null
   if (events.length < 2 * MIN_EVENTS || spanMs < 4 * SHORTEST_MS) return null;
   const step = 1 / (3 * spanMs);
   const least = 1 / Math.min(longestMs, spanMs / 3);
-  const count = Math.min(MOST_FREQUENCIES, Math.ceil((1 / SHORTEST_MS - least) / step));
+  const count = Math.min(MAX_FREQUENCIES, Math.ceil((1 / SHORTEST_MS - least) / step));
   let best: Fit | null = null;
   for (let i = 0; i < count; i++) {
     const tried = fitOf(events, 1 / (least + i * step));
-    // A multiple of the true frequency fits nearly as well: the slowest that does is meant.
+    // Multiples of the true frequency fit nearly as well, so the lowest frequency is preferred.
     if (tried.length > (best?.length ?? 0) + 0.08) best = tried;
   }
   if (!best || best.length < 0.6 || best.effective * best.length ** 2 < Math.log(count) + 4) return null;
@@ -146,7 +150,7 @@ function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
   const reference = events.at(-1)?.by ?? 0;
   let [x, y, sum, squares] = [0, 0, 0, 0];
   for (const { after, by } of events) {
-    // An interval as wide as the period says nothing about the phase.
+    // An interval as wide as the period contains no information about the phase.
     const weight = Math.max(0.02, 1 - (by - after) / periodMs) ** 2;
     const angle = (2 * Math.PI * ((after + by) / 2 - reference)) / periodMs;
     x += weight * Math.cos(angle);
@@ -158,7 +162,7 @@ function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
   return { periodMs, length: Math.hypot(x, y) / sum, effective: sum ** 2 / squares, at };
 }
 
-/** The period near this one that fits best, rounded to what a chain would be configured with where the events allow it. */
+/** Returns the best fit near a period, rounded to a unit of configured slot times if the events allow it. */
 function refine(events: readonly FinalityEvent[], periodMs: number): Fit {
   const phase = events.slice(-PHASE_EVENTS);
   const spanMs = spanOf(events);

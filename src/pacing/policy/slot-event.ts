@@ -1,34 +1,38 @@
-/** A slot is divided into so many cells. */
+/** Number of cells in which time within a slot is measured. */
 export const CELLS = 200;
 /** Delays of single submissions after the event of their slot, in cells: up to 0.4 slots. */
 export const DELAYS = 80;
 
-/** Observations of one slot that are kept to learn from: a group says no more with thousands. */
-const KEPT = 32;
-/** The belief counts as another one once so much of its probability has moved. */
+/** Maximum number of observations stored per slot. More members of a group add no information. */
+const MAX_OBSERVATIONS = 32;
+/** `observe` reports a change when this much probability has moved since the last report. */
 const MOVED = 0.003;
 
-/** What is believed of one submission at the begin of a slot. */
+/** The state of one submission at the start of a slot, as probabilities. */
 export type Prospect = {
-  /** Probability that it was final before this slot already, and nobody looked. */
+  /** Probability that it became final before this slot, after its last poll. */
   before: number;
-  /** Probability that it becomes final in this slot, if there is an event. */
+  /** Probability that it becomes final with the event of this slot, if there is one. */
   within: number;
 };
 
-/** A poll in cell `at` of a slot; `since`: the cell in which the submission was open, -1: it was not polled in this slot. */
+/**
+ * A poll in cell `at` of a slot. `since`: cell of the previous poll, which found it open; -1 if there was none in this
+ * slot.
+ */
 export type SlotObservation = { prospect: Prospect; since: number; at: number; isFinal: boolean };
 
 /**
- * What is believed of the event of one slot, with which all submissions of a group become final: the distribution of its
- * cell, updated by Bayes' rule with each poll of a submission that could have part in it. Neighbors are evidence by this alone.
+ * The event of one slot: the moment at which the chain finalizes a group of submissions. Each of them shows as final some
+ * delay after it. The posterior distribution of the event's cell is updated by Bayes' rule with each poll of a submission
+ * that may become final with the event, so each poll is evidence about all members of the group.
  */
 export class SlotEvent {
   readonly slot: number;
-  /** Over the cells, and last that there is no event. */
+  /** Probability of the event in each cell; the last element is the probability of no event. */
   readonly posterior: Float64Array;
   readonly observations: SlotObservation[] = [];
-  /** Whether a submission likely to take part has been polled. */
+  /** Whether a submission that was likely to become final in this slot has been polled. */
   isInformed = false;
   readonly #delayCdf: Float64Array;
   #finals = 0;
@@ -45,12 +49,12 @@ export class SlotEvent {
     return this.posterior[CELLS] as number;
   }
 
-  /** Whether the event has probably been by the end of cell `at`. */
+  /** Whether the event has probably happened by the end of cell `at`. */
   hasHappenedBy(at: number): boolean {
     return this.#finals > 0 && this.posterior.slice(0, at + 1).reduce((sum, p) => sum + p, 0) > 0.5;
   }
 
-  /** Returns whether the belief is another one now. */
+  /** Updates the posterior. Returns whether it has changed enough to invalidate plans. */
   observe(observation: SlotObservation): boolean {
     const { prospect, since, at, isFinal } = observation;
     const updated = this.posterior.map((p, cell) => {
@@ -64,21 +68,21 @@ export class SlotEvent {
     }
     if (isFinal) this.#finals++;
     if (prospect.within > 0.3) this.isInformed = true;
-    if (this.observations.length < KEPT) this.observations.push(observation);
+    if (this.observations.length < MAX_OBSERVATIONS) this.observations.push(observation);
     if (this.#moved < MOVED) return false;
     this.#moved = 0;
     this.#mean = null;
     return true;
   }
 
-  /** Probability by the end of each cell that a submission with this prospect is final, if it was open in cell `since`. */
+  /** Returns the probability of being final by the end of each cell, for a submission that was open in cell `since`. */
   cdf({ before, within }: Prospect, since: number): Float64Array {
     this.#mean ??= this.#meanCdf();
     const known = since < 0 ? 0 : before + within * (this.#mean[since] as number);
     return this.#mean.map((p) => Math.max(0, (before + within * p - known) / Math.max(1e-6, 1 - known)));
   }
 
-  /** Probability that one that takes part in the event is final by the end of each cell. */
+  /** Returns the probability of being final by the end of each cell, for a submission that becomes final with the event. */
   #meanCdf(): Float64Array {
     const mean = new Float64Array(CELLS);
     for (let event = 0; event < CELLS; event++) {
@@ -90,7 +94,7 @@ export class SlotEvent {
     return mean;
   }
 
-  /** Probability of being final by the end of cell `at`, if the event is in cell `event`. */
+  /** Returns the probability of being final by the end of cell `at`, given that the event is in cell `event`. */
   #finalBy(at: number, event: number, { before, within }: Prospect): number {
     if (at < 0) return 0;
     const hasPart = event < CELLS && at >= event;

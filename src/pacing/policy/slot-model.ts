@@ -4,31 +4,32 @@ import type { SlotClock } from './slot-clock.ts';
 import { CELLS, type Prospect, type SlotEvent, type SlotObservation } from './slot-event.ts';
 import { SLOTS, SlotsToWait, type Wait } from './slots-to-wait.ts';
 
-/** Where a submission begins to wait: the slot from which it counts, and its zone. */
+/** The start of a submission's wait for finality: its first slot, and its zone (both see slots-to-wait.ts). */
 export type Start = { slot: number; zone: number };
 
-/** A submission that began to wait there and was open at `openAt` (epoch ms, -Infinity: never polled). */
+/** A waiting submission. `openAt`: newest time at which a poll found it open, epoch ms; -Infinity if never polled. */
 export type Waiting = { start: Start; openAt: number };
 
 export type SlotModelState = EventDistributionState & { counts: number[] };
 
-/** Probability of becoming final in a slot from which on it is worth a thought. */
-const LIKELY = 0.002;
-/** What is not found in a slot is found in one of the next ones: so much later, in slots. */
+/** A slot in which the probability of becoming final is lower is skipped. */
+const MIN_PROBABILITY = 0.002;
+/** Assumed further lag, in slots, of a submission that became final in a slot and was not found in it. */
 const END_LAG = 0.9;
 
 /**
- * The distribution of finality time on a chain with slots: the slots a submission waits, the event of the slot, and its own
- * delay after that. Follows the slots one by one, each learned from when it is over. Times are epoch milliseconds.
+ * The distribution of finality time on a chain with slots, as a product of three parts: the number of slots that a
+ * submission waits (slots-to-wait.ts), the event of the slot (slot-event.ts), and the delay of the submission after the
+ * event (event-distribution.ts). `advance` learns from each slot when it is over. Times are epoch milliseconds.
  */
 export class SlotModel {
   readonly #clock: SlotClock;
   readonly #events: EventDistribution;
   readonly #waits: SlotsToWait;
-  /** The event of the slot of the present, and of any other that nothing is observed of. */
+  /** The event of the current slot, and the event of a slot without observations. */
   #current: SlotEvent;
   #unobserved: SlotEvent;
-  /** Probability of each of the last slots that it had no event. */
+  /** Probability that there was no event, for each of the last slots. */
   readonly #none = new Map<number, number>();
   readonly #plans = new Map<string, number>();
 
@@ -36,7 +37,7 @@ export class SlotModel {
     this.#clock = clock;
     this.#events = new EventDistribution(state);
     this.#waits = new SlotsToWait(state?.counts);
-    // Begins with what the clock was found from.
+    // The first estimate uses the events from which the slot time was found.
     if (!state) this.#events.learnAll(clock.events.map((event) => [this.#observationOf(event)]));
     this.#current = this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
   }
@@ -49,12 +50,12 @@ export class SlotModel {
     return this.#clock.state?.periodMs ?? 0;
   }
 
-  /** Probability of a slot without event. */
+  /** Probability of a slot without an event. */
   get empty(): number {
     return this.#events.empty;
   }
 
-  /** Whoever counts from a slot before is followed no more. */
+  /** Submissions whose wait began in an earlier slot are no longer covered. */
   get oldestSlot(): number {
     return this.#current.slot - SLOTS;
   }
@@ -63,7 +64,7 @@ export class SlotModel {
     return Math.floor(this.#clock.position(time));
   }
 
-  /** When the slot of this moment began. */
+  /** Returns the start of the slot that contains `time`. */
   beginOf(time: number): number {
     return this.timeOf(this.slotAt(time), 0);
   }
@@ -77,7 +78,7 @@ export class SlotModel {
     return { slot: this.#waits.slotOf(position), zone: this.#waits.zoneOf(position) };
   }
 
-  /** Goes on to the slot of the present. Returns whether it is another one, so that the last one is learned from. */
+  /** Advances to the current slot. Returns whether it is a new one; then the previous slot has been learned from. */
   advance(now: number): boolean {
     const slot = this.slotAt(now);
     if (this.#current.slot === slot) return false;
@@ -92,7 +93,7 @@ export class SlotModel {
     return true;
   }
 
-  /** It was open at `at`. */
+  /** Learns from a poll that found the submission open at `at`. */
   observeOpen(waiting: Waiting, at: number): void {
     const { slot } = this.#current;
     const since = this.#since(waiting, slot);
@@ -103,8 +104,8 @@ export class SlotModel {
   }
 
   /**
-   * It was found final at `at`, its group first at `foundAt`. Returns whether by this the event of the slot has probably been,
-   * and by nothing before.
+   * Learns from a submission that was found final at `at`, whose group was first found at `foundAt`. Returns whether this
+   * is the first evidence that the event of the slot has probably happened.
    */
   observeFinal(waiting: Waiting, foundAt: number, at: number): boolean {
     const { slot } = this.#current;
@@ -118,7 +119,7 @@ export class SlotModel {
     return !hadHappened && this.#current.hasHappenedBy(cell);
   }
 
-  /** Learns how many slots one waited that began at `beganAt`. `isExact`: it became final in this slot, not in an earlier one. */
+  /** Learns the number of slots from `beganAt` to finality. `isExact`: it became final in `slot`, not in an earlier one. */
   learnWait(beganAt: number, openAt: number, slot: number, isExact: boolean, weight: number): void {
     const start = this.startOf(beganAt);
     const { waiting, unseen } = this.#wait({ start, openAt }, slot);
@@ -129,7 +130,7 @@ export class SlotModel {
     this.#plans.clear();
   }
 
-  /** What is believed of it at the begin of a slot. */
+  /** Returns the state of a submission at the start of a slot. */
   prospect(waiting: Waiting, slot: number): Prospect {
     const hazards = this.#waits.hazards(waiting.start.zone);
     const wait = this.#wait(waiting, slot);
@@ -144,18 +145,18 @@ export class SlotModel {
     };
   }
 
-  /** Probability of being final by the end of each cell of a slot, as far as that is not known already. */
+  /** Returns the probability of being final by the end of each cell of a slot, given the polls so far. */
   cdf(waiting: Waiting, slot: number): Float64Array {
     const event = slot === this.#current.slot ? this.#current : this.#unobserved;
     return event.cdf(this.prospect(waiting, slot), this.#since(waiting, slot));
   }
 
-  /** Probability that one takes part in an event by the end of each cell of a slot that nothing is observed of. */
+  /** Returns that probability for a submission that becomes final with the event of a slot without observations. */
   eventCdf(): Float64Array {
     return this.#unobserved.cdf({ before: 0, within: 1 }, -1);
   }
 
-  /** Probability that a poll at `now` finds it final, and how long it would have been so in the mean (ms). */
+  /** Returns the probability that a poll at `now` finds the submission final, and the expected lag if so (ms). */
   expected(waiting: Waiting, now: number): { found: number; lagMs: number } {
     const { slot } = this.#current;
     const cdf = this.cdf(waiting, slot).subarray(0, this.#cellOf(now, slot) + 1);
@@ -163,7 +164,10 @@ export class SlotModel {
     return { found, lagMs: found > 1e-6 ? ((sum(cdf) / found - 1) * this.periodMs) / CELLS : 0 };
   }
 
-  /** When to poll it next, if a second of its lag is worth `price` requests; null: no more for the sake of slots. */
+  /**
+   * Returns the next poll time; null if no slot is worth a poll. Prices are requests per second of lag: `search` until the
+   * event of the slot has happened, `own` afterwards.
+   */
   nextPollAt(waiting: Waiting, prices: { own: number; search: number }, now: number): number | null {
     const position = this.#clock.position(now);
     const present = Math.floor(position);
@@ -176,7 +180,7 @@ export class SlotModel {
     return null;
   }
 
-  /** The cell of a slot in which to poll it, at the earliest `from`; -1: in none. Computed once for all that are alike. */
+  /** Returns the cell of a slot, `from` or later, in which to poll; -1 if none. Cached for submissions of equal state. */
   #plan(waiting: Waiting, slot: number, from: number, price: number): number {
     const { start, openAt } = waiting;
     const open = Math.max(-1, Math.floor((this.#clock.position(openAt) - start.slot) * CELLS));
@@ -185,7 +189,7 @@ export class SlotModel {
     if (cell !== undefined) return cell;
     cell = -1;
     const { before, within } = this.prospect(waiting, slot);
-    if (before + within >= LIKELY) {
+    if (before + within >= MIN_PROBABILITY) {
       const periodS = this.periodMs / 1_000;
       const widths = new Float64Array(CELLS).fill(periodS / CELLS);
       cell = nextCheck({ cdf: this.cdf(waiting, slot), widths, from, price, endLag: END_LAG * periodS });
@@ -195,8 +199,8 @@ export class SlotModel {
   }
 
   /**
-   * What one that was not polled in the last slot says of an event in that: it is open, or it is final, and became so in the
-   * slot of the present with the probability `found`.
+   * Updates the probability that the previous slot had no event, with a submission that was not polled in it. `found`: null
+   * if the submission is open, else the probability that it became final in the current slot.
    */
   #reviseLast(waiting: Waiting, found: number | null): void {
     const last = this.#current.slot - 1;
@@ -219,7 +223,7 @@ export class SlotModel {
     });
   }
 
-  /** The cell of this slot in which it was open; -1: in none. */
+  /** Returns the cell of a slot in which a poll found the submission open; -1 if none did. */
   #since({ openAt }: Waiting, slot: number): number {
     return this.slotAt(openAt) === slot ? this.#cellOf(openAt, slot) : -1;
   }

@@ -1,37 +1,50 @@
 import { Histogram } from '../../stats/histogram.ts';
 
-/** A submission is followed for so many slots; what takes longer is left to the distribution of age. */
+/** Number of slots for which the model covers a submission. Later polls follow the distribution of age. */
 export const SLOTS = 24;
-/** Phases of a slot at which submissions may begin to wait. */
+/** Number of phases: equal parts of a slot in which submissions begin to wait for finality. */
 const PHASES = 40;
-/** Slots counted from the one in which a submission begins to wait, which may be one more than from the next. */
+/** Slots are counted from the one in which a submission begins to wait, which can be one more than from its first slot. */
 const COLUMNS = SLOTS + 2;
 export const WAIT_COUNTS = PHASES * COLUMNS;
-/** Finals after which old evidence has faded to a third. */
+/** The weight of an observation decays to 1/e after this number of final submissions. */
 const MEMORY = 300;
-/** At least so many phases on each side of the cut are its edge. */
+/** Minimum number of phases on each side of the cut that belong to its edge. */
 const EDGE = 3;
-/** How much of its neighbors' evidence counts for a phase in the edge, by distance. */
+/** Weight of the evidence of other phases for a phase in the edge, by distance. */
 const NEARNESS = [1, 0.3, 0.05];
-/** Nothing tells two cuts apart whose entropies differ by less, or one is hardly better than the other (nats). */
+/** Differences of entropy (nats) up to which two cuts are equally good, and up to which the present cut is retained. */
 const AS_GOOD = 0.0005;
 const HARDLY_BETTER = 0.01;
-/** Once this share of the newest finals was believed less likely than that, the chain has changed. */
+/**
+ * The chain has changed if this share (moving average with `rate`) of final submissions had a probability below `unlikely`.
+ */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
-/** Finals that count for so much show where the cut is. */
+/** Minimum weight of an observation for a new search of the cut. */
 const CUT_WEIGHT = 0.5;
 const LEAST_TOTAL = 1e-9;
 
-/** In how many events a submission may have become final, and how likely it is to wait for each: see `forward`. */
+/**
+ * Probabilities by event number k: that the submission waits for event k, or became final with it unseen. See `forward`.
+ */
 export type Wait = { waiting: Float64Array; unseen: Float64Array };
 
-/** What is known of the slots between: the probability that one had no event, and of an event after a phase of its slot. */
+/** Past slots: probability that a slot had no event, and that an event comes after a phase of its slot. */
 export type PastSlots = { none(slot: number): number; after(phase: number): number };
 
 /**
- * How many slots a submission waits for the event that makes it final, counted from the cut: the phase of a slot from which
- * on one counts as waiting for the next. A histogram, of all phases together but near the cut, where each phase has its own.
- * Slots without event are waited through: a hidden Markov model (Rabiner, Proc. IEEE 77, 1989).
+ * The distribution of the number k of events (see slot-event.ts) from the start of a submission's wait to its finality,
+ * with terms:
+ *
+ * - Phase: the part of a slot in which the submission began to wait. Cut: the phase from which on the wait counts from the
+ *   next slot; on a chain, the time by which a submission must be sent to be part of the slot's block. It is learned as the
+ *   phase that minimizes the entropy of k.
+ * - Edge: the phases near the cut, where the first slot is uncertain. Zone: a phase in the edge (from 1), which has a
+ *   distribution of its own; zone 0 is all other phases together.
+ * - Hazard: the probability of becoming final with event k, given that the submission did not become final before.
+ *
+ * Slots without an event do not count for k, but are not observed directly. So the wait is a hidden Markov model (Rabiner,
+ * Proc. IEEE 77, 1989). Positions are slot numbers with a fraction.
  */
 export class SlotsToWait {
   readonly #counts: Histogram;
@@ -49,21 +62,21 @@ export class SlotsToWait {
     return [...this.#counts.weights];
   }
 
-  /** The slot from which one counts that begins to wait at this position. */
+  /** Returns the first slot of a submission that begins to wait at this position. */
   slotOf(position: number): number {
     return Math.floor(position - this.#cut / PHASES) + 1;
   }
 
-  /** 0: it is clear from which slot it counts. Else its phase, in the edge of the cut, from 1. */
+  /** Returns the zone of a submission that begins to wait at this position. */
   zoneOf(position: number): number {
     const phase = phaseOf(position);
     return this.#isInEdge(phase) ? 1 + phase : 0;
   }
 
   /**
-   * The forward algorithm over the slots from the one in which a submission of this zone began to wait, to `until`: how likely it
-   * is that it now waits for its event number k (`waiting`), and that it was final with that and nobody looked (`unseen`),
-   * if it was open at `openPosition`. Not normalized.
+   * Runs the forward algorithm over the slots from `start` to `until` (exclusive), for a submission that was open at
+   * `openPosition`. Returns for each k the probability that it waits for event k (`waiting`), and that it became final with
+   * event k after its last poll (`unseen`). Not normalized.
    */
   forward(
     { slot: start, zone }: { slot: number; zone: number },
@@ -91,7 +104,7 @@ export class SlotsToWait {
     return { waiting, unseen };
   }
 
-  /** Probability of becoming final in event k, if it was not before. */
+  /** Returns the hazard of each event k. */
   hazards(zone: number): Float64Array {
     const known = this.#zones.get(zone);
     if (known) return known;
@@ -107,8 +120,8 @@ export class SlotsToWait {
   }
 
   /**
-   * Learns from a submission that began to wait at `position` and became final in its event number k with the probability
-   * `events[k]`, not normalized. Returns whether the chain has probably changed.
+   * Learns from a submission that began to wait at `position` and became final with event k with probability `events[k]`
+   * (not normalized). Returns whether the chain has probably changed.
    */
   learn(position: number, events: Float64Array, weight: number): boolean {
     const sum = events.reduce((a, b) => a + b, 0);
@@ -126,19 +139,22 @@ export class SlotsToWait {
     const first = phase * COLUMNS + (phase >= this.#cut ? 1 : 0);
     for (const [k, p] of events.entries()) this.#counts.add(first + k, (weight * p) / sum);
     this.#zones.clear();
-    // A group says no more of the cut with all its members.
+    // The first members of a group are enough to search the cut.
     if (weight >= CUT_WEIGHT) this.#findCut();
     return isOther;
   }
 
-  /** Probability of becoming final in event k, for k from 0 to SLOTS; the last is for all later ones. */
+  /**
+   * Returns the probability of becoming final with event k, for k from 0 to SLOTS; the last element includes all later
+   * events.
+   */
   #slots(zone: number): Float64Array {
     if (zone === 0) return this.#pool(this.#cut, (phase) => (this.#isInEdge(phase) ? 0 : 1), COMMON);
     const distance = (phase: number) => Math.abs(((phase - (zone - 1) + 1.5 * PHASES) % PHASES) - PHASES / 2);
     return this.#pool(this.#cut, (phase) => NEARNESS[distance(phase)] ?? 0, IN_EDGE);
   }
 
-  /** The distribution over all phases, each with a weight, as it is if the cut is there. */
+  /** Returns the distribution of k over all phases, weighted by `weightOf`, for the given cut. */
   #pool(cut: number, weightOf: (phase: number) => number, prior: Prior): Float64Array {
     const pooled = prior.slots.map((p) => prior.weight * p);
     let total = prior.weight;
@@ -159,7 +175,7 @@ export class SlotsToWait {
     return (phase - this.#edge.first + PHASES) % PHASES < this.#edge.end - this.#edge.first;
   }
 
-  /** The cut with which the slots to wait have the least entropy, in the middle of those as good, which are its edge. */
+  /** Sets the cut to the phase with the least entropy of k, in the middle of equally good phases, which are its edge. */
   #findCut(): void {
     this.#zones.clear();
     const entropies = Array.from({ length: PHASES }, (_, cut) => entropyOf(this.#pool(cut, () => 1, COMMON)));
@@ -178,7 +194,7 @@ export class SlotsToWait {
 
 type Prior = { slots: Float64Array; weight: number };
 
-/** Geometric, where no number of slots is impossible; `early`: probability of the slot that began before. */
+/** Returns a geometric prior in which every k has a positive probability. `early`: probability of k = 0. */
 function geometric(early: number): Float64Array {
   const slots = Float64Array.from({ length: SLOTS + 1 }, (_, k) => (0.97 - early) * 0.45 * 0.55 ** (k - 1));
   [slots[0], slots[SLOTS]] = [early, 0.03];

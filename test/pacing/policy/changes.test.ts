@@ -23,12 +23,12 @@ function run(world: World, perS: number, submissions: number, policy = LEARNED):
   return simulate({ world, arrivals, budget: AMPLE, policy, seed: 5 });
 }
 
-/** Requests and seconds of lag, in the mean of those tracked between two moments. */
+/** Returns the mean of requests + seconds of lag over the submissions tracked in an interval. */
 function cost({ submissions }: Run, fromMs: number, untilMs: number): number {
   return costOf(submissions.filter(({ trackedAt }) => trackedAt >= fromMs && trackedAt < untilMs));
 }
 
-/** Polls until the given moment; returns how many polls there were. Guards against a scheduler that does not get on. */
+/** Polls until `untilMs` and returns the number of polls. Fails if the scheduler makes no progress. */
 function poll(
   scheduler: Scheduler,
   fromMs: number,
@@ -44,23 +44,26 @@ function poll(
       scheduler.observe({ submissionId, at: now, durationMs: 0, ...response }, response.kind !== 'finalized', now);
     }
     const wakeAt = scheduler.wakeAt();
-    expect(wakeAt, 'it goes back').toBeGreaterThanOrEqual(now);
+    expect(wakeAt, 'wakes in the past').toBeGreaterThanOrEqual(now);
     now = wakeAt;
   }
   return polls;
 }
 
 describe('after a change of the chain', () => {
-  it.each([1, 2])('a gap of 2 blocks that becomes 1 costs no more 20 blocks later (seed %d)', (seed) => {
-    const changeMs = 1_200_000;
-    const world = sandboxWorld({ seed, world: 'calm', finalityGap: 2 }, { atMs: START_MS + changeMs, blocks: 1 });
-    const changed = run(world, 0.25, 600);
-    const settled = run(sandboxWorld({ seed, world: 'calm', finalityGap: 1 }), 0.25, 600);
-    const after = [changeMs + 400_000, 2_400_000] as const;
-    expect(cost(changed, ...after)).toBeLessThan(1.25 * cost(settled, ...after));
-  });
+  it.each([1, 2])(
+    '20 blocks after the finality gap becomes 1 instead of 2, the cost is that of a gap of 1 (seed %d)',
+    (seed) => {
+      const changeMs = 1_200_000;
+      const world = sandboxWorld({ seed, world: 'calm', finalityGap: 2 }, { atMs: START_MS + changeMs, blocks: 1 });
+      const changed = run(world, 0.25, 600);
+      const settled = run(sandboxWorld({ seed, world: 'calm', finalityGap: 1 }), 0.25, 600);
+      const after = [changeMs + 400_000, 2_400_000] as const;
+      expect(cost(changed, ...after)).toBeLessThan(1.25 * cost(settled, ...after));
+    },
+  );
 
-  it('slots of 6 s that become 20 s are found again', () => {
+  it('slots that become 20 s instead of 6 s are learned', () => {
     const changeMs = START_MS + 1_800_000;
     const [short, long] = [periodic(6), periodic(20)];
     const both = worldOf((now, random) => (now < changeMs ? short : long)(now, random), seededRandom(5));
@@ -69,7 +72,7 @@ describe('after a change of the chain', () => {
     expect(cost(changed, 2_800_000, 3_600_000)).toBeLessThan(1.5 * cost(settled, 2_800_000, 3_600_000));
   });
 
-  it('a chain that starts again with block numbers from 0 costs what it did', () => {
+  it('a chain that restarts its block numbers at 0 costs as much as before', () => {
     const changeMs = START_MS + 1_800_000;
     const chain = periodic(20);
     const world = worldOf((now, random) => {
@@ -81,7 +84,7 @@ describe('after a change of the chain', () => {
   });
 });
 
-describe('what is out of the ordinary', () => {
+describe('unusual submissions', () => {
   it('a batch that was final before it was tracked is found within seconds, with about one request each', () => {
     const world = worldOf((now) => ({ at: now - 1_000_000, block: 7 }), seededRandom(1));
     const { submissions, requests } = simulate({
@@ -95,7 +98,7 @@ describe('what is out of the ordinary', () => {
     for (const { detectedAt } of submissions) expect(detectedAt).toBeLessThan(11_000);
   });
 
-  it('ids that never appear are asked about ever less, but each at least every five minutes', () => {
+  it('ids that never appear are polled less and less, but at least every five minutes', () => {
     const scheduler = newScheduler();
     for (let i = 0; i < 20; i++) scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
     const last = new Map<string, number>();
@@ -108,7 +111,7 @@ describe('what is out of the ordinary', () => {
     expect(last.size).toBe(20);
   });
 
-  it('a clock that was hours ahead, or behind, at a restart leaves nobody alone', () => {
+  it('after a clock change of hours at a restart, every submission is still polled', () => {
     for (const jumpMs of [-5 * 3_600_000, 5 * 3_600_000]) {
       const scheduler = newScheduler();
       const before = START_MS + jumpMs;
@@ -126,7 +129,7 @@ describe('what is out of the ordinary', () => {
     }
   });
 
-  it('one in 20 that reads Error and is sent again is found within the safety net, and costs no other one anything', () => {
+  it('submissions in Error that are sent again are found within the safety net, at no cost for the others', () => {
     const isFailing = (id: string) => Number(id.slice(1)) % 20 === 0;
     const world = (failing: boolean): World => {
       const [chain, random] = [periodic(20), seededRandom(6)];
@@ -154,14 +157,14 @@ describe('what is out of the ordinary', () => {
     expect(others(failing)).toBeLessThan(1.1 * others(run(world(false), 0.5, 1_000).submissions));
   });
 
-  it('behind serial senders, through stalls, timeouts and cancellations, nobody is left alone beyond the safety net', () => {
+  it('behind serial senders, the safety net holds during stalls, timeouts and cancellations', () => {
     const options = { seed: 2, world: 'rough', senders: 3, stallRate: 0.05 } as const;
     const arrivals = arrivalsOf(
       { kind: 'bursts', size: 50, everyS: 1_200, delayMaxS: 20, submissions: 300 },
       seededRandom(5),
     );
     let policy: PacingPolicy | undefined;
-    const kept: PolicyFactory = (deps) => {
+    const capturing: PolicyFactory = (deps) => {
       policy = LEARNED(deps);
       return policy;
     };
@@ -175,7 +178,7 @@ describe('what is out of the ordinary', () => {
         return verdict;
       },
     };
-    const { submissions } = simulate({ world, arrivals, budget: AMPLE, policy: kept, seed: 5 });
+    const { submissions } = simulate({ world, arrivals, budget: AMPLE, policy: capturing, seed: 5 });
     expect(errors).toBeGreaterThan(0);
     expect(beyondTheNet(submissions)).toBeLessThan(SLACK_MS);
 
@@ -194,7 +197,7 @@ describe('what is out of the ordinary', () => {
         return Number(id.slice(1)) % 7 === 0 && now > START_MS + 100_000 ? ERROR : PENDING;
       });
     pollUntil(0, 30);
-    // Those in front, the first of which are being sent.
+    // Removes the oldest submissions, the first of which are being sent.
     for (let i = 0; i < 20; i++) {
       scheduler.remove(`s${i}`, START_MS + 30_000);
       polledAt.delete(`s${i}`);
@@ -207,7 +210,7 @@ describe('what is out of the ordinary', () => {
     ['in parallel', 2, 1_000, 0],
     ['by 8 senders', 0.06, 300, 8],
   ])(
-    'an upstream that tells no block numbers costs little more, where it sends %s',
+    'without block numbers the cost is at most 25 % higher, with submissions sent %s',
     (_, perS, submissions, senders) => {
       const world = () => sandboxWorld({ seed: 3, world: 'usual', senders });
       const { respond, ...rest } = world();
@@ -218,12 +221,12 @@ describe('what is out of the ordinary', () => {
           return 'blockNumber' in verdict ? { ...verdict, blockNumber: null } : verdict;
         },
       };
-      const told = costOf(run(world(), perS, submissions).submissions);
-      expect(costOf(run(silent, perS, submissions).submissions)).toBeLessThan(1.25 * told);
+      const known = costOf(run(world(), perS, submissions).submissions);
+      expect(costOf(run(silent, perS, submissions).submissions)).toBeLessThan(1.25 * known);
     },
   );
 
-  it('a whole group that is cancelled, scouts and all, leaves nothing to wake for', () => {
+  it('after a whole cohort with its scout is removed, the scheduler never wakes', () => {
     const scheduler = newScheduler();
     for (let i = 0; i < 50; i++) scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
     poll(scheduler, START_MS, START_MS + 60_000, () => PENDING);
@@ -232,7 +235,7 @@ describe('what is out of the ordinary', () => {
   });
 });
 
-/** The same, with another value in the place of each number. */
+/** Returns a copy in which each number is replaced by `value`. */
 function withNumbers(state: unknown, value: unknown): object {
   return JSON.parse(JSON.stringify(state), (_, inner) => (typeof inner === 'number' ? value : inner));
 }
@@ -241,7 +244,7 @@ function withArrays(state: unknown, change: (array: unknown[]) => unknown[]): un
   return JSON.parse(JSON.stringify(state), (_, inner) => (Array.isArray(inner) ? change(inner) : inner));
 }
 
-describe('what is learned', () => {
+describe('the learned state', () => {
   function taught(): Scheduler {
     const scheduler = newScheduler();
     const chain = periodic(20);
@@ -279,14 +282,14 @@ describe('what is learned', () => {
     ['all at once', 0.06, 400, () => sandboxWorld({ seed: 3, world: 'usual' })],
     ['by 8 senders', 0.06, 400, () => sandboxWorld({ seed: 3, world: 'usual', senders: 8 })],
     ['without slots', 0.2, 500, () => worldOf(SHAPES.uniform as Finality, seededRandom(5))],
-  ])('costs as much as before where the process restarts every ten minutes: %s', (_, perS, count, world) => {
+  ])('costs no more if the process restarts every ten minutes: %s', (_, perS, count, world) => {
     const late = ({ submissions }: Run) => costOf(submissions.slice(count / 3));
     const uninterrupted = late(run(world(), perS, count));
     expect(late(run(world(), perS, count, restarting(LEARNED, 600_000)))).toBeLessThan(1.15 * uninterrupted);
   });
 
-  /** Begins with that, and works with no time that is none. */
-  function recalling(text: string): PolicyFactory {
+  /** Returns a policy restored from `text` that fails on poll times that are NaN or infinite. */
+  function restored(text: string): PolicyFactory {
     return (deps) => {
       const policy = LEARNED({
         ...deps,
@@ -308,7 +311,7 @@ describe('what is learned', () => {
     };
   }
 
-  it('is learned anew from whatever is not its own', () => {
+  it('is ignored if it is invalid or of another version', () => {
     const own = JSON.parse(taught().snapshot() as string);
     const random = seededRandom(4);
     const bytes = Array.from({ length: 10 }, () =>
@@ -337,7 +340,7 @@ describe('what is learned', () => {
       const { curve } = scheduler.outlook(now).description;
       for (const { probability } of curve) expect(probability, text.slice(0, 60)).toBeGreaterThanOrEqual(0);
       expect(poll(scheduler, now, now + 400_000, () => PENDING)).toBeGreaterThan(0);
-      const { submissions, requests } = run(worldOf(periodic(20), seededRandom(5)), 0.5, 20, recalling(text));
+      const { submissions, requests } = run(worldOf(periodic(20), seededRandom(5)), 0.5, 20, restored(text));
       expect(beyondTheNet(submissions), text.slice(0, 60)).toBeLessThan(SLACK_MS);
       expect(requests, text.slice(0, 60)).toBeLessThan(20 * submissions.length);
     }

@@ -70,7 +70,7 @@ describe('the checking schedule', () => {
     expect(spacing / Math.sqrt(2 / (rate * price))).toBeGreaterThan(0.85);
   });
 
-  it('polls no more where a poll costs more than it can gain', () => {
+  it('has no poll that costs more than it can gain', () => {
     const problem = { cdf: [0.01, 0.02], widths: [1, 1], from: 0, price: 0.1, endLag: 1 };
     expect([...checkingSchedule(problem)]).toEqual([-1, -1]);
     expect(nextCheck(problem)).toBe(-1);
@@ -78,7 +78,7 @@ describe('the checking schedule', () => {
 });
 
 describe('the next check', () => {
-  it('is at once, where the event has probably happened, and never earlier than the present', () => {
+  it('is immediate if the event has probably happened, and never before the present', () => {
     const widths = [1, 1, 1, 1, 1];
     const happened = { cdf: [0.9, 0.92, 0.94, 0.96, 1], widths, from: 1, price: 5, endLag: 5 };
     expect(nextCheck(happened)).toBe(1);

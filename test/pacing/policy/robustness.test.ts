@@ -12,7 +12,7 @@ const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });
 const EXPONENTIAL = BASELINES.exponential as PolicyFactory;
 const SEED = 3;
-/** So few that the first third lasts longer than the longest distribution. */
+/** A rate so low that the first third lasts longer than the longest distribution. */
 const RARE = { perS: 0.02, submissions: 100 };
 
 function run(world: World, policy: PolicyFactory, { perS = 0.1, submissions = 240, endMs = Infinity } = {}): Run {
@@ -20,7 +20,7 @@ function run(world: World, policy: PolicyFactory, { perS = 0.1, submissions = 24
   return simulate({ world, arrivals, budget: AMPLE, policy, seed: SEED, endMs });
 }
 
-/** Without the first third, in which it is learned. */
+/** Excludes the first third, during which the policy learns. */
 const longRunCost = ({ submissions }: Run) => costOf(submissions.slice(submissions.length / 3));
 
 const shapes = [
@@ -28,9 +28,9 @@ const shapes = [
   ...[8, 14, 46, 47, 2, 5].map((seed) => [`mixture, seed ${seed}`, mixture(seededRandom(seed * 77 + 5))] as const),
 ];
 
-describe('whatever the distribution of finality time', () => {
+describe('for any distribution of finality time', () => {
   it.each(shapes)(
-    '%s: it costs at most a tenth more than the exponential rule, and the safety net holds',
+    '%s: the cost is at most 10 % above the exponential rule, and the safety net holds',
     (_, finality) => {
       const world = () => worldOf(finality, seededRandom(SEED));
       const learned = run(world(), LEARNED);
@@ -39,15 +39,18 @@ describe('whatever the distribution of finality time', () => {
     },
   );
 
-  it.each(shapes.filter((_, i) => i % 3 === 0))('%s, but always just after a poll: the same', (_, finality) => {
-    const world = () => adversarialWorld(finality, seededRandom(SEED));
-    const learned = run(world(), LEARNED, RARE);
-    const exponential = run(world(), EXPONENTIAL, RARE);
-    expect(longRunCost(learned)).toBeLessThan(1.1 * longRunCost(exponential));
-    expect(beyondTheNet(learned.submissions)).toBeLessThan(SLACK_MS);
-  });
+  it.each(shapes.filter((_, i) => i % 3 === 0))(
+    '%s, with finality always just after a poll: the same',
+    (_, finality) => {
+      const world = () => adversarialWorld(finality, seededRandom(SEED));
+      const learned = run(world(), LEARNED, RARE);
+      const exponential = run(world(), EXPONENTIAL, RARE);
+      expect(longRunCost(learned)).toBeLessThan(1.1 * longRunCost(exponential));
+      expect(beyondTheNet(learned.submissions)).toBeLessThan(SLACK_MS);
+    },
+  );
 
-  it('never: it asks less often than the exponential rule, and the safety net holds', () => {
+  it('never: fewer requests than the exponential rule, and the safety net holds', () => {
     const never = () => worldOf(() => ({ at: Infinity, block: null }), seededRandom(SEED));
     const learned = run(never(), LEARNED, { submissions: 50, endMs: 4 * 3_600_000 });
     expect(learned.requests).toBeLessThan(

@@ -1,18 +1,15 @@
 import { expect, it } from 'vitest';
 import { SenderCount } from '../../../src/pacing/policy/sender-count.ts';
 
-it.each([1, 3, 8])(
-  '%d serial senders are told from all at once by how long each submission waits for its turn',
-  (count) => {
-    const senders = new SenderCount();
-    const free = Array.from({ length: count }, () => 0);
-    for (let order = 1; order <= 150; order++) {
-      const sender = free.indexOf(Math.min(...free));
-      const slot = (free[sender] as number) + 2;
-      free[sender] = slot;
-      senders.learn(order, 0, slot, Math.floor, 1);
-      senders.depart(slot);
-    }
-    expect(senders.best).toBe(count);
-  },
-);
+it.each([1, 3, 8])('%d serial senders are recognized by how long submissions wait to be sent', (count) => {
+  const senders = new SenderCount();
+  const free = Array.from({ length: count }, () => 0);
+  for (let order = 1; order <= 150; order++) {
+    const sender = free.indexOf(Math.min(...free));
+    const slot = (free[sender] as number) + 2;
+    free[sender] = slot;
+    senders.learn(order, 0, slot, Math.floor, 1);
+    senders.depart(slot);
+  }
+  expect(senders.best).toBe(count);
+});
