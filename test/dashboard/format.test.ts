@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { duration, percent, wholeDuration } from '../../src/dashboard/page/format.js';
+import { duration, percent, wholeDuration } from '../../src/dashboard/page/parts/format.js';
 import { hrefTo, parseRoute } from '../../src/dashboard/page/router.js';
 
 it.each([

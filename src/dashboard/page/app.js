@@ -1,11 +1,11 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
-import { html } from './html.js';
-import { Loading } from './parts.js';
-import { fetchSession, storedToken } from './session.js';
-import { SignIn } from './sign-in.js';
-import { SignedIn } from './signed-in.js';
+import { html } from './parts/html.js';
+import { Loading } from './parts/parts.js';
+import { fetchSession, storedToken } from './session/session.js';
+import { SignIn } from './session/sign-in.js';
+import { SignedIn } from './session/signed-in.js';
 
-/** @typedef {{ token: string, session: import('./context.js').Session }} Known */
+/** @typedef {{ token: string, session: import('./data/context.js').Session }} Known */
 
 /** Shows the sign-in form or the signed-in page. */
 export function App() {
@@ -32,7 +32,7 @@ export function App() {
 
   if (isChecking) return html`<main class="sign-in"><h1>dawatch</h1><${Loading} /></main>`;
   if (!known) {
-    const signIn = (/** @type {string} */ token, /** @type {import('./context.js').Session} */ session) => {
+    const signIn = (/** @type {string} */ token, /** @type {import('./data/context.js').Session} */ session) => {
       storedToken.set(token);
       setReason(undefined);
       setKnown({ token, session });

@@ -1,9 +1,9 @@
-import { mayLookUpUsers, maySeeNotifications, maySeeSubmissions } from './access.js';
 import { DeliveriesPage } from './notifications/deliveries-page.js';
 import { WebhookPage } from './notifications/webhook-page.js';
 import { WebhooksPage } from './notifications/webhooks-page.js';
 import { OverviewPage } from './overview/overview-page.js';
 import { PacingPage } from './pacing/pacing-page.js';
+import { mayLookUpUsers, maySeeNotifications, maySeeSubmissions } from './session/access.js';
 import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { UsersPage } from './users/users-page.js';

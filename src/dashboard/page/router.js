@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { withQuery } from './api.js';
+import { withQuery } from './data/api.js';
 
 /** @typedef {{ page: string, id: string | undefined, query: URLSearchParams }} Route */
 

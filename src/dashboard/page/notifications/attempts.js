@@ -1,7 +1,7 @@
-import { useDashboard } from '../context.js';
-import { html } from '../html.js';
-import { Command, Loadable, Time } from '../parts.js';
-import { useLoad } from '../use-load.js';
+import { useDashboard } from '../data/context.js';
+import { useLoad } from '../data/use-load.js';
+import { html } from '../parts/html.js';
+import { Command, Loadable, Time } from '../parts/parts.js';
 
 /** What was sent, and what came of each attempt. @param {{ id: number, version: string }} props `version`: there are new ones when it changes */
 export function Attempts({ id, version }) {

@@ -1,4 +1,4 @@
-import { html } from '../html.js';
+import { html } from '../parts/html.js';
 import { hrefTo } from '../router.js';
 import { DeliveryLog } from './delivery-log.js';
 

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
-import { withQuery } from '../api.js';
-import { useDashboard } from '../context.js';
-import { html } from '../html.js';
-import { Pager } from '../pager.js';
-import { Empty, Loadable } from '../parts.js';
-import { useLoad, useWhileVisible } from '../use-load.js';
+import { withQuery } from '../data/api.js';
+import { useDashboard } from '../data/context.js';
+import { useLoad, useWhileVisible } from '../data/use-load.js';
+import { html } from '../parts/html.js';
+import { Pager } from '../parts/pager.js';
+import { Empty, Loadable } from '../parts/parts.js';
 import { DeliveryTable } from './delivery-table.js';
 
 const PER_PAGE = 50;

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
-import { useDashboard } from '../context.js';
-import { html } from '../html.js';
-import { Action, Badge, Time } from '../parts.js';
+import { useDashboard } from '../data/context.js';
+import { html } from '../parts/html.js';
+import { Action, Badge, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { Attempts } from './attempts.js';
 

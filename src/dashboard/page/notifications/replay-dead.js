@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
-import { useDashboard } from '../context.js';
-import { count } from '../format.js';
-import { html } from '../html.js';
-import { Action } from '../parts.js';
+import { useDashboard } from '../data/context.js';
+import { count } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Action } from '../parts/parts.js';
 
 const HOUR_MS = 3_600_000;
 const SPANS = { 'the last hour': HOUR_MS, 'the last day': 24 * HOUR_MS, 'the last week': 168 * HOUR_MS };

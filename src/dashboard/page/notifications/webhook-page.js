@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
-import { ApiError } from '../api.js';
-import { useDashboard } from '../context.js';
-import { text } from '../format.js';
-import { html } from '../html.js';
-import { Action, Empty, Facts, Loadable, Time } from '../parts.js';
+import { ApiError } from '../data/api.js';
+import { useDashboard } from '../data/context.js';
+import { useLoad } from '../data/use-load.js';
+import { text } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Action, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
-import { useLoad } from '../use-load.js';
 import { DeliveryLog } from './delivery-log.js';
 import { ReplayDead } from './replay-dead.js';
 import { WebhookState } from './webhooks-page.js';

@@ -1,10 +1,10 @@
-import { withQuery } from '../api.js';
-import { useDashboard } from '../context.js';
-import { html } from '../html.js';
-import { Pager } from '../pager.js';
-import { Badge, Command, Empty, Loadable, Time } from '../parts.js';
+import { withQuery } from '../data/api.js';
+import { useDashboard } from '../data/context.js';
+import { useLoad } from '../data/use-load.js';
+import { html } from '../parts/html.js';
+import { Pager } from '../parts/pager.js';
+import { Badge, Command, Empty, Loadable, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
-import { useLoad } from '../use-load.js';
 
 const PER_PAGE = 100;
 

@@ -1,9 +1,9 @@
-import { maySeeNotifications } from '../access.js';
-import { useDashboard } from '../context.js';
-import { count } from '../format.js';
-import { html } from '../html.js';
-import { Facts, Time } from '../parts.js';
+import { useDashboard } from '../data/context.js';
+import { count } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Facts, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
+import { maySeeNotifications } from '../session/access.js';
 
 /** @param {{ deliveries: { waiting: number, dead: number, oldest_waiting_at: string | null } }} props */
 export function DeliveryStats({ deliveries }) {

@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks';
-import { useFeed } from '../context.js';
-import { html } from '../html.js';
-import { Time } from '../parts.js';
+import { useFeed } from '../data/context.js';
+import { html } from '../parts/html.js';
+import { Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 const SHOWN = 10;
 
 /** What happened since the page was opened. */
 export function LatestEvents() {
-  const [events, setEvents] = useState(/** @type {readonly import('../feed.js').FeedEvent[]} */ ([]));
+  const [events, setEvents] = useState(/** @type {readonly import('../data/feed.js').FeedEvent[]} */ ([]));
   useFeed((batch) => {
     if (batch.events.length > 0) setEvents((before) => [...batch.events.toReversed(), ...before].slice(0, SHOWN));
   });
@@ -28,7 +28,7 @@ export function LatestEvents() {
   </section>`;
 }
 
-/** @param {{ event: import('../feed.js').FeedEvent }} props */
+/** @param {{ event: import('../data/feed.js').FeedEvent }} props */
 function About({ event: { data } }) {
   if (data.submission) {
     const { submission_id } = data.submission;

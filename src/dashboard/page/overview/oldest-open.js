@@ -1,6 +1,6 @@
-import { wholeDuration } from '../format.js';
-import { html } from '../html.js';
-import { Badge, Time } from '../parts.js';
+import { wholeDuration } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Badge, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @param {{ oldest: readonly any[] }} props */

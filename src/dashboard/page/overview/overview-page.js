@@ -1,8 +1,8 @@
-import { useDashboard, useFeed } from '../context.js';
-import { html } from '../html.js';
-import { Empty, Loadable, Time } from '../parts.js';
+import { useDashboard, useFeed } from '../data/context.js';
+import { useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
+import { html } from '../parts/html.js';
+import { Empty, Loadable, Time } from '../parts/parts.js';
 import { TrackHint } from '../submissions/track-hint.js';
-import { useLoad, useThrottled, useWhileVisible } from '../use-load.js';
 import { DeliveryStats } from './delivery-stats.js';
 import { LatestEvents } from './latest-events.js';
 import { OldestOpen } from './oldest-open.js';

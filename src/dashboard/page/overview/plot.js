@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { minuteOf } from '../format.js';
-import { html } from '../html.js';
-import { AXIS, css, PlotCanvas } from '../plot-canvas.js';
+import { minuteOf } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { AXIS, css, PlotCanvas } from '../parts/plot-canvas.js';
 
 const HEIGHT_PX = 150;
 

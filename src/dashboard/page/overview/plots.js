@@ -1,5 +1,5 @@
-import { count, duration } from '../format.js';
-import { html } from '../html.js';
+import { count, duration } from '../parts/format.js';
+import { html } from '../parts/html.js';
 import { Plot } from './plot.js';
 
 /** The last hour, minute by minute. @param {{ minutes: readonly any[], lastHour: any }} props */

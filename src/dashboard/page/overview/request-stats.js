@@ -1,5 +1,5 @@
-import { decimal } from '../format.js';
-import { html } from '../html.js';
+import { decimal } from '../parts/format.js';
+import { html } from '../parts/html.js';
 
 /** Requests per submission, compared with polling every 5 s. @param {{ lastHour: any }} props */
 export function RequestStats({ lastHour }) {

@@ -1,5 +1,5 @@
-import { count } from '../format.js';
-import { html } from '../html.js';
+import { count } from '../parts/format.js';
+import { html } from '../parts/html.js';
 import { hrefTo } from '../router.js';
 import { FINAL_STATUSES, OPEN_STATUSES } from '../submissions/statuses.js';
 

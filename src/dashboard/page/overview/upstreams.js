@@ -1,6 +1,6 @@
-import { count, wholeDuration } from '../format.js';
-import { html } from '../html.js';
-import { Badge } from '../parts.js';
+import { count, wholeDuration } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Badge } from '../parts/parts.js';
 
 /** @type {Record<string, string>} */
 const STATES = { closed: 'up', down: 'down', unauthorized: 'key refused' };

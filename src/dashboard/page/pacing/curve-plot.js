@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
-import { duration, percent } from '../format.js';
-import { html } from '../html.js';
-import { AXIS, css, PlotCanvas } from '../plot-canvas.js';
+import { duration, percent } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { AXIS, css, PlotCanvas } from '../parts/plot-canvas.js';
 import { plotData, probabilityAt, quantileMs } from './curve.js';
 
 const HEIGHT_PX = 260;

@@ -1,8 +1,8 @@
-import { useDashboard } from '../context.js';
-import { count, decimal, duration, percent } from '../format.js';
-import { html } from '../html.js';
-import { Badge, Empty, Facts, Loadable, Time } from '../parts.js';
-import { useLoad, useWhileVisible } from '../use-load.js';
+import { useDashboard } from '../data/context.js';
+import { useLoad, useWhileVisible } from '../data/use-load.js';
+import { count, decimal, duration, percent } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { CurvePlot } from './curve-plot.js';
 
 const EVERY_MS = 5_000;

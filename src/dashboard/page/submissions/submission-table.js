@@ -1,6 +1,6 @@
-import { between } from '../format.js';
-import { html } from '../html.js';
-import { Badge, Time } from '../parts.js';
+import { between } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Badge, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @param {{ submissions: readonly any[], caption: string, isLoading: boolean }} props */

@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { withQuery } from '../api.js';
-import { useDashboard, useFeed } from '../context.js';
-import { html } from '../html.js';
-import { Pager } from '../pager.js';
-import { Empty, Loadable } from '../parts.js';
+import { withQuery } from '../data/api.js';
+import { useDashboard, useFeed } from '../data/context.js';
+import { useLoad } from '../data/use-load.js';
+import { html } from '../parts/html.js';
+import { Pager } from '../parts/pager.js';
+import { Empty, Loadable } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
-import { useLoad } from '../use-load.js';
 import { STATUSES } from './statuses.js';
 import { SubmissionTable } from './submission-table.js';
 import { TrackHint } from './track-hint.js';

@@ -1,6 +1,6 @@
-import { between, text } from '../format.js';
-import { html } from '../html.js';
-import { Badge, Time } from '../parts.js';
+import { between, text } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Badge, Time } from '../parts/parts.js';
 
 /** Every change, oldest first. @param {{ entries: readonly any[] }} props */
 export function Timeline({ entries }) {

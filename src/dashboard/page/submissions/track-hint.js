@@ -1,5 +1,5 @@
-import { html } from '../html.js';
-import { Command } from '../parts.js';
+import { html } from '../parts/html.js';
+import { Command } from '../parts/parts.js';
 
 /** Commands that track a submission. @param {{ id?: string }} props */
 export function TrackHint({ id = '<submission id>' }) {

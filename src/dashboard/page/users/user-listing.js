@@ -1,13 +1,13 @@
-import { withQuery } from '../api.js';
-import { count, text } from '../format.js';
-import { html } from '../html.js';
-import { Empty, Failure } from '../parts.js';
+import { withQuery } from '../data/api.js';
+import { count, text } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Empty, Failure } from '../parts/parts.js';
 import { useRequest } from './use-request.js';
 
 /** Fields of the interface. The lookup of a single user shows all fields of an upstream. */
 const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'];
 
-/** All users, up to a limit. @param {{ api: import('../api.js').Api }} props */
+/** All users, up to a limit. @param {{ api: import('../data/api.js').Api }} props */
 export function UserListing({ api }) {
   const { isBusy, result, error, submit } = useRequest(({ limit }) =>
     api.get(withQuery('admin/get_all_users', { limit })),

@@ -1,10 +1,10 @@
-import { withQuery } from '../api.js';
-import { text } from '../format.js';
-import { html } from '../html.js';
-import { Facts, Failure } from '../parts.js';
+import { withQuery } from '../data/api.js';
+import { text } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Facts, Failure } from '../parts/parts.js';
 import { useRequest } from './use-request.js';
 
-/** One user, by name and address. @param {{ api: import('../api.js').Api }} props */
+/** One user, by name and address. @param {{ api: import('../data/api.js').Api }} props */
 export function UserLookup({ api }) {
   const { isBusy, result, error, submit } = useRequest(({ name, email }) =>
     api.get(withQuery('users/get_user', { name, email })),

@@ -1,8 +1,8 @@
 import { useMemo, useState } from 'preact/hooks';
-import { mayListUsers } from '../access.js';
-import { Api } from '../api.js';
-import { useDashboard } from '../context.js';
-import { html } from '../html.js';
+import { Api } from '../data/api.js';
+import { useDashboard } from '../data/context.js';
+import { html } from '../parts/html.js';
+import { mayListUsers } from '../session/access.js';
 import { UserListing } from './user-listing.js';
 import { UserLookup } from './user-lookup.js';
 

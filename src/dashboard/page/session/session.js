@@ -1,4 +1,4 @@
-import { Api, ApiError } from './api.js';
+import { Api, ApiError } from '../data/api.js';
 
 const KEY = 'dawatch.token';
 
@@ -12,7 +12,7 @@ export const storedToken = {
 
 /**
  * Returns the session of this token. Throws an error with a message for the user.
- * @param {string} token @returns {Promise<import('./context.js').Session>}
+ * @param {string} token @returns {Promise<import('../data/context.js').Session>}
  */
 export async function fetchSession(token) {
   if (token === '') throw new Error('Enter a token.');

@@ -1,4 +1,4 @@
-/** @typedef {import('./context.js').Session} Session */
+/** @typedef {import('../data/context.js').Session} Session */
 
 /** @param {Session} session */
 export function maySeeSubmissions({ role }) {

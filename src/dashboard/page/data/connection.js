@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useDashboard, useFeedState } from './context.js';
-import { html } from './html.js';
+import { html } from '../parts/html.js';
 
 const LABELS = { connecting: 'Connecting…', live: 'Live', lost: 'Disconnected' };
 

@@ -1,16 +1,16 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { Api } from '../data/api.js';
+import { Connection, Disconnected } from '../data/connection.js';
+import { DashboardContext } from '../data/context.js';
+import { Feed } from '../data/feed.js';
+import { PAGES } from '../pages.js';
+import { useAnnouncer } from '../parts/announcer.js';
+import { html } from '../parts/html.js';
+import { Empty } from '../parts/parts.js';
+import { hrefTo, useRoute } from '../router.js';
 import { maySeeSubmissions } from './access.js';
-import { useAnnouncer } from './announcer.js';
-import { Api } from './api.js';
-import { Connection, Disconnected } from './connection.js';
-import { DashboardContext } from './context.js';
-import { Feed } from './feed.js';
-import { html } from './html.js';
-import { PAGES } from './pages.js';
-import { Empty } from './parts.js';
-import { hrefTo, useRoute } from './router.js';
 
-/** @typedef {{ token: string, session: import('./context.js').Session, signOut: (reason?: string) => void }} Props */
+/** @typedef {{ token: string, session: import('../data/context.js').Session, signOut: (reason?: string) => void }} Props */
 
 /** The frame of every page: navigation, session, state of the live feed. @param {Props} props */
 export function SignedIn({ token, session, signOut }) {
@@ -60,7 +60,7 @@ export function SignedIn({ token, session, signOut }) {
 
 /**
  * `isLater`: false for the first page, which the browser announces itself.
- * @param {{ page: string, route: import('./router.js').Route, session: import('./context.js').Session, isLater: boolean }} props
+ * @param {{ page: string, route: import('../router.js').Route, session: import('../data/context.js').Session, isLater: boolean }} props
  */
 function Main({ page, route, session, isLater }) {
   const main = useRef(/** @type {HTMLElement | null} */ (null));

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { html } from './html.js';
-import { Command } from './parts.js';
+import { html } from '../parts/html.js';
+import { Command } from '../parts/parts.js';
 import { fetchSession } from './session.js';
 
-/** @param {{ reason: string | undefined, onSignedIn: (token: string, session: import('./context.js').Session) => void }} props */
+/** @param {{ reason: string | undefined, onSignedIn: (token: string, session: import('../data/context.js').Session) => void }} props */
 export function SignIn({ reason, onSignedIn }) {
   const [error, setError] = useState(reason);
   const [isBusy, setIsBusy] = useState(false);

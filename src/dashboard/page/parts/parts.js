@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, Unreachable } from './api.js';
-import { useDashboard } from './context.js';
+import { ApiError, Unreachable } from '../data/api.js';
+import { useDashboard } from '../data/context.js';
 import { timeOf } from './format.js';
 import { html } from './html.js';
 
@@ -37,7 +37,7 @@ export function Empty({ title, children }) {
   return html`<div class="state empty"><p><strong>${title}</strong></p>${children}</div>`;
 }
 
-/** One of: the error, the first loading, the content. @param {{ loaded: import('./use-load.js').Loaded<any>, children: (data: any) => any }} props */
+/** One of: the error, the first loading, the content. @param {{ loaded: import('../data/use-load.js').Loaded<any>, children: (data: any) => any }} props */
 export function Loadable({ loaded, children }) {
   const { data, error, reload } = loaded;
   return html`${error && html`<${Failure} error=${error} retry=${reload} />`}
