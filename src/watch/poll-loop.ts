@@ -22,20 +22,20 @@ type PollLoopDeps = {
 
 /** An on-demand poll is refused if the request budget is exhausted for longer than this. */
 const MAX_ON_DEMAND_WAIT_MS = 10_000;
-/** One second more, so that a poll is not refused exactly when the budget becomes available. */
+/** A queued poll waits one second longer than that, so that it does not expire exactly when the budget becomes available. */
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
-/** How far ahead the ledger records that this process is polling: one small write in that time. */
+/** The ledger records this far ahead that the process is polling, so that it is written once a minute instead of per poll. */
 const POLL_AHEAD_MS = 60_000;
 /** Submissions that are read from the ledger at once after a restart. */
 const RESUME_PAGE_SIZE = 5_000;
-/** The client name of the watcher's own on-demand polls. No credential has this name. */
+/** Client name of the polls that test whether the upstream's store works. No credential has this name, so they take turns with no caller. */
 const PROOF_CLIENT = 'store-evidence';
 
 /**
  * The loop of one upstream: scheduler → engine → ledger → scheduler.
  *
- * The loop is idle until `start`, then polls until `stop`. While it runs, either a result or a timer is outstanding.
- * Everything in memory is rebuilt from the ledger by the next `start`.
+ * A loop is started and stopped once: idle, registering the open submissions of the ledger, polling, stopping, stopped. While
+ * it polls, the next round is started by a timer, a result, or a change. A new process rebuilds its memory from the ledger.
  */
 export class PollLoop {
   readonly #deps: PollLoopDeps;
@@ -45,7 +45,7 @@ export class PollLoop {
   readonly #onDemand: OnDemandPolls;
   readonly #batches = new Set<Promise<void>>();
   #running = false;
-  /** After `stop` has returned, results that still arrive are dropped. */
+  /** Set after the last commit of `stop`: results that arrive later are dropped. */
   #isStopped = false;
   #pollingUntil = Number.NEGATIVE_INFINITY;
   #skippedMs = 0;
@@ -77,14 +77,14 @@ export class PollLoop {
     return this.#deps.scheduler;
   }
 
-  /** Total duration of the upstream's outages and pauses. Every time limit moves by it. */
+  /** Total duration (ms) of the upstream's outages and of the pauses it requested. Every time limit is extended by it. */
   outageMs(): number {
     return this.#journal.outageMs(this.now());
   }
 
   /**
-   * Returns the time, and handles a step of the clock. How much of a step has really passed is unknown, so the request
-   * budget is treated as exhausted: a window of the upstream may just have begun.
+   * Returns the time, and handles a step of the clock: time limits are extended by the step, and the request budget is treated
+   * as exhausted. It is unknown how much real time passed, so requests sent before the step may still count at the upstream.
    */
   now(): number {
     const { clock, scheduler } = this.#deps;
@@ -96,7 +96,7 @@ export class PollLoop {
     this.#skippedMs = skippedMs;
     scheduler.resumeBudget(now, now);
     try {
-      // Written now, so that the step does not count for submissions that are tracked after it.
+      // Committed now: a submission tracked later starts from a total that already includes this step.
       this.#journal.writePause();
     } catch (error) {
       this.#committer.writeFailed(error);
@@ -120,8 +120,8 @@ export class PollLoop {
   }
 
   /**
-   * Registers submissions page by page, so that requests are served in between: a million take seconds. Polling begins
-   * when all are registered, because the meaning of a response depends on the other submissions.
+   * Registers submissions page by page, so that the process serves callers in between; a million submissions take seconds.
+   * Polling begins when all are registered: whether "not found" is believed depends on what the upstream has shown before.
    */
   #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
     const { scheduler, clock } = this.#deps;
@@ -147,15 +147,15 @@ export class PollLoop {
     this.#resume(page);
   }
 
-  /** Registers a new submission. Before `start`, and while older ones are being registered, the ledger lists it after them. */
+  /** Registers a new submission. Does nothing before `start` and while older ones are being registered: the ledger lists it after them. */
   add(item: Paced, now: number): void {
     if (this.#running && !this.#cancelResume) this.#deps.scheduler.add(item, now);
   }
 
   /**
    * Polls one submission on demand, tracked or not, within the request budget. Callers that request the same submission
-   * share one poll. Clients take turns for the budget. A result about a tracked submission is committed first, if the
-   * ledger is writable.
+   * share one poll. Clients take turns for the budget. The result of a tracked submission is committed before the promise
+   * resolves, if the ledger is writable.
    */
   pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
     const { scheduler } = this.#deps;
@@ -192,16 +192,16 @@ export class PollLoop {
   }
 
   /**
-   * Returns whether polls may be sent. The ledger records until when this process may be polling, so that the next process
-   * knows which part of the budget may be used. It is written ahead, with the scheduler's snapshot, and again after a
-   * failed write, because a result that cannot be committed is not worth a poll.
+   * Returns whether polls may be sent now; false also if none is due. The ledger records until when this process may be polling,
+   * so that the next process knows which part of the budget may already be spent. The record is written ahead, with the
+   * scheduler's snapshot. It is written again after a failed write: while results cannot be committed, nothing is polled.
    */
   #extendPolling(now: number): boolean {
     if (now < this.#pollingUntil && !this.#committer.isLedgerFailing) return true;
     if (this.#deps.scheduler.wakeAt() > now && !this.#onDemand.isWaiting) return false;
     try {
+      this.#recordPolling(now + POLL_AHEAD_MS);
       this.#pollingUntil = now + POLL_AHEAD_MS;
-      this.#recordPolling(this.#pollingUntil);
       this.#committer.isLedgerFailing = false;
       return true;
     } catch (error) {

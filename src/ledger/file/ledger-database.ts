@@ -1,15 +1,15 @@
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from './errors.ts';
 
-/** The text of a statement, or the strings of a tagged template, whose values are bound as parameters. */
+/** The text of a statement, or the strings of a tagged template. The values of the template are bound as parameters. */
 type Sql = string | TemplateStringsArray;
 
 /**
  * The connection to a ledger file: runs SQL statements, and is the only place where transactions begin.
  *
  * Methods that run a statement are used as template tags, or called with a text and its parameters. Statements are prepared at
- * their first use and cached, so a text must be a constant or one of a few variants. Every method throws LedgerError for errors
- * of SQLite and the file system.
+ * their first use and cached for the life of the connection, so a text must be a constant or one of a few variants. Methods
+ * that run statements throw LedgerError for errors of SQLite and the file system.
  */
 export class LedgerDatabase {
   readonly connection: Database.Database;
@@ -32,8 +32,8 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs `work` in a transaction: its changes are on the disk when this returns, and none of them is kept when it throws.
-   * Joins the transaction in progress, if there is one. Throws inside a snapshot, because listeners would not be called.
+   * Runs `work` in a transaction: its changes are on disk when this returns, and none of them is kept if it throws. If a
+   * transaction is in progress, `work` joins it and is committed or rolled back with it. Throws inside a snapshot.
    */
   transaction<T>(work: () => T): T {
     if (this.#isInSnapshot) throw new Error('nothing can be written inside a snapshot');
@@ -51,8 +51,8 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs `work` in a transaction that does not wait for the disk. A power failure may undo it, the end of the process can
-   * not. For work that would only be repeated.
+   * Runs `work` in a transaction that does not wait for the disk. A crash of the process does not undo it; a power failure can.
+   * For work that is repeated if it is lost.
    */
   unsyncedTransaction<T>(work: () => T): T {
     if (this.connection.inTransaction) return this.transaction(work);
@@ -89,7 +89,7 @@ export class LedgerDatabase {
     return guarded(this.file, () => this.#statement(sql).all(...parameters) as Row[]);
   }
 
-  /** Yields rows as SQLite finds them. Nothing can be written meanwhile. */
+  /** Yields rows one by one. The connection cannot write until the iteration ends. */
   *iterate<Row>(sql: Sql, ...parameters: unknown[]): Generator<Row, void> {
     try {
       yield* this.#statement(sql).iterate(...parameters) as IterableIterator<Row>;
@@ -155,7 +155,7 @@ export class CommittedChanges<Change> {
   }
 }
 
-/** Throws an error of a listener outside the transaction, which succeeded: it is a defect and ends the process. */
+/** Rethrows an error of a listener after the transaction has ended. Such an error is a defect and ends the process. */
 function throwLater(work: () => void): void {
   try {
     work();
