@@ -1,10 +1,10 @@
-/** When submissions are made, milliseconds after the start, in order. */
+/** The times at which submissions are made, ms after the start, ascending. */
 export type Arrivals = { submissions: number } & (
   | { kind: 'poisson'; perS: number }
   | {
       kind: 'bursts';
       size: number;
-      everyS: number /** A burst begins so late, evenly from 0 to this. */;
+      everyS: number /** Each burst is delayed by a uniform random time up to this. */;
       delayMaxS: number;
     }
 );

@@ -11,7 +11,7 @@ const fixed =
 /** 1 s, 1.5 s, 2.25 s … 30 s. */
 const exponential: Rule = (polls) => Math.min(30_000, 1_000 * 1.5 ** (polls - 1));
 
-/** The waiters of the AWS SDKs: anything between the least delay and one that doubles. */
+/** The waiters of the AWS SDKs: a random delay between a minimum and a limit that doubles. */
 const waiter: Rule = (polls, random) => {
   const [leastMs, mostMs] = [2_000, 120_000];
   return leastMs + random() * (Math.min(mostMs, leastMs * 2 ** Math.min(polls - 1, 20)) - leastMs);

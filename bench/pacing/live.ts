@@ -1,6 +1,6 @@
-// npm run bench:live: scenarios in real time and over real HTTP, through the whole product, from the first second on and with
-// nothing learned. Each has a process of its own, with its own upstream. Arguments: how many minutes submissions are made (10
-// without it), and words that the scenario's name has. Ends with code 1 when a bar is missed.
+// npm run bench:live: scenarios in real time over HTTP, through the whole product, with nothing learned at the start. Each runs in
+// its own process with its own upstream. Arguments: minutes during which submissions are made (default 10), and words that select
+// scenarios by name. Exits with code 1 when a bar is missed.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ const SCENARIOS: readonly LiveScenario[] = [
     bars: { requests: 1.9, meanS: 1.3, p99S: 9 },
   },
 ];
-/** So long after the last submission all must be final; a stall and a second attempt take less. */
+/** All submissions must be final within this time after the last one. A stall and a second attempt take less. */
 const PATIENCE_MS = 15 * 60_000;
 const SEED = Number(process.env.BENCH_SEEDS?.split(',')[0] ?? 1);
 
@@ -71,14 +71,14 @@ type Measured = { submissions: number; requests: number; lagsMs: number[] };
 
 function report({ name, bars }: LiveScenario, { submissions, requests, lagsMs }: Measured): void {
   const lags = Float64Array.from(lagsMs, (ms) => ms / 1_000).sort();
-  const figures = [
+  const results = [
     ['requests', requests / submissions, bars.requests],
     ['s mean lag', lags.reduce((sum, lag) => sum + lag, 0) / lags.length, bars.meanS],
     ['s p99 lag', quantile(lags, 0.99), bars.p99S],
   ] as const;
-  const shown = figures.map(([what, value, bar]) => `${value.toFixed(2)} ${what} ${value <= bar ? '✓' : '✗'} ${bar}`);
+  const shown = results.map(([what, value, bar]) => `${value.toFixed(2)} ${what} ${value <= bar ? '✓' : '✗'} ${bar}`);
   console.log(`${name} (${submissions} submissions): ${shown.join(' · ')}`);
-  if (figures.some(([, value, bar]) => value > bar)) process.exitCode = 1;
+  if (results.some(([, value, bar]) => value > bar)) process.exitCode = 1;
 }
 
 async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
@@ -123,7 +123,7 @@ async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
   }
 }
 
-/** Makes submissions as a Poisson process, tracks each as soon as it has its id, and returns how many there were. */
+/** Makes submissions as a Poisson process and tracks each at once. Returns their number. */
 async function submitAll(sandbox: Sandbox, client: DawatchClient, perS: number): Promise<number> {
   const random = seededRandom(SEED);
   const startMs = Date.now();

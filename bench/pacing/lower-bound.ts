@@ -25,7 +25,7 @@ export function lowerBound(world: WorldName, senders: boolean, price = 1): Lower
   return bound;
 }
 
-/** Seconds from the slot in which the finalizing block is due until a poll finds the row Finalized, in order. */
+/** Returns random finality times in ascending order: seconds from the slot of the finalizing block to the row being Finalized. */
 function drawFinalityTimes(name: WorldName, senders: boolean): number[] {
   const world = WORLDS[name];
   const random = seededRandom(1);
@@ -44,7 +44,7 @@ function drawFinalityTimes(name: WorldName, senders: boolean): number[] {
   return Array.from({ length: DRAWS }, draw).sort((a, b) => a - b);
 }
 
-/** Dynamic programming backwards over a grid of times: the cost from each on, of all that are not final by then. */
+/** Returns the cost of the optimum schedule, by dynamic programming backwards over a grid of times. */
 function optimumSchedule(times: readonly number[], price: number): LowerBound {
   const count = times.length;
   const size = Math.ceil(((times.at(-1) ?? 0) + 1) / STEP_S) + 1;
@@ -56,7 +56,7 @@ function optimumSchedule(times: readonly number[], price: number): LowerBound {
     sumBy[step] = sum;
   }
   const finalAt = (step: number) => finalBy[step] ?? count;
-  /** Seconds of lag, together, of those that become final after one poll and are found by the next. */
+  /** Sum of the lag (s) of the submissions that become final between two polls. */
   const lagBetween = (from: number, to: number) =>
     (finalAt(to) - finalAt(from)) * to * STEP_S - ((sumBy[to] ?? 0) - (sumBy[from] ?? 0));
 

@@ -17,7 +17,7 @@ export const POLICY_NAMES = Object.keys(POLICIES);
 /** One run, by names: a scenario with one policy and one seed. */
 export type Measurement = { scenario: string; policy: string; seed: number };
 
-/** Runs it in virtual time, from the first second on and with nothing learned. */
+/** Runs a measurement in virtual time, with nothing learned at the start. */
 export function measure({ scenario: scenarioName, policy: policyName, seed }: Measurement): Summary {
   const scenario = SCENARIOS.find(({ name }) => name === scenarioName);
   const policy = POLICIES[policyName];

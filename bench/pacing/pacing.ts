@@ -1,6 +1,6 @@
-// npm run bench:pacing: every scenario with every policy, in virtual time. Of the seeds the worst one counts, in each column by
-// itself. Arguments: words that the scenario's name has. BENCH_SEEDS=4,5: other seeds than 1,2,3. BENCH_ONLY=dawatch: one
-// policy. Ends with code 1 when a bar is missed.
+// npm run bench:pacing: every scenario with every policy, in virtual time. Each column shows the worst of the seeds. Arguments: words
+// that select scenarios by name. BENCH_SEEDS=4,5: seeds, default 1,2,3. BENCH_ONLY=dawatch: one policy. Exits with code 1 when a
+// bar is missed.
 
 import { lowerBound } from './lower-bound.ts';
 import { POLICY_NAMES } from './measure.ts';
@@ -31,7 +31,7 @@ let missed = 0;
 
 const threads = startThreads();
 try {
-  // All are begun at once and shown in order.
+  // All runs start at once; the results are shown in order.
   const measured = scenarios.map((scenario) => ({
     scenario,
     rows: policies.map((policy) => ({

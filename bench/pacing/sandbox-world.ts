@@ -5,10 +5,10 @@ import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../src/sandbo
 import { createRateLimit } from '../../src/sandbox/routes/rate-limit.ts';
 import type { World } from './simulate.ts';
 
-/** From `atMs` on (epoch ms) the finality gap is another one. */
+/** The finality gap from `atMs` (epoch ms) on. */
 export type GapChange = { atMs: number; blocks: number };
 
-/** The sandbox's model of an upstream and its rate limit, without the HTTP in between. */
+/** Returns the sandbox's model of an upstream with its rate limit, without HTTP. */
 export function sandboxWorld(given: SandboxOptionsInput, gapChange?: GapChange): World {
   const options = sandboxOptionsSchema.parse(given);
   const model = createModel(options);
@@ -31,13 +31,13 @@ export function sandboxWorld(given: SandboxOptionsInput, gapChange?: GapChange):
       const admission = limit.admit('key', now);
       if (admission && !admission.admitted)
         return { kind: 'throttled', error: 'HTTP 429', retryAfterMs: admission.retryAfterMs };
-      return verdictOf(model.read(submissionId, now));
+      return classify(model.read(submissionId, now));
     },
     finalizedAt: (submissionId, now) => model.finalizedAt(submissionId, now),
   };
 }
 
-function verdictOf(row: Row | undefined): Classification {
+function classify(row: Row | undefined): Classification {
   if (!row) return { kind: 'not_found', error: 'Record not found', ambiguous: true };
   if (row.state === 'Error') return { kind: 'error', state: row.state, error: row.error ?? '', envelope: '' };
   const kind = row.state === 'Finalized' ? 'finalized' : 'pending';

@@ -9,12 +9,12 @@ export type Bars = { requests?: number; meanS?: number; p99S?: number; cost?: nu
 export type Scenario = {
   name: string;
   upstream: SandboxOptionsInput & { world: WorldName };
-  /** The finality gap of every third seed: another one from the start, and from the middle of the arrivals on. */
+  /** A different finality gap for every third seed: from the start, and from the middle of the arrivals on. */
   otherGap?: { start: number; later?: number };
   arrivals: Arrivals;
   budget: BudgetSettings;
   bars: Bars;
-  /** Where the lower bound of the world applies: no chain without chance, no queues, limits or errors. */
+  /** Whether the lower bound applies: the chain has random delays, and there are no queues, limits or errors. */
   hasLowerBound: boolean;
 };
 
@@ -31,14 +31,14 @@ const COHORT_COSTS = { '2': 1.606, '0.2': 1.656, '0.02': 1.858 } as const;
 
 const bars = (requests: number, meanS: number, p99S: number): Bars => ({ requests, meanS, p99S });
 
-/** One hour of arrivals and 1,000 submissions at least. */
+/** At least one hour of arrivals and 1,000 submissions. */
 const poisson = (perS: number): Arrivals => ({
   kind: 'poisson',
   perS,
   submissions: Math.max(LEAST_SUBMISSIONS, perS * HOUR_S),
 });
 
-/** 50 in one moment of each hour, which is at random within a slot. */
+/** 50 submissions at one moment of each hour, random within a slot. */
 const BURSTS: Arrivals = { kind: 'bursts', size: 50, everyS: HOUR_S, delayMaxS: 60, submissions: LEAST_SUBMISSIONS };
 
 function parallel(world: WorldName, rates: Record<string, Bars>, otherGap?: Scenario['otherGap']): Scenario[] {

@@ -84,7 +84,7 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
     responses.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, { submissionId, sentAt: now });
   };
   const receive = ({ submissionId, sentAt }: { submissionId: string; sentAt: number }) => {
-    // The upstream reads its database when half of the time has passed.
+    // The upstream reads its database after half of the latency.
     const verdict = world.respond(submissionId, (now + sentAt) / 2);
     if (verdict.kind === 'throttled') run.throttled++;
     const observation: Observation = { submissionId, at: now, durationMs: now - sentAt, ...verdict };

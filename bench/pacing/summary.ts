@@ -18,7 +18,7 @@ export function summarize(run: Run): Summary {
   };
 }
 
-/** The value below which this share of them is; 0 of none. */
+/** Returns the quantile of an ascending array; 0 if it is empty. */
 export function quantile(sorted: Float64Array, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }

@@ -1,4 +1,4 @@
-// One thread of npm run bench:pacing: measures what it is sent.
+// One thread of npm run bench:pacing. Runs each measurement that it receives.
 import { parentPort } from 'node:worker_threads';
 import { type Measurement, measure } from './measure.ts';
 
