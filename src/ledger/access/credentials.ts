@@ -23,10 +23,14 @@ export class CredentialStore {
   }
 
   add(credential: { hash: Buffer; role: string; name: string }, now: number): CredentialRecord {
-    return this.#db.row<CredentialRecord>(
-      `INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now) RETURNING ${COLUMNS}`,
-      { ...credential, now },
-    ) as CredentialRecord;
+    // Outside a transaction, a statement that is read by one row reports no error of its commit.
+    return this.#db.transaction(
+      () =>
+        this.#db.row<CredentialRecord>(
+          `INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now) RETURNING ${COLUMNS}`,
+          { ...credential, now },
+        ) as CredentialRecord,
+    );
   }
 
   /** Returns all credentials, oldest first, including revoked ones. */

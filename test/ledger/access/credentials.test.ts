@@ -1,0 +1,19 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
+import { openBeside } from '../../../src/ledger/file/open.ts';
+import { openLedger, rawConnection } from '../../support/ledger-file.ts';
+
+it('throws if a new credential can not be committed', () => {
+  const ledger = openLedger();
+  ledger.close();
+  // A violation of this constraint is found by the commit, as a full disk is.
+  rawConnection(ledger.file).exec(`
+    CREATE TABLE parents (id INTEGER PRIMARY KEY);
+    CREATE TABLE children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER no_commit AFTER INSERT ON credentials BEGIN INSERT INTO children VALUES (1); END`);
+  const { database, close } = openBeside({ file: ledger.file, now: 0 });
+  onTestFinished(close);
+  const store = new CredentialStore(database);
+  expect(() => store.add({ hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' }, 0)).toThrow(/FOREIGN KEY/);
+  expect(store.list()).toEqual([]);
+});
