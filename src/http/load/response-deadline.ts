@@ -20,8 +20,8 @@ export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number
       if (since > overdue) return;
       pending.delete(reply);
       if (reply.sent || reply.raw.headersSent || reply.raw.destroyed) continue;
-      const { method, routeOptions, log } = reply.request;
-      logOf({ log }).error({ method, route: routeOptions.url }, 'http.no_response');
+      const { method, routeOptions } = reply.request;
+      logOf(reply.request).error({ method, route: routeOptions.url }, 'http.no_response');
       sendProblem(reply.header('connection', 'close'), { status: 503, detail: 'the request took too long' });
     }
   };

@@ -16,13 +16,13 @@ async function faulty(register: (app: FastifyInstance) => void) {
   return { url: await app.listen({ port: 0, host: '127.0.0.1' }), lines };
 }
 
-it('responds 503 if the handler never does, closes the connection, and logs the route', async () => {
+it('responds 503 if the handler never does, closes the connection, and logs the route and the request id', async () => {
   const { url, lines } = await faulty((app) => app.get('/never/:id', () => undefined));
   const answer = await call(url, '/never/1');
   expect(problemOf(answer)).toMatchObject({ status: 503, detail: 'the request took too long' });
   expect(answer.headers.connection).toBe('close');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { msg: 'http.no_response', method: 'GET', route: '/never/:id' },
+    { msg: 'http.no_response', method: 'GET', route: '/never/:id', request_id: problemOf(answer).instance },
   ]);
 });
 
