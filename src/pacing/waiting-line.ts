@@ -32,6 +32,8 @@ export class WaitingLine {
   /** Submissions of lower order have begun to wait for finality. */
   #begun = 1;
   #cohorts: Cohort[] = [];
+  /** The answer to the newest `firstAfter`. Places stay empty, so the search goes on from here. */
+  #found = { after: 0, order: 1 };
   size = 0;
 
   get cohorts(): readonly Cohort[] {
@@ -40,16 +42,17 @@ export class WaitingLine {
 
   /** The submission that has waited longest. */
   get first(): Candidate | undefined {
-    let order = this.#base;
-    while (order < this.#end && !this.#at(order)) order++;
+    const order = this.#firstOrder;
     this.#trim(order);
     return this.#at(order);
   }
 
   /** Returns the first submission behind this order. */
   firstAfter(order: number): Candidate | undefined {
-    let next = Math.max(order + 1, this.#base);
+    const known = order < this.#found.after ? 0 : this.#found.order;
+    let next = Math.max(order + 1, known, this.#base);
     while (next < this.#end && !this.#at(next)) next++;
+    this.#found = { after: order, order: next };
     return this.#at(next);
   }
 
@@ -74,6 +77,7 @@ export class WaitingLine {
     this.#items[item.order - this.#base] = undefined;
     item.order = 0;
     this.size--;
+    if (this.#items.length > 2 * this.size + TRIM_SIZE) this.#trim(this.#firstOrder);
   }
 
   /**
@@ -122,6 +126,12 @@ export class WaitingLine {
   restart(): void {
     this.#cohorts = [];
     this.#begun = this.#base;
+  }
+
+  get #firstOrder(): number {
+    let order = this.#base;
+    while (order < this.#end && !this.#at(order)) order++;
+    return order;
   }
 
   get #end(): number {

@@ -19,6 +19,25 @@ it('keeps the order of the remaining submissions when most are removed', () => {
   expect([last.order, line.first]).toEqual([10_001, last]);
 });
 
+it('finds the first one behind an order without a search through all that have left', () => {
+  const line = new WaitingLine();
+  const items = Array.from({ length: 50_000 }, candidate);
+  for (const item of items) line.append(item);
+  const last = items.at(-1) as Candidate;
+  const startedAt = performance.now();
+  for (const item of items.slice(1, -1)) {
+    line.remove(item);
+    line.firstAfter(1);
+  }
+  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect([line.firstAfter(1), line.firstAfter(0), line.firstAfter(1)]).toEqual([last, items[0], last]);
+  line.remove(last);
+  expect(line.firstAfter(1)).toBeUndefined();
+  const next = candidate();
+  line.append(next);
+  expect(line.firstAfter(1)).toBe(next);
+});
+
 it('groups submissions that begin to wait in the same slot into a cohort, and drops the oldest cohort as a whole', () => {
   const line = new WaitingLine();
   const items = Array.from({ length: 6 }, candidate);
