@@ -5,7 +5,7 @@ import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
 
 const SUBMISSIONS = 'dawatch-submissions';
-const POLLS = 'dawatch-polls-2';
+const POLLS = 'dawatch-polls-3';
 const EVENTS = 'dawatch-events';
 /** Twice the timeout of a request, and 10 s. */
 const LEASE_MS = 12_000;

@@ -5,7 +5,7 @@ import type { UpstreamResponse } from '../../domain/classify.ts';
  * Version of the format of jobs and results. It is part of the queue name, so that a server and workers with incompatible
  * formats share no queue and lose no jobs.
  */
-export const POLLS_FORMAT = 2;
+export const POLLS_FORMAT = 3;
 export const POLLS_QUEUE = `dawatch-polls-${POLLS_FORMAT}`;
 export const MAX_IDS_PER_JOB = 50;
 

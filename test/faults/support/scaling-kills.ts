@@ -143,7 +143,7 @@ async function untilAnswered(answered: () => number, more: number): Promise<void
 /** How many batches workers answered. */
 function countAnswered(redis: RedisServer): () => number {
   let count = 0;
-  const events = new QueueEvents('dawatch-polls-2', { connection: { url: redis.url, retryStrategy: () => 200 } });
+  const events = new QueueEvents('dawatch-polls-3', { connection: { url: redis.url, retryStrategy: () => 200 } });
   events.on('error', () => undefined).on('completed', () => (count += 1));
   onTestFinished(() => events.close());
   return () => count;

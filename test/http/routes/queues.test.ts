@@ -56,7 +56,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     expect(queues.map(({ name, readOnlyMode }) => [name, readOnlyMode])).toEqual([
       ['dawatch-submissions', false],
       ['dawatch-events', false],
-      ['dawatch-polls-2', true],
+      ['dawatch-polls-3', true],
     ]);
   });
 
