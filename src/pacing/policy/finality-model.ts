@@ -78,6 +78,17 @@ export class FinalityModel {
     return true;
   }
 
+  /**
+   * Adds a submission to the queue. A submission that is sent at once and has waited for more slots than are followed is left to
+   * the distribution of age: after a restart there may be a million of them.
+   */
+  append(item: Candidate): void {
+    const { slots, queue } = this;
+    const isFollowed =
+      slots === null || queue.senders !== null || slots.startOf(item.trackedAt).slot >= slots.oldestSlot;
+    if (isFollowed) queue.append(item);
+  }
+
   /** Learns from a poll sent at `sentAt` that found the submission open. `hasFailed`: the upstream will send it again. */
   observeOpen(item: Candidate, sentAt: number, hasFailed: boolean, now: number): void {
     const cohort = this.queue.line.cohortOf(item);

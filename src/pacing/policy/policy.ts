@@ -69,8 +69,8 @@ class LearnedPacing implements PacingPolicy {
   register(item: Candidate, { polledAt }: { polledAt: number | null }, now: number): number {
     this.#current = item;
     if (polledAt !== null) item.openAt = polledAt;
-    this.#model.queue.append(item);
     this.#model.advance(now);
+    this.#model.append(item);
     this.#beginWaiting(now);
     this.#rescheduleHead(now);
     return this.#dueAt(item, now);

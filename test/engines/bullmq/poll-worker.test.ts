@@ -208,7 +208,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await server.handOut({ submission_ids: ['a', 'b', 'c'] });
     await begun;
     const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 3, concurrency: 16 };
-    await vi.waitFor(async () => expect(await announced()).toEqual({ format: 2, worker: seen }), 5_000);
+    await vi.waitFor(async () => expect(await announced()).toEqual({ format: 3, worker: seen }), 5_000);
     answer();
     await worker.close();
     expect(await announced()).toBeNull();
