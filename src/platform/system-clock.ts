@@ -56,9 +56,9 @@ export class SystemClock implements Clock {
     return Math.floor(this.#read());
   }
 
-  /** Total of all forward steps. It is updated by `now`, so read it afterwards. */
+  /** Total of all forward steps, in whole milliseconds, as the ledger stores it. It is updated by `now`, so read it afterwards. */
   skippedMs(): number {
-    return this.#skippedMs;
+    return Math.round(this.#skippedMs);
   }
 
   after(delayMs: number, run: () => void): () => void {

@@ -122,6 +122,19 @@ describe('after the clock was set back', () => {
   });
 });
 
+it('the skipped time is a whole number of milliseconds, although the monotonic clock has fractions', () => {
+  const machine = { wall: START, monotonic: 5_000.25 };
+  const clock = new SystemClock({
+    wall: () => machine.wall,
+    monotonic: () => machine.monotonic,
+    timer: () => () => undefined,
+  });
+  machine.monotonic += 10.5;
+  machine.wall += HOUR + 3;
+  clock.now();
+  expect(clock.skippedMs()).toBe(HOUR - 7);
+});
+
 it('steps of up to a second are none', async () => {
   const { clock, run, step } = openMachine();
   for (const ms of [900, -900, -900, 900]) {
