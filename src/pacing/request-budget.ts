@@ -62,9 +62,10 @@ export class RequestBudget {
     while (this.used(now) < this.#settings.requests) this.#count(now);
   }
 
+  /** The clock rounds down to whole milliseconds, so a completion that reads `now` may be one millisecond later. */
   #count(now: number): void {
     const ring = this.#completedAt;
-    ring[(this.#oldest + this.#completed) % ring.length] = now;
+    ring[(this.#oldest + this.#completed) % ring.length] = now + 1;
     this.#completed++;
   }
 }

@@ -67,8 +67,8 @@ describe('the next poll is held', () => {
     expect(budget).toEqual({ requests: 1, perMs: 10_000, concurrency: 50, used: 1 });
     expect(next).toMatchObject({ submissionId: 'b', at: null, heldBy: 'budget' });
     scheduler.observe(observation('pending', NOW + 50, 'a'), true, NOW + 50);
-    expect(scheduler.outlook(NOW + 50).next).toMatchObject({ submissionId: 'b', at: NOW + 10_050, heldBy: 'budget' });
-    expect(scheduler.outlook(NOW + 10_050)).toMatchObject({ budget: { used: 0 }, next: { heldBy: null } });
+    expect(scheduler.outlook(NOW + 50).next).toMatchObject({ submissionId: 'b', at: NOW + 10_051, heldBy: 'budget' });
+    expect(scheduler.outlook(NOW + 10_051)).toMatchObject({ budget: { used: 0 }, next: { heldBy: null } });
   });
 
   it('by a pause', () => {

@@ -101,9 +101,9 @@ describe('during an outage', () => {
   it('probes respect the request budget and a pause', () => {
     const exhausted = schedulerOf(ids(3), { requests: 3, perMs: 20_000 });
     breakOpen(exhausted);
-    expect(exhausted.wakeAt()).toBe(20_000);
+    expect(exhausted.wakeAt()).toBe(20_001);
     expect(exhausted.next(19_999)).toEqual([]);
-    expect(drain(exhausted, 20_000)).toHaveLength(1);
+    expect(drain(exhausted, 20_001)).toHaveLength(1);
 
     const paused = schedulerOf(ids(3));
     breakOpen(paused);

@@ -109,9 +109,9 @@ describe('the request budget', () => {
     const first = drain(scheduler, 0);
     expect(first).toHaveLength(3);
     for (const id of first) scheduler.observe(observation('pending', 200, id), false, 200);
-    expect(scheduler.wakeAt()).toBe(1_200);
+    expect(scheduler.wakeAt()).toBe(1_201);
     expect(scheduler.next(1_199)).toEqual([]);
-    expect(drain(scheduler, 1_200)).toEqual(['s3', 's4']);
+    expect(drain(scheduler, 1_201)).toEqual(['s3', 's4']);
   });
 
   it('is not refunded by a result or a removal', () => {
@@ -126,8 +126,8 @@ describe('the request budget', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
     scheduler.resumeBudget(400, 500);
     expect(scheduler.next(1_499)).toEqual([]);
-    expect(scheduler.wakeAt()).toBe(1_500);
-    expect(scheduler.next(1_500)).toHaveLength(2);
+    expect(scheduler.wakeAt()).toBe(1_501);
+    expect(scheduler.next(1_501)).toHaveLength(2);
   });
 
   it('is available at once if the earlier process stopped long ago', () => {
