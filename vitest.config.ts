@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { MEMORY } from './test/support/memory.ts';
+import { RetryReporter } from './test/support/retry-reporter.ts';
 
 /** Starts the longest tests first, so that none of them runs alone at the end. */
 class CrashTestsFirst extends BaseSequencer {
@@ -23,8 +24,9 @@ export default defineConfig({
     // No test simulates a power failure, so no test needs durable writes.
     env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
     testTimeout: 20_000,
-    // CI machines pause and share their cores. The output marks a test that passed only in the second attempt as retried.
+    // CI machines pause and share their cores. RetryReporter prints why the first attempt failed.
     retry: process.env.CI ? 1 : 0,
+    reporters: ['default', new RetryReporter()],
     hookTimeout: 20_000,
   },
 });

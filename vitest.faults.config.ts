@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { RetryReporter } from './test/support/retry-reporter.ts';
 
 /** Starts the longest tests first, so that none of them runs alone at the end. */
 class KillsFirst extends BaseSequencer {
@@ -25,6 +26,7 @@ const shared = {
 
 export default defineConfig({
   test: {
+    reporters: ['default', new RetryReporter()],
     sequence: { sequencer: KillsFirst },
     projects: [
       {
