@@ -78,3 +78,18 @@ export type LogEvent = {
   /** The action for an operator; absent if there is none. */
   advice?: string;
 };
+
+/** Returns a function that describes an event written at these levels. */
+export function eventAt<const Level extends LogLevel>(...levels: Level[]) {
+  return <const Field extends LogField = never>(when: string, fields: readonly Field[] = [], advice?: string) => ({
+    levels,
+    when,
+    fields,
+    ...(advice !== undefined && { advice }),
+  });
+}
+
+export const debug = eventAt('debug');
+export const info = eventAt('info');
+export const warn = eventAt('warn');
+export const error = eventAt('error');
