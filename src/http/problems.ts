@@ -52,6 +52,12 @@ export function problemResponses<S extends ProblemStatus>(...statuses: S[]) {
   return Object.fromEntries(statuses.map((status) => [status, problemResponse])) as Record<S, typeof problemResponse>;
 }
 
+/** Describes the operations of a resource for the OpenAPI document. The name of an operation is its operationId. */
+export function operations<Described extends Record<string, object>>(tag: string, described: Described) {
+  const named = Object.entries(described).map(([id, schema]) => [id, { operationId: id, tags: [tag], ...schema }]);
+  return Object.fromEntries(named) as { [Id in keyof Described]: Described[Id] & { operationId: string } };
+}
+
 export type Problem = {
   status: ProblemStatus;
   detail: string;

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Credentials, EventLog } from '../ports.ts';
-import { sendProblem } from '../problems.ts';
+import { operations, sendProblem } from '../problems.ts';
 import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
 
@@ -31,6 +31,27 @@ const streamResponse = {
   },
 };
 
+const OPERATIONS = operations('events', {
+  readEvents: {
+    summary: 'Stream events',
+    description:
+      'Resumes after the event in Last-Event-ID or `after` (the header has precedence), otherwise starts with the next ' +
+      'event. No event is skipped or repeated; `feed.gap` reports pruned ones. A reader that reads nothing between two ' +
+      'heartbeats although data is waiting is disconnected and can resume. A revoked credential ends the stream at the ' +
+      'next heartbeat.',
+    headers: z.looseObject({
+      'last-event-id': seqSchema.optional().describe('The `id` of the last received event'),
+    }),
+    querystring: z.strictObject({
+      after: seqSchema.optional().describe('The same for a first request; 0 starts at the first event'),
+      type: typesSchema.optional(),
+      submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
+      metadata: metadataQuerySchema.optional(),
+    }),
+    response: { 200: streamResponse },
+  },
+});
+
 /** Registers the live feed: new events, and all events since a position. */
 export function registerEvents(
   instance: FastifyInstance,
@@ -46,26 +67,7 @@ export function registerEvents(
       // A HEAD request would open a stream without a reader.
       exposeHeadRoute: false,
       config: { staysOpen: true },
-      schema: {
-        operationId: 'readEvents',
-        summary: 'Stream events',
-        description:
-          'Resumes after the event in Last-Event-ID or `after` (the header has precedence), otherwise starts with the next ' +
-          'event. No event is skipped or repeated; `feed.gap` reports pruned ones. A reader that reads nothing between two ' +
-          'heartbeats although data is waiting is disconnected and can resume. A revoked credential ends the stream at the ' +
-          'next heartbeat.',
-        tags: ['events'],
-        headers: z.looseObject({
-          'last-event-id': seqSchema.optional().describe('The `id` of the last received event'),
-        }),
-        querystring: z.strictObject({
-          after: seqSchema.optional().describe('The same for a first request; 0 starts at the first event'),
-          type: typesSchema.optional(),
-          submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
-          metadata: metadataQuerySchema.optional(),
-        }),
-        response: { 200: streamResponse },
-      },
+      schema: OPERATIONS.readEvents,
     },
     (request, reply) => {
       const { after, type, submission_id, metadata } = request.query;

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
 import type { Overview, Readiness } from '../ports.ts';
+import { operations } from '../problems.ts';
 import type { Counters } from './counters.ts';
 import type { GaugeValues } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
@@ -19,6 +20,20 @@ const metricsSchema = z
       '# HELP dawatch_pacing_tracked_submissions Submissions being polled\n# TYPE dawatch_pacing_tracked_submissions gauge\ndawatch_pacing_tracked_submissions{upstream="default"} 150\n',
     ],
   });
+
+const OPERATIONS = operations('operations', {
+  getMetrics: {
+    summary: 'Get the metrics for Prometheus',
+    security: [],
+    response: {
+      200: {
+        description:
+          'Current gauges, and counters and histograms since the server started; computed at most once a second',
+        content: { 'text/plain': { schema: metricsSchema } },
+      },
+    },
+  },
+});
 
 export function registerMetrics(
   instance: FastifyInstance,
@@ -67,28 +82,10 @@ export function registerMetrics(
     });
     return text;
   };
-  app.get(
-    '/metrics',
-    {
-      schema: {
-        operationId: 'getMetrics',
-        summary: 'Get the metrics for Prometheus',
-        tags: ['operations'],
-        security: [],
-        response: {
-          200: {
-            description:
-              'Current gauges, and counters and histograms since the server started; computed at most once a second',
-            content: { 'text/plain': { schema: metricsSchema } },
-          },
-        },
-      },
-    },
-    async (_request, reply) => {
-      const { contentType, body } = await shared();
-      return reply.type(contentType).send(body as never);
-    },
-  );
+  app.get('/metrics', { schema: OPERATIONS.getMetrics }, async (_request, reply) => {
+    const { contentType, body } = await shared();
+    return reply.type(contentType).send(body as never);
+  });
 }
 
 declare module 'fastify' {

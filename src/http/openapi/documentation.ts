@@ -1,6 +1,7 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { operations } from '../problems.ts';
 import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from '../static-files.ts';
 import type { Docs } from './docs-page.ts';
 import { eventJsonSchema } from './event-schema.ts';
@@ -14,6 +15,19 @@ const jsonSchemaSchema = z
   .looseObject({ title: z.string(), anyOf: z.array(z.looseObject({})) })
   .describe('A JSON Schema (2020-12)')
   .meta({ examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
+
+const OPERATIONS = operations('operations', {
+  getOpenapi: {
+    summary: 'This document',
+    security: [],
+    response: { 200: openapiSchema },
+  },
+  getEventSchema: {
+    summary: 'The JSON Schema of events',
+    security: [],
+    response: { 200: jsonSchemaSchema },
+  },
+});
 
 /**
  * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first route: only routes that are
@@ -40,35 +54,15 @@ export function addDocumentation(instance: FastifyInstance, version: string): vo
   const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get(
     '/openapi.json',
-    {
-      schema: {
-        operationId: 'getOpenapi',
-        summary: 'This document',
-        tags: ['operations'],
-        security: [],
-        response: { 200: openapiSchema },
-      },
-    },
+    { schema: OPERATIONS.getOpenapi },
     async (request, reply) => sendStoredResponse(request, reply, (await built()).document) as never,
   );
 
   let eventSchema: StoredResponse | undefined;
-  app.get(
-    '/events.schema.json',
-    {
-      schema: {
-        operationId: 'getEventSchema',
-        summary: 'The JSON Schema of events',
-        tags: ['operations'],
-        security: [],
-        response: { 200: jsonSchemaSchema },
-      },
-    },
-    async (request, reply) => {
-      eventSchema ??= storedResponse(JSON.stringify(eventJsonSchema()), {
-        'content-type': 'application/json; charset=utf-8',
-      });
-      return sendStoredResponse(request, reply, eventSchema) as never;
-    },
-  );
+  app.get('/events.schema.json', { schema: OPERATIONS.getEventSchema }, async (request, reply) => {
+    eventSchema ??= storedResponse(JSON.stringify(eventJsonSchema()), {
+      'content-type': 'application/json; charset=utf-8',
+    });
+    return sendStoredResponse(request, reply, eventSchema) as never;
+  });
 }

@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { AuditRecord } from '../../ledger/access/audit.ts';
 import { AUDIT_ACTIONS, AUDIT_RESULTS, type Audit } from '../ports.ts';
+import { operations } from '../problems.ts';
 import { nextCursor, nextCursorSchema, pageOf, pageParameters } from '../query.ts';
 
 const entrySchema = z.object({
@@ -52,27 +53,22 @@ const auditSchema = z
   .object({ entries: z.array(entrySchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .meta({ examples: [{ entries: [EXAMPLE], next_cursor: null }] });
 
+const OPERATIONS = operations('users', {
+  listAudit: {
+    summary: 'List audited user lookups, newest first',
+    description:
+      'Append-only. Requests without a valid credential and invalid requests are not recorded, because nothing was looked up.',
+    querystring: z.strictObject(pageParameters),
+    response: { 200: auditSchema },
+  },
+});
+
 export function registerAudit(instance: FastifyInstance, { audit }: { audit: Audit }): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  app.get(
-    '/v1/audit',
-    {
-      config: { isExpensive: true },
-      schema: {
-        operationId: 'listAudit',
-        summary: 'List audited user lookups, newest first',
-        description:
-          'Append-only. Requests without a valid credential and invalid requests are not recorded, because nothing was looked up.',
-        tags: ['users'],
-        querystring: z.strictObject(pageParameters),
-        response: { 200: auditSchema },
-      },
-    },
-    async ({ query }) => {
-      const page = audit.list(pageOf(query));
-      return { entries: page.entries.map(toEntryBody), next_cursor: nextCursor(page.nextBefore) };
-    },
-  );
+  app.get('/v1/audit', { config: { isExpensive: true }, schema: OPERATIONS.listAudit }, async ({ query }) => {
+    const page = audit.list(pageOf(query));
+    return { entries: page.entries.map(toEntryBody), next_cursor: nextCursor(page.nextBefore) };
+  });
 }
 
 function toEntryBody(record: AuditRecord): z.output<typeof entrySchema> {

@@ -10,7 +10,7 @@ import {
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { DeliveryService, WebhookService } from '../ports.ts';
-import { problemResponses, sendProblem } from '../problems.ts';
+import { operations, problemResponses, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import {
   deliveryDetailsSchema,
@@ -26,7 +26,6 @@ import {
 } from './delivery-body.ts';
 import { webhookIdSchema } from './webhook-body.ts';
 
-const tags = ['notifications'];
 const params = z.strictObject({ id: deliveryIdSchema });
 const replayProblems = problemResponses(404, 409, 507);
 
@@ -52,6 +51,34 @@ const querySchema = z
     error: 'can not be combined with webhook_id',
   });
 
+const OPERATIONS = operations('notifications', {
+  listDeliveries: {
+    summary: 'List deliveries, newest first',
+    description: 'Ended deliveries are kept as the settings `deliveries.keep_s` and `retention` define.',
+    querystring: querySchema,
+    response: { 200: deliveryListSchema },
+  },
+  getDelivery: {
+    summary: 'Get a delivery with its event and attempts',
+    params,
+    response: { 200: deliveryDetailsSchema, ...problemResponses(404) },
+  },
+  replayDelivery: {
+    summary: 'Replay a delivery',
+    description: 'Sends a delivery of any state again, with a new series of attempts and the same event id.',
+    params,
+    response: { 202: deliverySchema, ...replayProblems },
+  },
+  replayDeadLetters: {
+    summary: 'Replay the dead letters of a destination',
+    description:
+      'Replays dead letters of events since a time: those of a webhook, a channel, the callbacks to one origin or, with ' +
+      'webhook:callbacks, all callbacks. Includes events that a webhook missed while it was disabled.',
+    body: replaySchema,
+    response: { 202: replayedSchema, ...replayProblems },
+  },
+});
+
 /** Lists deliveries and replays them. */
 export function registerDeliveries(
   instance: FastifyInstance,
@@ -62,94 +89,44 @@ export function registerDeliveries(
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
-  app.get(
-    '/v1/deliveries',
-    {
-      config: { isExpensive: true },
-      schema: {
-        operationId: 'listDeliveries',
-        summary: 'List deliveries, newest first',
-        description: 'Ended deliveries are kept as the settings `deliveries.keep_s` and `retention` define.',
-        tags,
-        querystring: querySchema,
-        response: { 200: deliveryListSchema },
-      },
-    },
-    async ({ query }) => {
-      const { webhook_id, state } = query;
-      const page = deliveries.list({
-        destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
-        state,
-        submissionId: query.submission_id,
-        eventId: query.event_id,
-        ...pageOf(query),
-      });
-      return { deliveries: page.deliveries.map(shown), next_cursor: nextCursor(page.nextBefore) };
-    },
-  );
+  app.get('/v1/deliveries', { config: { isExpensive: true }, schema: OPERATIONS.listDeliveries }, async ({ query }) => {
+    const { webhook_id, state } = query;
+    const page = deliveries.list({
+      destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
+      state,
+      submissionId: query.submission_id,
+      eventId: query.event_id,
+      ...pageOf(query),
+    });
+    return { deliveries: page.deliveries.map(shown), next_cursor: nextCursor(page.nextBefore) };
+  });
 
-  app.get(
-    '/v1/deliveries/:id',
-    {
-      schema: {
-        operationId: 'getDelivery',
-        summary: 'Get a delivery with its event and attempts',
-        tags,
-        params,
-        response: { 200: deliveryDetailsSchema, ...problemResponses(404) },
-      },
-    },
-    async ({ params: { id } }, reply) => {
-      const found = deliveries.get(Number(id));
-      return found ? reply.send(toDeliveryDetails(found, deps.onUnreadable)) : unknown(reply, id);
-    },
-  );
+  app.get('/v1/deliveries/:id', { schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
+    const found = deliveries.get(Number(id));
+    return found ? reply.send(toDeliveryDetails(found, deps.onUnreadable)) : unknown(reply, id);
+  });
 
-  app.post(
-    '/v1/deliveries/:id/replay',
-    {
-      schema: {
-        operationId: 'replayDelivery',
-        summary: 'Replay a delivery',
-        description: 'Sends a delivery of any state again, with a new series of attempts and the same event id.',
-        tags,
-        params,
-        response: { 202: deliverySchema, ...replayProblems },
-      },
-    },
-    async ({ params: { id } }, reply) => {
-      const result = deliveries.replay(Number(id));
-      switch (result) {
-        case 'unknown':
-          return unknown(reply, id);
-        case 'disabled':
-          return conflict(reply, 'its destination is disabled or no longer configured');
-        case 'discarded':
-          return conflict(reply, 'its webhook was deleted');
-        case 'waiting': {
-          const found = deliveries.get(Number(id));
-          return found ? reply.code(202).send(shown(found.delivery)) : unknown(reply, id);
-        }
-        default:
-          return result satisfies never;
+  app.post('/v1/deliveries/:id/replay', { schema: OPERATIONS.replayDelivery }, async ({ params: { id } }, reply) => {
+    const result = deliveries.replay(Number(id));
+    switch (result) {
+      case 'unknown':
+        return unknown(reply, id);
+      case 'disabled':
+        return conflict(reply, 'its destination is disabled or no longer configured');
+      case 'discarded':
+        return conflict(reply, 'its webhook was deleted');
+      case 'waiting': {
+        const found = deliveries.get(Number(id));
+        return found ? reply.code(202).send(shown(found.delivery)) : unknown(reply, id);
       }
-    },
-  );
+      default:
+        return result satisfies never;
+    }
+  });
 
   app.post(
     '/v1/deliveries/replay',
-    {
-      schema: {
-        operationId: 'replayDeadLetters',
-        summary: 'Replay the dead letters of a destination',
-        description:
-          'Replays dead letters of events since a time: those of a webhook, a channel, the callbacks to one origin or, with ' +
-          'webhook:callbacks, all callbacks. Includes events that a webhook missed while it was disabled.',
-        tags,
-        body: replaySchema,
-        response: { 202: replayedSchema, ...replayProblems },
-      },
-    },
+    { schema: OPERATIONS.replayDeadLetters },
     async ({ body: { destination, since } }, reply) => {
       const parsed = parseDestination(destination);
       if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId))

@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Authenticator } from '../access/access.ts';
 import type { Readiness } from '../ports.ts';
+import { operations } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 
 const readinessSchema = z
@@ -51,51 +52,39 @@ const readinessSchema = z
   .describe('Whether submissions can be accepted, and the state of each component')
   .meta({ examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }] });
 
+const OPERATIONS = operations('operations', {
+  getLiveness: {
+    summary: 'Whether the process responds',
+    security: [],
+    response: {
+      200: z
+        .object({ status: z.literal('ok') })
+        .describe('The process responds')
+        .meta({ examples: [{ status: 'ok' }] }),
+    },
+  },
+  getReadiness: {
+    summary: 'Whether submissions can be accepted',
+    description:
+      'Needs no credential and returns the names and states of components. The role admin also gets counts, reasons and workers.',
+    security: [],
+    response: { 200: readinessSchema, 503: readinessSchema },
+  },
+});
+
 export function registerHealth(
   instance: FastifyInstance,
   deps: { authenticator: Authenticator; health: () => Readiness },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
-  app.get(
-    '/livez',
-    {
-      schema: {
-        operationId: 'getLiveness',
-        summary: 'Whether the process responds',
-        tags: ['operations'],
-        security: [],
-        response: {
-          200: z
-            .object({ status: z.literal('ok') })
-            .describe('The process responds')
-            .meta({ examples: [{ status: 'ok' }] }),
-        },
-      },
-    },
-    async () => ({ status: 'ok' as const }),
-  );
+  app.get('/livez', { schema: OPERATIONS.getLiveness }, async () => ({ status: 'ok' as const }));
 
-  app.get(
-    '/readyz',
-    {
-      config: { prefersBearer: true },
-      schema: {
-        operationId: 'getReadiness',
-        summary: 'Whether submissions can be accepted',
-        description:
-          'Needs no credential and returns the names and states of components. The role admin also gets counts, reasons and workers.',
-        tags: ['operations'],
-        security: [],
-        response: { 200: readinessSchema, 503: readinessSchema },
-      },
-    },
-    async (request, reply) => {
-      const health = deps.health();
-      const body = readinessOf(health, { isDetailed: isAdmin(request) });
-      return reply.code(health.ledgerWritable ? 200 : 503).send(body);
-    },
-  );
+  app.get('/readyz', { config: { prefersBearer: true }, schema: OPERATIONS.getReadiness }, async (request, reply) => {
+    const health = deps.health();
+    const body = readinessOf(health, { isDetailed: isAdmin(request) });
+    return reply.code(health.ledgerWritable ? 200 : 503).send(body);
+  });
 
   /** Returns false if the ledger cannot be read: no credential is known then, and the states matter more. */
   function isAdmin(request: FastifyRequest): boolean {

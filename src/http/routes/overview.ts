@@ -7,6 +7,7 @@ import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { DurationSummary, HourStats, MinuteStats } from '../../stats/rolling-hour.ts';
 import type { Overview } from '../ports.ts';
+import { operations } from '../problems.ts';
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();
@@ -138,23 +139,21 @@ const overviewSchema = z
     ],
   });
 
+const OPERATIONS = operations('operations', {
+  getOverview: {
+    summary: 'Get the current state and statistics of the last hour',
+    querystring: z.strictObject({}),
+    response: { 200: overviewSchema },
+  },
+});
+
 export function registerOverview(
   instance: FastifyInstance,
   { overview, clock, readers }: { overview: () => Overview; clock: Clock; readers: () => number },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  app.get(
-    '/v1/overview',
-    {
-      schema: {
-        operationId: 'getOverview',
-        summary: 'Get the current state and statistics of the last hour',
-        tags: ['operations'],
-        querystring: z.strictObject({}),
-        response: { 200: overviewSchema },
-      },
-    },
-    async () => toOverviewBody(overview(), { now: clock.now(), readers: readers() }),
+  app.get('/v1/overview', { schema: OPERATIONS.getOverview }, async () =>
+    toOverviewBody(overview(), { now: clock.now(), readers: readers() }),
   );
 }
 

@@ -6,6 +6,7 @@ import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { PollingCost } from '../../pacing/policy.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
+import { operations } from '../problems.ts';
 
 const cost = z.object({
   requests: z.number().describe('Per submission'),
@@ -127,24 +128,23 @@ const pacingSchema = z
     ],
   });
 
+const OPERATIONS = operations('operations', {
+  getPacing: {
+    summary: 'Get the learned distribution of finality time, the poll schedule and its cost for each upstream',
+    querystring: z.strictObject({}),
+    response: { 200: pacingSchema },
+  },
+});
+
 export function registerPacing(
   instance: FastifyInstance,
   { pacing, clock }: { pacing: () => UpstreamPacing[]; clock: Clock },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
-  app.get(
-    '/v1/pacing',
-    {
-      schema: {
-        operationId: 'getPacing',
-        summary: 'Get the learned distribution of finality time, the poll schedule and its cost for each upstream',
-        tags: ['operations'],
-        querystring: z.strictObject({}),
-        response: { 200: pacingSchema },
-      },
-    },
-    async () => ({ at: iso(clock.now()), upstreams: pacing().map(toPacingBody) }),
-  );
+  app.get('/v1/pacing', { schema: OPERATIONS.getPacing }, async () => ({
+    at: iso(clock.now()),
+    upstreams: pacing().map(toPacingBody),
+  }));
 }
 
 export function toPacingBody({ description, budget, next, ...health }: UpstreamPacing): PacingBody {

@@ -5,7 +5,7 @@ import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submis
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { LookupResult } from '../../watch/cached-lookup.ts';
 import { clientOf, type SubmissionInfo, type Submissions } from '../ports.ts';
-import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
+import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 
 const envelopeSchema = z
   .looseObject({
@@ -37,6 +37,27 @@ const envelopeSchema = z
     ],
   });
 
+const OPERATIONS = operations('submissions', {
+  getSubmissionInfo: {
+    summary: "Get a submission in the upstream's own format",
+    description:
+      'A finalized tracked submission is read from the ledger. For an open one, a response of the last few seconds is ' +
+      'reused, and concurrent callers share one request to the upstream. Failures are problem documents with an `error` ' +
+      'member, as in the upstream interface.',
+    querystring: z
+      .strictObject({
+        submission_id: submissionIdSchema,
+        track: z.enum(['true', 'false']).optional().describe('true: also track it, if it is not tracked yet'),
+        upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+      })
+      .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {
+        path: ['submission_id'],
+        error: UNREACHABLE_ID_REASON,
+      }),
+    response: { 200: envelopeSchema, ...problemResponses(404, 409, 502, 504, 507) },
+  },
+});
+
 /** Registers the upstream's own endpoint, so that its clients only need another base address. */
 export function registerSubmissionInfo(
   instance: FastifyInstance,
@@ -45,29 +66,7 @@ export function registerSubmissionInfo(
   const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get(
     '/v1/get_submission_info',
-    {
-      config: { hasErrorMember: true },
-      schema: {
-        operationId: 'getSubmissionInfo',
-        summary: "Get a submission in the upstream's own format",
-        description:
-          'A finalized tracked submission is read from the ledger. For an open one, a response of the last few seconds is ' +
-          'reused, and concurrent callers share one request to the upstream. Failures are problem documents with an `error` ' +
-          'member, as in the upstream interface.',
-        tags: ['submissions'],
-        querystring: z
-          .strictObject({
-            submission_id: submissionIdSchema,
-            track: z.enum(['true', 'false']).optional().describe('true: also track it, if it is not tracked yet'),
-            upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
-          })
-          .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {
-            path: ['submission_id'],
-            error: UNREACHABLE_ID_REASON,
-          }),
-        response: { 200: envelopeSchema, ...problemResponses(404, 409, 502, 504, 507) },
-      },
-    },
+    { config: { hasErrorMember: true }, schema: OPERATIONS.getSubmissionInfo },
     async ({ query, caller }, reply) => {
       const { submission_id, upstream = 'default' } = query;
       if (!deps.submissionInfo.hasUpstream(upstream))

@@ -7,7 +7,7 @@ import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domai
 import type { Admission } from '../load/admission.ts';
 import { RequestBatcher } from '../load/request-batcher.ts';
 import { clientOf, type Submissions, type TrackRequestResult } from '../ports.ts';
-import { problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
+import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import {
   CURSOR_REFUSAL,
   cursorText,
@@ -59,6 +59,41 @@ const listQuerySchema = z
     { path: ['cursor'], error: CURSOR_REFUSAL },
   );
 
+const OPERATIONS = operations('submissions', {
+  trackSubmissions: {
+    summary: 'Track one submission or many',
+    description:
+      'Idempotent: a submission that is already tracked is unchanged. The response is sent once everything is on disk. ' +
+      'When too many ids wait for that, it is 503 with Retry-After, and nothing of the request was accepted.',
+    body: trackBodySchema,
+    response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
+  },
+  listSubmissions: {
+    summary: 'List submissions, newest first',
+    description: 'With `prefix`, in the order of ids instead, which is fast among millions.',
+    querystring: listQuerySchema,
+    response: { 200: submissionListSchema },
+  },
+  getSubmission: {
+    summary: 'Get a submission with its history',
+    params,
+    response: { 200: submissionWithHistorySchema, ...problemResponses(404) },
+  },
+  waitForSubmission: {
+    summary: 'Wait until a submission is final',
+    description: 'Responds as soon as the submission is final, or after timeout_s with its current state.',
+    params,
+    querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
+    response: { 200: submissionSchema, ...problemResponses(404) },
+  },
+  cancelSubmission: {
+    summary: 'Stop tracking a submission',
+    description: 'The submission becomes cancelled. A final submission is unchanged.',
+    params,
+    response: { 200: submissionSchema, ...problemResponses(404, 507) },
+  },
+});
+
 export function registerSubmissions(
   instance: FastifyInstance,
   deps: {
@@ -92,16 +127,7 @@ export function registerSubmissions(
       bodyLimit: BODY_LIMIT_BYTES,
       onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
       preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
-      schema: {
-        operationId: 'trackSubmissions',
-        summary: 'Track one submission or many',
-        description:
-          'Idempotent: a submission that is already tracked is unchanged. The response is sent once everything is on disk. ' +
-          'When too many ids wait for that, it is 503 with Retry-After, and nothing of the request was accepted.',
-        tags: ['submissions'],
-        body: trackBodySchema,
-        response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
-      },
+      schema: OPERATIONS.trackSubmissions,
     },
     async (request, reply) => {
       const { body: tracked } = request;
@@ -137,17 +163,7 @@ export function registerSubmissions(
 
   app.get(
     '/v1/submissions',
-    {
-      config: { isExpensive: true },
-      schema: {
-        operationId: 'listSubmissions',
-        summary: 'List submissions, newest first',
-        description: 'With `prefix`, in the order of ids instead, which is fast among millions.',
-        tags: ['submissions'],
-        querystring: listQuerySchema,
-        response: { 200: submissionListSchema },
-      },
-    },
+    { config: { isExpensive: true }, schema: OPERATIONS.listSubmissions },
     async ({ query: { status, prefix, limit: text, cursor = '' } }) => {
       const limit = Number(text);
       if (prefix !== undefined) {
@@ -160,41 +176,18 @@ export function registerSubmissions(
     },
   );
 
-  app.get(
-    '/v1/submissions/:id',
-    {
-      schema: {
-        operationId: 'getSubmission',
-        summary: 'Get a submission with its history',
-        tags: ['submissions'],
-        params,
-        response: { 200: submissionWithHistorySchema, ...problemResponses(404) },
-      },
-    },
-    async ({ params: { id } }, reply) => {
-      const found = await reading.add(id);
-      if (!found) return notTracked(reply, id);
-      return {
-        ...body(found.submission),
-        history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
-      };
-    },
-  );
+  app.get('/v1/submissions/:id', { schema: OPERATIONS.getSubmission }, async ({ params: { id } }, reply) => {
+    const found = await reading.add(id);
+    if (!found) return notTracked(reply, id);
+    return {
+      ...body(found.submission),
+      history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
+    };
+  });
 
   app.get(
     '/v1/submissions/:id/wait',
-    {
-      config: { staysOpen: true },
-      schema: {
-        operationId: 'waitForSubmission',
-        summary: 'Wait until a submission is final',
-        description: 'Responds as soon as the submission is final, or after timeout_s with its current state.',
-        tags: ['submissions'],
-        params,
-        querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
-        response: { 200: submissionSchema, ...problemResponses(404) },
-      },
-    },
+    { config: { staysOpen: true }, schema: OPERATIONS.waitForSubmission },
     async (request, reply) => {
       const { id } = request.params;
       const signal = AbortSignal.any([closing.signal, goneSignal(reply)]);
@@ -204,29 +197,16 @@ export function registerSubmissions(
     },
   );
 
-  app.delete(
-    '/v1/submissions/:id',
-    {
-      schema: {
-        operationId: 'cancelSubmission',
-        summary: 'Stop tracking a submission',
-        description: 'The submission becomes cancelled. A final submission is unchanged.',
-        tags: ['submissions'],
-        params,
-        response: { 200: submissionSchema, ...problemResponses(404, 507) },
-      },
-    },
-    async (request, reply) => {
-      const { id } = request.params;
-      const submission = await cancelling.add(id);
-      if (submission?.status === Status.cancelled)
-        logOf(request).info(
-          { submission_id: submission.submissionId, status: submission.status },
-          'submission.cancelled',
-        );
-      return submission ? reply.send(body(submission)) : notTracked(reply, id);
-    },
-  );
+  app.delete('/v1/submissions/:id', { schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
+    const { id } = request.params;
+    const submission = await cancelling.add(id);
+    if (submission?.status === Status.cancelled)
+      logOf(request).info(
+        { submission_id: submission.submissionId, status: submission.status },
+        'submission.cancelled',
+      );
+    return submission ? reply.send(body(submission)) : notTracked(reply, id);
+  });
 }
 
 function logTracked(request: FastifyRequest, accepted: number, tracked: readonly { submission: Submission }[]): void {

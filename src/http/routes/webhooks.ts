@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import type { DeliveryService, WebhookService } from '../ports.ts';
-import { problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
+import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
 import {
@@ -19,8 +19,54 @@ import {
   webhookWithSecretSchema,
 } from './webhook-body.ts';
 
-const tags = ['notifications'];
 const params = z.strictObject({ id: webhookIdSchema });
+
+const OPERATIONS = operations('notifications', {
+  createWebhook: {
+    summary: 'Create a webhook',
+    description: 'Events are signed as in Standard Webhooks 1.0. The secret is returned only in this response.',
+    body: newWebhookSchema,
+    response: { 201: webhookWithSecretSchema, ...problemResponses(507) },
+  },
+  listWebhooks: {
+    summary: 'List webhooks, newest first',
+    querystring: z.strictObject(pageParameters),
+    response: { 200: webhookListSchema },
+  },
+  getWebhook: {
+    summary: 'Get a webhook',
+    params,
+    response: { 200: webhookSchema, ...problemResponses(404) },
+  },
+  updateWebhook: {
+    summary: 'Change, disable or enable a webhook',
+    description:
+      'Disabling a webhook turns its waiting deliveries into dead letters. These, and events missed meanwhile, can be replayed once it is enabled.',
+    params,
+    body: webhookPatchSchema,
+    response: { 200: webhookSchema, ...problemResponses(404, 507) },
+  },
+  deleteWebhook: {
+    summary: 'Delete a webhook',
+    description: 'Its waiting deliveries and dead letters are discarded.',
+    params,
+    response: { 204: z.null().describe('The webhook is deleted'), ...problemResponses(404, 409, 507) },
+  },
+  rotateWebhookSecret: {
+    summary: 'Rotate the secret of a webhook',
+    description:
+      'Both secrets sign for a while, so that the receiver can switch. The new secret is returned only in this response.',
+    params,
+    body: rotationSchema,
+    response: { 200: webhookWithSecretSchema, ...problemResponses(404, 507) },
+  },
+  testWebhook: {
+    summary: 'Send a test event to one webhook',
+    description: 'Ignores the types and metadata filter of the webhook. `/v1/deliveries/{id}` returns the result.',
+    params,
+    response: { 202: deliverySchema, ...problemResponses(404, 409, 507) },
+  },
+});
 
 /** Webhook endpoints. */
 export function registerWebhooks(
@@ -32,117 +78,40 @@ export function registerWebhooks(
   const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
-  app.post(
-    '/v1/webhooks',
-    {
-      schema: {
-        operationId: 'createWebhook',
-        summary: 'Create a webhook',
-        description: 'Events are signed as in Standard Webhooks 1.0. The secret is returned only in this response.',
-        tags,
-        body: newWebhookSchema,
-        response: { 201: webhookWithSecretSchema, ...problemResponses(507) },
-      },
-    },
-    async ({ body: { secret, ...webhook } }, reply) => {
-      const refused = refusalOf(webhooks, { url: webhook.url, secret, signature: webhook.signature });
-      if (refused) return sendInvalidField(reply, ...refused);
-      const made = webhooks.create(webhook, secret);
-      return reply.code(201).header('location', `/v1/webhooks/${made.webhook.id}`).send(toWebhookWithSecret(made));
-    },
-  );
+  app.post('/v1/webhooks', { schema: OPERATIONS.createWebhook }, async ({ body: { secret, ...webhook } }, reply) => {
+    const refused = refusalOf(webhooks, { url: webhook.url, secret, signature: webhook.signature });
+    if (refused) return sendInvalidField(reply, ...refused);
+    const made = webhooks.create(webhook, secret);
+    return reply.code(201).header('location', `/v1/webhooks/${made.webhook.id}`).send(toWebhookWithSecret(made));
+  });
 
-  app.get(
-    '/v1/webhooks',
-    {
-      config: { isExpensive: true },
-      schema: {
-        operationId: 'listWebhooks',
-        summary: 'List webhooks, newest first',
-        tags,
-        querystring: z.strictObject(pageParameters),
-        response: { 200: webhookListSchema },
-      },
-    },
-    async ({ query }) => {
-      const page = webhooks.list(pageOf(query));
-      return { webhooks: page.webhooks.map(shown), next_cursor: nextCursor(page.nextBefore) };
-    },
-  );
+  app.get('/v1/webhooks', { config: { isExpensive: true }, schema: OPERATIONS.listWebhooks }, async ({ query }) => {
+    const page = webhooks.list(pageOf(query));
+    return { webhooks: page.webhooks.map(shown), next_cursor: nextCursor(page.nextBefore) };
+  });
 
-  app.get(
-    '/v1/webhooks/:id',
-    {
-      schema: {
-        operationId: 'getWebhook',
-        summary: 'Get a webhook',
-        tags,
-        params,
-        response: { 200: webhookSchema, ...problemResponses(404) },
-      },
-    },
-    async ({ params: { id } }, reply) => {
-      const webhook = webhooks.get(id);
-      return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
-    },
-  );
+  app.get('/v1/webhooks/:id', { schema: OPERATIONS.getWebhook }, async ({ params: { id } }, reply) => {
+    const webhook = webhooks.get(id);
+    return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
+  });
 
-  app.patch(
-    '/v1/webhooks/:id',
-    {
-      schema: {
-        operationId: 'updateWebhook',
-        summary: 'Change, disable or enable a webhook',
-        description:
-          'Disabling a webhook turns its waiting deliveries into dead letters. These, and events missed meanwhile, can be replayed once it is enabled.',
-        tags,
-        params,
-        body: webhookPatchSchema,
-        response: { 200: webhookSchema, ...problemResponses(404, 507) },
-      },
-    },
-    async ({ params: { id }, body }, reply) => {
-      if (id === CALLBACKS_ID && body.url !== undefined)
-        return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
-      const refused = refusalOf(webhooks, { url: body.url });
-      if (refused) return sendInvalidField(reply, ...refused);
-      const webhook = webhooks.update(id, withoutUndefined(body));
-      return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
-    },
-  );
+  app.patch('/v1/webhooks/:id', { schema: OPERATIONS.updateWebhook }, async ({ params: { id }, body }, reply) => {
+    if (id === CALLBACKS_ID && body.url !== undefined)
+      return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
+    const refused = refusalOf(webhooks, { url: body.url });
+    if (refused) return sendInvalidField(reply, ...refused);
+    const webhook = webhooks.update(id, withoutUndefined(body));
+    return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
+  });
 
-  app.delete(
-    '/v1/webhooks/:id',
-    {
-      schema: {
-        operationId: 'deleteWebhook',
-        summary: 'Delete a webhook',
-        description: 'Its waiting deliveries and dead letters are discarded.',
-        tags,
-        params,
-        response: { 204: z.null().describe('The webhook is deleted'), ...problemResponses(404, 409, 507) },
-      },
-    },
-    async ({ params: { id } }, reply) => {
-      if (id === CALLBACKS_ID) return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
-      return webhooks.delete(id) ? reply.code(204).send(null) : unknown(reply, id);
-    },
-  );
+  app.delete('/v1/webhooks/:id', { schema: OPERATIONS.deleteWebhook }, async ({ params: { id } }, reply) => {
+    if (id === CALLBACKS_ID) return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
+    return webhooks.delete(id) ? reply.code(204).send(null) : unknown(reply, id);
+  });
 
   app.post(
     '/v1/webhooks/:id/rotate',
-    {
-      schema: {
-        operationId: 'rotateWebhookSecret',
-        summary: 'Rotate the secret of a webhook',
-        description:
-          'Both secrets sign for a while, so that the receiver can switch. The new secret is returned only in this response.',
-        tags,
-        params,
-        body: rotationSchema,
-        response: { 200: webhookWithSecretSchema, ...problemResponses(404, 507) },
-      },
-    },
+    { schema: OPERATIONS.rotateWebhookSecret },
     async ({ params: { id }, body: { keep_old_s, secret } }, reply) => {
       const webhook = webhooks.get(id);
       if (!webhook) return unknown(reply, id);
@@ -153,28 +122,15 @@ export function registerWebhooks(
     },
   );
 
-  app.post(
-    '/v1/webhooks/:id/test',
-    {
-      schema: {
-        operationId: 'testWebhook',
-        summary: 'Send a test event to one webhook',
-        description: 'Ignores the types and metadata filter of the webhook. `/v1/deliveries/{id}` returns the result.',
-        tags,
-        params,
-        response: { 202: deliverySchema, ...problemResponses(404, 409, 507) },
-      },
-    },
-    async ({ params: { id } }, reply) => {
-      const webhook = webhooks.get(id);
-      if (!webhook) return unknown(reply, id);
-      if (webhook.url === null) return conflict(reply, `${id} has no address of its own for a test`);
-      if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
-      const deliveryId = webhooks.test(id);
-      const made = deliveryId === undefined ? undefined : deliveries.get(deliveryId);
-      return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
-    },
-  );
+  app.post('/v1/webhooks/:id/test', { schema: OPERATIONS.testWebhook }, async ({ params: { id } }, reply) => {
+    const webhook = webhooks.get(id);
+    if (!webhook) return unknown(reply, id);
+    if (webhook.url === null) return conflict(reply, `${id} has no address of its own for a test`);
+    if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
+    const deliveryId = webhooks.test(id);
+    const made = deliveryId === undefined ? undefined : deliveries.get(deliveryId);
+    return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
+  });
 }
 
 /** Returns the first invalid field with the reason; undefined if both are valid. */

@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { type Authenticator, requireRole } from '../access/access.ts';
 import { ROLES, type Users } from '../ports.ts';
+import { operations } from '../problems.ts';
 
 const whoamiSchema = z
   .object({
@@ -15,29 +16,23 @@ const whoamiSchema = z
   .describe('The credential of this request')
   .meta({ examples: [{ role: 'service', name: 'billing', users_bearer: 'dawatch' }] });
 
+const OPERATIONS = operations('operations', {
+  getWhoami: {
+    summary: 'Get the role and name of the credential',
+    querystring: z.strictObject({}),
+    response: { 200: whoamiSchema },
+  },
+});
+
 export function registerWhoami(
   instance: FastifyInstance,
   { authenticator, users }: { authenticator: Authenticator; users: Users },
 ): void {
-  instance.withTypeProvider<ZodTypeProvider>().get(
-    '/v1/whoami',
-    {
-      onRequest: requireRole(authenticator, ROLES),
-      schema: {
-        operationId: 'getWhoami',
-        summary: 'Get the role and name of the credential',
-        tags: ['operations'],
-        querystring: z.strictObject({}),
-        response: { 200: whoamiSchema },
-      },
-    },
-    async ({ caller }, reply) => {
-      if (!caller) throw new Error('requireRole sets the caller');
-      return reply.send({
-        role: caller.role,
-        name: caller.name,
-        users_bearer: users.forwards ? 'upstream' : 'dawatch',
-      });
-    },
-  );
+  const app = instance.withTypeProvider<ZodTypeProvider>();
+  const schema = OPERATIONS.getWhoami;
+  app.get('/v1/whoami', { onRequest: requireRole(authenticator, ROLES), schema }, async ({ caller }, reply) => {
+    if (!caller) throw new Error('requireRole sets the caller');
+    const { role, name } = caller;
+    return reply.send({ role, name, users_bearer: users.forwards ? 'upstream' : 'dawatch' });
+  });
 }
