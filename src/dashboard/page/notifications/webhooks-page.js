@@ -4,6 +4,7 @@ import { useLoad } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Badge, Command, Empty, Loadable, Time } from '../parts/parts.js';
+import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
 const PER_PAGE = 100;
@@ -17,7 +18,7 @@ export function WebhooksPage({ query }) {
   return html`<h1 tabindex="-1">Webhooks</h1>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ { webhooks, next_cursor }) => html`
-        ${webhooks.length > 0 && html`<${WebhookTable} webhooks=${webhooks} />`}
+        ${webhooks.length > 0 && html`<${Table} label="Webhooks" caption="Webhooks, newest first" columns=${COLUMNS} rows=${webhooks} />`}
         ${
           webhooks.every((/** @type {any} */ { url }) => url === null) &&
           html`<${Empty} title="No webhooks yet.">
@@ -30,39 +31,27 @@ export function WebhooksPage({ query }) {
     <//>`;
 }
 
-/** @param {{ webhooks: readonly any[] }} props */
-function WebhookTable({ webhooks }) {
-  return html`<div class="wide" tabindex="0" role="region" aria-label="Webhooks">
-    <table>
-      <caption>Webhooks, newest first</caption>
-      <thead>
-        <tr>
-          <th scope="col">Webhook</th>
-          <th scope="col">Address</th>
-          <th scope="col">Events</th>
-          <th scope="col">State</th>
-          <th scope="col">Failing since</th>
-          <th scope="col">Created</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${webhooks.map(
-          (one) => html`<tr key=${one.id}>
-            <th scope="row">
-              <a class="id" href=${hrefTo('webhooks', one.id)}>${one.id}</a>
-              ${one.description && html`<br /><span class="muted">${one.description}</span>`}
-            </th>
-            <td class="id">${one.url ?? html`<span class="muted">the callback_url of each submission</span>`}</td>
-            <td>${one.types.join(', ')}</td>
-            <td><${WebhookState} webhook=${one} /></td>
-            <td><${Time} at=${one.failing_since} /></td>
-            <td><${Time} at=${one.created_at} /></td>
-          </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
-}
+/** @type {readonly import('../parts/table.js').Column[]} */
+const COLUMNS = [
+  {
+    title: 'Webhook',
+    cell: ({ id, description }) => html`
+      <a class="id" href=${hrefTo('webhooks', id)}>${id}</a>
+      ${description && html`<br /><span class="muted">${description}</span>`}
+    `,
+  },
+  {
+    title: 'Address',
+    cell: ({ url }) =>
+      url === null
+        ? html`<span class="muted">the callback_url of each submission</span>`
+        : html`<span class="id">${url}</span>`,
+  },
+  { title: 'Events', cell: ({ types }) => types.join(', ') },
+  { title: 'State', cell: (webhook) => html`<${WebhookState} webhook=${webhook} />` },
+  { title: 'Failing since', cell: ({ failing_since }) => html`<${Time} at=${failing_since} />` },
+  { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
+];
 
 /** @type {Record<string, string>} */
 const REASONS = { operator: 'by an operator', gone: 'receiver returned 410 Gone', failing: 'failing for days' };

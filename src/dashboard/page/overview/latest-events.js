@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { useFeed } from '../data/context.js';
 import { html } from '../parts/html.js';
 import { Time } from '../parts/parts.js';
-import { hrefTo } from '../router.js';
+import { submissionLink } from '../submissions/submission-table.js';
 
 const SHOWN = 10;
 
@@ -30,9 +30,6 @@ export function LatestEvents() {
 
 /** @param {{ event: import('../data/feed.js').FeedEvent }} props */
 function About({ event: { data } }) {
-  if (data.submission) {
-    const { submission_id } = data.submission;
-    return html`<a class="id" href=${hrefTo('submissions', submission_id)}>${submission_id}</a>`;
-  }
+  if (data.submission) return submissionLink(data.submission);
   return html`<span>${data.alert?.summary ?? data.upstream ?? data.webhook_id}</span>`;
 }

@@ -1,8 +1,8 @@
-import { useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { minuteOf } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { AXIS, css, PlotCanvas } from '../parts/plot-canvas.js';
+import { PlotTable } from '../parts/table.js';
 
 const HEIGHT_PX = 150;
 
@@ -43,8 +43,7 @@ function optionsOf({ series, format, unit }) {
         width: 1.5,
         points: { show: true, size: 4, fill: () => css(color) },
         ...(isBars && bars && { fill: () => css(color), paths: bars, points: { show: false } }),
-        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) =>
-          value === null ? '–' : format(value),
+        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) => formatted(value, format),
       })),
     ],
   };
@@ -54,36 +53,19 @@ const bars = uPlot.paths.bars?.({ size: [0.7, 24] });
 
 /** @param {Omit<Props, 'summary' | 'unit'>} props */
 function AsTable({ title, at, series, format }) {
-  const [isOpen, setIsOpen] = useState(false);
-  return html`<details onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
-    <summary>As a table<span class="unseen">: ${title}</span></summary>
-    ${
-      isOpen &&
-      html`<div class="wide short" tabindex="0" role="region" aria-label=${title}>
-        <table>
-          <caption>${title}, newest first</caption>
-          <thead>
-            <tr>
-              <th scope="col">Minute</th>
-              ${series.map(({ label }) => html`<th key=${label} scope="col" class="number">${label}</th>`)}
-            </tr>
-          </thead>
-          <tbody>
-            ${at
-              .map((second, index) => ({ second, index }))
-              .toReversed()
-              .map(
-                ({ second, index }) => html`<tr key=${second}>
-                  <th scope="row">${minuteOf(second * 1_000)}</th>
-                  ${series.map(({ label, values }) => {
-                    const value = values[index] ?? null;
-                    return html`<td key=${label} class="number">${value === null ? '–' : format(value)}</td>`;
-                  })}
-                </tr>`,
-              )}
-          </tbody>
-        </table>
-      </div>`
-    }
-  </details>`;
+  const columns = [
+    { title: 'Minute', cell: (/** @type {number} */ index) => minuteOf((at[index] ?? 0) * 1_000) },
+    ...series.map(({ label, values }) => ({
+      title: label,
+      cell: (/** @type {number} */ index) => formatted(values[index] ?? null, format),
+      class: 'number',
+    })),
+  ];
+  const rows = [...at.keys()].toReversed();
+  return html`<${PlotTable} label=${title} caption=${`${title}, newest first`} columns=${columns} rows=${rows} />`;
+}
+
+/** @param {number | null} value @param {Props['format']} format */
+function formatted(value, format) {
+  return value === null ? '–' : format(value);
 }

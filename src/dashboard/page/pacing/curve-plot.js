@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks';
 import { duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { AXIS, css, PlotCanvas } from '../parts/plot-canvas.js';
+import { PlotTable } from '../parts/table.js';
 import { plotData, probabilityAt, quantileMs } from './curve.js';
 
 const HEIGHT_PX = 260;
@@ -88,9 +88,15 @@ function axisText(s) {
   return s < 120 ? `${Number(s.toFixed(2))} s` : duration(s);
 }
 
+/** @type {readonly import('../parts/table.js').Column[]} */
+const COLUMNS = [
+  { title: 'After', cell: ({ ms }) => duration(ms / 1_000) },
+  { title: 'Probability final', cell: ({ share }) => percent(share), class: 'number' },
+  { title: 'Poll', cell: ({ isPoll }) => (isPoll ? 'poll' : '') },
+];
+
 /** @param {{ name: string, curve: import('./curve.js').Curve, pollsMs: readonly number[] }} props */
 function AsTable({ name, curve, pollsMs }) {
-  const [isOpen, setIsOpen] = useState(false);
   const title = `Finality and polls of ${name}`;
   const rows = [
     ...QUANTILES.flatMap((share) => {
@@ -99,31 +105,5 @@ function AsTable({ name, curve, pollsMs }) {
     }),
     ...pollsMs.map((ms) => ({ ms, share: probabilityAt(curve, ms), isPoll: true })),
   ].toSorted((a, b) => a.ms - b.ms);
-  return html`<details onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
-    <summary>As a table<span class="unseen">: ${title}</span></summary>
-    ${
-      isOpen &&
-      html`<div class="wide short" tabindex="0" role="region" aria-label=${title}>
-        <table>
-          <caption>${title}, by time since tracking</caption>
-          <thead>
-            <tr>
-              <th scope="col">After</th>
-              <th scope="col" class="number">Probability final</th>
-              <th scope="col">Poll</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${rows.map(
-              ({ ms, share, isPoll }, index) => html`<tr key=${index}>
-                <th scope="row">${duration(ms / 1_000)}</th>
-                <td class="number">${percent(share)}</td>
-                <td>${isPoll ? 'poll' : ''}</td>
-              </tr>`,
-            )}
-          </tbody>
-        </table>
-      </div>`
-    }
-  </details>`;
+  return html`<${PlotTable} label=${title} caption=${`${title}, by time since tracking`} columns=${COLUMNS} rows=${rows} />`;
 }

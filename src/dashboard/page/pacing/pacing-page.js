@@ -3,6 +3,7 @@ import { useLoad, useWhileVisible } from '../data/use-load.js';
 import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Table } from '../parts/table.js';
 import { CurvePlot } from './curve-plot.js';
 
 const EVERY_MS = 5_000;
@@ -76,34 +77,24 @@ function untilText(at, now) {
 }
 
 /** @param {{ name: string, cost: Record<string, { requests: number, lag_s: number } | null>, price: number }} props */
-function Costs({ name: upstream, cost, price }) {
-  /** @type {[string, { requests: number, lag_s: number } | null | undefined][]} */
+function Costs({ name, cost, price }) {
+  /** @typedef {[name: string, cost: { requests: number, lag_s: number } | null | undefined]} Row */
+  /** @type {Row[]} */
   const rows = [
     ['Measured', cost.current],
     ['Lower bound of a single submission', cost.lower_bound],
     ['Polling every 5 s', cost.every_five_seconds],
   ];
-  return html`<div class="wide" tabindex="0" role="region" aria-label=${`Costs at ${upstream}`}>
-    <table>
-      <caption>Cost per submission<span class="unseen"> at ${upstream}</span></caption>
-      <thead>
-        <tr>
-          <td></td>
-          <th scope="col" class="number">Requests</th>
-          <th scope="col" class="number">Mean lag</th>
-          <th scope="col" class="number">Total</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map(
-          ([name, known]) => html`<tr key=${name}>
-            <th scope="row">${name}</th>
-            <td class="number">${known ? decimal(known.requests, 2) : '–'}</td>
-            <td class="number">${known ? duration(known.lag_s) : '–'}</td>
-            <td class="number">${known ? decimal(known.requests + price * known.lag_s, 2) : '–'}</td>
-          </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+  const numberOf = (/** @type {(cost: { requests: number, lag_s: number }) => string} */ format) => ({
+    cell: (/** @type {Row} */ [, known]) => (known ? format(known) : '–'),
+    class: 'number',
+  });
+  const columns = [
+    { title: html`<span class="unseen">Polling</span>`, cell: (/** @type {Row} */ [title]) => title },
+    { title: 'Requests', ...numberOf(({ requests }) => decimal(requests, 2)) },
+    { title: 'Mean lag', ...numberOf(({ lag_s }) => duration(lag_s)) },
+    { title: 'Total', ...numberOf(({ requests, lag_s }) => decimal(requests + price * lag_s, 2)) },
+  ];
+  const caption = html`Cost per submission<span class="unseen"> at ${name}</span>`;
+  return html`<${Table} label=${`Costs at ${name}`} caption=${caption} columns=${columns} rows=${rows} />`;
 }

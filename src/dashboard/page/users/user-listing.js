@@ -2,10 +2,15 @@ import { withQuery } from '../data/api.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Empty, Failure } from '../parts/parts.js';
+import { Table } from '../parts/table.js';
 import { useRequest } from './use-request.js';
 
 /** Fields of the interface. The lookup of a single user shows all fields of an upstream. */
-const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'];
+const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'].map((title) => ({
+  title,
+  cell: (/** @type {Record<string, unknown>} */ user) =>
+    user[title] == null ? html`<span class="muted">–</span>` : text(user[title]),
+}));
 
 /** All users, up to a limit. @param {{ api: import('../data/api.js').Api }} props */
 export function UserListing({ api }) {
@@ -21,27 +26,7 @@ export function UserListing({ api }) {
     <div aria-live="polite">
       ${error && html`<${Failure} error=${error} />`}
       ${result?.length === 0 && html`<${Empty} title="The upstream has no users." />`}
-      ${result?.length > 0 && html`<${Table} users=${result} />`}
+      ${result?.length > 0 && html`<${Table} caption=${`${count(result.length)} users, in the upstream's order`} columns=${COLUMNS} rows=${result} />`}
     </div>
   </section>`;
-}
-
-/** @param {{ users: readonly Record<string, unknown>[] }} props */
-function Table({ users }) {
-  const caption = `${count(users.length)} users, in the upstream's order`;
-  return html`<div class="wide" tabindex="0" role="region" aria-label=${caption}>
-    <table>
-      <caption>${caption}</caption>
-      <thead>
-        <tr>${COLUMNS.map((name) => html`<th key=${name} scope="col">${name}</th>`)}</tr>
-      </thead>
-      <tbody>
-        ${users.map(
-          (user, index) => html`<tr key=${index}>
-            ${COLUMNS.map((name) => html`<td key=${name}>${user[name] == null ? html`<span class="muted">–</span>` : text(user[name])}</td>`)}
-          </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
 }

@@ -1,0 +1,40 @@
+import { useState } from 'preact/hooks';
+import { html } from './html.js';
+
+/** @typedef {{ title: any, cell: (row: any) => any, class?: string }} Column `class`: of the title and of every cell */
+
+/**
+ * A table that scrolls by itself in a narrow window. The cells of the first column are the headers of their rows.
+ * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean }} Props
+ * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically, too
+ */
+export function Table({ caption, label = caption, columns, rows, isBusy, isShort, hidesCaption }) {
+  return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex="0" role="region" aria-label=${label}>
+    <table aria-busy=${isBusy}>
+      <caption class=${hidesCaption ? 'unseen' : ''}>${caption}</caption>
+      <thead>
+        <tr>${columns.map(({ title, class: name }, index) => html`<th key=${index} scope="col" class=${name}>${title}</th>`)}</tr>
+      </thead>
+      <tbody>
+        ${rows.map((row, index) => html`<${Row} key=${index} columns=${columns} row=${row} />`)}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {{ columns: readonly Column[], row: any }} props */
+function Row({ columns: [first, ...others], row }) {
+  return html`<tr>
+    <th scope="row" class=${first?.class}>${first?.cell(row)}</th>
+    ${others.map(({ cell, class: name }, index) => html`<td key=${index} class=${name}>${cell(row)}</td>`)}
+  </tr>`;
+}
+
+/** The values of a plot as a table, on demand. @param {Props & { label: string }} props */
+export function PlotTable(props) {
+  const [isOpen, setIsOpen] = useState(false);
+  return html`<details onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
+    <summary>As a table<span class="unseen">: ${props.label}</span></summary>
+    ${isOpen && html`<${Table} ...${props} isShort />`}
+  </details>`;
+}
