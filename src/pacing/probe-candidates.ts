@@ -1,4 +1,3 @@
-import type { DueQueue } from './due-queue.ts';
 import type { Entry } from './entry.ts';
 
 const MAX_CANDIDATES = 100;
@@ -14,9 +13,9 @@ export class ProbeCandidates {
     return this.#seen > 0;
   }
 
-  /** Returns one of the latest submissions that is not in flight. */
-  pick(inFlight: DueQueue<Entry>): Entry | undefined {
-    for (const entry of this.#latest) if (!inFlight.has(entry)) return entry;
+  /** Returns one of the latest submissions that may be polled. */
+  pick(mayPoll: (entry: Entry) => boolean): Entry | undefined {
+    for (const entry of this.#latest) if (mayPoll(entry)) return entry;
     return undefined;
   }
 

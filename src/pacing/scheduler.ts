@@ -1,19 +1,14 @@
 import type { Observation } from '../domain/classify.ts';
-import { type BreakerState, healthOf, isSeen } from '../domain/upstream-health.ts';
-import { Backlog, type Rating } from './backlog.ts';
-import { type BreakerSettings, CircuitBreaker } from './circuit-breaker.ts';
-import { DueQueue } from './due-queue.ts';
+import { type BreakerState, isSeen } from '../domain/upstream-health.ts';
+import type { Rating } from './backlog.ts';
 import { Entry, type Paced, type Watched } from './entry.ts';
-import { Pause } from './pause.ts';
 import { NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory, type PolicyReason } from './policy.ts';
+import { PollQueues } from './poll-queues.ts';
 import { ProbeCandidates } from './probe-candidates.ts';
-import { type BudgetSettings, RequestBudget } from './request-budget.ts';
+import type { BudgetSettings } from './request-budget.ts';
+import { type UpstreamLimitSettings, UpstreamLimits } from './upstream-limits.ts';
 
-export type SchedulerSettings = {
-  budget: BudgetSettings;
-  breaker: BreakerSettings;
-  /** The lease of a poll: without a result by then, the submission is polled again. */
-  leaseMs: number;
+export type SchedulerSettings = UpstreamLimitSettings & {
   /** A finalized submission that stays scheduled is polled again after this time. */
   recheckMs: number;
 };
@@ -36,22 +31,16 @@ export type Outlook = {
 };
 
 /**
- * Schedules the polls of one upstream: decides which submissions to poll now, and how many. Owns the request budget and the
- * circuit breaker, so both hold for any number of workers. Each scheduled submission is in exactly one of three queues:
- * waiting (not due), backlog (due) or leased (in flight). Performs no I/O and reads no clock. Times are epoch milliseconds.
+ * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The policy decides when each
+ * is due, the limits of the upstream how many may be sent. Performs no I/O and reads no clock. Times are epoch milliseconds.
  */
 export class Scheduler {
+  readonly limits: UpstreamLimits;
   readonly #settings: SchedulerSettings;
   readonly #policy: PacingPolicy;
   readonly #entries = new Map<string, Entry>();
-  readonly #waiting = new DueQueue<Entry>();
-  /** Submissions that were due at the last call of `next` and are not in flight. */
-  readonly #backlog = new Backlog((entry, now) => this.#rate(entry, now));
-  readonly #leased = new DueQueue<Entry>();
+  readonly #queues = new PollQueues((entry, now) => this.#rate(entry, now));
   readonly #probeCandidates = new ProbeCandidates();
-  readonly #budget: RequestBudget;
-  readonly #pause = new Pause();
-  readonly #breaker: CircuitBreaker;
   /** Polls in flight whose entries are deleted on completion: the submission was removed, or is polled only once. */
   readonly #toDelete = new Set<Entry>();
   /** Entries that the policy does not schedule: those to delete, and finalized ones that wait for their recheck. */
@@ -63,8 +52,7 @@ export class Scheduler {
       reschedule: (item, dueAt) => this.#reschedule(item as Entry, dueAt),
       random: deps.random,
     });
-    this.#budget = new RequestBudget(deps.settings.budget);
-    this.#breaker = new CircuitBreaker(deps.settings.breaker, deps.random);
+    this.limits = new UpstreamLimits(deps.settings, deps.random);
   }
 
   get size(): number {
@@ -72,7 +60,7 @@ export class Scheduler {
   }
 
   get inFlight(): number {
-    return this.#leased.size;
+    return this.#queues.inFlight;
   }
 
   get leaseMs(): number {
@@ -90,7 +78,7 @@ export class Scheduler {
   }
 
   outlook(now: number): Outlook {
-    const used = this.#budget.used(now);
+    const used = this.limits.budget.used(now);
     return {
       description: this.#policy.describe(now),
       budget: { ...this.#settings.budget, used },
@@ -103,20 +91,6 @@ export class Scheduler {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
 
-  get breaker(): Pick<CircuitBreaker, 'state' | 'isOpen' | 'openedAt' | 'probeAt'> {
-    return this.#breaker;
-  }
-
-  /** End of the newest pause that the upstream requested; -Infinity if there was none. */
-  get pausedUntil(): number {
-    return this.#pause.until;
-  }
-
-  /** Continues a pause that an earlier process recorded. */
-  restorePause(until: number): void {
-    this.#pause.restore(until);
-  }
-
   /** Whether the upstream has returned this scheduled submission before. */
   hasSeen(submissionId: string): boolean {
     return this.#entries.get(submissionId)?.seen ?? false;
@@ -126,17 +100,6 @@ export class Scheduler {
   awaitsRecheck(submissionId: string): boolean {
     const entry = this.#entries.get(submissionId);
     return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
-  }
-
-  /** Continues an outage that an earlier process recorded. */
-  restoreOutage(state: BreakerState, openedAt: number, now: number): void {
-    this.#breaker.restore(state, openedAt, now);
-  }
-
-  /** Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it. */
-  resumeBudget(polledUntil: number, now: number): void {
-    const { budget, leaseMs } = this.#settings;
-    if (now - polledUntil < budget.perMs + leaseMs) this.#budget.exhaust(now);
   }
 
   add(item: Paced, now: number): void {
@@ -159,7 +122,7 @@ export class Scheduler {
       this.#register(entry, polledAt, now);
     } else {
       this.#unregistered.add(entry);
-      this.#enqueue(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
+      this.#queues.schedule(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
     }
   }
 
@@ -168,10 +131,10 @@ export class Scheduler {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
     this.#unregister(entry, now);
-    if (this.#leased.has(entry)) {
+    if (this.#queues.isInFlight(entry)) {
       this.#toDelete.add(entry);
     } else {
-      this.#dequeue(entry);
+      this.#queues.remove(entry);
       this.#deleteEntry(entry);
     }
   }
@@ -183,12 +146,10 @@ export class Scheduler {
   pollNow(submissionId: string, now: number): 'sent' | 'in_flight' | 'wait' {
     this.#expireLeases(now);
     const known = this.#entries.get(submissionId);
-    if (known && this.#leased.has(known)) return 'in_flight';
-    if (this.#available(now) === 0) return 'wait';
+    if (known && this.#queues.isInFlight(known)) return 'in_flight';
+    if (this.limits.available(now) === 0) return 'wait';
     const entry = known ?? this.#createEntry({ submissionId, trackedAt: now, seen: false });
-    if (known) {
-      this.#dequeue(known);
-    } else {
+    if (!known) {
       this.#toDelete.add(entry);
       this.#unregistered.add(entry);
     }
@@ -198,8 +159,7 @@ export class Scheduler {
 
   /** The earliest time at which `pollNow` can return `sent`; Infinity if a poll in flight must complete first. */
   nextPollAt(): number {
-    const probeAt = this.#breaker.isOpen ? this.#breaker.probeAt : Number.NEGATIVE_INFINITY;
-    return Math.max(this.#pause.until, probeAt, this.#budget.availableAt());
+    return this.limits.sendableAt(Number.NEGATIVE_INFINITY);
   }
 
   /**
@@ -210,11 +170,10 @@ export class Scheduler {
     this.#expireLeases(now);
     const batch: string[] = [];
     while (batch.length < most) {
-      const available = this.#available(now);
-      const entry =
-        available === 0 ? undefined : this.#breaker.isOpen ? this.#nextProbe() : this.#nextDue(available, now);
+      const available = this.limits.available(now);
+      if (available === 0) break;
+      const entry = this.limits.breaker.isOpen ? this.#nextProbe() : this.#nextDue(available, now);
       if (!entry) break;
-      if (!this.#backlog.take(entry)) this.#waiting.remove(entry);
       this.#send(entry, now);
       batch.push(entry.submissionId);
     }
@@ -223,11 +182,9 @@ export class Scheduler {
 
   /** The earliest time at which `next` can return an id, if nothing is added or observed before. */
   wakeAt(): number {
-    const leaseEnds = this.#leased.earliest?.dueAt ?? Number.POSITIVE_INFINITY;
-    const waiting = this.#earliest();
-    if (!waiting) return leaseEnds;
-    const dueAt = this.#breaker.isOpen ? this.#breaker.probeAt : waiting.dueAt;
-    return Math.min(leaseEnds, Math.max(dueAt, this.#pause.until, this.#budget.availableAt()));
+    const { earliest, earliestLease } = this.#queues;
+    const leaseEnds = earliestLease?.dueAt ?? Number.POSITIVE_INFINITY;
+    return earliest === undefined ? leaseEnds : Math.min(leaseEnds, this.limits.sendableAt(earliest.dueAt));
   }
 
   /**
@@ -235,13 +192,9 @@ export class Scheduler {
    * Returns the new state of the circuit breaker if it changed, otherwise null.
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
-    this.#pause.observe(observation, now);
     const entry = this.#entries.get(observation.submissionId);
-    const seenBefore = entry?.seen ?? false;
-    const changed = this.#breaker.observe(
-      healthOf(observation, { seenBefore, seenAny: this.#probeCandidates.hasAny }),
-      now,
-    );
+    const known = { seenBefore: entry?.seen ?? false, seenAny: this.#probeCandidates.hasAny };
+    const changed = this.limits.observe(observation, known, now);
     if (!entry) return changed;
     this.#endPoll(entry, now);
     const recheckAt = now + this.#settings.recheckMs;
@@ -252,7 +205,7 @@ export class Scheduler {
       return changed;
     }
     if (isSeen(observation)) this.#probeCandidates.markSeen(entry);
-    this.#enqueue(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
+    this.#queues.schedule(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
     return changed;
   }
 
@@ -262,7 +215,7 @@ export class Scheduler {
     if (!entry) return;
     this.#endPoll(entry, now);
     if (this.#toDelete.has(entry)) this.#deleteEntry(entry);
-    else this.#enqueue(entry, dueAt);
+    else this.#queues.schedule(entry, dueAt);
   }
 
   /** Schedules a submission whose entry would be deleted when the poll in flight completes. */
@@ -273,7 +226,7 @@ export class Scheduler {
   }
 
   #register(entry: Entry, polledAt: number | null, now: number): void {
-    this.#enqueue(entry, this.#policy.register(entry, { polledAt }, now));
+    this.#queues.schedule(entry, this.#policy.register(entry, { polledAt }, now));
   }
 
   #unregister(entry: Entry, now: number): void {
@@ -284,19 +237,11 @@ export class Scheduler {
 
   /** Changes the poll time of an entry that is not in flight. */
   #reschedule(entry: Entry, dueAt: number): void {
-    if (this.#leased.has(entry)) return;
-    this.#dequeue(entry);
-    this.#enqueue(entry, dueAt);
+    if (!this.#queues.isInFlight(entry)) this.#queues.schedule(entry, dueAt);
   }
 
   #recheckAt(finalizedAt: number, now: number): number {
     return now + Math.min(this.#settings.recheckMs, Math.max(0, finalizedAt + this.#settings.recheckMs - now));
-  }
-
-  #available(now: number): number {
-    if (now < this.#pause.until) return 0;
-    if (!this.#breaker.isOpen) return this.#budget.available(now);
-    return now < this.#breaker.probeAt ? 0 : Math.min(1, this.#budget.available(now));
   }
 
   /**
@@ -304,26 +249,17 @@ export class Scheduler {
    * returned lately, because an error for an unknown id may concern that id only.
    */
   #nextProbe(): Entry | undefined {
-    return this.#probeCandidates.pick(this.#leased) ?? this.#earliest();
+    return this.#probeCandidates.pick((entry) => !this.#queues.isInFlight(entry)) ?? this.#queues.earliest;
   }
 
   /** Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the budget allows. */
   #nextDue(available: number, now: number): Entry | undefined {
     for (;;) {
-      for (
-        let due = this.#waiting.earliest;
-        due && due.dueAt <= now && !this.#backlog.isFull;
-        due = this.#waiting.earliest
-      ) {
-        this.#waiting.remove(due);
-        this.#backlog.add(due);
-      }
-      const entry = this.#backlog.size > available ? this.#backlog.best(now) : this.#backlog.longestDue;
+      const entry = this.#queues.due(available, now);
       if (!entry) return undefined;
       const at = this.#unregistered.has(entry) ? now : this.#policy.confirm(entry, now);
       if (at <= now + 1) return entry;
-      this.#dequeue(entry);
-      this.#enqueue(entry, at);
+      this.#queues.schedule(entry, at);
     }
   }
 
@@ -332,36 +268,27 @@ export class Scheduler {
     return { gain: this.#policy.gain(entry, now), isOverdue: this.#policy.reasonOf(entry, now) === 'net' };
   }
 
-  #earliest(): Entry | undefined {
-    return this.#backlog.longestDue ?? this.#waiting.earliest;
-  }
-
-  #dequeue(entry: Entry): void {
-    if (!this.#backlog.remove(entry)) this.#waiting.remove(entry);
-  }
-
   #nextPoll(now: number): NextPoll | null {
-    const isOpen = this.#breaker.isOpen;
-    const entry = isOpen ? this.#nextProbe() : (this.#backlog.best(now) ?? this.#waiting.earliest);
+    const { breaker, budget } = this.limits;
+    const entry = breaker.isOpen ? this.#nextProbe() : this.#queues.best(now);
     if (!entry) return null;
-    const dueAt = Math.max(now, isOpen ? this.#breaker.probeAt : entry.dueAt);
-    const availableAt = this.#budget.availableAt();
-    const at = Math.max(dueAt, this.#pause.until, availableAt);
+    const dueAt = Math.max(now, breaker.isOpen ? breaker.probeAt : entry.dueAt);
+    const at = Math.max(dueAt, this.limits.sendableAt(dueAt));
     const reason = this.#unregistered.has(entry) ? 'recheck' : this.#policy.reasonOf(entry, now);
     return {
       submissionId: entry.submissionId,
       at: at === Number.POSITIVE_INFINITY ? null : at,
-      reason: isOpen ? 'probe' : reason,
-      heldBy: at === dueAt ? null : at === availableAt ? 'budget' : 'pause',
+      reason: breaker.isOpen ? 'probe' : reason,
+      heldBy: at === dueAt ? null : at === budget.availableAt() ? 'budget' : 'pause',
     };
   }
 
   /** Makes submissions due whose poll has no result within its lease. They have no priority over other due submissions. */
   #expireLeases(now: number): void {
-    for (let entry = this.#leased.earliest; entry && entry.dueAt <= now; entry = this.#leased.earliest) {
+    for (let entry = this.#queues.earliestLease; entry && entry.dueAt <= now; entry = this.#queues.earliestLease) {
       this.#endPoll(entry, now);
       if (this.#toDelete.has(entry)) this.#deleteEntry(entry);
-      else this.#enqueue(entry, now);
+      else this.#queues.schedule(entry, now);
     }
   }
 
@@ -373,25 +300,13 @@ export class Scheduler {
   }
 
   #send(entry: Entry, now: number): void {
-    entry.dueAt = now + this.#settings.leaseMs;
-    this.#leased.add(entry);
-    this.#budget.send();
-    if (this.#breaker.isOpen) this.#breaker.probing(now);
+    this.#queues.lease(entry, now + this.#settings.leaseMs);
+    this.limits.send(now);
   }
 
   /** Removes the entry from its queue. If its poll was in flight, the request is complete. */
   #endPoll(entry: Entry, now: number): void {
-    if (this.#leased.has(entry)) {
-      this.#leased.remove(entry);
-      this.#budget.complete(now);
-    } else {
-      this.#dequeue(entry);
-    }
-  }
-
-  #enqueue(entry: Entry, dueAt: number): void {
-    entry.dueAt = dueAt;
-    this.#waiting.add(entry);
+    if (this.#queues.release(entry)) this.limits.budget.complete(now);
   }
 
   #deleteEntry(entry: Entry): void {

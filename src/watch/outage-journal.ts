@@ -42,9 +42,10 @@ export class OutageJournal {
   restore(record: UpstreamRecord, now: number): void {
     const { scheduler } = this.#deps;
     this.#clock.restore(record, now);
-    if (record.outSince !== null) scheduler.restoreOutage(record.state, Math.min(record.outSince, now), now);
+    if (record.outSince !== null) scheduler.limits.breaker.restore(record.state, Math.min(record.outSince, now), now);
     // A process whose clock was ahead may have recorded a pause that ends too late.
-    if (record.pausedUntil !== null) scheduler.restorePause(Math.min(record.pausedUntil, now + MAX_RETRY_AFTER_MS));
+    if (record.pausedUntil !== null)
+      scheduler.limits.pause.restore(Math.min(record.pausedUntil, now + MAX_RETRY_AFTER_MS));
   }
 
   /** Total duration of all outages and pauses until `now`. Every time limit moves by it. */
@@ -62,7 +63,7 @@ export class OutageJournal {
   breakerChanged(state: BreakerState, now: number): void {
     const { scheduler, upstream } = this.#deps;
     if (state === BreakerState.closed) this.#clock.outageEnds(now);
-    else this.#clock.outageBegins(scheduler.breaker.openedAt);
+    else this.#clock.outageBegins(scheduler.limits.breaker.openedAt);
     // Recording the outage clears the pause in the upstream's row.
     this.#writtenPauseUntil = Number.NEGATIVE_INFINITY;
     const record = { state, outSince: this.#clock.outSince, outageMs: this.#clock.record.outageMs };
@@ -80,7 +81,7 @@ export class OutageJournal {
       this.#unwritten.shift();
       listener.upstream(change);
     }
-    const { pausedUntil } = scheduler;
+    const pausedUntil = scheduler.limits.pause.until;
     if (this.#clock.pauses(pausedUntil, now)) this.#isPauseUnwritten = true;
     if (pausedUntil - Math.max(now, this.#writtenPauseUntil) >= UNWRITTEN_PAUSE_MS) this.writePause();
   }

@@ -94,7 +94,7 @@ export class PollLoop {
     this.#journal.skip(skippedMs - this.#skippedMs, now);
     this.#limits.begin(now);
     this.#skippedMs = skippedMs;
-    scheduler.resumeBudget(now, now);
+    scheduler.limits.resumeBudget(now, now);
     try {
       // Committed now: a submission tracked later starts from a total that already includes this step.
       this.#journal.writePause();
@@ -112,7 +112,7 @@ export class PollLoop {
     const record = ledger.upstream(upstream);
     this.#journal.restore(record, now);
     this.#limits.restore(ledger.findShownId(upstream));
-    if (record.pollingUntil !== null) scheduler.resumeBudget(record.pollingUntil, now);
+    if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
     if (record.snapshot !== null) scheduler.restore(record.snapshot);
     const first = ledger.listWatched(upstream, { after: 0, limit: RESUME_PAGE_SIZE });
     this.#running = true;
@@ -166,7 +166,7 @@ export class PollLoop {
       const pollAt = scheduler.nextPollAt();
       const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - this.now());
       // During an outage no caller waits: this poll either becomes the probe that is due, or fails immediately.
-      if (scheduler.breaker.isOpen && waitMs > 0) return failed('upstream_down', waitMs);
+      if (scheduler.limits.breaker.isOpen && waitMs > 0) return failed('upstream_down', waitMs);
       if (waitMs > MAX_ON_DEMAND_WAIT_MS || !this.#onDemand.mayQueue(client)) return failed('budget_exhausted', waitMs);
     }
     const limits = { queueMs: ON_DEMAND_WAIT_MS, responseMs: scheduler.leaseMs };
@@ -253,7 +253,7 @@ export class PollLoop {
     const proof = this.#limits.neededProof(recorded, this.now());
     if (proof !== undefined) void this.pollOnDemand(proof, PROOF_CLIENT);
     for (const observation of observations) this.#onDemand.resolve(observation);
-    const { breaker } = this.#deps.scheduler;
+    const { breaker } = this.#deps.scheduler.limits;
     if (breaker.isOpen) this.#onDemand.rejectWaiting(Math.max(1_000, breaker.probeAt - this.now()));
     this.wake();
   }

@@ -44,12 +44,12 @@ export class TimeLimits {
 
   /** `blockedUntil`: when the ledger becomes writable after a failed write; nothing is polled before. */
   context(now: number, blockedUntil: number): Omit<TransitionContext, 'recheck'> {
-    const { breaker, pausedUntil } = this.#scheduler;
+    const { breaker, pause } = this.#scheduler.limits;
     return {
       now,
       outageMs: this.#journal.outageMs(now),
       upstreamUp: !breaker.isOpen,
-      pollableSince: Math.max(this.#pollableSince, pausedUntil, blockedUntil),
+      pollableSince: Math.max(this.#pollableSince, pause.until, blockedUntil),
       notFoundTrust: this.#evidence.trust(now),
     };
   }

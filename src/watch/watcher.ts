@@ -207,6 +207,6 @@ export class Watcher {
   }
 }
 
-function healthOf(upstream: string, { breaker, size, inFlight }: Scheduler): UpstreamHealth {
-  return { upstream, state: breaker.state, tracked: size, inFlight };
+function healthOf(upstream: string, { limits, size, inFlight }: Scheduler): UpstreamHealth {
+  return { upstream, state: limits.breaker.state, tracked: size, inFlight };
 }

@@ -51,7 +51,7 @@ describe('the next poll', () => {
   it('is the probe during an outage', () => {
     const scheduler = schedulerOf(['a', 'b']);
     scheduler.observe(observation('unavailable', NOW, scheduler.next(NOW, 1)[0]), true, NOW);
-    expect(scheduler.outlook(NOW).next).toMatchObject({ reason: 'probe', at: scheduler.breaker.probeAt });
+    expect(scheduler.outlook(NOW).next).toMatchObject({ reason: 'probe', at: scheduler.limits.breaker.probeAt });
   });
 
   it('is null if nothing is tracked', () => {

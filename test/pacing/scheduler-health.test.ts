@@ -8,8 +8,8 @@ const throttled = (retryAfterMs: number | null) => ({ ...VERDICTS.throttled, ret
 /** Fails polls until the circuit breaker is open. Returns when it opened. */
 function breakOpen(scheduler: Scheduler, how: 'unavailable' | 'unauthorized' = 'unavailable'): number {
   for (const [index, id] of drain(scheduler, 0).entries()) scheduler.observe(observation(how, index, id), true, index);
-  expect(scheduler.breaker.isOpen).toBe(true);
-  return scheduler.breaker.openedAt;
+  expect(scheduler.limits.breaker.isOpen).toBe(true);
+  return scheduler.limits.breaker.openedAt;
 }
 
 describe('a pause', () => {
@@ -65,7 +65,7 @@ describe('a pause', () => {
   it('does not change the state of the circuit breaker', () => {
     const scheduler = schedulerOf(ids(9));
     for (const id of scheduler.next(0)) expect(scheduler.observe(observation('throttled', 0, id), true, 0)).toBeNull();
-    expect(scheduler.breaker.isOpen).toBe(false);
+    expect(scheduler.limits.breaker.isOpen).toBe(false);
   });
 });
 
@@ -124,7 +124,7 @@ describe('during an outage', () => {
   it('a probe without a result is followed by another one', () => {
     const scheduler = schedulerOf(['a']);
     breakOpen(schedulerOf(ids(3)));
-    scheduler.restoreOutage('down', 0, 100);
+    scheduler.limits.breaker.restore('down', 0, 100);
     expect(scheduler.next(100)).toEqual(['a']);
     const now = scheduler.wakeAt();
     expect(now).toBeLessThanOrEqual(100 + LEASE_MS);
@@ -133,8 +133,8 @@ describe('during an outage', () => {
 
   it('an outage that began before a restart continues, with a probe at once', () => {
     const scheduler = schedulerOf(ids(3));
-    scheduler.restoreOutage('unauthorized', 111, 5_000);
-    expect(scheduler.breaker).toMatchObject({ state: 'unauthorized', isOpen: true, openedAt: 111 });
+    scheduler.limits.breaker.restore('unauthorized', 111, 5_000);
+    expect(scheduler.limits.breaker).toMatchObject({ state: 'unauthorized', isOpen: true, openedAt: 111 });
     expect(drain(scheduler, 5_000)).toHaveLength(1);
   });
 });
@@ -145,7 +145,7 @@ describe('the circuit breaker by kind of response', () => {
     const scheduler = schedulerOf([]);
     for (const id of ids(3)) scheduler.add(paced(id, { seen }), 0);
     for (const id of scheduler.next(0)) scheduler.observe(observation(name, 0, id), true, 0);
-    return scheduler.breaker.state;
+    return scheduler.limits.breaker.state;
   }
 
   it.each<[VerdictName, string, string]>([
@@ -167,7 +167,7 @@ describe('the circuit breaker by kind of response', () => {
     const scheduler = schedulerOf(['a'], { failures: 1 });
     scheduler.next(0);
     scheduler.observe(observation('not_found_500', 1, 'a'), true, 1);
-    expect(scheduler.breaker.isOpen).toBe(false);
+    expect(scheduler.limits.breaker.isOpen).toBe(false);
     scheduler.observe(observation(name, 2, 'a'), true, 2);
     expect(scheduler.observe(observation('not_found_500', 3, 'a'), true, 3)).toBe('down');
   });

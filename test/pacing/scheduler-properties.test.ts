@@ -53,7 +53,7 @@ class Simulation {
   /** Advances to the next event, and checks that the scheduler returns nothing before its wake time. */
   step(): void {
     const { scheduler, now } = this;
-    const { isOpen, probeAt } = scheduler.breaker;
+    const { isOpen, probeAt } = scheduler.limits.breaker;
     const ids = drain(scheduler, now);
     if (ids.length > 0) expect(now, 'polled during the pause').toBeGreaterThanOrEqual(this.pausedUntil);
     if (ids.length > 0 && isOpen) expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
@@ -147,7 +147,7 @@ describe('with any sequence of results', () => {
         }
         const polled = new Set(simulation.sent.filter(({ at }) => at > from).map(({ id }) => id));
         expect(polled.size).toBe(submissions);
-        expect(simulation.scheduler.breaker.isOpen).toBe(false);
+        expect(simulation.scheduler.limits.breaker.isOpen).toBe(false);
       }),
       { numRuns: 60 },
     );

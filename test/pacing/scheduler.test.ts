@@ -124,7 +124,7 @@ describe('the request budget', () => {
 
   it('is exhausted for one window if an earlier process may just have used it', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
-    scheduler.resumeBudget(400, 500);
+    scheduler.limits.resumeBudget(400, 500);
     expect(scheduler.next(1_499)).toEqual([]);
     expect(scheduler.wakeAt()).toBe(1_501);
     expect(scheduler.next(1_501)).toHaveLength(2);
@@ -132,7 +132,7 @@ describe('the request budget', () => {
 
   it('is available at once if the earlier process stopped long ago', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
-    scheduler.resumeBudget(0, LEASE_MS + 1_000);
+    scheduler.limits.resumeBudget(0, LEASE_MS + 1_000);
     expect(scheduler.next(LEASE_MS + 1_000)).toHaveLength(2);
   });
 });
