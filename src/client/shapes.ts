@@ -88,7 +88,7 @@ export type AuditEntry = {
   /** Address of the client; null for entries before it was recorded. */
   address: string | null;
   action: string;
-  outcome: string;
+  result: string;
   detail: string | null;
   /** Keyed hash of the requested e-mail address. */
   email_hash: string | null;

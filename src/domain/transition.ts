@@ -100,7 +100,7 @@ export function transition(
   input: TransitionInput,
   context: TransitionContext,
 ): TransitionResult {
-  const outcome = isFinal(submission.status)
+  const result = isFinal(submission.status)
     ? correct(submission, input, context)
     : {
         noResponseSince: null,
@@ -108,11 +108,11 @@ export function transition(
         ...proceed(submission, input, context),
         becameStuck: isNewlyStuck(submission, input, context),
       };
-  const { change } = outcome;
+  const { change } = result;
   if (change && !NEXT[submission.status].includes(change.status))
     throw new IllegalTransitionError(submission.status, change.status);
-  if (change && isFinal(change.status)) return { ...outcome, becameStuck: false };
-  return outcome;
+  if (change && isFinal(change.status)) return { ...result, becameStuck: false };
+  return result;
 }
 
 type Next = Pick<TransitionResult, 'change' | 'watched'> & Partial<TransitionResult>;

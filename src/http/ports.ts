@@ -131,7 +131,7 @@ export type LookupAudit = {
   /** Address of the client. */
   address: string;
   action: (typeof AUDIT_ACTIONS)[number];
-  outcome: (typeof AUDIT_RESULTS)[number];
+  result: (typeof AUDIT_RESULTS)[number];
   /** Without personal data. */
   detail: string | null;
 };

@@ -139,7 +139,7 @@ export function createModel(options: SandboxOptions): Model {
   function send(submission: Submission, sentMs: number): void {
     submission.attempts += 1;
     const attempt = submission.fate.nextAttempt();
-    if (attempt.outcome === 'failed') {
+    if (attempt.result === 'failed') {
       agenda.add(sentMs + attempt.afterMs, { kind: 'fail', submission, error: attempt.error });
       return;
     }

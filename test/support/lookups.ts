@@ -33,7 +33,7 @@ type Setting = {
 type AuditRow = {
   caller: string;
   action: string;
-  outcome: string;
+  result: string;
   detail: string | null;
   email_hash: string | null;
   email_masked: string | null;
@@ -111,7 +111,9 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     /** The audit, oldest first. */
     audit: () =>
       query((db) =>
-        db.prepare('SELECT caller, action, outcome, detail, email_hash, email_masked FROM audit ORDER BY seq').all(),
+        db
+          .prepare('SELECT caller, action, outcome AS result, detail, email_hash, email_masked FROM audit ORDER BY seq')
+          .all(),
       ) as AuditRow[],
     async end() {
       await app.close();

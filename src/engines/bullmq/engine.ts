@@ -184,21 +184,21 @@ export class BullmqEngine implements PollEngine {
   }
 
   #complete(jobId: string, returnvalue: unknown): void {
-    const outcome = this.#accept(jobId, returnvalue);
+    const result = this.#accept(jobId, returnvalue);
     const job = this.#jobs.get(jobId);
-    if (!job || outcome === undefined) return;
-    if (outcome === 'rejected') {
+    if (!job || result === undefined) return;
+    if (result === 'rejected') {
       this.#fail(jobId, 'the result of a worker was rejected');
       return;
     }
     this.#jobs.delete(jobId);
-    if (outcome === 'polled') {
+    if (result === 'polled') {
       job.end();
       return;
     }
     const { local, onEvent, timeoutMsOf } = this.#deps;
     const submissionIds = job.reclaim(timeoutMsOf(job.upstream) + START_MARGIN_MS);
-    onEvent({ kind: 'returned', reason: outcome, upstream: job.upstream, submissions: submissionIds.length });
+    onEvent({ kind: 'returned', reason: result, upstream: job.upstream, submissions: submissionIds.length });
     void local.poll({ upstream: job.upstream, submissionIds }, job.report).finally(() => job.end());
   }
 

@@ -21,7 +21,7 @@ const entrySchema = z.object({
     .nullable()
     .describe('Address of the client, see `server.trusted_proxies`; null in entries older than this field'),
   action: z.string().describe(AUDIT_ACTIONS.join(' or ')),
-  outcome: z
+  result: z
     .string()
     .describe(
       `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight`,
@@ -43,7 +43,7 @@ const EXAMPLE = {
   credential_id: 3,
   address: '192.0.2.1',
   action: 'users.get',
-  outcome: 'found',
+  result: 'found',
   detail: null,
   email_hash: '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592',
   email_masked: 'a…@example.com',

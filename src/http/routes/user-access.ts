@@ -41,7 +41,7 @@ function auditRefusal(
   const { caller, action, detail } = refusal;
   const address = request.clientAddress;
   const email = emailIn(request.query);
-  deps.audit.add({ caller: caller.name, credentialId: caller.id, address, action, outcome: 'refused', detail, email });
+  deps.audit.add({ caller: caller.name, credentialId: caller.id, address, action, result: 'refused', detail, email });
 }
 
 function auditWrongRole(

@@ -130,13 +130,13 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
   ): void {
     const { identity, action, email, details, startedMs } = made;
     const { caller, bearer } = identity;
-    const outcome = auditResultOf(lookup, users.forwards);
-    const reasons = outcome === 'failed' || outcome === 'refused' ? [reasonOf(lookup)] : [];
+    const result = auditResultOf(lookup, users.forwards);
+    const reasons = result === 'failed' || result === 'refused' ? [reasonOf(lookup)] : [];
     const entry = {
       caller: caller.name,
       address: request.clientAddress,
       action,
-      outcome,
+      result,
       detail: [...details, ...reasons].join(', ') || null,
     };
     deps.audit.add({ ...entry, email, bearer, credentialId: caller.id });
@@ -146,12 +146,12 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
       duration_ms,
       ...(lookup.kind === 'unavailable' && { upstream_message: lookup.detail }),
     };
-    if (outcome === 'failed') logOf(request).warn(fields, 'users.lookup');
+    if (result === 'failed') logOf(request).warn(fields, 'users.lookup');
     else logOf(request).info(fields, 'users.lookup');
   }
 }
 
-function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): LookupAudit['outcome'] {
+function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): LookupAudit['result'] {
   if (kind === 'found' || kind === 'not_found' || kind === 'busy') return kind;
   // A refusal of the server's own token does not concern the caller.
   return kind !== 'unavailable' && forwards ? 'refused' : 'failed';

@@ -13,7 +13,7 @@ export type AuditEntry = {
   /** Address of the client; null in entries of versions that did not record it. */
   address: string | null;
   action: string;
-  outcome: string;
+  result: string;
   /** A short text without personal data, such as the limit that was exceeded. */
   detail: string | null;
   /**
@@ -43,14 +43,14 @@ export class AuditTrail {
     this.#db.run`
       INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
       VALUES (${entry.at}, ${entry.caller}, ${entry.credentialId}, ${entry.address}, ${entry.action},
-              ${entry.outcome}, ${entry.detail}, ${entry.emailHash}, ${entry.emailMasked})`;
+              ${entry.result}, ${entry.detail}, ${entry.emailHash}, ${entry.emailMasked})`;
   }
 
   /** Returns entries, newest first, and the position to continue `before`; null at the end. */
   list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null } {
     const { limit, before = Number.MAX_SAFE_INTEGER } = query;
     const rows = this.#db.iterate<AuditRecord>`
-      SELECT seq, at, caller, credential_id AS credentialId, address, action, outcome, detail,
+      SELECT seq, at, caller, credential_id AS credentialId, address, action, outcome AS result, detail,
              email_hash AS emailHash, email_masked AS emailMasked
       FROM audit WHERE seq < ${before} ORDER BY seq DESC LIMIT ${limit + 1}`;
     const { page, hasMore } = takePage(rows, limit);

@@ -52,7 +52,7 @@ export const HTTP_EVENTS = {
   ),
   'users.lookup': eventAt('info', 'warn')(
     'a user lookup has ended; at warn, because the upstream failed',
-    ['request_id', 'address', 'caller', 'action', 'outcome', 'detail', 'duration_ms', 'upstream_message'],
+    ['request_id', 'address', 'caller', 'action', 'result', 'detail', 'duration_ms', 'upstream_message'],
     'at warn: check DAWATCH_UPSTREAM_BEARER and `upstreams.default.users`',
   ),
   'feed.failed': error(

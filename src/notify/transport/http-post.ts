@@ -207,9 +207,9 @@ function isRefusal(httpStatus: number): boolean {
 }
 
 /** Converts the result of a POST to the result of an attempt. */
-export function toSendResult(outcome: PostResult): SendResult {
-  if (outcome.kind === 'no_response') return { kind: 'failed', httpStatus: null, error: outcome.error, response: null };
-  const { httpStatus, response } = outcome;
+export function toSendResult(result: PostResult): SendResult {
+  if (result.kind === 'no_response') return { kind: 'failed', httpStatus: null, error: result.error, response: null };
+  const { httpStatus, response } = result;
   if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };
   const isRedirect = httpStatus >= 300 && httpStatus < 400;
   return {
@@ -217,7 +217,7 @@ export function toSendResult(outcome: PostResult): SendResult {
     httpStatus,
     error: isRedirect ? 'responded with a redirect, which is not followed' : `responded with ${httpStatus}`,
     response,
-    ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: outcome.retryAfterMs } }),
+    ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: result.retryAfterMs } }),
     ...(httpStatus === 410 && { gone: true }),
     ...(isRefusal(httpStatus) && { refused: true }),
   };

@@ -12,9 +12,9 @@ const REJECTIONS = [
 
 type Regression = 'none' | 'error' | 'replaced';
 type Attempt =
-  | { outcome: 'failed'; afterMs: number; error: string }
+  | { result: 'failed'; afterMs: number; error: string }
   | {
-      outcome: 'included';
+      result: 'included';
       /** Returns when the row becomes Finalized for a transaction sent at sentMs and final at finalMs. */
       rowUpdatedAt(sentMs: number, finalMs: number): number;
     };
@@ -72,9 +72,9 @@ export function planSubmission(options: SandboxOptions, clock: UpstreamClock, or
       const rejectedAfterMs = clock.seconds(chance.uniform() * REJECTED_WITHIN_S);
       const rejection = REJECTIONS[Math.floor(chance.uniform() * REJECTIONS.length)] ?? REJECTIONS[0];
       const rowUpdatedAt = drawRowUpdate();
-      if (!fails) return { outcome: 'included', rowUpdatedAt };
-      if (timesOut) return { outcome: 'failed', afterMs: clock.timeoutMs, error: 'TIMEOUT' };
-      return { outcome: 'failed', afterMs: rejectedAfterMs, error: rejection };
+      if (!fails) return { result: 'included', rowUpdatedAt };
+      if (timesOut) return { result: 'failed', afterMs: clock.timeoutMs, error: 'TIMEOUT' };
+      return { result: 'failed', afterMs: rejectedAfterMs, error: rejection };
     },
   };
 }

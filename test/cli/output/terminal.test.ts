@@ -44,7 +44,7 @@ async function evilServer(status = 200): Promise<string> {
     submissions: [submission],
     accepted: 1,
     already_tracked: 0,
-    entries: [{ at: EVIL, caller: EVIL, credential_id: EVIL, action: EVIL, outcome: EVIL, detail: EVIL }],
+    entries: [{ at: EVIL, caller: EVIL, credential_id: EVIL, action: EVIL, result: EVIL, detail: EVIL }],
     ...{ webhooks: [webhook], deliveries: [delivery], next_cursor: null },
   };
   const server = createServer((request, response) => {

@@ -30,12 +30,12 @@ describe('every lookup leaves a row', () => {
     const get = { action: 'users.get', detail: null };
     const list = { action: 'users.list', ...nobody };
     expect(lookups.audit()).toEqual([
-      { ...get, ...second, caller: 'the user', outcome: 'found' },
-      { ...get, caller: 'the admin', outcome: 'not_found', email_hash: HASH, email_masked: 'n…@else.example' },
-      { ...get, ...second, caller: 'the service', outcome: 'refused', detail: 'the role service' },
-      { ...list, caller: 'the user', outcome: 'refused', detail: 'the role user' },
-      { ...list, caller: 'the admin', outcome: 'found', detail: 'limit 2, 2 users' },
-      { ...list, caller: 'the admin', outcome: 'failed', detail: 'limit 2, http_status' },
+      { ...get, ...second, caller: 'the user', result: 'found' },
+      { ...get, caller: 'the admin', result: 'not_found', email_hash: HASH, email_masked: 'n…@else.example' },
+      { ...get, ...second, caller: 'the service', result: 'refused', detail: 'the role service' },
+      { ...list, caller: 'the user', result: 'refused', detail: 'the role user' },
+      { ...list, caller: 'the admin', result: 'found', detail: 'limit 2, 2 users' },
+      { ...list, caller: 'the admin', result: 'failed', detail: 'limit 2, http_status' },
     ]);
   });
 
@@ -74,8 +74,8 @@ describe('every lookup leaves a row', () => {
     }
     const { entries } = JSON.parse((await lookups.get('/v1/audit', ADMIN_TOKEN)).text);
     expect(entries).toMatchObject([
-      { outcome: 'refused', address: '2001:db8::1' },
-      { outcome: 'found', address: '192.0.2.1' },
+      { result: 'refused', address: '2001:db8::1' },
+      { result: 'found', address: '192.0.2.1' },
     ]);
   });
 
@@ -115,7 +115,7 @@ describe('every lookup leaves a row', () => {
     const db = rawConnection(join(lookups.folder, 'ledger.db'));
     expect(() => db.exec("UPDATE audit SET outcome = 'not_found'")).toThrow('append-only');
     expect(() => db.exec('DELETE FROM audit')).toThrow('append-only');
-    expect(lookups.audit()).toMatchObject([{ outcome: 'found' }]);
+    expect(lookups.audit()).toMatchObject([{ result: 'found' }]);
   });
 });
 
@@ -129,7 +129,7 @@ describe('a lookup that cannot be audited has no result:', () => {
       credentialId: null,
       address: null,
       action: 'a',
-      outcome: 'o',
+      result: 'o',
       detail: null,
       emailHash: null,
       emailMasked: null,
@@ -200,7 +200,7 @@ describe('GET /v1/audit', () => {
       credential_id: 2,
       address: '127.0.0.1',
       action: 'users.get',
-      outcome: 'failed',
+      result: 'failed',
       detail: 'network',
       email_hash: HASH,
       email_masked: 'u…@example.com',

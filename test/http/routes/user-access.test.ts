@@ -80,7 +80,7 @@ describe('with a bearer of the upstream in the settings', () => {
     expect(problemOf(answer).detail).toBe("the upstream refuses this server's own token");
     expect(answer.headers).not.toHaveProperty('www-authenticate');
     expect(JSON.stringify(answer) + lookups.logs()).not.toContain(bearer);
-    expect(lookups.audit()).toMatchObject([{ caller: 'the admin', outcome: 'failed' }]);
+    expect(lookups.audit()).toMatchObject([{ caller: 'the admin', result: 'failed' }]);
   });
 
   it.each([userPath(), LISTING])('a token is accepted as x-api-key at %s, as documented', async (path) => {
@@ -119,7 +119,7 @@ describe('without a bearer of the upstream', () => {
     const refused = await lookups.get(LISTING, 'sandbox-user-token');
     expect(refused).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
     expect(problemOf(refused).detail).toBe('the upstream refuses this token');
-    expect(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`)).toEqual([
+    expect(lookups.audit().map(({ caller, result }) => `${caller} ${result}`)).toEqual([
       expect.stringMatching(/^forwarded:\w{8} found$/),
       expect.stringMatching(/^forwarded:\w{8} found$/),
       expect.stringMatching(/^forwarded:\w{8} refused$/),
@@ -165,7 +165,7 @@ describe('without a bearer of the upstream', () => {
         expect(problemOf(answer).detail).toContain('a token of dawatch is not forwarded');
       }
     expect(upstream.requests).toEqual([]);
-    const callers = new Set(lookups.audit().map(({ caller, outcome }) => `${caller} ${outcome}`));
+    const callers = new Set(lookups.audit().map(({ caller, result }) => `${caller} ${result}`));
     expect([...callers].sort()).toEqual(['the admin', 'the service'].map((name) => `${name} refused`));
   });
 

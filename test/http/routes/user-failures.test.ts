@@ -36,7 +36,7 @@ describe.each([userPath(), LISTING])('%s', (path) => {
     ['unauthorized', 502, "the upstream refuses this server's own token"],
   ])('a fault of the upstream (%s) is %i', async (kind, status, detail) => {
     expect(await failWith(kind, path)).toMatchObject({ status, detail });
-    expect(lookups().audit().at(-1)).toMatchObject({ caller: 'the admin', outcome: 'failed' });
+    expect(lookups().audit().at(-1)).toMatchObject({ caller: 'the admin', result: 'failed' });
   });
 
   it('a throttled one returns Retry-After', async () => {
@@ -76,7 +76,7 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
     expect(problemOf(answer).detail).toBe('too many user lookups are in flight');
   }
   expect(answers.filter(({ status }) => status === 504)).toHaveLength(64);
-  expect(own.audit()[0]).toMatchObject({ outcome: 'busy', detail: null });
+  expect(own.audit()[0]).toMatchObject({ result: 'busy', detail: null });
 });
 
 it('the list of an upstream that ignores the limit is truncated', async () => {
@@ -117,6 +117,6 @@ it('no log line contains a name, an address, a token or a text of the upstream; 
   expect(own.logs()).not.toMatch(/secretive|example\.com|doctype|0x[0-9a-f]{20}/i);
   expect(own.logs()).not.toContain(SECOND.name);
   const lines = own.logs().split('\n').filter(Boolean);
-  const failed = lines.map((line) => JSON.parse(line)).find(({ outcome }) => outcome === 'failed');
+  const failed = lines.map((line) => JSON.parse(line)).find(({ result }) => result === 'failed');
   expect(failed).toMatchObject({ event: 'users.lookup', level: 'warn', action: 'users.get', detail: 'malformed' });
 });

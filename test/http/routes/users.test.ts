@@ -55,7 +55,7 @@ describe('one user is the plain record', () => {
     const lookups = await openLookups({ sandbox: { userParams: 'ignored' } });
     const answer = await lookups.get(userPath(), lookups.tokens.user);
     expect(JSON.parse(answer.text)).toMatchObject({ name: 'User 25', email: 'user25@example.com' });
-    expect(lookups.audit()).toMatchObject([{ outcome: 'found', detail: 'another user was returned' }]);
+    expect(lookups.audit()).toMatchObject([{ result: 'found', detail: 'another user was returned' }]);
   });
 });
 

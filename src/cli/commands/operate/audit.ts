@@ -5,7 +5,7 @@ import { parseCount } from '../../input/numbers.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
-const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'outcome', 'email', 'detail'];
+const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'result', 'email', 'detail'];
 
 export function addAudit(program: Command): void {
   withAdmin(program.command('audit'))
@@ -15,14 +15,14 @@ export function addAudit(program: Command): void {
     .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')
     .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
       const page = await requestAsAdmin(options, (client) => client.audit({ limit }));
-      const rows = page.entries.map(({ at, caller, credential_id, address, action, outcome, email_masked, detail }) =>
+      const rows = page.entries.map(({ at, caller, credential_id, address, action, result, email_masked, detail }) =>
         [
           at,
           caller,
           String(credential_id ?? '-'),
           address ?? '-',
           action,
-          outcome,
+          result,
           email_masked ?? '-',
           detail ?? '',
         ].map((text) => escapeText(text)),
