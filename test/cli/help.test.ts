@@ -36,7 +36,7 @@ const NESTED = [
 ];
 
 describe('--help', () => {
-  it('shows every command, where to begin, and what exit codes mean', async () => {
+  it('lists every command, the first steps, and the exit codes', async () => {
     const { code, stdout } = await cliProcess(['--help']);
     expect(code).toBe(0);
     const listed = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name);
@@ -45,23 +45,20 @@ describe('--help', () => {
     for (const exitCode of [0, 1, 2, 3, 4, 5]) expect(stdout).toMatch(new RegExp(`\\b${exitCode}  [a-z]`));
   });
 
-  it.each([...COMMANDS, ...NESTED])(
-    'of %s says what it does, and something of each argument and option',
-    async (command) => {
-      const { code, stdout, stderr } = await cli([...command.split(' '), '--help']);
-      expect([code, stderr]).toEqual([0, '']);
-      expect(stdout).toMatch(new RegExp(`^Usage: dawatch ${command} .*\n\n[A-Z][^.]{20,}\\.`));
-      const entries = [...stdout.matchAll(/^ {2}(-\S.*|ids.*|file.*)\n?( {10,}.*)?/gm)].map(([entry]) => entry);
-      expect(entries.length).toBeGreaterThan(0);
-      for (const entry of entries) expect(entry).toMatch(/\S {2,}\S|\n +\S/);
-      // A default is shown as it would be typed: a duration with its unit, no quotes around a number, no empty list.
-      for (const entry of stdout.split(/\n(?= {2}\S)/).map((text) => text.replaceAll(/\s+/g, ' '))) {
-        expect(entry).not.toMatch(/default: (?:\[\]|"\d+")/);
-        if (/^ --[a-z-]+ <duration>/.test(entry))
-          expect(entry).toMatch(/\(default: (?:\d+(?:ms|s|m|h|d)|no limit|what the server is set to)\)/);
-      }
-    },
-  );
+  it.each([...COMMANDS, ...NESTED])('of %s describes it and each of its arguments and options', async (command) => {
+    const { code, stdout, stderr } = await cli([...command.split(' '), '--help']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(new RegExp(`^Usage: dawatch ${command} .*\n\n[A-Z][^.]{20,}\\.`));
+    const entries = [...stdout.matchAll(/^ {2}(-\S.*|ids.*|file.*)\n?( {10,}.*)?/gm)].map(([entry]) => entry);
+    expect(entries.length).toBeGreaterThan(0);
+    for (const entry of entries) expect(entry).toMatch(/\S {2,}\S|\n +\S/);
+    // A default is shown as it would be typed: a duration with its unit, no quotes around a number, no empty list.
+    for (const entry of stdout.split(/\n(?= {2}\S)/).map((text) => text.replaceAll(/\s+/g, ' '))) {
+      expect(entry).not.toMatch(/default: (?:\[\]|"\d+")/);
+      if (/^ --[a-z-]+ <duration>/.test(entry))
+        expect(entry).toMatch(/\(default: (?:\d+(?:ms|s|m|h|d)|no limit|what the server is set to)\)/);
+    }
+  });
 });
 
 describe('exits with 2, and points to --help, for', () => {
@@ -89,7 +86,7 @@ describe('exits with 2, and points to --help, for', () => {
 describe('config', () => {
   const secrets = { DAWATCH_API_KEY: 'the-key-of-the-clients', DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream' };
 
-  it('shows every setting, where it came from, and no secret', async () => {
+  it('shows every setting with its source, and no secret', async () => {
     const cwd = tempFolder();
     writeFileSync(join(cwd, 'my.yaml'), 'server: {port: 9000, shutdown_s: 3}\nupstreams: {spare: {api_key: k-1234}}\n');
     const env = { ...secrets, DAWATCH_CONFIG: 'my.yaml', DAWATCH_PORT: '9001' };

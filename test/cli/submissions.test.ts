@@ -29,13 +29,13 @@ describe('status', () => {
     expect(stdout).toMatch(/history\n.*tracking\n.*finalized {2}\(upstream: Finalized\)\n$/s);
   });
 
-  it('shows it in JSON as the HTTP interface does', async () => {
+  it('prints the same JSON as the HTTP interface', async () => {
     const id = await finalized();
     const { stdout } = await run(['status', id, '--json']);
     expect(JSON.parse(stdout)).toEqual(JSON.parse((await call(app.url, pathOf(id))).text));
   });
 
-  it('lists the newest of a status', async () => {
+  it('lists the newest submissions with a status', async () => {
     await post(app.url, { submission_ids: ['listed-1', 'listed-2', 'listed-3'], upstream: 'other' });
     for (const id of ['listed-1', 'listed-2', 'listed-3']) await call(app.url, pathOf(id), { method: 'DELETE' });
     const { code, stdout } = await run(['status', '--status', 'cancelled', '--limit', '2']);
@@ -43,7 +43,7 @@ describe('status', () => {
     expect(stdout).toMatch(/^cancelled {2}listed-3 {2}tracked \S+Z {2}\d+ requests?\ncancelled {2}listed-2 .*\n$/);
   });
 
-  it('ends quietly when its reader goes first', async () => {
+  it('exits without an error when its reader closes the pipe', async () => {
     const ids = Array.from({ length: 1_000 }, (_, index) => `${index}-`.padEnd(128, 'x'));
     await post(app.url, { submission_ids: ids, upstream: 'other' });
     const { child, exit } = startCli(['status', '--limit', '1000'], { env: { DAWATCH_URL: app.url } });
@@ -75,7 +75,7 @@ it('cancel stops submissions, and wait exits with 3', async () => {
   expect(JSON.parse(waited.stdout)).toMatchObject({ submission_id: 'stop/1', status: 'cancelled' });
 });
 
-it('wait exits with 4 when the time is over first', async () => {
+it('wait exits with 4 when the timeout expires first', async () => {
   await post(app.url, { submission_id: 'open-for-ever', upstream: 'other' });
   const { code, stdout } = await run(['wait', 'open-for-ever', '--timeout', '0s']);
   expect([code, stdout]).toEqual([4, '']);
@@ -99,7 +99,7 @@ describe('backup', () => {
     copy.close();
   });
 
-  it('leaves a file that exists as it is', async () => {
+  it('leaves an existing file unchanged', async () => {
     const target = join(tempFolder(), 'precious.txt');
     writeFileSync(target, 'precious');
     const { code, stderr } = await run(['backup', target], { DAWATCH_DATABASE: app.database });

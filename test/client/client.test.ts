@@ -15,7 +15,7 @@ async function stranger(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it('tracks a submission until it is final, and looks at its history', async () => {
+it('tracks a submission until it is final, and reads its history', async () => {
   const id = app.submit();
   const tracked = await client().track([id], { metadata: { order: 7 } });
   expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0, submissions: [{ submission_id: id }] });
@@ -48,14 +48,14 @@ it('lists by status, page by page', async () => {
   expect(second.next_cursor).toBeNull();
 });
 
-it('finds by how ids begin', async () => {
+it('finds submissions by the beginning of their ids', async () => {
   await client().track(['begun-2', 'begun-1', 'other-1'], { upstream: 'other' });
   const { submissions } = await client().list({ prefix: 'begun-' });
   expect(submissions.map((one) => one.submission_id)).toEqual(['begun-1', 'begun-2']);
 });
 
 it.each(['a/b', '../livez', 'a?b=c#d', '100%', 'a+b&c', '%2e%2e', 'a;b', '"\'<>`{|}\\^~'])(
-  'tracks, gets, waits for and cancels the id %s as it is',
+  'tracks, gets, awaits and cancels the id %s unchanged',
   async (id) => {
     await client().track([id], { upstream: 'other' });
     expect((await client().get(id)).submission_id).toBe(id);
@@ -64,12 +64,12 @@ it.each(['a/b', '../livez', 'a?b=c#d', '100%', 'a+b&c', '%2e%2e', 'a;b', '"\'<>`
   },
 );
 
-it('takes an address with slashes at its end', async () => {
+it('accepts a base URL with trailing slashes', async () => {
   expect((await client(`${app.url}//`).list()).submissions).toBeInstanceOf(Array);
 });
 
 describe('throws an ApiError', () => {
-  it('with the status and the places of what was wrong', async () => {
+  it('with the status and the positions of the invalid values', async () => {
     const error = await client()
       .track(['good', 'not good'])
       .catch((thrown: unknown) => thrown);
@@ -88,7 +88,7 @@ describe('throws an ApiError', () => {
     await expect(act(client())).rejects.toMatchObject({ name: 'ApiError', status });
   });
 
-  it('for a key that is not accepted', async () => {
+  it('for a rejected key', async () => {
     await expect(client(app.url, 'nobody').list()).rejects.toMatchObject({ name: 'ApiError', status: 401, errors: [] });
   });
 });
@@ -110,11 +110,11 @@ describe('throws a ConnectionError', () => {
     ['null', (_, response) => response.end('null')],
     ['a cut connection', (_, response) => response.destroy()],
     ['a redirect', (_, response) => response.writeHead(302, { location: app.url }).end()],
-  ])('where the answer is %s', async (_, answer) => {
+  ])('if the response is %s', async (_, answer) => {
     await expect(client(await stranger(answer)).list()).rejects.toBeInstanceOf(ConnectionError);
   });
 
-  it('before it would send the key to another host', async () => {
+  it('instead of sending the key to another host', async () => {
     const seen: unknown[] = [];
     const other = await stranger((request, response) => {
       seen.push(request.headers['x-api-key']);

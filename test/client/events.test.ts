@@ -53,7 +53,7 @@ it('yields the events of a submission', async () => {
   });
 });
 
-it('begins with what happens from now on', async () => {
+it('begins with events after the connection', async () => {
   await client().track(['before'], { upstream: 'other' });
   await client().cancel('before');
   const listener = listen(client(), { types: ['submission.cancelled'] });
@@ -65,7 +65,7 @@ it('begins with what happens from now on', async () => {
   expect(first?.data).toMatchObject({ submission: { submission_id: expect.stringMatching(/^now-/) } });
 });
 
-it('goes on through cut connections without gap or repeat', async () => {
+it('continues through cut connections without gap or repeat', async () => {
   const proxy = await startCuttingProxy(app.url);
   const listener = listen(client(proxy.url), { after: 0 });
   await listener.has(1);
@@ -85,7 +85,7 @@ it('goes on through cut connections without gap or repeat', async () => {
   for (const error of listener.errors) expect(error).toBeInstanceOf(ConnectionError);
 });
 
-it('goes on through a restart of the server without gap or repeat', async () => {
+it('continues after a restart of the server without gap or repeat', async () => {
   const sandbox = await startSandbox({ options: { speed: 200 } });
   onTestFinished(() => sandbox.close());
   const setting = { database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url };
@@ -106,7 +106,7 @@ it('goes on through a restart of the server without gap or repeat', async () => 
 });
 
 describe('ends', () => {
-  it('when its signal aborts, whatever it does then', async () => {
+  it('when its signal aborts, at any stage', async () => {
     const listener = listen(client());
     const nowhere = listen(client('http://127.0.0.1:1'));
     await vi.waitFor(() => expect(nowhere.errors.length).toBeGreaterThan(0), { timeout: 15_000, interval: 5 });
@@ -116,7 +116,7 @@ describe('ends', () => {
     expect(await take(client().events({ signal: AbortSignal.abort() }), 1)).toEqual([]);
   });
 
-  it('its connection when the loop is left', async () => {
+  it('and closes its connection when the loop is left', async () => {
     const proxy = await startCuttingProxy(app.url);
     await client().track(['left'], { upstream: 'other' });
     await client().cancel('left');
@@ -125,7 +125,7 @@ describe('ends', () => {
   });
 });
 
-describe('throws an ApiError, and tries no more,', () => {
+describe('throws an ApiError without a retry', () => {
   it.each<[string, number, string, Options]>([
     ['for a key that is not accepted', 401, 'nobody', {}],
     ['for an unknown type', 400, API_KEY, { types: ['submission.done'] }],
@@ -140,7 +140,7 @@ describe('throws an ApiError, and tries no more,', () => {
   });
 });
 
-describe('tries again', () => {
+describe('retries', () => {
   const EVENT = 'id: 3\ndata: {"id":"evt_3","type":"upstream.up","data":{"upstream":"default"}}\n\n';
   it.each<[string, number, string, string]>([
     ['where a proxy says that nobody is there', 502, 'text/html', '<h1>Bad Gateway</h1>'],

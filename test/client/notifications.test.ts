@@ -37,7 +37,7 @@ it("has the types of the server's requests and responses", () => {
   expectTypeOf<keyof WebhookPatch>().toEqualTypeOf<keyof z.input<typeof webhookPatchSchema>>();
 });
 
-it('makes a webhook, shows it, changes it, rotates its secret and deletes it', async () => {
+it('creates a webhook, shows it, changes it, rotates its secret and deletes it', async () => {
   const { webhooks } = client();
   const { secret, ...made } = await webhooks.create({ url, types: ['*'], metadata: { team: 'billing' } });
   expect(secret).toMatch(/^whsec_/);
@@ -51,7 +51,7 @@ it('makes a webhook, shows it, changes it, rotates its secret and deletes it', a
   await expect(webhooks.get(made.id)).rejects.toMatchObject({ name: 'ApiError', status: 404 });
 });
 
-it('sends a test, looks at what came of it, and sends it again', async () => {
+it('sends a test event, reads its delivery, and replays it', async () => {
   const receiver = await openReceiver([{ status: 500, body: 'not now' }, {}]);
   const { webhooks, deliveries } = client();
   const { id: webhook_id } = await webhooks.create({ url: receiver.url });
@@ -75,7 +75,7 @@ it('sends a test, looks at what came of it, and sends it again', async () => {
   expect(receiver.requests).toHaveLength(3);
 });
 
-it('yields only events of submissions with the metadata', async () => {
+it('yields only events of submissions with matching metadata', async () => {
   const told: FeedEvent[] = [];
   await app.cancelled(['other'], { metadata: { team: 'other', n: 5 } });
   await app.cancelled(['mine'], { metadata: { team: 'bill&ing', n: 5 } });
@@ -92,7 +92,7 @@ describe('throws an ApiError', () => {
     await expect(creating).rejects.toMatchObject({ name: 'ApiError', status: 400, errors: [{ pointer: '/url' }] });
   });
 
-  it('where the token is no administrator', async () => {
+  it('if the token does not have the role admin', async () => {
     await expect(client(API_KEY).webhooks.list()).rejects.toMatchObject({ name: 'ApiError', status: 403 });
     await expect(client(API_KEY).deliveries.list()).rejects.toMatchObject({ name: 'ApiError', status: 403 });
   });

@@ -53,7 +53,7 @@ function start(example: string, args: string[], env: Record<string, string>) {
   return child;
 }
 
-it.each(NAMES)('docs/client.md shows %s as it is', (name) => {
+it.each(NAMES)('docs/client.md shows %s unchanged', (name) => {
   const code = readFileSync(join(EXAMPLES, name), 'utf8').split('\n').slice(1).join('\n');
   expect(readFileSync(join(ROOT, 'docs/client.md'), 'utf8')).toContain(`\`\`\`js\n${code}\`\`\``);
 });
@@ -94,7 +94,7 @@ it('accepts only genuine webhooks, as in the example', async () => {
   expect([refused.status, await refused.text()]).toEqual([400, 'no_match']);
 });
 
-it('has types, which hold', () => {
+it('has types that compile in strict mode', () => {
   const code = `
     import { DawatchClient, type Submission } from 'dawatch/client';
     const client = new DawatchClient({ url: '', apiKey: '' });

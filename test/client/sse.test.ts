@@ -29,7 +29,7 @@ it.each<[string, string, { id?: string; data?: string }[]]>([
   expect(await blocksOf([bytes(text)])).toEqual(all);
 });
 
-it('reads the same wherever it is cut, and whatever its lines end in', async () => {
+it('reads the same events for every split into chunks and every kind of line end', async () => {
   const blocks = fc.array(
     fc.record({ id: fc.nat().map(String), lines: fc.array(fc.stringMatching(/^[^\r\n]*$/), { minLength: 1 }) }),
     { minLength: 1, maxLength: 5 },

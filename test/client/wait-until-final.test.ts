@@ -15,7 +15,7 @@ it('resolves with the submission once it is final', async () => {
   expect(await client().waitUntilFinal(id)).toMatchObject({ submission_id: id, status: 'finalized' });
 });
 
-it('resolves with the submission as it is when the time is over', async () => {
+it('resolves with the current submission after the timeout', async () => {
   await client().track(['open'], { upstream: 'other' });
   expect(await client().waitUntilFinal('open', { timeoutMs: 0 })).toMatchObject({ status: 'tracking' });
   expect(await client().waitUntilFinal('open', { timeoutMs: 30 })).toMatchObject({ status: 'tracking' });
@@ -31,7 +31,7 @@ it('repeats long polls, with a delay after a premature response', async () => {
   expect(server.requests.map(({ url }) => url)).toEqual(Array(4).fill('/v1/submissions/a/wait?timeout_s=20'));
 });
 
-it('goes on while the server is restarted', async () => {
+it('continues while the server restarts', async () => {
   const sandbox = await startSandbox({ options: { speed: 60 } });
   onTestFinished(() => sandbox.close());
   const setting = { database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url };
@@ -46,11 +46,11 @@ it('goes on while the server is restarted', async () => {
 });
 
 describe('rejects', () => {
-  it('at once for what is not tracked', async () => {
+  it('at once for an untracked submission', async () => {
     await expect(client().waitUntilFinal('never')).rejects.toMatchObject({ name: 'ApiError', status: 404 });
   });
 
-  it('when its signal aborts, with the reason of that', async () => {
+  it('when its signal aborts, with the reason of the signal', async () => {
     await client().track(['aborted'], { upstream: 'other' });
     const stop = new AbortController();
     const waiting = client().waitUntilFinal('aborted', { signal: stop.signal });

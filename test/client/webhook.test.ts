@@ -43,7 +43,7 @@ const at = (seconds: number) => ({
   'webhook-signature': signed(KEY, { at: seconds }),
 });
 
-it('verifies the example that the Standard Webhooks libraries test with', () => {
+it('verifies the example from the tests of the Standard Webhooks libraries', () => {
   const verify = () =>
     verifyWebhook({
       payload: '{"test": 2432232314}',
@@ -90,7 +90,7 @@ describe('accepts', () => {
     expect(verifyWebhook(genuine)).toEqual(EVENT);
   });
 
-  it('what is signed now, by its own clock', () => {
+  it('a current signature, by the clock of the machine', () => {
     expect(verifyWebhook(request({ now: Date.now() }, at(Math.floor(Date.now() / 1_000))))).toEqual(EVENT);
   });
 });
@@ -150,7 +150,7 @@ describe('refuses', () => {
     ['a secret that is no base64', { secret: `${secretOf(KEY)}!` }],
     ['no secret', { secret: [] }],
     ['parsed JSON', { payload: EVENT as never }],
-  ])('%s as a mistake of the program', (_, changes) => {
+  ])('%s as an error of the caller', (_, changes) => {
     expect(() => verifyWebhook(request(changes))).toThrow(TypeError);
   });
 });

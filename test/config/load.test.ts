@@ -35,7 +35,7 @@ function problems(yaml: string, env: Record<string, string> = {}): string[] {
 const sourceOf = ({ settings }: LoadedConfig, path: string) =>
   settings.find((setting) => setting.path === path)?.source;
 
-describe('what is in force', () => {
+describe('the effective settings', () => {
   it('the environment overrides the file, the file overrides the defaults, and each setting has its source', () => {
     const loaded = load('server: { host: 10.0.0.1, port: 1 }\nupstreams: { default: { url: "http://file" } }', {
       DAWATCH_PORT: '2',
@@ -70,14 +70,14 @@ describe('what is in force', () => {
     expect(setting).toMatchObject({ source: name, value });
   });
 
-  it('an empty variable is as good as none, the one that names the file included', () => {
+  it('an empty variable counts as unset, including the variable that names the file', () => {
     const env = Object.fromEntries(Object.keys(ENVIRONMENT).map((name) => [name, '']));
     const file = fileOf('server: { port: 5 }');
     expect(loadConfig({ env, file })).toEqual(loadConfig({ env: {}, file }));
     expect(loadConfig({ env: { DAWATCH_CONFIG: '' } }).config).toEqual(loadConfig({ env: {} }).config);
   });
 
-  it('DAWATCH_CONFIG names the file; without it config/dawatch.yaml is read if there is one', () => {
+  it('DAWATCH_CONFIG names the file; without it config/dawatch.yaml is read if it exists', () => {
     expect(loadConfig({ env: { DAWATCH_CONFIG: fileOf('server: { port: 5 }') } }).config.server.port).toBe(5);
     const before = process.cwd();
     process.chdir(tempFolder());
@@ -92,18 +92,18 @@ describe('what is in force', () => {
     expect(load(yaml).config).toEqual(load('{}').config);
   });
 
-  it('more upstreams stand beside the default one, each with defaults of its own', () => {
+  it('additional upstreams exist beside the default one, each with its own defaults', () => {
     const { config, settings } = load('upstreams: { other-1: { url: "https://o.example", budget: { per_s: 60 } } }');
     expect(Object.keys(config.upstreams)).toEqual(['default', 'other-1']);
     expect(config.upstreams).toHaveProperty('other-1.budget', { requests: 50, per_s: 60, concurrency: 32 });
     expect(settings.map(({ path }) => path)).toContain('upstreams.other-1.timeout_s');
   });
 
-  it('every setting is described', () => {
+  it('every setting has a description', () => {
     for (const { path, description } of load('').settings) expect(description, path).not.toBe('');
   });
 
-  it('channels and their routes', () => {
+  it('include channels and their routes', () => {
     const channels = `
       ops: { type: slack, url: https://hooks.slack.com/services/x }
       mail: { type: email, smtp_url: "smtp://h:25", from: a@b.example, to: [c@d.example], gather_s: 1 }`;
@@ -118,7 +118,7 @@ describe('what is in force', () => {
     expect(paths.filter(isSecret)).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url']));
   });
 
-  it('which settings are secrets', () => {
+  it('mark the settings that are secrets', () => {
     const secrets = load('')
       .settings.map(({ path }) => path)
       .filter(isSecret);
@@ -141,7 +141,7 @@ describe('config/dawatch.yaml', () => {
     expect(loadConfig({ env: {}, file: SHIPPED }).config).toEqual(load('').config);
   });
 
-  it('names every setting where it belongs, and every environment variable', () => {
+  it('lists every setting in its section, and every environment variable', () => {
     const complete = parse(shipped.replace(/^(\s*)# ([a-z_]+): \S*…/gm, '$1$2: set'));
     for (const { path } of load('').settings) {
       const value = path.split('.').reduce((node, key) => node?.[key], complete);
@@ -260,19 +260,19 @@ describe('a problem is reported with its setting and source', () => {
     ]);
   });
 
-  it('a variable does not hide that its section in the file is wrong', () => {
+  it('even if a variable overrides a value of an invalid section', () => {
     expect(problems('server: 80', { DAWATCH_PORT: '81' })).toEqual([
       expect.stringMatching(/^server must be a section of settings by name, not 80 \(FILE:1\)$/),
     ]);
   });
 
-  it('all at once', () => {
+  it('together with all other problems', () => {
     const yaml = 'server: { port: x, prot: 1 }\nbreaker: { failures: 0 }';
     const names = problems(yaml, { DAWATCH_LOG_LEVEL: 'loud' }).map((problem) => problem.split(' ')[0]);
     expect(names.sort()).toEqual(['breaker.failures', 'log.level', 'server.port', 'server.prot']);
   });
 
-  it('a removed setting and an unknown one of the same section each', () => {
+  it('if a section contains a removed setting and an unknown one', () => {
     const told = problems('pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }');
     expect(told).toHaveLength(4);
     expect(told[0]).toMatch(/^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/);
@@ -281,14 +281,14 @@ describe('a problem is reported with its setting and source', () => {
     expect(told[3]).toMatch(/^pacing\.mode .*FILE/);
   });
 
-  it.each(['nowhere.yaml', '.'])('a file that cannot be read (%s)', (name) => {
+  it.each(['nowhere.yaml', '.'])('if the file cannot be read (%s)', (name) => {
     const file = join(tempFolder(), name);
     expect(() => loadConfig({ env: {}, file })).toThrow(ConfigError);
     expect(() => loadConfig({ env: { DAWATCH_CONFIG: file } })).toThrow(file);
   });
 });
 
-describe('no message contains a secret', () => {
+describe('no message contains a secret:', () => {
   it.each([
     `https://user:${SECRET}@u.example`,
     `https://:${SECRET}@u.example`,
@@ -310,11 +310,11 @@ describe('no message contains a secret', () => {
     `auth:\n  api_key:${SECRET}\n  other: 1`,
     `auth:\n\tapi_key: ${SECRET}`,
     `auth: { api_key: "\\q${SECRET}" }`,
-  ])('a key that was written wrongly: %j', (yaml) => {
+  ])('a mistyped key: %j', (yaml) => {
     expect(problems(yaml).length).toBeGreaterThan(0);
   });
 
-  it('nor in a warning of the YAML reader', () => {
+  it('a warning of the YAML reader', () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     onTestFinished(() => warn.mockRestore());
     problems(`auth:\n  api_key: !${SECRET} x`);
@@ -322,7 +322,7 @@ describe('no message contains a secret', () => {
   });
 });
 
-describe('a file of settings that is meant to do harm is refused:', () => {
+describe('refuses a hostile settings file:', () => {
   const bomb = [
     'a: &a [x,x,x,x,x,x,x,x,x]',
     ...[...'bcdefghi'].map((name, n) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`)}]`),
@@ -340,7 +340,7 @@ describe('a file of settings that is meant to do harm is refused:', () => {
   });
 });
 
-describe('a problem names the line of its setting, also where', () => {
+describe('a problem names the line of its setting, also for', () => {
   it.each<[string, string, RegExp]>([
     ['it is nested', '# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
     ['it is in a list', 'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
@@ -362,7 +362,7 @@ it.each([
   'routes: [{ types: [], channels: [5], odd: 1 }, 5]',
   'channels: { a: {}, b: 5, c: { type: email, from: a, to: [b], gather_s: x, odd: 1 } }',
   'upstreams: { a: { budget: [], users: { parameters: x } }, b: 5 }\nbreaker: [1]\nredis: { url: 5, prefix: 5 }',
-])('no words of the library that checks are in what is wrong with %s', (yaml) => {
+])('describes %s without the wording of the schema library', (yaml) => {
   const found = problems(yaml);
   expect(found.length).toBeGreaterThan(1);
   for (const problem of found) {
@@ -372,7 +372,7 @@ it.each([
 });
 
 it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
-  'a secret that became a name is refused and not shown: %s',
+  'a secret in the place of a setting name is refused and not shown: %s',
   (yaml) => {
     expect(problems(yaml)).toEqual([expect.stringMatching(/^auth\.\(hidden\) is not a setting \(FILE:1\)$/)]);
   },
@@ -384,11 +384,11 @@ describe('variables that begin with DAWATCH_', () => {
     ['DAWATCH_APIKEY', 'DAWATCH_API_KEY'],
     ['DAWATCH_DATABSE', 'DAWATCH_DATABASE'],
     ['DAWATCH_LOGLEVEL', 'DAWATCH_LOG_LEVEL'],
-  ])('%s is refused, with the one that may be meant, and without its value', (name, meant) => {
+  ])('%s is refused with the most similar name and without its value', (name, meant) => {
     expect(problems('', { [name]: SECRET })).toEqual([`${name} is not a variable of dawatch; did you mean ${meant}?`]);
   });
 
-  it('one that is like no other is refused with where all are', () => {
+  it('a name without a similar one is refused with a reference to the list of settings', () => {
     const [problem] = problems('', { DAWATCH_COMPLETELY_DIFFERENT: SECRET });
     expect(problem).toBe(
       'DAWATCH_COMPLETELY_DIFFERENT is not a variable of dawatch; docs/settings.md lists all variables',
@@ -402,7 +402,7 @@ describe('variables that begin with DAWATCH_', () => {
     expect(names).toEqual(['DAWATCH_HOSTT', 'server.port', 'server.prot']);
   });
 
-  it('are known to the command line as well, or empty, or of another name', () => {
+  it('are accepted if they are variables of the command line, empty or named differently', () => {
     const env = {
       DAWATCH_URL: 'http://h',
       DAWATCH_TOKEN: 't',
@@ -413,7 +413,7 @@ describe('variables that begin with DAWATCH_', () => {
     expect(problems('', env)).toEqual([]);
   });
 
-  it('are passed over where Kubernetes sets them for a Service whose name begins with dawatch', () => {
+  it('are ignored if Kubernetes sets them for a Service whose name begins with dawatch', () => {
     const address = 'tcp://10.0.0.7:8080';
     const { config } = load('', {
       DAWATCH_SERVICE_HOST: '10.0.0.7',

@@ -71,7 +71,7 @@ async function fill(): Promise<{ id: string; webhookId: string; working: string 
 }
 
 describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () => {
-  it('axe finds nothing on any page, light or dark', async () => {
+  it('axe reports nothing on any page, in light and dark mode', async () => {
     const { id, webhookId } = await fill();
     const page = await browser.open(app.url);
     const { check, look, expectNothing } = inspect(page);
@@ -116,7 +116,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     expectNothing();
   });
 
-  it('axe finds nothing while something is done to webhooks and deliveries, light or dark', async () => {
+  it('axe reports nothing during actions on webhooks and deliveries, in light and dark mode', async () => {
     const { id, working } = await fill();
     const page = await browser.open(app.url);
     const { check, look, expectNothing } = inspect(page);
@@ -141,7 +141,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     expectNothing();
   });
 
-  it('axe finds nothing while the server is not reached, light or dark', async () => {
+  it('axe reports nothing while the server is unreachable, in light and dark mode', async () => {
     const page = await browser.open(app.url);
     const { check, expectNothing } = inspect(page);
     await page.route('**/v1/events**', (route) => route.abort());
@@ -151,7 +151,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     expectNothing();
   });
 
-  it('fits a phone: nothing but tables scrolls sideways', async () => {
+  it('fits a phone: only tables scroll sideways', async () => {
     const { id, webhookId } = await fill();
     const page = await browser.open(app.url, { viewport: { width: 360, height: 740 } });
     expect(await isTooWide(page)).toBe(false);
@@ -172,7 +172,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     }
   });
 
-  it('can be used by keyboard alone', async () => {
+  it('can be operated with the keyboard only', async () => {
     const { id } = await fill();
     const page = await browser.open(app.url);
     const focused = () => page.evaluate<string>('document.activeElement.innerText || document.activeElement.id');

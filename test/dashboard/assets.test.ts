@@ -32,7 +32,7 @@ async function everythingLoaded(): Promise<Map<string, Answer>> {
 }
 
 describe('the files of the dashboard', () => {
-  it('are open to everyone, and all from the server itself', async () => {
+  it('are public and loaded from the server only', async () => {
     const loaded = await everythingLoaded();
     expect(loaded.size).toBeGreaterThan(30);
     for (const [path, answer] of loaded) {
@@ -44,7 +44,7 @@ describe('the files of the dashboard', () => {
     }
   });
 
-  it('are asked for again each time, and sent only if they are others', async () => {
+  it('are revalidated each time, and sent only if changed', async () => {
     for (const path of ['/', '/assets/main.js', '/assets/lib/uplot.js']) {
       const { headers } = await get(path);
       expect(headers['cache-control']).toBe('no-cache');
@@ -57,7 +57,7 @@ describe('the files of the dashboard', () => {
     }
   });
 
-  it('are these and no others', async () => {
+  it('are exactly the listed ones', async () => {
     for (const path of [
       '/assets',
       '/assets/',
@@ -77,7 +77,7 @@ describe('the files of the dashboard', () => {
 });
 
 describe('the page', () => {
-  it('may run, load and ask nothing but what this server has', async () => {
+  it('may run, load and request only what this server provides', async () => {
     const { headers, text } = await get('/');
     const policy = new Map(
       String(headers['content-security-policy'])
@@ -96,13 +96,13 @@ describe('the page', () => {
     expect([...policy.values()].flat().join()).not.toMatch(/unsafe|https?:|\*/);
   });
 
-  it('has no script, style or handler in its text', async () => {
+  it('contains no inline script, style or event handler', async () => {
     const { text } = await get('/');
     expect(text).not.toMatch(/<style|\sstyle=|\son[a-z]+=|javascript:/i);
     expect(text.match(/<script/g)).toHaveLength(2);
   });
 
-  it('takes no other method', async () => {
+  it('supports no other method', async () => {
     for (const method of ['POST', 'PUT', 'DELETE'])
       expect((await call(app.url, '/', { method })).status, method).toBe(405);
     expect(await call(app.url, '/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });

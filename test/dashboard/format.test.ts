@@ -16,7 +16,7 @@ it.each([
   expect(duration(s)).toBe(written);
 });
 
-it('a share is only 0 or 100 % where it is certain', () => {
+it('a share is shown as 0 or 100 % only if it is exact', () => {
   expect([0, 1e-9, 0.004, 0.31, 0.99, 0.999_99, 1].map(percent)).toEqual([
     '0 %',
     '0.1 %',
@@ -33,7 +33,7 @@ it('an age has no fractions of seconds', () => {
 });
 
 it.each(['abc', 'a/b', 'a?b=c', 'a#b', '%', 'a%2Fb', '<b>', '..'])(
-  'an address leads to the thing that it was made of: %s',
+  'the URL of a page leads back to the page: %s',
   (id) => {
     expect(parseRoute(hrefTo('submissions', id, { q: 'x&y', status: undefined }))).toEqual({
       page: 'submissions',
@@ -43,10 +43,10 @@ it.each(['abc', 'a/b', 'a?b=c', 'a#b', '%', 'a%2Fb', '<b>', '..'])(
   },
 );
 
-it.each(['', '#', '#/', '#/?x=1'])('an address without a page is the overview: "%s"', (hash) => {
+it.each(['', '#', '#/', '#/?x=1'])('a URL without a page shows the overview: "%s"', (hash) => {
   expect(parseRoute(hash)).toMatchObject({ page: 'overview', id: undefined });
 });
 
-it('an address that can not be read is taken as it is', () => {
+it('a URL that cannot be decoded is used unchanged', () => {
   expect(parseRoute('#/submissions/%zz')).toMatchObject({ page: 'submissions', id: '%zz' });
 });

@@ -12,8 +12,8 @@ const app = useApp();
 const browser = useBrowser();
 const cancel = (url: string, id: string) => call(url, `/v1/submissions/${id}`, { method: 'DELETE' });
 
-describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000 }, () => {
-  it('says that the server is gone, finds it again by itself, and shows what happened meanwhile', async () => {
+describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
+  it('reports a lost connection, reconnects by itself, and shows events from the meantime', async () => {
     const database = join(tempFolder(), 'ledger.db');
     let running: App = await openApp({ database });
     onTestFinished(() => running.close());
@@ -47,7 +47,7 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
     await page.getByRole('alert').waitFor({ state: 'detached' });
   });
 
-  it('asks for the figures seldom and draws few rows, however much happens', async () => {
+  it('polls the overview rarely and redraws few rows during a burst', async () => {
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);
     await page.getByText('Live', { exact: true }).waitFor();
@@ -66,7 +66,7 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
     await expect.poll(() => page.locator('.events li').count()).toBe(10);
   });
 
-  it('asks for nothing while its tab is hidden, and at once when it is shown', async () => {
+  it('sends no requests while its tab is hidden, and refreshes at once when it is shown', async () => {
     const page = await browser.open(app.url);
     await page.clock.install();
     await signIn(page, API_KEY);
@@ -92,7 +92,7 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
     expect(asked).toBeGreaterThan(0);
   });
 
-  it('stays connected over heartbeats, and loads nothing again', async () => {
+  it('stays connected over heartbeats without reloading anything', async () => {
     const heartbeatMs = 15_000;
     const clock = new HeldClock(heartbeatMs);
     const running = await openApp({ database: join(tempFolder(), 'ledger.db'), clock, alerts: { check_s: 3_600 } });
@@ -122,7 +122,7 @@ describe.skipIf(SKIPPED)('the dashboard follows what happens', { timeout: 60_000
     expect(requested.filter((path) => path === '/v1/events')).toHaveLength(1);
   });
 
-  it('begins anew where the position it had is of another ledger', async () => {
+  it('starts over if its position belongs to another ledger', async () => {
     const folder = tempFolder();
     let running: App = await openApp({ database: join(folder, 'one.db') });
     onTestFinished(() => running.close());

@@ -24,8 +24,8 @@ async function open(description = learnedBy): Promise<Page> {
   return page;
 }
 
-describe.skipIf(SKIPPED)('the page of the pacing', { timeout: 30_000 }, () => {
-  it('draws the learned distribution of each upstream, with what it shows in words and as a table', async () => {
+describe.skipIf(SKIPPED)('the pacing page', { timeout: 30_000 }, () => {
+  it('draws the learned distribution of each upstream, and describes it in words and as a table', async () => {
     const page = await open();
     const section = page.getByRole('region', { name: 'default', exact: true }).first();
     await section.locator('canvas').waitFor();
@@ -51,7 +51,7 @@ describe.skipIf(SKIPPED)('the page of the pacing', { timeout: 30_000 }, () => {
     await page.getByText('every 20.0 s, 3 % empty').first().waitFor();
   });
 
-  it('says so where nothing is learned, and what is polled next', async () => {
+  it('states that nothing is learned, and which submission is polled next', async () => {
     await post(app.url, { submission_id: 'a' });
     const page = await open((now) => ({
       ...learnedBy(now),
@@ -89,14 +89,14 @@ describe('the curve', () => {
     { after_ms: 1e12, probability: 1 },
   ];
 
-  it('is interpolated between its points, also where it jumps', () => {
+  it('is interpolated between its points, including jumps', () => {
     expect([0, 15_000, 20_000].map((ms) => probabilityAt(curve, ms))).toEqual([0, 0.25, 0.5]);
     expect(probabilityAt(curve, 2e12)).toBe(1);
     expect([0.25, 0.6, 0.75].map((share) => quantileMs(curve, share))).toEqual([15_000, 20_000, 20_000]);
     expect(quantileMs(curve.slice(0, 3), 0.9)).toBeNull();
   });
 
-  it('is drawn as far as nearly all is final, with the polls in its range', () => {
+  it('ends where nearly all submissions are final, with the polls in its range', () => {
     const { at, final, polls } = plotData(
       [...curve.slice(0, 3), { after_ms: 30_000, probability: 0.99 }, { after_ms: 1e12, probability: 1 }],
       [15_000, 25_000, 1e11],
@@ -115,7 +115,7 @@ describe('the curve', () => {
     expect(plotData(points, [1])).toEqual({ at: [], final: [], polls: [] });
   });
 
-  it('with a single huge time is drawn all the same', () => {
+  it('with a single huge time is still drawn', () => {
     const { at } = plotData([{ after_ms: 1e300, probability: 1e-9 }], [1e300]);
     expect(at.every(Number.isFinite)).toBe(true);
   });

@@ -41,7 +41,7 @@ async function webhook(status: number) {
 
 describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () => {
   describe('signing in', () => {
-    it('has no page, nor a title, of what there is not', async () => {
+    it('shows no page and no title for an unknown path', async () => {
       const page = await open('overview/x');
       await page.getByRole('heading', { name: 'Not found' }).waitFor();
       await expect.poll(() => page.title()).toBe('Not found · dawatch');
@@ -51,7 +51,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await expect.poll(() => page.title()).toBe('Overview · dawatch');
     });
 
-    it('says what is wrong with a token, and lets the right one in', async () => {
+    it('explains what is wrong with a token, and accepts a valid one', async () => {
       const page = await browser.open(app.url);
       const alert = page.getByRole('alert');
       await page.getByRole('button', { name: 'Sign in' }).click();
@@ -66,7 +66,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByRole('heading', { name: 'Overview' }).waitFor();
     });
 
-    it('outlives a reload, not the tab, and ends with signing out', async () => {
+    it('survives a reload but not the tab, and ends with signing out', async () => {
       const page = await browser.open(app.url);
       await signIn(page, API_KEY);
       await page.reload();
@@ -80,7 +80,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByLabel('Token', { exact: true }).waitFor();
     });
 
-    it('shows each role what it may see', async () => {
+    it('shows each role the pages it may use', async () => {
       const names = (page: Page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
       const admin = await open();
       await expect
@@ -93,7 +93,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await service.getByText('your token has no access').waitFor();
     });
 
-    it('says so where something else answers, like the sign-in of a proxy', async () => {
+    it('explains if another program responds, such as the sign-in page of a proxy', async () => {
       const login = { contentType: 'text/html', body: '<!doctype html><title>Sign in</title>' };
       const page = await browser.open(`${app.url}/#/submissions`);
       await page.route('**/v1/whoami', (route) => route.fulfill(login));
@@ -111,7 +111,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await alert.getByText('The response is not from dawatch').waitFor();
     });
 
-    it('is asked for again once the token is refused', async () => {
+    it('is required again once the token is refused', async () => {
       const page = await browser.open(`${app.url}/#/submissions`);
       await signIn(page, API_KEY);
       await page.route('**/v1/submissions?*', (route) => route.fulfill({ status: 401, body: '{}' }));
@@ -121,7 +121,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
   });
 
   describe('the overview', () => {
-    it('counts a finalization as it happens, and names it', async () => {
+    it('counts a finalization when it happens, and lists the submission', async () => {
       const page = await open();
       const finalized = page.getByRole('link', { name: /^\d+ finalized$/ });
       const before = Number.parseInt((await finalized.textContent()) ?? '', 10);
@@ -136,7 +136,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await expect.poll(() => page.getByRole('row', { name: /default up/ }).count()).toBe(1);
     });
 
-    it('has its plots in words and as tables too', async () => {
+    it('describes its plots in words and as tables', async () => {
       await track({ submission_id: app.submit() });
       const page = await open();
       await page.getByRole('figure').filter({ hasText: 'Finalizations per minute' }).locator('canvas').waitFor();
@@ -148,7 +148,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
   });
 
   describe('the list', () => {
-    it('finds by id, by its beginning, by status, page by page', async () => {
+    it('finds by id, by prefix and by status, page by page', async () => {
       const ids = Array.from({ length: 120 }, (_, index) => `many-${String(index).padStart(3, '0')}`);
       await track({ submission_ids: ids, upstream: 'other' });
       const page = await open('submissions?status=tracking');
@@ -171,7 +171,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByText('No submission is cancelled').waitFor();
     });
 
-    it('says what to do where nothing is found, and what is wrong where it can not be', async () => {
+    it('suggests what to do if nothing is found, and explains an invalid search', async () => {
       await track({ submission_id: randomUUID() });
       const page = await open('submissions?q=nobody');
       await page.getByText('No tracked id begins with nobody').waitFor();
@@ -183,7 +183,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       expect(await main(page).getByRole('table').count(), 'no rows that were not asked for').toBe(0);
     });
 
-    it('changes a row in its place when it becomes final', async () => {
+    it('updates a row in place when the submission becomes final', async () => {
       const id = randomUUID();
       await track({ submission_id: id });
       const page = await open('submissions');
@@ -194,7 +194,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
   });
 
   describe('one submission', () => {
-    it('shows its whole history, and its end as it comes', async () => {
+    it('shows the whole history, and the end when it happens', async () => {
       const id = app.submit();
       await track({ submission_id: id, metadata: { order: 4711 } });
       const page = await open(`submissions/${id}`);
@@ -212,7 +212,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByText('4711', { exact: true }).waitFor();
     });
 
-    it('says so where it was never tracked', async () => {
+    it('states that an id was never tracked', async () => {
       const page = await open('submissions/never-tracked');
       await page.getByText('This submission is not tracked').waitFor();
       await page.getByText('npx dawatch track never-tracked').waitFor();
@@ -235,7 +235,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       expect([dialogs, await page.locator('main img, main script').count()]).toEqual([0, 0]);
     });
 
-    it('says that there are more deliveries than it shows, and asks anew at every event', async () => {
+    it('states that more deliveries exist than it shows, and reloads them at every event', async () => {
       const { id: webhookId } = await webhook(200);
       const id = randomUUID();
       await track({ submission_id: id });
@@ -271,7 +271,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       expect(asked).toBeGreaterThan(before);
     });
 
-    it('shows what a hostile upstream says as text', async () => {
+    it('shows hostile text of an upstream as text', async () => {
       const hostile = '<img src=x onerror=alert(3)><script>alert(4)</script>';
       const upstream = await serve((request, response) => {
         const id = new URL(request.url ?? '/', 'http://upstream').searchParams.get('submission_id');
@@ -298,7 +298,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       }
     });
 
-    it('replays a delivery to a receiver that has come back', async () => {
+    it('replays a delivery to a receiver that works again', async () => {
       const { receiver, id: webhookId } = await webhook(200);
       const id = randomUUID();
       await track({ submission_id: id });
@@ -354,7 +354,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await expect.poll(() => receiver.requests.length).toBe(2);
     });
 
-    it("users: with the upstream's own token where those are forwarded, whoever is signed in", async () => {
+    it("users: require the upstream's own token if tokens are forwarded, for every role", async () => {
       const forwarding = await openLookups({ bearer: null });
       const page = await browser.open(`${forwarding.url}/#/users`);
       await signIn(page, forwarding.tokens.service);
@@ -369,7 +369,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByRole('table', { name: '25 users' }).waitFor();
     });
 
-    it('users: are all that a user token shows, and one of them at a time', async () => {
+    it('users: are the only page of a user token, which looks up one user at a time', async () => {
       const { url, tokens } = await openLookups();
       const page = await browser.open(url);
       await signIn(page, tokens.user);

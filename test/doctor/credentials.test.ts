@@ -30,7 +30,7 @@ describe.each([
     ['repetitions', `dawatch_admin_${'a'.repeat(43)}`],
     ['short', '9f86d081884c7d65'],
     ['few distinct', '0110100110010110'],
-  ])('is warned about if it is made of %s: %s', async (why, secret) => {
+  ])('is reported if it consists of %s: %s', async (why, secret) => {
     const { all, credentials } = await examine({ [variable]: secret });
     expect(credentials).toMatchObject([
       { status: 'ok' },
@@ -51,14 +51,14 @@ describe.each([
     ['random behind a name', (random) => `prod-service-${random.toString('hex', 0, 16)}`],
     ['a UUID', (random) => random.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')],
     ['many words', () => 'correct-horse-battery-staple-lamp-river-green'],
-  ])('is not if it is %s', async (_, make) => {
+  ])('is not reported if it is %s', async (_, make) => {
     const secrets = Array.from({ length: 20 }, (_, n) => make(sha256(`random ${n}`)));
     for (const secret of secrets)
       expect((await examine({ [variable]: secret })).credentials, secret).toMatchObject([{ status: 'ok' }]);
   });
 });
 
-it('two keys that are the same are a problem: it has one role only', async () => {
+it('two equal keys are reported: a key has one role only', async () => {
   const secret = sha256('random').toString('hex');
   const { credentials } = await examine({ DAWATCH_API_KEY: secret, DAWATCH_ADMIN_TOKEN: secret });
   expect(credentials).toMatchObject([

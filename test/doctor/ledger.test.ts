@@ -37,7 +37,7 @@ function closedLedger(count = 10): string {
 }
 
 describe('the ledger', () => {
-  it('in a folder where everyone may make files is warned of', () => {
+  it('in a folder where everyone may create files gets a warning', () => {
     const file = closedLedger();
     chmodSync(dirname(file), 0o1777);
     expect(named(file, 'ledger.rights')).toMatchObject([
@@ -46,7 +46,7 @@ describe('the ledger', () => {
     ]);
   });
 
-  it('is fine beside its server, and is not touched', async () => {
+  it('passes beside its server, and is not modified', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);
     expect(checkLedger(ledger.file, ledger.file, inspectLedger(ledger.file, 0)).map(({ status }) => status)).toEqual([
@@ -58,7 +58,7 @@ describe('the ledger', () => {
     ledger.track(trackRequests(10, 'more'), 0);
   });
 
-  it('that was closed is not changed by a byte', async () => {
+  it('that is closed is not changed by a byte', async () => {
     const file = closedLedger();
     const before = readFileSync(file);
     expect(named(file, 'ledger')).toMatchObject([{ status: 'ok' }]);
@@ -75,7 +75,7 @@ describe('the ledger', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('of a newer dawatch or another program is nothing to restore a backup over, or to change the rights of', () => {
+  it('of a newer dawatch or another program gets no advice to restore over it or to change its permissions', () => {
     for (const pragma of ['user_version = 999', 'application_id = 7']) {
       const file = closedLedger();
       const db = rawConnection(file);
@@ -88,7 +88,7 @@ describe('the ledger', () => {
     }
   });
 
-  it('that can not be made, because a file is in its way', () => {
+  it('that cannot be created because a file is in its way is a problem', () => {
     const file = join(tempFolder(), 'file');
     writeFileSync(file, '');
     expect(named(join(file, 'dawatch.db'), 'ledger')).toMatchObject([{ status: 'problem' }]);
@@ -120,7 +120,7 @@ describe('the ledger', () => {
     expect(version()).toBe(before);
   });
 
-  it('that is empty, a database of others, or no database', () => {
+  it('that is empty, a foreign database or no database is a problem', () => {
     const file = join(tempFolder(), 'dawatch.db');
     writeFileSync(file, '');
     expect(named(file, 'ledger')).toMatchObject([{ status: 'ok', message: expect.stringMatching(/empty/) }]);
@@ -133,13 +133,13 @@ describe('the ledger', () => {
     expect(named(text, 'ledger')).toMatchObject([{ status: 'problem', message: expect.stringMatching(/damaged/) }]);
   });
 
-  it('that others may read', () => {
+  it('that others may read is a problem', () => {
     const file = closedLedger();
     chmodSync(file, 0o644);
     expect(named(file, 'ledger.rights')).toMatchObject([{ status: 'warning', action: `chmod 600 ${file}` }]);
   });
 
-  it('whose log has grown without end', () => {
+  it('with a write-ahead log that only grows gets a warning', () => {
     const file = closedLedger();
     writeFileSync(`${file}-wal`, '');
     truncateSync(`${file}-wal`, 300 * 1024 * 1024);
@@ -147,8 +147,8 @@ describe('the ledger', () => {
   });
 });
 
-describe('integrity', () => {
-  it('of a page that was overwritten', async () => {
+describe('the integrity check', () => {
+  it('finds an overwritten page', async () => {
     const file = closedLedger(2_000);
     const descriptor = openSync(file, 'r+');
     const offset = Math.floor(statSync(file).size / PAGE_BYTES / 2) * PAGE_BYTES;
@@ -161,7 +161,7 @@ describe('integrity', () => {
     });
   });
 
-  it('of an index that has another row, which only --full sees', async () => {
+  it('finds an index with another row only with --full', async () => {
     const file = closedLedger();
     const db = new Database(file);
     db.unsafeMode();
@@ -173,14 +173,14 @@ describe('integrity', () => {
     expect(await integrity(file, true)).toMatchObject({ status: 'problem' });
   });
 
-  it('of what is no file', async () => {
+  it('reports a file that is no database', async () => {
     expect(await integrity(tempFolder())).toMatchObject({
       status: 'problem',
       message: expect.stringMatching(/cannot be read/),
     });
   });
 
-  it('is given up with its signal', async () => {
+  it('stops when its signal aborts', async () => {
     const signal = AbortSignal.abort();
     await expect(checkLedgerIntegrity(closedLedger(), { full: true, signal })).rejects.toThrow(/abort/);
   });
@@ -200,11 +200,11 @@ describe('the disk', () => {
     expect([space?.status, more]).toEqual([status, []]);
   });
 
-  it('of this machine is looked at', () => {
+  it('of this machine is measured', () => {
     expect(checkDisk(join(tempFolder(), 'dawatch.db'))[0]?.message).toMatch(/^\d+\.\d GB free in /);
   });
 
-  it.runIf(process.platform === 'linux')('that is a network file system', () => {
+  it.runIf(process.platform === 'linux')('on a network file system gets a warning', () => {
     // As a signed number, too.
     for (const type of [0x6969, 0xff534d42, 0xff534d42 | 0])
       expect(checkDisk('/tmp/dawatch.db', of(5e9, type))[1]).toMatchObject({ status: 'warning' });

@@ -33,7 +33,7 @@ async function webhook(fields: Partial<Webhook>, settings: { allow?: string[]; d
 }
 
 describe('a webhook', () => {
-  it('is connected to, and sent nothing', async () => {
+  it('is connected to without sending anything', async () => {
     const receiver = await openReceiver();
     const url = `${receiver.url}/${SECRET_PATH}`;
     expect(await webhook({ url })).toEqual([
@@ -42,13 +42,13 @@ describe('a webhook', () => {
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
 
-  it('with a refused connection', async () => {
+  it('with a refused connection is a problem', async () => {
     expect(await webhook({ url: `${await deadAddress()}/${SECRET_PATH}` })).toMatchObject([
       { status: 'warning', message: expect.stringMatching(/refused$/), action: expect.stringMatching(/three days/) },
     ]);
   });
 
-  it('inside of a network that is not allowed', async () => {
+  it('in a network that is not allowed is a problem', async () => {
     const receiver = await openReceiver();
     const url = `${receiver.url}/${SECRET_PATH}`;
     const advice = expect.stringMatching(/webhooks\.allow/);
@@ -60,7 +60,7 @@ describe('a webhook', () => {
     expect(receiver.connections.total()).toBe(0);
   });
 
-  it('that fails, has dead letters, or was disabled', async () => {
+  it('that fails, has dead letters or was disabled is reported', async () => {
     const { url } = await openReceiver();
     expect(await webhook({ url, failingSince: 0 }, { dead: { 'webhook:wh_1': 2 } })).toMatchObject([
       { status: 'warning', message: expect.stringMatching(/failed since 1970-01-01T/) },
@@ -78,7 +78,7 @@ describe('a webhook', () => {
       ]);
   });
 
-  it('of the callbacks has dead letters only', async () => {
+  it('of the callbacks is checked for dead letters only', async () => {
     expect(await webhook({ id: 'callbacks' })).toEqual([]);
     expect(checkCallbacks(new Map([['webhook:x', 1]]))).toEqual([]);
     const dead = new Map([
@@ -92,14 +92,14 @@ describe('a webhook', () => {
 });
 
 describe('a channel', () => {
-  it('is connected to wherever it is, and sent nothing', async () => {
+  it('is connected to at any address without sending anything', async () => {
     const receiver = await openReceiver();
     const slack = { type: 'slack' as const, url: `${receiver.url}/${SECRET_PATH}`, gather_s: 5 };
     expect(await checkChannel('ops', slack, common())).toMatchObject([{ name: 'channel.ops', status: 'ok' }]);
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
 
-  it('of e-mail with an unreachable server and dead letters', async () => {
+  it('of e-mail with an unreachable server and dead letters is a problem', async () => {
     const smtp_url = (await deadAddress()).replace('http://', 'smtp://user:the-password@');
     const email = { type: 'email' as const, smtp_url, from: 'a@b.example', to: ['c@d.example'], gather_s: 5 };
     const findings = await checkChannel('mail', email, common({ 'channel:mail': 1 }));

@@ -13,12 +13,12 @@ async function statuses(url: string, secret?: string) {
 }
 
 describe.skipIf(isRedisMissing())('a Redis', () => {
-  it('that keeps its data and drops nothing is well', async () => {
+  it('that persists its data and evicts nothing passes', async () => {
     const { url } = await redisForTest({ keeps: true });
     expect(await statuses(url)).toEqual({ redis: 'ok', 'redis.persistence': 'ok', 'redis.eviction': 'ok' });
   });
 
-  it('that forgets, evicts and follows another', async () => {
+  it('without persistence, with eviction or as a replica is a problem', async () => {
     const redis = await redisForTest({ settings: { 'maxmemory-policy': 'allkeys-lru' } });
     await lookInto(redis).replicaof('127.0.0.1', new URL(await deadAddress()).port);
     expect(await statuses(redis.url)).toEqual({
@@ -29,7 +29,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
     });
   });
 
-  it('on another machine wants a secret that signs', async () => {
+  it('on another machine requires a signing secret', async () => {
     const { port } = await redisForTest({ keeps: true, settings: { bind: '0.0.0.0', 'protected-mode': 'no' } });
     const elsewhere = `redis://0.0.0.0:${port}`;
     expect(await statuses(elsewhere)).toMatchObject({ 'redis.secret': 'warning' });
@@ -38,7 +38,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
       expect(await statuses(`redis://${host}:${port}`)).not.toHaveProperty('redis.secret');
   });
 
-  it('that refuses the password, which is not shown', async () => {
+  it('that refuses the password is a problem, without showing the password', async () => {
     const { url } = await redisForTest({ password: 'right-one' });
     const findings = await checkRedis({ url: url.replace('right-one', 'wrong-one') }, LIMIT_MS);
     expect(findings).toMatchObject([{ status: 'problem', message: expect.stringMatching(/refuses the credentials/) }]);
@@ -46,8 +46,8 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
   });
 });
 
-describe('where a Redis should be', () => {
-  it('the connection is refused', async () => {
+describe('an address of Redis', () => {
+  it('at which the connection is refused is a problem', async () => {
     const url = (await deadAddress()).replace('http:', 'redis:');
     expect(await checkRedis({ url }, LIMIT_MS)).toMatchObject([
       {
@@ -58,7 +58,7 @@ describe('where a Redis should be', () => {
     ]);
   });
 
-  it('the connection is accepted without a response', async () => {
+  it('that accepts the connection but never responds is a problem', async () => {
     const { url } = await serveRaw((socket) => socket.resume());
     expect(await checkRedis({ url: url.replace('http:', 'redis:') }, 100)).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/no response within 0.1 s/) },

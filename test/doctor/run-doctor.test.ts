@@ -13,7 +13,7 @@ import { deadAddress, serve } from '../support/upstream-server.ts';
 
 const nothingHere = () => join(tempFolder(), 'dawatch.db');
 
-describe('an examination', () => {
+describe('the doctor', () => {
   it('checks every upstream, webhook and channel in this order and reports its progress', async () => {
     const ledger = openLedger();
     const { url: hook } = await openReceiver();
@@ -49,7 +49,7 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
     expect(told.ended.toSorted()).toEqual(told.begun.toSorted());
   });
 
-  it('makes no ledger', async () => {
+  it('creates no ledger', async () => {
     const file = nothingHere();
     const { named } = await findingsOf(settingsOf({ DAWATCH_DATABASE: file }));
     expect(named('ledger')).toMatchObject([{ status: 'ok' }]);
@@ -57,7 +57,7 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
     expect(readdirSync(join(file, '..'))).toEqual([]);
   });
 
-  it('shows no key that an upstream quotes, nor a password', async () => {
+  it('shows neither a key that an upstream quotes nor a password', async () => {
     const key = 'the-key-of-the-upstream';
     const { url } = await serve((_request, response) => response.writeHead(503).end(`bad key ${key}`));
     const { findings, named } = await findingsOf(
@@ -67,7 +67,7 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
     expect(JSON.stringify(findings)).not.toContain(key);
   });
 
-  it('masks passwords in addresses, however they are written', async () => {
+  it('masks passwords in addresses in every spelling', async () => {
     const url = (await deadAddress()).replace('http://', 'redis://user:100%25sure%@');
     const { findings, named } = await findingsOf(
       settingsOf({ DAWATCH_REDIS_URL: url, DAWATCH_DATABASE: nothingHere() }),
@@ -91,7 +91,7 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
   });
 });
 
-describe('the settings', () => {
+describe('reports the settings', () => {
   const settings = async (env: Record<string, string>) =>
     (await findingsOf(settingsOf({ DAWATCH_DATABASE: nothingHere(), ...env }), { env })).named('settings');
 
@@ -102,7 +102,7 @@ describe('the settings', () => {
     ]);
   });
 
-  it('with a key that is empty', async () => {
+  it('with an empty key', async () => {
     const DAWATCH_UPSTREAM_URL = await deadAddress();
     expect(await settings({ DAWATCH_UPSTREAM_URL, DAWATCH_UPSTREAM_API_KEY: '' })).toMatchObject([
       { status: 'ok' },
@@ -110,7 +110,7 @@ describe('the settings', () => {
     ]);
   });
 
-  it('in a file that everybody may read, if there is a secret in it', async () => {
+  it('in a file that everyone may read, if it contains a secret', async () => {
     const file = join(tempFolder(), 'dawatch.yaml');
     const upstream = `database: ${nothingHere()}\nupstreams: {default: {url: "${await deadAddress()}"}, spare: {api_key: k}}\n`;
     writeFileSync(file, upstream);
@@ -134,7 +134,7 @@ describe('the settings', () => {
   });
 });
 
-it('an old Node and a low limit of open files are reported', () => {
+it('reports an old Node and a low limit of open files', () => {
   const statuses = (nodeVersion: string, openFiles: number | 'unlimited') =>
     checkMachine({ nodeVersion, openFiles }).map(({ status }) => status);
   expect(statuses('22.18.0', 1_024)).toEqual(['warning', 'warning']);
@@ -144,7 +144,7 @@ it('an old Node and a low limit of open files are reported', () => {
 describe('a check', () => {
   const run = (check: Parameters<typeof runChecks>[0][number]) => runChecks([check], () => undefined);
 
-  it('that hangs is given up, and its signal aborts', async () => {
+  it('that hangs is stopped at its time limit, and its signal aborts', async () => {
     let isAborted = false;
     const findings = await run({
       name: 'slow',
@@ -158,7 +158,7 @@ describe('a check', () => {
     expect(isAborted).toBe(true);
   });
 
-  it('that fails hides none of the others', async () => {
+  it('that fails hides no other finding', async () => {
     const failing = {
       name: 'odd',
       limitMs: 1_000,

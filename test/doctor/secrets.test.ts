@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { warning } from '../../src/doctor/finding.ts';
 import { withoutSecrets } from '../../src/doctor/secrets.ts';
 
-it('masks of an address with a secret the whole, its password and its path, also where they are quoted alone', () => {
+it('masks a secret address as a whole, its password and its path, even if they are quoted separately', () => {
   const value = 'https://user:pa%24sword@hooks.example/services/T0/key';
   const settings = [{ path: 'channels.ops.url', value, source: 'environment' }];
   const said = warning('channel.ops', 'pa$sword pa%24sword /services/T0/key of hooks.example', value);

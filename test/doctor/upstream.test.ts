@@ -26,7 +26,7 @@ const answering =
 const dated = (offMs: number) => ({ date: new Date(Date.now() + offMs).toUTCString() });
 
 describe('an upstream', () => {
-  it('that finds nothing under a random id is there, and took the key', async () => {
+  it('that finds nothing under a random id works, and accepted the key', async () => {
     const { url, requests } = await serve(answering(500, NOT_FOUND));
     const [upstream, clock] = await examined(url);
     expect(upstream).toEqual({
@@ -99,7 +99,7 @@ describe('an upstream', () => {
     });
   });
 
-  it('without a key that wants one, and one that does not', async () => {
+  it('passes without a key if it requires none, and fails if it requires one', async () => {
     const open = await serve(answering(500, NOT_FOUND));
     const closed = await serve(answering(401, ''));
     expect((await examined(open.url, { api_key: undefined }))[0]).toMatchObject({ status: 'warning' });
@@ -134,7 +134,7 @@ describe('an upstream', () => {
     expect(requests).toEqual([]);
   });
 
-  it('that takes a connection, but no TLS', async () => {
+  it('that accepts a connection but does not speak TLS', async () => {
     const { url } = await serveRaw((socket) => socket.pause());
     expect(await examined(url.replace('http:', 'https:'), { limitMs: 100 })).toMatchObject([
       { message: expect.stringMatching(/the connection timed out/) },

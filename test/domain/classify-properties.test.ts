@@ -129,8 +129,8 @@ function isFinal(text: string): boolean {
   return data.block_hash.trim() !== '' && !names.includes(OTHER_ID);
 }
 
-describe('whatever the bytes, the headers and the status of an answer are,', () => {
-  it('it is an observation, whose text is short and well-formed and whose wait is one', () => {
+describe('for any body, headers and status of a response', () => {
+  it('the observation has a short, well-formed text and a valid delay', () => {
     fc.assert(
       fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
         const verdict = classify(ID, { kind: 'response', httpStatus, retryAfter, date, body: text });
@@ -152,7 +152,7 @@ describe('whatever the bytes, the headers and the status of an answer are,', () 
     );
   });
 
-  it('it ends nothing but by a whole Finalized with its block, a 406 of the service, or a 404 of it', () => {
+  it('only a complete Finalized with its block, a 406 of the service or a 404 of the service ends a submission', () => {
     let finalized = 0;
     fc.assert(
       fc.property(body, status, (text, httpStatus) => {
@@ -171,7 +171,7 @@ describe('whatever the bytes, the headers and the status of an answer are,', () 
     expect(finalized).toBeGreaterThan(50);
   });
 
-  it('a failure to get one is an observation, too', () => {
+  it('a failure to get a response is an observation, too', () => {
     const failure = fc.record<UpstreamResponse & { kind: 'failure' }>({
       kind: fc.constant('failure'),
       reason: fc.constantFrom('timeout', 'network', 'too_large'),

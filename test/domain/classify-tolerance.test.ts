@@ -15,8 +15,8 @@ function answerOf(text: string): string {
   return verdict.envelope;
 }
 
-describe('what nobody knows is no error', () => {
-  it('keeps the answer as it came: extra fields, the sibling `submission`, spaces and all', () => {
+describe('unknown content is no error', () => {
+  it('keeps the response unchanged, with extra fields, the sibling `submission` and whitespace', () => {
     const text = JSON.stringify(
       { ...finalEnvelope({ retries: 3 }), submission: { block_hash: 'b1', extrinsic_index: 3, converted_fees: '1' } },
       null,
@@ -30,25 +30,25 @@ describe('what nobody knows is no error', () => {
     expect(classifyText(JSON.stringify({ ...rest, submission: data }))).toMatchObject({ kind: 'pending' });
   });
 
-  it.each(Object.keys(FINAL_DATA).filter((name) => name !== 'block_hash'))('a wrong type in %s', (name) => {
+  it.each(Object.keys(FINAL_DATA).filter((name) => name !== 'block_hash'))('accepts a wrong type in %s', (name) => {
     for (const wrong of [true, [], {}, -1.5, 'text', null, [['0x']]])
       expect(classifyText(JSON.stringify(finalEnvelope({ [name]: wrong })))).toMatchObject({ kind: 'finalized' });
   });
 
-  it('a wrong type in id or data', () => {
+  it('rejects a wrong type in id or data', () => {
     for (const id of [7, null, [], {}])
       expect(classifyText(JSON.stringify(finalEnvelope({}, { id })))).toMatchObject({ kind: 'finalized' });
     for (const data of [7, 'data', [FINAL_DATA], true])
       expect(classifyText(JSON.stringify(envelope({ data })))).toMatchObject({ kind: 'pending', state: 'Pending' });
   });
 
-  it('a wrong type in block_number is no block number', () => {
+  it('treats a wrong type in block_number as a missing block number', () => {
     for (const block_number of ['12', null, [12]])
       expect(classifyText(JSON.stringify(finalEnvelope({ block_number })))).toMatchObject({ blockNumber: null });
   });
 });
 
-describe('what is no submission changes nothing', () => {
+describe('a response that is no submission changes nothing', () => {
   it.each([
     ['an empty body', ''],
     ['a truncated one', JSON.stringify(finalEnvelope()).slice(0, -9)],
@@ -66,7 +66,7 @@ describe('what is no submission changes nothing', () => {
     expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
   });
 
-  it('an answer about another submission is not believed; letter case makes no other one', () => {
+  it('a response about another submission is not accepted; the case of letters makes no difference', () => {
     const about = (id: string) => classifyText(JSON.stringify(finalEnvelope({}, { id })));
     expect(about(OTHER_ID)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
     expect(about(ID.toUpperCase())).toMatchObject({ kind: 'finalized' });
@@ -77,13 +77,13 @@ describe('what is no submission changes nothing', () => {
     ['in the data', { data: { ...FINAL_DATA, submission_id: OTHER_ID } }],
     ['in the row beside it', { submission: { id: OTHER_ID } }],
     ['by its own name in the row beside it', { submission: { submission_id: OTHER_ID } }],
-  ])('nor is one that names the other %s', (_name, fields) => {
+  ])('a response that names another submission in %s is not accepted', (_name, fields) => {
     const text = JSON.stringify(finalEnvelope({}, fields));
     expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
     expect(classifyText(text.replaceAll(OTHER_ID, ID.toUpperCase()))).toMatchObject({ kind: 'finalized' });
   });
 
-  it('another one is seen however the id asked about is spelled', () => {
+  it('another submission is detected for every spelling of the requested id', () => {
     const digits = ID.replaceAll('-', '');
     for (const asked of [digits, digits.toUpperCase(), `{${ID}}`, `urn:uuid:${ID}`]) {
       expect(classify(asked, response(200, finalEnvelope()))).toMatchObject({ kind: 'finalized' });
@@ -93,13 +93,13 @@ describe('what is no submission changes nothing', () => {
     }
   });
 
-  it('a block hash of nothing but space is none', () => {
+  it('a block hash of whitespace counts as missing', () => {
     expect(classifyText(JSON.stringify(finalEnvelope({ block_hash: ' \n' })))).toMatchObject({ kind: 'pending' });
   });
 });
 
-describe('hostile answers', () => {
-  it('keeps 39 digits as digits, as a string or as a bare number', () => {
+describe('hostile responses', () => {
+  it('keeps 39 digits as digits, in a string or as a bare number', () => {
     const digits = '340282366920938463463374607431768211455';
     const asText = JSON.stringify(finalEnvelope({ fees: digits, data_billed: digits }));
     const bare = asText.replaceAll(`"${digits}"`, digits);
@@ -115,7 +115,7 @@ describe('hostile answers', () => {
     ]);
   });
 
-  it('__proto__ keys neither add a field nor touch any other object', () => {
+  it('adds no field and modifies no other object for __proto__ keys', () => {
     const hash = '"block_hash":"0xb1"';
     const text = JSON.stringify(finalEnvelope()).replace(hash, `"__proto__":{${hash}}`);
     expect(text).toContain('__proto__');
@@ -124,13 +124,13 @@ describe('hostile answers', () => {
     expect(Object.hasOwn(Object.prototype, 'block_hash')).toBe(false);
   });
 
-  it('of duplicate keys the last one counts, as in JSON.parse', () => {
+  it('uses the last one of duplicate keys, as JSON.parse does', () => {
     const final = JSON.stringify(finalEnvelope()).slice(1, -1);
     expect(classifyText(`{${final},"state":"Pending"}`)).toMatchObject({ kind: 'pending', state: 'Pending' });
     expect(classifyText(`{"state":"Pending",${final}}`)).toMatchObject({ kind: 'finalized' });
   });
 
-  it('cuts huge error texts, wherever they come from', () => {
+  it('truncates huge error texts from every source', () => {
     const huge = 'x'.repeat(1_000_000);
     const answers: UpstreamResponse[] = [
       response(200, envelope({ state: 'Error', error: huge, data: null })),
@@ -157,13 +157,13 @@ describe('hostile answers', () => {
     expect(dataOf(answer)).toMatchObject({ block_hash: '0xb1', fees: FINAL_DATA.fees });
   });
 
-  it('survives an error nested deeper than any stack', () => {
+  it('accepts an error nested deeper than the stack allows', () => {
     const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
     for (const status of [200, 401, 404, 406, 429, 500, 503])
       expect(() => classifyText(`{"state":"Error","error":${nested}}`, status), `HTTP ${status}`).not.toThrow();
   });
 
-  it('survives data nested 100,000 deep, with and without integers that are looked into', () => {
+  it('accepts data nested 100,000 levels deep, with and without integers that must be preserved', () => {
     for (const inner of ['', '12345678901234567890']) {
       const nested = `${'[{"a":'.repeat(100_000)}[${inner}]${'}]'.repeat(100_000)}`;
       for (const field of ['data', 'extra', 'id', 'state'])
@@ -171,14 +171,14 @@ describe('hostile answers', () => {
     }
   });
 
-  it('gives only well-formed text: a database would store half a character as another one, and see a change each time', () => {
+  it('returns only well-formed text, because a database would replace half a character and report a change each time', () => {
     const split = `${'x'.repeat(1_999)}${'\u{1f600}'.repeat(9)}`;
     expect(classifyText(JSON.stringify({ state: 'Error', error: split })).error?.isWellFormed()).toBe(true);
     expect(classifyText('{"state":"Error","error":"\\ud800 lost"}').error?.isWellFormed()).toBe(true);
   });
 });
 
-describe('any answer', () => {
+describe('any response', () => {
   const kinds = ['pending', 'finalized', 'error', 'not_found', 'rejected', 'unauthorized', 'throttled', 'unavailable'];
   const state = fc.oneof(fc.constantFrom('Pending', 'Finalized', 'Error', 'ERROR', ''), fc.string(), fc.jsonValue());
   const envelopeLike = fc.record(
@@ -202,7 +202,7 @@ describe('any answer', () => {
   );
   const header = fc.option(fc.string(), { nil: null });
 
-  it('is one verdict, and never an exception', () => {
+  it('gets exactly one classification, and never throws', () => {
     fc.assert(
       fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
         const verdict = classify(ID, { kind: 'response', httpStatus, retryAfter, date, body: text });

@@ -42,14 +42,14 @@ describe('the states of a submission', () => {
     ['with the data of a pending one', { data: PENDING_DATA }],
     ['with an error beside it', { error: 'dispatch failed' }],
     ['with an error that is an object beside it', { error: { code: 7 } }],
-  ])('Finalized %s is not believed', (_name, fields) => {
+  ])('Finalized %s is not accepted', (_name, fields) => {
     expect(classify(ID, response(200, finalEnvelope({}, fields)))).toMatchObject({
       kind: 'pending',
       state: 'Finalized',
     });
   });
 
-  it('says why, where an Error has no text: with the JSON of what it has, or that no reason is given', () => {
+  it('reports a reason for an Error without text: the JSON of its value, or that no reason is given', () => {
     const errorOf = (error: unknown) => classify(ID, response(200, envelope({ state: 'Error', error, data: null })));
     expect(errorOf({ code: 7 })).toMatchObject({ kind: 'error', error: '{"code":7}' });
     expect(errorOf(null)).toMatchObject({ kind: 'error', error: 'no reason given' });
@@ -98,7 +98,7 @@ describe('the failures of a lookup', () => {
     expect(classify(ID, answer)).toMatchObject(verdict);
   });
 
-  it.each(['timeout', 'network', 'too_large'] as const)('no answer at all: %s', (reason) => {
+  it.each(['timeout', 'network', 'too_large'] as const)('no response at all: %s', (reason) => {
     expect(classify(ID, { kind: 'failure', reason, detail: 'after 10 s' })).toEqual({
       kind: 'unavailable',
       reason,
@@ -107,7 +107,7 @@ describe('the failures of a lookup', () => {
     });
   });
 
-  it.each([404, 406])('a %i that is not the service speaking changes nothing', (status) => {
+  it.each([404, 406])('a %i that does not come from the service changes nothing', (status) => {
     for (const body of [
       html,
       '',
@@ -121,7 +121,7 @@ describe('the failures of a lookup', () => {
       expect(classify(ID, response(status, body)), body).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
   });
 
-  it('a 500 that only mentions a record is not taken for "not found"', () => {
+  it('a 500 that only mentions a record is not classified as "not found"', () => {
     for (const error of ['Record not found in cache, connection refused', 'not found', { text: 'Record not found' }])
       expect(classify(ID, response(500, { error }))).toMatchObject({ kind: 'unavailable' });
     expect(classify(ID, response(500, 'Record not found'))).toMatchObject({ kind: 'unavailable' });

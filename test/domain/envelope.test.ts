@@ -5,7 +5,7 @@ import { envelope, FINAL_DATA, type Fields, finalEnvelope, PENDING_DATA } from '
 
 const final = (data: Fields = {}, fields: Fields = {}) => JSON.stringify(finalEnvelope(data, fields));
 
-describe('two envelopes say the same', () => {
+describe('two envelopes are equal', () => {
   it.each([
     ['with and without Z', { created_at: '2026-01-02T03:04:05.123456' }, { created_at: '2026-01-02T03:04:05.123456Z' }],
     ['with 3 and 6 digits', { created_at: '2026-01-02T03:04:05.123' }, { created_at: '2026-01-02T03:04:05.123000Z' }],
@@ -17,7 +17,7 @@ describe('two envelopes say the same', () => {
     expect(sameData(final(a), final(b))).toBe(true);
   });
 
-  it('whatever the order of the keys', () => {
+  it('in any order of the keys', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray(Object.entries(FINAL_DATA), { minLength: 10 }), (entries) => {
         expect(sameData(final(), JSON.stringify({ data: Object.fromEntries(entries) }))).toBe(true);
@@ -26,53 +26,53 @@ describe('two envelopes say the same', () => {
     );
   });
 
-  it('with a sibling `submission`, other spaces, or 39 digits as a bare number', () => {
+  it('with a sibling `submission`, other whitespace, or 39 digits as a bare number', () => {
     const fees = '3'.repeat(39);
     expect(sameData(final(), final({}, { submission: { block_hash: 'b1' } }))).toBe(true);
     expect(sameData(final(), JSON.stringify(finalEnvelope(), null, 2))).toBe(true);
     expect(sameData(final({ fees }), final({ fees }).replace(`"${fees}"`, fees))).toBe(true);
   });
 
-  it('where a field is null and where it is not there', () => {
+  it('if a field is null in one and missing in the other', () => {
     const { fees: _, ...without } = PENDING_DATA;
     expect(sameData(JSON.stringify(envelope()), JSON.stringify(envelope({ data: without })))).toBe(true);
   });
 
-  it('where neither has data', () => {
+  it('if neither has data', () => {
     expect(sameData(null, JSON.stringify(envelope({ data: null })))).toBe(true);
     expect(sameData(null, null)).toBe(true);
   });
 });
 
-describe('two envelopes say different things', () => {
-  it.each(Object.entries(FINAL_DATA))('when %s is another one', (name, value) => {
+describe('two envelopes differ', () => {
+  it.each(Object.entries(FINAL_DATA))('if %s differs', (name, value) => {
     const other = typeof value === 'number' ? value + 1 : name === 'created_at' ? '2026-01-02T03:04:06' : `${value}0`;
     expect(sameData(final(), final({ [name]: other }))).toBe(false);
     expect(sameData(final(), final({ [name]: null }))).toBe(false);
   });
 
-  it('when two values are exchanged', () => {
+  it('if two values are exchanged', () => {
     expect(sameData(final(), final({ block_hash: FINAL_DATA.tx_hash, tx_hash: FINAL_DATA.block_hash }))).toBe(false);
   });
 
-  it('when the 39th digit differs, even of a bare number', () => {
+  it('if the 39th digit differs, even of a bare number', () => {
     const bare = (fees: string) => final({ fees: 'F' }).replace('"F"', fees);
     expect(sameData(bare(`${'3'.repeat(38)}1`), bare(`${'3'.repeat(38)}2`))).toBe(false);
   });
 
-  it('when only one of them has data', () => {
+  it('if only one of them has data', () => {
     expect(sameData(final(), null)).toBe(false);
     expect(sameData(final(), JSON.stringify(envelope({ state: 'Error', data: null })))).toBe(false);
     expect(sameData(final(), JSON.stringify(envelope()))).toBe(false);
   });
 });
 
-describe('the data of a kept envelope', () => {
-  it('is as it came, unknown fields included', () => {
+describe('the data of a stored envelope', () => {
+  it('is unchanged, including unknown fields', () => {
     expect(dataOf(final({ retries: [1] }))).toEqual({ ...FINAL_DATA, retries: [1] });
   });
 
-  it('is null where there is none', () => {
+  it('is null if there is none', () => {
     for (const answer of [null, '', 'no JSON', 'null', '[]', '{}', '{"data":null}', '{"data":[1]}', '{"data":"x"}'])
       expect(dataOf(answer), String(answer)).toBeNull();
   });
@@ -97,11 +97,11 @@ describe('an upstream time', () => {
     ['2026-01-02 03:04:05.250999', 5_250],
     ['2026-01-02T05:04:05+02:00', 5_000],
     ['2026-01-01T22:04:05-0500', 5_000],
-  ])('%s is UTC, whatever the zone of this machine', (text, afterTheMinuteMs) => {
+  ])('%s is UTC, whatever the time zone of the machine', (text, afterTheMinuteMs) => {
     expect(upstreamTime(text)).toBe(Date.UTC(2026, 0, 2, 3, 4) + afterTheMinuteMs);
   });
 
-  it.each([null, undefined, '', 'yesterday', '2026-13-45T99:00:00'])('%j is none', (text) => {
+  it.each([null, undefined, '', 'yesterday', '2026-13-45T99:00:00'])('%j is not a time', (text) => {
     expect(upstreamTime(text)).toBeNull();
   });
 });

@@ -13,7 +13,7 @@ function levelsOf(value: unknown): number {
   return typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(levelsOf)) : 0;
 }
 
-it.each([arrays, objects])('%o: the most levels are taken, one more is not', (nested) => {
+it.each([arrays, objects])('%o: the maximum depth is accepted, one more level is not', (nested) => {
   for (const [levels, tooDeep] of [
     [1, false],
     [MAX_NESTING, false],
@@ -26,7 +26,7 @@ it.each([arrays, objects])('%o: the most levels are taken, one more is not', (ne
   }
 });
 
-it('brackets within strings are no levels, whatever is escaped beside them', () => {
+it('brackets within strings are no levels, whatever escapes precede them', () => {
   fc.assert(
     fc.property(fc.json(), fc.string(), fc.integer({ min: 0, max: 80 }), (json, text, extra) => {
       const whole = `${'['.repeat(extra)}{${JSON.stringify(text + '[{'.repeat(80))}:${json}}${']'.repeat(extra)}`;
@@ -44,7 +44,7 @@ it('an object that contains itself is too deep', () => {
 });
 
 it.each(['data', 'extra', 'error'])(
-  'an answer with `%s` nested too deeply is unusable, to be polled again',
+  'a response with `%s` nested too deeply is unusable, and the submission is polled again',
   (field) => {
     const answerOf = (levels: number, httpStatus = 200) =>
       classify('s', {
@@ -64,7 +64,7 @@ it.each(['data', 'extra', 'error'])(
   },
 );
 
-it('data that an older version kept is left out where it is too deep', () => {
+it('data that an older version stored is omitted if it is nested too deeply', () => {
   expect(dataOf(`{"data":{"a":${arrays(4_400)}}}`)).toBeNull();
 });
 

@@ -38,7 +38,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     return world;
   };
 
-  it('ends as unknown when its grace period is over, with other submissions to tell that the store works', async () => {
+  it('ends as unknown after its grace period if other submissions prove that the store works', async () => {
     const world = openWithNeighbor();
     await world.clock.advance(14.9 * MINUTE_MS);
     expect(world.get('a').status).toBe('tracking');
@@ -69,7 +69,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(10);
   });
 
-  it('keeps what was counted over a kill at any moment, and counts nothing twice', async () => {
+  it('keeps the counted time over a kill at any moment, and counts nothing twice', async () => {
     const world = openWithNeighbor();
     for (let round = 0; round < 3; round++) {
       await world.clock.advance(4.5 * MINUTE_MS);
@@ -80,7 +80,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(12);
   });
 
-  it('that waits in a long queue has as many responses as its grace period takes, and ends all the same', async () => {
+  it('that waits in a long backlog gets as many responses as its grace period requires, and still ends', async () => {
     const found = new Set<string>(['neighbor']);
     const world = openWatcher({
       answer: (id) => (found.has(id) ? pending : missing),
@@ -98,7 +98,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     for (const id of ids.slice(40)) expect(world.get(id).polls).toBeGreaterThan(3);
   });
 
-  it('is not ended by a Retry-After that is longer than its grace period', async () => {
+  it('does not end during a Retry-After that is longer than its grace period', async () => {
     let answer: UpstreamResponse = missing;
     const world = openWithNeighbor(() => answer);
     await world.clock.advance(10_000);
@@ -110,7 +110,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(20);
   });
 
-  it('has two minutes at least, however short its grace period', async () => {
+  it('has a grace period of at least two minutes, however short the setting is', async () => {
     const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : missing) });
     world.track(['neighbor'], FAR);
     world.track(['a'], { ...FAR, graceEndsAt: START_MS });
@@ -120,7 +120,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   });
 });
 
-describe('"Record not found" for everything, because the database fails,', () => {
+describe('"Record not found" for every id, because the database fails,', () => {
   /** An upstream whose store shows nothing while `broken`. */
   const openBreakable = () => {
     const state = { broken: false, visible: new Set<string>() };
@@ -130,7 +130,7 @@ describe('"Record not found" for everything, because the database fails,', () =>
     return { world, state };
   };
 
-  it('ends no id while a submission is open that the upstream has shown', async () => {
+  it('ends no id while a submission is open that the upstream has returned before', async () => {
     const { world, state } = openBreakable();
     state.visible.add('seen');
     world.track(['seen'], FAR);
@@ -147,7 +147,7 @@ describe('"Record not found" for everything, because the database fails,', () =>
   });
 
   it.each(['', ', over a restart'])(
-    'ends no id although every open one is new: a finalized one tells%s',
+    'ends no id if all open submissions are new, because a finalized one is polled as a proof%s',
     async (how) => {
       const world = openWatcher({
         answer: (id): UpstreamResponse =>
@@ -172,7 +172,7 @@ describe('"Record not found" for everything, because the database fails,', () =>
     },
   );
 
-  it('ends no id when the database fails once and again, each time for longer than it works', async () => {
+  it('ends no id if the database fails repeatedly, each time for longer than it works', async () => {
     const { world, state } = openBreakable();
     state.visible.add('seen');
     world.track(['seen', 'a'], FAR);
@@ -186,7 +186,7 @@ describe('"Record not found" for everything, because the database fails,', () =>
   });
 });
 
-describe('where nothing proves that the store works', () => {
+describe('without a proof that the store works', () => {
   it('an id ends after four times its grace period', async () => {
     const world = openWatcher({ answer: () => recordNotFound });
     world.track(['a'], FAR);
@@ -196,7 +196,7 @@ describe('where nothing proves that the store works', () => {
     expect(world.get('a').status).toBe('unknown');
   });
 
-  it('trouble of the upstream begins none of it: only time after it counts', async () => {
+  it('time before and during trouble of the upstream does not count towards that', async () => {
     let answer: UpstreamResponse = recordNotFound;
     const world = openWatcher({ answer: (id) => (id === 'odd' ? answer : recordNotFound) });
     world.track(['a', 'odd'], FAR);
@@ -209,7 +209,7 @@ describe('where nothing proves that the store works', () => {
     expect(world.get('a').status).toBe('tracking');
   });
 
-  it('its deadline ends an id nevertheless, some minutes late', async () => {
+  it('an id still ends at its deadline, some minutes late', async () => {
     const world = openWatcher({ answer: (id) => (id === 'gone' && !isGone ? finalized : recordNotFound) });
     let isGone = false;
     world.track(['gone'], FAR);
@@ -221,7 +221,7 @@ describe('where nothing proves that the store works', () => {
     expect(await minutesUntilFinal(world, 'a', 30)).toBeLessThan(12);
   });
 
-  it('a finalized submission that waits for its recheck is left to it', async () => {
+  it('a finalized submission that waits for its recheck is not polled as a proof', async () => {
     const world = openWatcher({
       answer: (id) => (id === 'old' ? finalized : recordNotFound),
       recheck: true,
@@ -235,7 +235,7 @@ describe('where nothing proves that the store works', () => {
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(30);
   });
 
-  it('one request per minute is the most that is spent on a proof, and none without a doubt', async () => {
+  it('a proof costs at most one request per minute, and none unless it is needed', async () => {
     const world = openWatcher({ answer: (id) => (id === 'old' ? finalized : recordNotFound) });
     world.track(['old'], FAR);
     await world.clock.advance(10 * MINUTE_MS);
@@ -270,7 +270,7 @@ describe('Retry-After', () => {
     expect(world.get('a').status).toBe('expired');
   });
 
-  it('does so over a restart, and is kept to by the next process', async () => {
+  it('stops them after a restart, too, and the next process respects it', async () => {
     let answer: UpstreamResponse = throttled;
     const world = openWatcher({ answer: () => answer });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
@@ -285,7 +285,7 @@ describe('Retry-After', () => {
     expect(world.monitor.deadlineAt(world.get('a'))).toBe(START_MS + 60 * MINUTE_MS);
   });
 
-  it('and an outage at the same time count once', async () => {
+  it('and a simultaneous outage count once', async () => {
     let answer: UpstreamResponse = throttled;
     const world = openWatcher({
       answer: () => answer,
@@ -303,7 +303,7 @@ describe('Retry-After', () => {
     expect(world.get('a').status).toBe('pending');
   });
 
-  it('that is short costs no write of its own', async () => {
+  it('that is short causes no write of its own', async () => {
     const world = openWatcher({ answer: () => response(429, '', { retryAfter: '1' }) });
     const { ledger } = world;
     let writes = 0;

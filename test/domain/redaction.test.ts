@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { redactorOf } from '../../src/domain/redaction.ts';
 import { escapedIn, reveals, secretText } from '../support/escapes.ts';
 
-it('cuts secrets out of a text, as they are and as JSON writes them, the longest first', () => {
+it('removes secrets from a text, in plain form and as JSON escapes them, the longest first', () => {
   const secrets = ['a-key"of\\mine', 'a-key"of\\mine-too'];
   const text = `no such key: ${secrets[1]}, ${JSON.stringify({ a: secrets[0] })}, a-key`;
   expect(redactorOf(secrets)(text)).toBe('no such key: [redacted], {"a":"[redacted]"}, a-key');
@@ -19,13 +19,13 @@ it.each([
   ['a URL within a URL', 'a-key%252fof%2526mine'],
   ['HTML', 'a-key&#x2F;of&amp;mine'],
   ['Basic auth', Buffer.from('me:a-key/of&mine').toString('base64')],
-])('whatever is escaped: %s', (_name, quoted) => {
+])('in every escaping: %s', (_name, quoted) => {
   const body = `{"error":"no key ${quoted} here"}`;
   const redacted = redactorOf(['a-key/of&mine'])(body);
   expect(redacted).toMatch(/^\{"error":"no key \S{0,7}\[redacted\]\S{0,3} here"\}$/);
 });
 
-it('a random secret, escaped at random within random JSON: nobody reads it, and the JSON stays JSON', () => {
+it('removes a random secret, escaped at random within random JSON, and leaves valid JSON', () => {
   const cases = secretText.chain((secret) =>
     fc.tuple(fc.constant(secret), escapedIn(secret), fc.json({ maxDepth: 3 }), fc.string(), fc.string()),
   );
@@ -42,7 +42,7 @@ it('a random secret, escaped at random within random JSON: nobody reads it, and 
   );
 });
 
-it('a hostile text takes no more time than a long one: its work grows with its length', () => {
+it('takes time proportional to the length of the text, even of a hostile one', () => {
   const redact = redactorOf([
     `\\\\\\${'a\\'.repeat(20)}`,
     'aaaaaaaaaaaaaaaaaaaaaaab',
@@ -53,11 +53,11 @@ it('a hostile text takes no more time than a long one: its work grows with its l
     expect(redact(piece.repeat(100_000)).length).toBeGreaterThan(0);
 });
 
-it('leaves what is so short that it may stand anywhere', () => {
+it('leaves strings too short to be recognized as secrets', () => {
   expect(redactorOf(['key', ''])('a key')).toBe('a key');
 });
 
-it('leaves short digits and hashes, which answers are full of', () => {
+it('leaves short digits and hashes, which are frequent in responses', () => {
   expect(redactorOf(['12345678', 'deadbeef'])('{"n":12345678,"h":"0xdeadbeef00"}')).toBe(
     '{"n":12345678,"h":"0xdeadbeef00"}',
   );

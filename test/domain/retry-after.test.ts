@@ -17,7 +17,7 @@ describe('Retry-After in seconds', () => {
     expect(wait(text, 'Wed, 21 Oct 2015 07:28:00 GMT')).toBe(ms);
   });
 
-  it.each(['3601', '86400', '99999999999999999999', '9'.repeat(400)])('%s is cut to an hour', (text) => {
+  it.each(['3601', '86400', '99999999999999999999', '9'.repeat(400)])('%s is limited to an hour', (text) => {
     expect(wait(text)).toBe(HOUR_MS);
   });
 });
@@ -28,15 +28,15 @@ describe('Retry-After as a date', () => {
     ['of a clock that is ten years late', 'Wed, 21 Oct 2015 07:28:00 GMT', 'Wed, 21 Oct 2015 07:28:42 GMT'],
     ['of a clock that is far ahead', 'Mon, 31 Dec 2098 23:59:59 GMT', 'Thu, 01 Jan 2099 00:00:41 GMT'],
     ['in the old form', 'Sunday, 06-Nov-94 08:49:00 GMT', 'Sunday, 06-Nov-94 08:49:42 GMT'],
-  ])('is read against the Date header of the same answer: %s', (_name, date, retryAfter) => {
+  ])('is relative to the Date header of the same response: %s', (_name, date, retryAfter) => {
     expect(wait(retryAfter, date)).toBe(42_000);
   });
 
-  it('is cut to an hour', () => {
+  it('is limited to an hour', () => {
     expect(wait('Thu, 22 Oct 2026 07:28:00 GMT', 'Wed, 21 Oct 2026 07:28:00 GMT')).toBe(HOUR_MS);
   });
 
-  it('says nothing when it is past or now, or when there is no Date header to read it against', () => {
+  it('is ignored if it is past or now, or if the response has no Date header', () => {
     const date = 'Wed, 21 Oct 2026 07:28:00 GMT';
     expect(wait(date, date)).toBeNull();
     expect(wait('Wed, 21 Oct 2026 07:27:00 GMT', date)).toBeNull();
@@ -45,7 +45,7 @@ describe('Retry-After as a date', () => {
   });
 });
 
-describe('Retry-After that says nothing usable', () => {
+describe('an unusable Retry-After', () => {
   const date = 'Wed, 21 Oct 2026 07:28:00 GMT';
   it.each([
     null,

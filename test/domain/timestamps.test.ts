@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { iso } from '../../src/domain/timestamps.ts';
 import { seeded } from '../support/seed.ts';
 
-it('writes every time as Date does, however often and in whichever order they come', () => {
+it('formats every time as Date does, in any order and however often', () => {
   const { between } = seeded('iso');
   const around = [
     0,
@@ -17,10 +17,10 @@ it('writes every time as Date does, however often and in whichever order they co
   }
 });
 
-it.each([1.9, -1.9, -0.5, 999.999])('cuts %s ms where Date does', (ms) => {
+it.each([1.9, -1.9, -0.5, 999.999])('truncates %s ms as Date does', (ms) => {
   expect(iso(ms)).toBe(new Date(ms).toISOString());
 });
 
-it.each([Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1])('refuses %s, which is no time', (ms) => {
+it.each([Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1])('refuses %s, which is not a time', (ms) => {
   expect(() => iso(ms)).toThrow(RangeError);
 });

@@ -34,7 +34,7 @@ describe('an outage moves every time limit by its length', () => {
     expect(stuckAt(HOUR + 2_000)).toBe(true);
   });
 
-  it('but not an outage that was over before tracking began', () => {
+  it('unless the outage ended before tracking began', () => {
     const later = submission({ status: 'pending', outageMsBefore: HOUR });
     expect(statusAfter(later, observation('pending', 9_999), out)).toBe('pending');
     expect(statusAfter(later, observation('pending', 10_000), out)).toBe('expired');
@@ -64,7 +64,7 @@ describe('"not found"', () => {
     expect(endOf(statuses)).toBe(15);
   });
 
-  it('once says nothing, however long after the grace period or the deadline it comes', () => {
+  it('has no effect once, however long after the grace period or the deadline it arrives', () => {
     for (const at of [15 * MINUTE, HOUR, 23 * HOUR, 30 * HOUR, 400 * HOUR]) {
       expect(polledAt([at])).toEqual(['tracking']);
       expect(polledAt([at], { polledAt: at - MINUTE })).toEqual(['tracking']);
@@ -76,7 +76,7 @@ describe('"not found"', () => {
       expect(endOf(polledAt(every(10_000, 3 * MINUTE), { graceEndsAt }))).toBe(12);
   });
 
-  it('counts at most five minutes per interval: a longer one is not a choice of the pacing', () => {
+  it('counts at most five minutes per interval: a longer one is not caused by the pacing', () => {
     expect(endOf(polledAt(every(5 * MINUTE, HOUR)))).toBe(3);
     expect(endOf(polledAt(every(HOUR, 10 * HOUR)))).toBe(3);
   });
@@ -90,13 +90,13 @@ describe('"not found"', () => {
     expect(endOf(polledAt(times, {}, restarted))).toBe(5);
   });
 
-  it('counts nothing while the upstream is out', () => {
+  it('counts nothing during an outage of the upstream', () => {
     expect(endOf(polledAt(every(MINUTE, 2 * HOUR), {}, () => ({ upstreamUp: false })))).toBe(-1);
     const statuses = polledAt([0, 30 * MINUTE, 31 * MINUTE], {}, (at) => ({ upstreamUp: at < MINUTE }));
     expect(endOf(statuses)).toBe(-1);
   });
 
-  it('counts only while it is believed, and only the share that it is believed to', () => {
+  it('counts only while it is accepted as evidence, and only with its weight', () => {
     const believed = (notFoundTrust: Partial<NotFoundTrust>) => () => ({
       notFoundTrust: { ...FULL_TRUST, ...notFoundTrust },
     });
@@ -107,12 +107,12 @@ describe('"not found"', () => {
     expect(endOf(polledAt(minutes, {}, believed({ share: 1 / 4 })))).toBe(60);
   });
 
-  it('does not count time before the first response that is believed, whatever was answered before', () => {
+  it('does not count time before the first accepted response, whatever responses preceded it', () => {
     const before = { polledAt: 0, notFoundMs: null, graceEndsAt: 0 };
     expect(polledAt([5 * MINUTE, 5 * MINUTE + 1], before)).toEqual(['tracking', 'tracking']);
   });
 
-  it('is not counted backwards by a clock that was ahead', () => {
+  it('is not reduced by a clock that was ahead', () => {
     expect(polledAt([HOUR], { polledAt: 2 * HOUR, notFoundMs: 5 })).toEqual(['tracking']);
     const outcome = transition(
       submission({ polledAt: 2 * HOUR, notFoundMs: 5 }),
@@ -122,7 +122,7 @@ describe('"not found"', () => {
     expect(outcome.notFoundMs).toBe(5);
   });
 
-  it('keeps what was counted over other responses', () => {
+  it('keeps the counted time over other responses', () => {
     for (const name of ['unavailable', 'throttled', 'unauthorized'] as const) {
       const outcome = transition(submission({ notFoundMs: 7 }), observation(name, 500), context());
       expect(outcome.notFoundMs, name).toBe(7);
@@ -131,7 +131,7 @@ describe('"not found"', () => {
 });
 
 describe('the deadline', () => {
-  it('ends an unseen submission as unknown even where the grace is longer, after two responses minutes apart', () => {
+  it('ends an unseen submission as unknown even if the grace period is longer, after two responses minutes apart', () => {
     const limits = { graceEndsAt: HOUR, deadlineAt: 10 * MINUTE };
     expect(endOf(polledAt(every(MINUTE, HOUR), limits))).toBe(10);
     expect(
@@ -144,19 +144,19 @@ describe('the deadline', () => {
     ).toBe(2);
   });
 
-  it('ends one after five minutes of responses that are not believed, too: nothing is asked about for ever', () => {
+  it('ends a submission after five minutes of unaccepted responses, too: no submission is polled forever', () => {
     const never = () => ({ notFoundTrust: { ...FULL_TRUST, until: Number.NEGATIVE_INFINITY } });
     expect(endOf(polledAt(every(MINUTE, HOUR), { deadlineAt: 10 * MINUTE }, never))).toBe(15);
   });
 
-  it('never takes away a Finalized that comes late', () => {
+  it('does not discard a Finalized that arrives late', () => {
     for (const status of ['tracking', 'pending', 'failing'] as const)
       expect(statusAfter(submission({ status }), observation('finalized', 100 * HOUR))).toBe('finalized');
   });
 });
 
 describe('a submission that is open for too long', () => {
-  it('is told to be stuck once, whatever the answer, without a change of its own', () => {
+  it('is reported as stuck once, whatever the response, without a status change', () => {
     const named = (name: VerdictName) =>
       transition(submission({ status: 'pending' }), observation(name, 2_000), context());
     for (const name of ['unavailable', 'throttled', 'unauthorized', 'not_found', 'error'] as const)
@@ -167,7 +167,7 @@ describe('a submission that is open for too long', () => {
     expect(transition(told, observation('unavailable', 3_000), context()).becameStuck).toBe(false);
   });
 
-  it('is not told to be stuck before its time, nor when the same answer ends it', () => {
+  it('is not reported as stuck before its time, nor if the same response ends it', () => {
     expect(transition(submission(), observation('error', 1_999), context()).becameStuck).toBe(false);
     expect(transition(submission(), observation('finalized', 5_000), context()).becameStuck).toBe(false);
     expect(transition(submission(), { kind: 'cancel', at: 5_000 }, context()).becameStuck).toBe(false);
@@ -204,7 +204,7 @@ function play(steps: readonly Step[]): { before: Submission; outcome: Transition
 }
 
 describe('any sequence of inputs', () => {
-  it('is a chain of legal transitions that never leaves a final status and tells "stuck" and every end once', () => {
+  it('produces a chain of legal transitions that never leaves a final status, and reports "stuck" and every end once', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 25, size: 'max' }), (steps) => {
         const told: string[] = [];
@@ -222,7 +222,7 @@ describe('any sequence of inputs', () => {
     );
   });
 
-  it('has the same result when it is played again', () => {
+  it('has the same result when it is repeated', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 15, size: 'max' }), (steps) => {
         expect(play(steps)).toEqual(play(steps));
@@ -231,7 +231,7 @@ describe('any sequence of inputs', () => {
     );
   });
 
-  it('changes nothing when the same answer comes twice at the same moment', () => {
+  it('changes nothing if the same response arrives twice at the same moment', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 15, size: 'max' }), (steps) => {
         const last = steps.at(-1);

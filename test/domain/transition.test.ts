@@ -111,26 +111,26 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
   });
 });
 
-it('the tables know every status', () => {
+it('the tables cover every status', () => {
   for (const table of [WITHIN_GRACE, CONFIRMED_FOR_GRACE, AT_DEADLINE, CONFIRMED_AT_DEADLINE, WITHOUT_LAST_WORD])
     expect(Object.keys(table).sort()).toEqual([...STATUSES].sort());
 });
 
-describe('past the deadline, without an answer about this one id', () => {
+describe('past the deadline, without a response about this id', () => {
   const late = 10 * LAST_WORD;
   const failsAt = (before: Submission, name: (typeof INPUTS)[number], at: number) => {
     const outcome = transition(before, input(name, at), context());
     return { outcome, after: applied(before, outcome, at) };
   };
 
-  it('the first failure ends nothing, however late it comes and whatever was answered before', () => {
+  it('the first failure ends nothing, however late it comes and whatever responses preceded it', () => {
     for (const polledAt of [null, 5, DEADLINE, late - 1]) {
       const { outcome } = failsAt(of('pending', { polledAt }), 'unavailable', late);
       expect(outcome).toMatchObject({ change: null, watched: true, noResponseSince: late });
     }
   });
 
-  it('five minutes of failures do; a 429 or a refused key within counts neither way', () => {
+  it('five minutes of failures end the submission; a 429 or a refused key in between has no effect', () => {
     let { after } = failsAt(of('pending'), 'unavailable', late);
     ({ after } = failsAt(after, 'throttled', late + 1_000));
     ({ after } = failsAt(after, 'unauthorized', late + 2_000));
@@ -138,7 +138,7 @@ describe('past the deadline, without an answer about this one id', () => {
     expect(cell(failsAt(after, 'unavailable', late + 300_000).outcome)).toBe('expired');
   });
 
-  it('time in which nothing could be polled is not part of the five minutes', () => {
+  it('time without polls is not part of the five minutes', () => {
     const { after } = failsAt(of('pending'), 'unavailable', late);
     const restarted = late + 3_600_000;
     const at = (ms: number) =>
@@ -147,21 +147,21 @@ describe('past the deadline, without an answer about this one id', () => {
     expect(cell(at(300_000))).toBe('expired');
   });
 
-  it('an outage in between begins the five minutes anew', () => {
+  it('an outage in between restarts the five minutes', () => {
     const { after } = failsAt(of('pending'), 'unavailable', late);
     const during = transition(after, input('unavailable', late + 200_000), context({ upstreamUp: false }));
     expect(during).toMatchObject({ change: null, noResponseSince: null });
   });
 });
 
-describe('what a change takes over', () => {
-  it('is the state, error and answer of the input that made it', () => {
+describe('a change takes over', () => {
+  it('the state, error and response of the input that caused it', () => {
     const { change } = transition(of('pending'), observation('error', 10), context());
     const { state, error, envelope } = VERDICTS.error;
     expect(change).toEqual({ status: 'failing', upstreamState: state, error, envelope, event: 'submission.failing' });
   });
 
-  it('stays what the upstream said last where the input says nothing of the submission', () => {
+  it('the last state of the upstream if the input contains nothing about the submission', () => {
     const before = of('failing', ASKED_LATE);
     for (const name of ['cancel', 'unavailable'] as const) {
       const { change } = transition(before, input(name, LAST_WORD), context());
@@ -171,7 +171,7 @@ describe('what a change takes over', () => {
     expect(unseen.change).toMatchObject({ error: 'invalid character', upstreamState: null, envelope: null });
   });
 
-  it('is noted without an event when the data, the state or the reason is another one', () => {
+  it('a different payload, state or reason without an event', () => {
     const { pending, error } = VERDICTS;
     const withBlock = { ...pending, envelope: pending.envelope.replace('"block_number":null', '"block_number":5') };
     const notes = [
@@ -182,7 +182,7 @@ describe('what a change takes over', () => {
     expect(notes.map(cell)).toEqual(['(pending)', '(pending)', '(failing)']);
   });
 
-  it('is nothing when only unknown fields or the spelling of a time are other ones', () => {
+  it('nothing if only unknown fields or the spelling of a time differ', () => {
     const envelope = VERDICTS.pending.envelope.replace('123456"', '123Z","retries":7');
     expect(envelope).not.toBe(VERDICTS.pending.envelope);
     expect(cell(transition(of('pending'), observation({ ...VERDICTS.pending, envelope }, 10), context()))).toBe('·');
@@ -193,19 +193,19 @@ describe('after finality', () => {
   const recheck = context({ recheck: true });
   const settled = of('finalized', { watched: true });
 
-  it('a submission stays watched exactly when it is to be asked about once more', () => {
+  it('a submission stays watched exactly if a recheck is due', () => {
     for (const asked of [true, false]) {
       const outcome = transition(of('pending'), observation('finalized', 10), context({ recheck: asked }));
       expect(outcome.watched).toBe(asked);
     }
   });
 
-  it('the same again is silent, and was the last question', () => {
+  it('an unchanged response reports nothing and ends the rechecks', () => {
     const outcome = transition(settled, observation('finalized', 10), recheck);
     expect(outcome).toMatchObject({ change: null, watched: false });
   });
 
-  it('after a correction it is asked about until it reads Finalized again, or to its deadline', () => {
+  it('after a correction it is polled until it reads Finalized again, or until its deadline', () => {
     const first = transition(settled, observation('error', 10), recheck);
     expect(first.watched).toBe(true);
     const errored = applied(settled, first, 10);
@@ -215,14 +215,14 @@ describe('after finality', () => {
     expect(transition(errored, observation('error', DEADLINE), recheck).watched).toBe(false);
   });
 
-  it('other hashes are told as a correction, and replace the old ones', () => {
+  it('other hashes are reported as a correction, and replace the old ones', () => {
     const envelope = JSON.stringify(finalEnvelope({ block_hash: '0xb2', tx_hash: '0xa2' }));
     const outcome = transition(settled, observation({ ...VERDICTS.finalized, envelope }, 10), recheck);
     expect(cell(outcome)).toBe('corrected');
     expect(outcome).toMatchObject({ change: { envelope }, watched: false });
   });
 
-  it('Finalized → Error is told as a correction; the submission stays finalized', () => {
+  it('Finalized → Error is reported as a correction; the submission stays finalized', () => {
     const outcome = transition(settled, observation('error', 10), recheck);
     expect(cell(outcome)).toBe('corrected');
     expect(outcome.change).toMatchObject({ status: 'finalized', upstreamState: 'Error', error: 'TIMEOUT' });
@@ -230,13 +230,13 @@ describe('after finality', () => {
     expect(cell(again)).toBe('·');
   });
 
-  it('the second question is not asked for ever', () => {
+  it('the recheck is not repeated forever', () => {
     expect(transition(settled, observation('not_found_500', DEADLINE), recheck)).toMatchObject({ watched: false });
     expect(transition(settled, observation('not_found', 10), recheck)).toMatchObject({ watched: false });
   });
 
   it.each(['unavailable', 'throttled', 'unauthorized', 'not_found_500'] as const)(
-    'an answer that says nothing (%s) leaves the second question open',
+    'a response without information (%s) does not complete the recheck',
     (name) => {
       expect(transition(settled, observation(name, 10), recheck)).toMatchObject({ change: null, watched: true });
     },

@@ -20,7 +20,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
     openEngine({ url, apiKey: KEY, timeoutMs: 5_000, ...setting });
 
   describe(`${name}, as a poll engine`, () => {
-    it('reports every submission of a batch exactly once, with what the upstream says of it', async () => {
+    it('reports every submission of a batch exactly once, with the state that the upstream returned', async () => {
       const sandbox = await openSandbox({ slotS: 1, finalityGap: 1 });
       const early = await sandbox.submit('early');
       sandbox.clock.ms += 60_000;
@@ -49,7 +49,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       expect(requests).toHaveLength(100);
     });
 
-    it('passes each answer on as it arrives: one that hangs delays no other, nor another batch', async () => {
+    it('reports each observation when its response arrives: a hanging request delays no other one, nor another batch', async () => {
       const held: ServerResponse[] = [];
       const { url } = await serve((request, response) => {
         if (request.url?.endsWith('hangs')) held.push(response);
@@ -89,7 +89,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       for (const { error } of observations) expect(error).not.toContain('sandbox-key');
     });
 
-    it('says when it is throttled and for how long, and when its key is refused', async () => {
+    it('reports throttling with its delay, and a refused key', async () => {
       const sandbox = await openSandbox();
       const engine = await open(sandbox.url, { apiKey: 'wrong' });
       expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'unauthorized' }]);
@@ -101,7 +101,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       ['nested without end', `{"error":${'['.repeat(400_000)}${']'.repeat(400_000)}}`],
       ['of nothing but zeroes', '\0'.repeat(100_000)],
       ['with a huge state', `{"state":"${'x'.repeat(900_000)}","error":null,"data":null}`],
-    ])('survives an answer %s', async (_name, body) => {
+    ])('accepts a response %s', async (_name, body) => {
       let httpStatus = 200;
       const { url } = await serve((_request, response) => response.writeHead(httpStatus).end(body));
       const engine = await open(url);
@@ -112,12 +112,12 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       }
     });
 
-    it('no upstream: every submission is reported, and the poll does not reject', async () => {
+    it('without an upstream, reports every submission and does not reject', async () => {
       const observations = await polled(await open(await deadAddress()), ['a', 'b']);
       expect(observations).toMatchObject([{ kind: 'unavailable' }, { kind: 'unavailable' }]);
     });
 
-    it('at is the moment the answer arrived, durationMs the time it took', async () => {
+    it('at is the time of the response, durationMs the duration of the request', async () => {
       const { url } = await serve(async (_request, response) => {
         await sleep(100);
         response.end(PENDING);
@@ -133,7 +133,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       expect((observation?.at ?? 0) - (observation?.durationMs ?? 0)).toBeGreaterThanOrEqual(before);
     });
 
-    it('an empty batch is through at once', async () => {
+    it('completes an empty batch at once', async () => {
       const { url } = await serve(() => undefined);
       expect(await polled(await open(url), [])).toEqual([]);
     });

@@ -89,7 +89,7 @@ function expectKept(places: Places, allowed: Record<string, readonly Canary[]>):
 }
 
 it.each([true, false])(
-  'no secret gets anywhere, through successes and failures (callers forward their own: %s)',
+  'no secret leaves the server, through successes and failures (callers forward their own: %s)',
   async (forwards) => {
     const redis = await redisForTest({ password: CANARY.redisPassword });
     const parrot = await openParrot();

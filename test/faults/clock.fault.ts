@@ -22,7 +22,7 @@ async function prepareShiftedWorld(name: string, options: Parameters<typeof prep
   return { ...world, shift, start: () => world.start(how), restart: () => world.server.start(how) };
 }
 
-test('the clock jumps by hours both ways while it runs: nothing ends, nothing waits, nothing is told late', async () => {
+test('the clock jumps by hours both ways at run time: nothing ends, stops or is reported late', async () => {
   const world = await prepareShiftedWorld('clock, running');
   await world.start();
   for (const hours of SHIFTS_H) {
@@ -33,7 +33,7 @@ test('the clock jumps by hours both ways while it runs: nothing ends, nothing wa
   await world.survives();
 });
 
-test('after the clock was set forward, or the machine slept, what is recorded has the right time', async () => {
+test('after the clock was set forward, or the machine slept, recorded times are correct', async () => {
   const world = await prepareShiftedWorld('clock, recorded times');
   await world.start();
   await world.track(5);
@@ -47,7 +47,7 @@ test('after the clock was set forward, or the machine slept, what is recorded ha
   await world.survives();
 });
 
-test('the clock was hours off in one life and is right in the next: what was open becomes final', async () => {
+test('the clock was hours off in one process and is correct in the next: open submissions become final', async () => {
   const world = await prepareShiftedWorld('clock, between starts', { sandbox: { speed: 20 } });
   await world.start();
   for (const hours of [5, 0, -5, 0]) {
@@ -62,7 +62,7 @@ test('the clock was hours off in one life and is right in the next: what was ope
 });
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
-  test('the clock of the server jumps by hours, not that of Redis: jobs go on', async () => {
+  test('the clock of the server jumps by hours, that of Redis does not: jobs continue', async () => {
     const redis = await redisForTest();
     const world = await prepareShiftedWorld('clock, with Redis', { redisUrl: redis.url, workers: 1 });
     await world.start();

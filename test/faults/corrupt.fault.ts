@@ -10,7 +10,7 @@ import { prepareWorld } from './support/world.ts';
 
 const PAGE_BYTES = 4_096;
 
-test('a ledger that was damaged while no server ran is refused as it is, with what to do; a restored one goes on', async () => {
+test('a ledger damaged while no server ran is refused unchanged, with advice; a restored one works', async () => {
   const world = await prepareWorld('corrupt page, stopped');
   const { server } = world;
   const backup = join(world.folder, 'backup.db');
@@ -32,7 +32,7 @@ test('a ledger that was damaged while no server ran is refused as it is, with wh
   await world.survives();
 });
 
-test('a ledger that is damaged under a running server: no copy is made of it, and the next start refuses it', async () => {
+test('a ledger damaged under a running server is not copied, and the next start refuses it', async () => {
   const world = await prepareWorld('corrupt page, running');
   const { server } = world;
   const backup = join(world.folder, 'backup.db');

@@ -10,7 +10,7 @@ import { prepareWorld } from './support/world.ts';
 const LIMIT = 160;
 const PRLIMIT = 'prlimit';
 
-test.skipIf(isMissing())('with no file descriptors left it lives on, and goes on once there are some', async () => {
+test.skipIf(isMissing())('survives without free file descriptors, and continues once there are some', async () => {
   const world = await prepareWorld('descriptors');
   const { server } = world;
   await world.start({ through: [PRLIMIT, `--nofile=${LIMIT}:${LIMIT}`, '--'] });

@@ -19,9 +19,9 @@ const UMOUNT = 'umount';
 
 type World = Awaited<ReturnType<typeof prepareWorld>>;
 
-describe('a full disk pauses intake, loses nothing, and work goes on by itself', () => {
+describe('a full disk pauses intake, loses nothing, and work continues by itself', () => {
   test.skipIf(isRedisMissing())(
-    'a file system that is full: over HTTP, through the queue, with events under way',
+    'a full file system: over HTTP, through the queue, with deliveries in flight',
     async (context) => {
       const folder = mountSmall();
       if (folder === undefined) return context.skip('SKIPPED: no small file system can be mounted here');
@@ -44,7 +44,7 @@ describe('a full disk pauses intake, loses nothing, and work goes on by itself',
     },
   );
 
-  test.skipIf(isPrlimitMissing())('a limit of how large files may be', async () => {
+  test.skipIf(isPrlimitMissing())('a limit of the file size', async () => {
     const world = await prepareWorld('limit of file size');
     await world.start();
     await world.track(200);

@@ -36,7 +36,7 @@ async function survives(world: World, waiting: Iterable<string>): Promise<void> 
   await auditAftermath({ server, expected: world.expected, receiver, memoryMiB: MEMORY_MIB });
 }
 
-test('takes 10,000 ids in one request, and one id from 1,000 at once, once', async () => {
+test('accepts 10,000 ids in one request, and one id from 1,000 concurrent clients once', async () => {
   const world = await prepare('large requests');
   const poster = openPoster(world.server.url, CRASH_API_KEY, 1_000);
   const ids = Array.from({ length: MANY }, () => `large-${randomUUID()}`);
@@ -52,7 +52,7 @@ test('takes 10,000 ids in one request, and one id from 1,000 at once, once', asy
   await survives(world, ids);
 });
 
-test('more than it can take is refused early, and hurts nothing that was accepted', async () => {
+test('refuses excess load early, and loses nothing that it accepted', async () => {
   const world = await prepare('overload');
   await world.track(500);
   const seen = watch(world.server);
@@ -91,7 +91,7 @@ test('more than it can take is refused early, and hurts nothing that was accepte
   await survives(world, accepted);
 });
 
-test('takes 2,000 ids a second for a minute while it asks as fast as it may', async () => {
+test('accepts 2,000 ids a second for a minute while it polls at its full budget', async () => {
   const world = await prepare('intake');
   const seen = watch(world.server);
   const poster = openPoster(world.server.url, CRASH_API_KEY, 64);

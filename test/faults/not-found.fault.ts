@@ -52,7 +52,7 @@ test.each([
   await world.survives();
 });
 
-test('a database that fails, and says of everything that it is not found, ends nothing, new ids and kills included', async () => {
+test('a failing database that reports every id as not found ends nothing, including new ids and kills', async () => {
   const { liar, world, track, statusesOf } = await openWorld('database fault');
   await world.track(5);
   liar.aboutAll = recordNotFound;
@@ -73,7 +73,7 @@ test('a database that fails, and says of everything that it is not found, ends n
   await world.survives();
 });
 
-test('a Retry-After that is longer than the deadline ends nothing, over a kill neither', async () => {
+test('a Retry-After that is longer than the deadline ends nothing, not even after a kill', async () => {
   const { liar, world, client, track } = await openWorld('Retry-After beyond the deadline');
   const ids = world.submit(5);
   const pending = say(200, '{"state":"Pending","error":null,"data":{}}');

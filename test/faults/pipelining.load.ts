@@ -28,7 +28,7 @@ const LOADS: { name: string; connections: number; count: number; request: string
   { name: 'the largest list', connections: 4, count: 16, request: get('/v1/submissions?limit=1000', KEY) },
 ];
 
-describe('next to requests that are sent faster than they are read', () => {
+describe('during requests that are sent faster than their responses are read', () => {
   test.each(LOADS)('/livez stays quick, and memory is released: $name', async ({ connections, count, request }) => {
     const server = await startServer();
     const idleMs = quantile(await probe(server, 1_000), 0.5);

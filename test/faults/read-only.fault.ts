@@ -11,7 +11,7 @@ const SETPRIV = 'setpriv';
 const isRoot = process.getuid?.() === 0;
 
 test.skipIf(isMissing())(
-  'a folder that may only be read: refused at the start with the reason, and no harm to a server that runs',
+  'a read-only folder is refused at startup with the reason, without harm to a running server',
   async () => {
     const world = await prepareWorld('read-only folder');
     const { server, folder } = world;

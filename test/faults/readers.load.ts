@@ -11,7 +11,7 @@ const SUBMISSIONS = 20;
 /** 5,000 idle readers take 220 MiB. */
 const MEMORY_MIB = 600;
 
-test('5,000 readers of the live feed get every event once and in order, and leave nothing behind', async () => {
+test('5,000 readers of the live feed get every event once and in order, and leave no resources behind', async () => {
   const world = await prepareWorld('readers', { sandbox: { errorRate: 0.5 }, settings: { log: { level: 'warn' } } });
   await world.start();
   const { url } = world.server;

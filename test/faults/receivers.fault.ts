@@ -10,7 +10,7 @@ const SUBMISSIONS = 1_200;
 const WARM = SUBMISSIONS / 4;
 const MIB = 1_048_576;
 
-test('a whole day with receivers of every sort: each event arrives, under one id, and nothing is left behind', async () => {
+test('a whole day with receivers of every kind: each event arrives under one id, and no resources stay behind', async () => {
   const { between } = seeded('a day of receivers');
   const day = openDay(between);
   const { world } = day;

@@ -4,8 +4,8 @@ import { sleep } from '../support/killable-server.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
 
-describe.skipIf(isRedisMissing())('Redis loses what it holds', () => {
-  test('FLUSHALL, again and again, while polls and intake jobs are under way', async () => {
+describe.skipIf(isRedisMissing())('Redis loses its data', () => {
+  test('FLUSHALL, repeatedly, while polls and intake jobs are in flight', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('FLUSHALL', { redisUrl: redis.url });
     await world.start();
@@ -23,7 +23,7 @@ describe.skipIf(isRedisMissing())('Redis loses what it holds', () => {
   test.each([
     ['with its data', true],
     ['without its data', false],
-  ])('killed and started again, %s', async (name, keeps) => {
+  ])('by a crash and a restart, %s', async (name, keeps) => {
     const redis = await redisForTest({ keeps });
     const world = await prepareRedisWorld(`Redis killed, ${name}`, { redisUrl: redis.url });
     await world.start();

@@ -18,7 +18,7 @@ function forge(data: PollJob) {
 }
 
 describe.skipIf(isRedisMissing())('with a secret', () => {
-  test('nobody who writes to Redis finalizes anything, has an id polled, or stops polls', async () => {
+  test('a writer to Redis cannot finalize a submission, have an id polled, or stop polls', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('forged', { redisUrl: redis.url, redisSecret: SECRET });
     await world.start();
@@ -50,7 +50,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     expect(readFileSync(world.server.file).includes(FORGED)).toBe(false);
   });
 
-  test('workers with another one take nothing, both sides report it, and the server polls', async () => {
+  test('workers with another secret process no jobs, both sides report it, and the server polls', async () => {
     const redis = await redisForTest();
     const options = { redisUrl: redis.url, redisSecret: SECRET, workerSecret: OTHER };
     const world = await prepareRedisWorld('other secrets', options);
@@ -64,7 +64,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
 });
 
 describe.skipIf(isRedisMissing())('without a secret', () => {
-  test('a forged result is judged as a response of the upstream is: none without a block hash finalizes', async () => {
+  test('a forged result is classified as a response of the upstream: none without a block hash finalizes', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('forged nonsense', { redisUrl: redis.url, workers: 1 });
     await world.start();

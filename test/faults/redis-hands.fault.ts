@@ -10,8 +10,8 @@ const EVENTS = 'dawatch-events';
 /** Twice the timeout of a request, and 10 s. */
 const LEASE_MS = 12_000;
 
-describe.skipIf(isRedisMissing())('hands and jobs', () => {
-  test('a worker, and then the server, stand still until their locks and leases are lost, and go on', async () => {
+describe.skipIf(isRedisMissing())('workers and jobs', () => {
+  test('a worker, and then the server, is suspended until its locks and leases expire, and continues', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('lost locks', { redisUrl: redis.url });
     await world.start();
@@ -27,7 +27,7 @@ describe.skipIf(isRedisMissing())('hands and jobs', () => {
     await world.survives();
   });
 
-  test('jobs that come twice are taken once', async () => {
+  test('duplicate jobs are processed once', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('duplicate jobs', { redisUrl: redis.url });
     await world.start();
@@ -46,7 +46,7 @@ describe.skipIf(isRedisMissing())('hands and jobs', () => {
     await world.survives();
   });
 
-  test('hostile jobs in each queue harm nobody', async () => {
+  test('hostile jobs in each queue do no harm', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('hostile jobs', { redisUrl: redis.url });
     await world.start();
@@ -69,7 +69,7 @@ describe.skipIf(isRedisMissing())('hands and jobs', () => {
     await world.survives();
   });
 
-  test('a worker of another version answers in its own ways', async () => {
+  test('a worker of another version returns results in its own format', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('another version', { redisUrl: redis.url, workers: 1 });
     await world.start();

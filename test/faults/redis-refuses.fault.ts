@@ -24,7 +24,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     await world.survives();
   });
 
-  test('to keep what it holds: a full one that evicts keys, jobs and all', async () => {
+  test('to keep its data: a full one that evicts keys, including jobs', async () => {
     const redis = await redisForTest({ settings: { maxmemory: '3mb', 'maxmemory-policy': 'allkeys-random' } });
     const world = await prepareRedisWorld('eviction', { redisUrl: redis.url });
     await world.start();
@@ -41,7 +41,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     await world.survives();
   });
 
-  test('writes, as it became the replica of another one', async () => {
+  test('writes, because it became a replica', async () => {
     const [redis, master] = [await redisForTest(), await redisForTest()];
     const world = await prepareRedisWorld('replica', { redisUrl: redis.url });
     await world.start();
@@ -57,7 +57,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     await world.survives();
   });
 
-  test('the password, until it is the right one', async () => {
+  test('the password, until it is correct', async () => {
     const redis = await redisForTest({ password: 'right' });
     const wrong = redis.url.replace('right', 'wrong');
     const world = await prepareRedisWorld('wrong password', { redisUrl: wrong });

@@ -4,8 +4,8 @@ import { sleep } from '../support/killable-server.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
 
-describe.skipIf(isRedisMissing())('Redis does not answer', () => {
-  test('it stands still, for longer than a lease', async () => {
+describe.skipIf(isRedisMissing())('Redis does not respond', () => {
+  test('it is suspended for longer than a lease', async () => {
     const redis = await redisForTest();
     const world = await prepareRedisWorld('Redis stands still', { redisUrl: redis.url });
     await world.start();
@@ -21,7 +21,7 @@ describe.skipIf(isRedisMissing())('Redis does not answer', () => {
     await world.survives();
   });
 
-  test('connections are cut in the middle of what they carry, and others fall silent without a word', async () => {
+  test('connections are cut in the middle of a message, and others become silent', async () => {
     const redis = await redisForTest();
     const proxy = await startCuttingProxy(redis.url);
     const redisUrl = proxy.url.replace('http', 'redis');

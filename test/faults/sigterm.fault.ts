@@ -10,7 +10,7 @@ const SLACK_MS = 2_000;
 const CLIENTS = 3;
 const READERS = 20;
 
-test('SIGTERM under load ends within its bound, and what was answered before is kept', async () => {
+test('SIGTERM under load completes within its limit, and acknowledged requests are kept', async () => {
   let isOver = false;
   let received = 0;
   const world = await prepareWorld('sigterm', {

@@ -15,7 +15,7 @@ const READERS = 10;
 const SHORT_MINUTES = 5;
 const COLLECTED = ['--expose-gc', '--import', join(import.meta.dirname, 'support/collected.mjs')];
 
-test(`${MINUTES} minutes of everything at once: memory and handles stay flat, and nothing is lost`, {
+test(`${MINUTES} minutes of combined load: memory and handles stay flat, and nothing is lost`, {
   timeout: (MINUTES + 5) * 60_000,
 }, async () => {
   const world = await prepareWorld('soak', {

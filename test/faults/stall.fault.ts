@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { sleep } from '../support/killable-server.ts';
 import { prepareWorld } from './support/world.ts';
 
-test('a server that stands still for longer than its timeouts goes on as if it had not', async () => {
+test('a server that is suspended for longer than its timeouts continues normally', async () => {
   const world = await prepareWorld('stall', { sandbox: { latencyMs: 8_000 } });
   await world.start();
   await world.track(200);

@@ -17,24 +17,24 @@ const FAR = [...SECRET].map((digit) => (digit === '0' ? '1' : '0')).join('');
 
 const chance = seeded('token timing');
 
-test('a measure of time finds a comparison that ends at the first wrong character', () => {
+test('the timing measurement detects a comparison that stops at the first wrong character', () => {
   expect(tellApart(chance, [NEAR, FAR], (guess) => naive(guess, SECRET))).toBe(true);
 });
 
-test('how long a wrong key takes does not tell how much of it was right', () => {
+test('the response time to a wrong key does not reveal how much of it is right', () => {
   const isKnown = credentials({ api_key: SECRET, admin_token: undefined });
   expect(isKnown(sha256(SECRET))).toMatchObject({ role: 'service' });
   expect(tellApart(chance, [NEAR, FAR], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
 });
 
-test('how long a wrong key takes does not tell whether it resembles the key of a service or of an admin', () => {
+test('the response time to a wrong key does not reveal whether it resembles the key of a service or of an admin', () => {
   const admin = randomBytes(48).toString('hex');
   const isKnown = credentials({ api_key: SECRET, admin_token: admin });
   const nearAdmin = `${admin.slice(0, -1)}${admin.endsWith('0') ? '1' : '0'}`;
   expect(tellApart(chance, [NEAR, nearAdmin], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
 });
 
-test('not even a hash with one wrong bit at its end takes another time than one that is wrong from the first bit', () => {
+test('a hash with one wrong bit at its end takes the same time as one that is wrong from the first bit', () => {
   const isKnown = credentials({ api_key: SECRET, admin_token: undefined });
   const wrongAt = (index: number) => {
     const hash = sha256(SECRET);
@@ -44,7 +44,7 @@ test('not even a hash with one wrong bit at its end takes another time than one 
   expect(tellApart(chance, [wrongAt(31), wrongAt(0)], (hash) => isKnown(hash) !== undefined)).toBe(false);
 });
 
-test('a locked address learns nothing from how long a right key takes', () => {
+test('a locked address learns nothing from the response time to a right key', () => {
   const lock = new CredentialLock({
     credentials: credentials({ api_key: SECRET, admin_token: undefined }),
     hasTokenForm,

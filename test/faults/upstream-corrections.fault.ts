@@ -8,7 +8,7 @@ import { prepareWorld } from './support/world.ts';
 
 const IDS_EACH = 3;
 
-test('an upstream that says otherwise after Finalized is corrected by an event each time, and nothing final is undone', async () => {
+test('an upstream that contradicts a Finalized causes a correction event each time, and no final status is undone', async () => {
   const liar = await openLiar();
   const world = await prepareWorld('upstream corrections', {
     upstreamUrl: liar.url,

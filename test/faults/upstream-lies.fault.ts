@@ -12,7 +12,7 @@ const HONEST = 200;
 const MOST_MEMORY_MIB = 400;
 const MEMORY_MIB = 350;
 
-test('an upstream that lies about many ids in every way loses none of them, and hurts no other', async () => {
+test('an upstream that misreports many ids in every way loses none of them, and affects no other', async () => {
   const liar = await openLiar();
   const world = await prepareWorld('upstream lies', { upstreamUrl: liar.url });
   liar.truthUrl = world.sandbox.url;

@@ -15,7 +15,7 @@ const [stranger, misnamed] = [selfSigned(NAME), selfSigned('DNS:other.test')];
 const FRAGILE_DNS = new URL('./support/fragile-dns.ts', import.meta.url).href;
 
 describe.skipIf(!tls)('with TLS', () => {
-  test('an upstream that fails as a whole, in one way after the other, loses nothing and is asked again', async () => {
+  test('an upstream that fails completely, in one way after another, loses nothing and is polled again', async () => {
     if (!tls || !stranger || !misnamed) return;
     const liar = await openLiar(tls);
     const world = await prepareWorld('upstream outages', { upstreamUrl: `https://upstream.test:${liar.port}` });

@@ -12,7 +12,7 @@ import { prepareWorld } from './support/world.ts';
 const ENDPOINTS = 200;
 const SUBMISSIONS = 20;
 
-test('200 webhooks of which half hang: the others have every event meanwhile, and those that hung get theirs', async () => {
+test('200 webhooks of which half hang: the others receive every event meanwhile, and the hanging ones receive theirs later', async () => {
   const world = await prepareWorld('webhooks', { settings: { log: { level: 'warn' } } });
   await world.start();
   const endpoints = await openEndpoints();

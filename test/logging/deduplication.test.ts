@@ -18,8 +18,8 @@ function open(perMinute = 3) {
   return { clock, deduplication, reported, written, passMinute: () => clock.fire(MINUTE_MS) };
 }
 
-describe('of a name', () => {
-  it('so many lines are written in a minute, and the rest is counted when it is over', () => {
+describe('with one event name', () => {
+  it('limits the lines per minute, and reports the number of suppressed ones afterwards', () => {
     const { written, reported, passMinute } = open();
     expect(written(10)).toBe(3);
     expect(reported).toEqual([]);
@@ -35,7 +35,7 @@ describe('of a name', () => {
     expect([reported, clock.held(MINUTE_MS)]).toEqual([[], 0]);
   });
 
-  it('each upstream, destination, alert and level has lines of its own', () => {
+  it('limits lines of each upstream, destination, alert and level separately', () => {
     const { written, reported, passMinute } = open();
     const things = [{}, { upstream: 'a' }, { upstream: 'b' }, { destination: 'a' }, { rule: 'stuck', subject: 'a' }];
     for (const about of things) expect(written(5, about)).toBe(3);
@@ -50,7 +50,7 @@ describe('of a name', () => {
     ]);
   });
 
-  it('lines about very many things share what is written', () => {
+  it('lines about very many subjects share one limit', () => {
     const { deduplication, reported, passMinute } = open();
     const lines = Array.from({ length: 5_000 }, (_, at) =>
       deduplication.allows('warn', 'delivery.failed', { destination: at }),
@@ -60,13 +60,13 @@ describe('of a name', () => {
     expect(reported).toEqual([{ level: 'warn', event: 'delivery.failed', subject: {}, suppressed: 3_997 }]);
   });
 
-  it('all are written where there is no limit', () => {
+  it('writes all lines without a limit', () => {
     const { clock, written } = open(0);
     expect([written(100), clock.held(MINUTE_MS)]).toEqual([100, 0]);
   });
 });
 
-it('what was held back is reported at the end, too, and only once', () => {
+it('reports suppressed lines at shutdown, too, and only once', () => {
   const { clock, deduplication, written, reported } = open();
   written(5);
   deduplication.flush();

@@ -14,19 +14,19 @@ describe('a line that is too long', () => {
     ['a long list', { upstreams: Array.from({ length: 5_000 }, () => 'default') }],
     ['texts far within', { err: { causes: Array.from({ length: 100 }, () => ({ message: 'x'.repeat(5_000) })) } }],
     ['long names', { ['n'.repeat(20_000)]: 1 }],
-  ])('is cut, says so, and keeps its name (%s)', (_, fields) => {
+  ])('is truncated, marked, and keeps its name (%s)', (_, fields) => {
     const written = toJsonLine(lineOf(fields));
     expect(Buffer.byteLength(written)).toBeLessThanOrEqual(MAX_LINE_BYTES);
     expect(JSON.parse(written)).toMatchObject({ ...HEAD, event: 'http.failed', cut: true });
     expect(written.endsWith('}\n')).toBe(true);
   });
 
-  it('keeps the beginning of what was cut, and what is short', () => {
+  it('keeps the beginning of long fields, and short fields', () => {
     const written = JSON.parse(toJsonLine(lineOf({ message: 'x'.repeat(100_000), upstream: 'default' })));
     expect(written).toMatchObject({ message: expect.stringMatching(/^x{500,}…$/), upstream: 'default' });
   });
 
-  it('keeps nothing but its name where nothing else fits', () => {
+  it('keeps only its name if nothing else fits', () => {
     const deep = (depth: number): object =>
       Object.fromEntries(
         Array.from({ length: 10 }, (_, at) => [`${at}`, depth === 0 ? 'x'.repeat(100) : deep(depth - 1)]),
@@ -35,7 +35,7 @@ describe('a line that is too long', () => {
   });
 });
 
-it('a line that fits stays as it is', () => {
+it('a line within the limit stays unchanged', () => {
   const line = lineOf({ message: 'x'.repeat(MAX_LINE_BYTES - lineOf({ message: '' }).length) });
   expect(Buffer.byteLength(line)).toBe(MAX_LINE_BYTES);
   expect(toJsonLine(line)).toBe(line);
@@ -53,7 +53,7 @@ it('a line with any content is one line of JSON without control characters and k
   );
 });
 
-it('what people are shown has nothing left to decode, but the lines of a stack', () => {
+it('text for people contains no control characters except the line breaks of a stack', () => {
   const evil = 'a\u001b[2J\nb\u009b\u202e';
   const shown = JSON.parse(toPrettyLine(lineOf({ message: evil, err: { message: evil, stack: `x\n    ${evil}` } })));
   const harmless = 'a\\u001b[2J\\u000ab\\u009b\\u202e';

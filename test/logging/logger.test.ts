@@ -69,7 +69,7 @@ function recorded(
 }
 
 describe('a line', () => {
-  it('is JSON with a time, a level and the stable name of what happened', () => {
+  it('is JSON with a time, a level and the stable name of the event', () => {
     const { log, lines } = openLog();
     log.info({ url: 'http://x' }, 'server.started');
     expect(lines()).toEqual([
@@ -94,7 +94,7 @@ describe('a line', () => {
   });
 
   it.each(['x-api-key', 'authorization', 'api_key', 'apiKey', 'bearer', 'token', 'secret', 'cookie'])(
-    'shows no %s, wherever it stands',
+    'shows no %s in any field',
     (name) => {
       const { loose, text } = openLog();
       const headers = { [name]: SECRET };
@@ -116,7 +116,7 @@ describe('a line', () => {
     }
   });
 
-  it('is never long, however long the error is', () => {
+  it('is limited in length, however long the error is', () => {
     const { log, loose, lines } = openLog();
     const cause = Object.assign(new Error('c'.repeat(1_000_000)), { code: 'ENOSPC', body: 'b'.repeat(1_000_000) });
     log.error({ err: new Error('m'.repeat(1_000_000), { cause }) }, 'http.failed');
@@ -137,8 +137,8 @@ describe('a line', () => {
   });
 });
 
-describe('repeats', () => {
-  it('are held back at warn and error, and counted when the minute is over', () => {
+describe('repeated lines', () => {
+  it('are suppressed at warn and error, and counted at the end of the minute', () => {
     const clock = new HeldClock(60_000);
     const { log, lines } = openLog({ repeats_per_minute: 2 }, clock);
     for (let at = 0; at < 5; at++) {
@@ -162,7 +162,7 @@ describe('repeats', () => {
     ]);
   });
 
-  it('are held back over the logs of all requests, and counted at the end', () => {
+  it('are suppressed across the loggers of all requests, and counted at the end', () => {
     const { log, loose, lines } = openLog({ repeats_per_minute: 1 }, new HeldClock(60_000));
     for (const request_id of ['1', '2', '3']) loose.child({ request_id }).error({ err: new Error('x') }, 'http.failed');
     log.end();
@@ -172,7 +172,7 @@ describe('repeats', () => {
     ]);
   });
 
-  it('that are below the level are no repeats', () => {
+  it('below the level are not counted', () => {
     const clock = new HeldClock(60_000);
     const { log, lines } = openLog({ level: 'error', repeats_per_minute: 1 }, clock);
     for (let at = 0; at < 3; at++) log.warn({}, 'polls.job_failed');
@@ -246,7 +246,7 @@ describe('the monitor', () => {
     ['not_found', 1_500, ['debug poll.observed']],
     ['pending', 2_500, ['debug poll.observed', 'warn submission.stuck']],
     ['pending', 12_000, ['debug poll.observed', 'warn submission.expired']],
-  ])('%s after %i ms is told as %j', (verdict, at, expected) => {
+  ])('%s after %i ms is formatted as %j', (verdict, at, expected) => {
     const { log, lines } = openLog();
     logMonitor(log).recorded?.(recorded({}, verdict, at));
     expect(lines().map(({ level, event }) => `${level} ${event}`)).toEqual(expected);
@@ -277,7 +277,7 @@ describe('the monitor', () => {
     expect(JSON.stringify(line)).toMatch(/no room left.*SQLITE_FULL/);
   });
 
-  it('reports a listener that failed', () => {
+  it('reports a listener that throws', () => {
     const { log, lines } = openLog();
     logMonitor(log).listenerFailed?.(new Error('a counter overflowed'));
     expect(lines()).toMatchObject([
@@ -289,7 +289,7 @@ describe('the monitor', () => {
 describe('text of the upstream', () => {
   const nasty = { kind: 'error', state: NASTY, error: NASTY + 'x'.repeat(1_000_000) } as const;
 
-  it.each(['json', 'pretty'] as const)('can neither pose as a line of its own nor steer a terminal (%s)', (format) => {
+  it.each(['json', 'pretty'] as const)('can neither imitate a line nor control a terminal (%s)', (format) => {
     const { log, raw, text } = openLog({ format });
     const data = { block_number: 'n'.repeat(60_000) + NASTY, block_hash: NASTY, created_at: NASTY };
     const answer = JSON.stringify({ state: NASTY, error: NASTY, data });
@@ -303,7 +303,7 @@ describe('text of the upstream', () => {
     expect(text()).toContain('\\\\u001b');
   });
 
-  it('is cut', () => {
+  it('is truncated', () => {
     const { log, lines } = openLog();
     logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: '{}' }, 500));
     for (const { error } of lines()) expect(String(error).length).toBeLessThan(1_000);

@@ -39,7 +39,7 @@ function poll(
 
 const gainByTracking = (gains: readonly number[]) => (item: Candidate) => gains[item.trackedAt] ?? 0;
 
-describe('when more polls are due than the budget has room for', () => {
+describe('when more polls are due than the budget allows', () => {
   it('the polls with the highest gain are sent first, and of equal ones the longest due', () => {
     const gains = [0.1, 0.9, 0.5, 0.9, 0.2];
     const scheduler = tightScheduler({ gainOf: gainByTracking(gains) });

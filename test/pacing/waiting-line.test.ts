@@ -19,7 +19,7 @@ it('keeps the order of the remaining submissions when most are removed', () => {
   expect([last.order, line.first]).toEqual([10_001, last]);
 });
 
-it('finds the first one behind an order without a search through all that have left', () => {
+it('finds the first submission after a position without a scan over removed ones', () => {
   const line = new WaitingLine();
   const items = Array.from({ length: 50_000 }, candidate);
   for (const item of items) line.append(item);

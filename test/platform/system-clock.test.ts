@@ -50,7 +50,7 @@ function openMachine() {
 }
 
 describe('after the machine slept, or its clock was set forward,', () => {
-  it('the time is right at once, and what was skipped is known', async () => {
+  it('the time is correct at once, and the skipped time is known', async () => {
     const { clock, run, step } = openMachine();
     await run(10_000);
     step(8 * HOUR);
@@ -61,7 +61,7 @@ describe('after the machine slept, or its clock was set forward,', () => {
     expect([clock.now(), clock.skippedMs()]).toEqual([START + 10_500 + 10 * HOUR, 10 * HOUR]);
   });
 
-  it('timers that are due by then fire within a second, and the others after the rest of their time', async () => {
+  it('timers that are due by then fire within a second, and the others after their remaining time', async () => {
     const { clock, run, step } = openMachine();
     const fired: [string, number][] = [];
     const note = (name: string) => () => fired.push([name, clock.now() - START]);
@@ -80,7 +80,7 @@ describe('after the machine slept, or its clock was set forward,', () => {
     expect(fired).toHaveLength(3);
   });
 
-  it('a timer that was cancelled stays so', async () => {
+  it('a cancelled timer stays cancelled', async () => {
     const { clock, run, step, timers } = openMachine();
     const fired = vi.fn();
     const cancel = clock.after(HOUR, fired);
@@ -96,7 +96,7 @@ describe('after the machine slept, or its clock was set forward,', () => {
 });
 
 describe('after the clock was set back', () => {
-  it('time goes on a little slower until the wall clock has caught up, and is right from then on', async () => {
+  it('time continues slightly slower until the wall clock has caught up, and is correct from then on', async () => {
     const machine = openMachine();
     const { clock, run, step } = machine;
     await run(1_000);
@@ -110,7 +110,7 @@ describe('after the clock was set back', () => {
     expect([clock.now(), clock.skippedMs()]).toEqual([machine.wall, 0]);
   });
 
-  it('timers take as long as ever', async () => {
+  it('timers keep their durations', async () => {
     const { clock, run, step } = openMachine();
     const fired = vi.fn();
     clock.after(60_000, fired);
@@ -135,7 +135,7 @@ it('the skipped time is a whole number of milliseconds, although the monotonic c
   expect(clock.skippedMs()).toBe(HOUR - 7);
 });
 
-it('steps of up to a second are none', async () => {
+it('steps of up to a second are ignored', async () => {
   const { clock, run, step } = openMachine();
   for (const ms of [900, -900, -900, 900]) {
     step(ms);
@@ -145,7 +145,7 @@ it('steps of up to a second are none', async () => {
   expect(clock.now()).toBe(START + 40);
 });
 
-it('a process that stands still between two readings takes it for no step', () => {
+it('a process that is suspended between two readings detects no step', () => {
   let wallMs = START;
   let monotonicMs = 0;
   const standStill = (ms: number) => {
@@ -173,7 +173,7 @@ it('a process that stands still between two readings takes it for no step', () =
   }
 });
 
-it('never goes back, and is right within twice the time of all steps back, whatever happens', async () => {
+it('never goes back, and is correct within twice the duration of all steps back, in any sequence', async () => {
   const act = fc.oneof(
     fc.record({ kind: fc.constant('run' as const), ms: fc.nat(100_000) }),
     fc.record({ kind: fc.constant('step' as const), ms: fc.integer({ min: -200_000, max: 400_000 }) }),
@@ -198,7 +198,7 @@ it('never goes back, and is right within twice the time of all steps back, whate
   );
 });
 
-it('waits for longer than setTimeout can', async () => {
+it('waits for longer than setTimeout supports', async () => {
   const { clock, run } = openMachine();
   const fired = vi.fn();
   const days = 40 * 24 * HOUR;
@@ -209,7 +209,7 @@ it('waits for longer than setTimeout can', async () => {
   expect(fired).toHaveBeenCalledTimes(1);
 });
 
-it('the real clock runs on the clocks and timers of this machine', async () => {
+it('the real clock uses the clocks and timers of the machine', async () => {
   const begin = systemClock.now();
   const order: string[] = [];
   await new Promise<void>((resolve) => {

@@ -38,7 +38,7 @@ describe('a submission', () => {
     expect(model.read(id, appearsMs)).toMatchObject({ state: 'Pending', error: null, createdAtMs: START_MS });
   });
 
-  test('has rows that take the mean delay on average', () => {
+  test('has rows that appear after the mean delay on average', () => {
     const model = modelWith({ rowDelayMs: 300, slotS: 1e6 });
     for (const _ of Array(2000)) model.submit('data', START_MS);
     // The block is days away, so every change before it is a row appearing.
@@ -60,7 +60,7 @@ describe('a submission', () => {
     expect(model.read(id, START_MS + 1e9)).toBeUndefined();
   });
 
-  test('is final 40 s after the next block was made, on the block clock', () => {
+  test('is final 40 s after the next block was produced, on the block clock', () => {
     const model = modelWith({});
     const id = model.submit('data', START_MS + 1);
     expect(model.read(id, START_MS + 59_999)?.state).toBe('Pending');
@@ -69,12 +69,12 @@ describe('a submission', () => {
     expect(model.finalizedAt(id, START_MS + 70_000)).toBe(START_MS + 60_000);
   });
 
-  test('lives ten times faster at speed 10', () => {
+  test('is ten times faster at speed 10', () => {
     const model = modelWith({ speed: 10 });
     expect(lifeOf(model, model.submit('data', START_MS), 100)).toEqual(['Pending@0', 'Finalized@6']);
   });
 
-  test('has fees beyond the numbers of JavaScript, and never more than 39 digits', () => {
+  test('has fees that exceed the numbers of JavaScript, and never more than 39 digits', () => {
     const model = modelWith({});
     const ids = submitMany(model, 500, 0);
     const digits = ids.map((id) => model.read(id, START_MS + 60_000)?.bill?.fees.length ?? 0);
@@ -82,13 +82,13 @@ describe('a submission', () => {
     expect(Math.max(...digits)).toBe(39);
   });
 
-  test('is unknown when its id was never handed out', () => {
+  test('is unknown if its id was never issued', () => {
     expect(modelWith({}).read('3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77', START_MS)).toBeUndefined();
   });
 });
 
 describe('parallel sending', () => {
-  test('makes hundreds final in one instant, once per block, each at its own place', () => {
+  test('finalizes hundreds of submissions at one instant, once per block, each with its own index', () => {
     const model = modelWith({});
     const ids = submitMany(model, 600, 100);
     const instants = new Set(ids.map((id) => model.finalizedAt(id, START_MS + 1e6)));
@@ -99,7 +99,7 @@ describe('parallel sending', () => {
     expect(new Set(places.map((block) => block?.txHash)).size).toBe(600);
   });
 
-  test('sends stragglers later, the others as ever', () => {
+  test('sends stragglers later, and the others normally', () => {
     const punctual = modelWith({});
     const late = modelWith({ stragglerRate: 0.1 });
     const ids = submitMany(punctual, 3000, 0);
@@ -117,14 +117,14 @@ describe('parallel sending', () => {
 });
 
 describe('serial senders', () => {
-  test('take the next submission only when the block of the last is final, in the order of submission', () => {
+  test('send the next submission only when the block of the previous one is final, in the order of submission', () => {
     const model = modelWith({ senders: 3 });
     const ids = submitMany(model, 9, 1);
     const finalS = ids.map((id) => (Number(model.finalizedAt(id, START_MS + 1e6)) - START_MS) / 1000);
     expect(finalS).toEqual([60, 60, 60, 120, 120, 120, 180, 180, 180]);
   });
 
-  test('start at once when one of them is free', () => {
+  test('start at once if one of them is idle', () => {
     const model = modelWith({ senders: 2 });
     const first = model.submit('first', START_MS);
     const second = model.submit('second', START_MS + 25_000);
@@ -132,7 +132,7 @@ describe('serial senders', () => {
     expect(model.finalizedAt(second, START_MS + 80_000)).toBe(START_MS + 80_000);
   });
 
-  test('are held by an attempt until it is given up', () => {
+  test('are blocked by an attempt until it times out', () => {
     const model = modelWith({ senders: 1, deadRate: 1, timeoutRate: 1 });
     const [first = '', second = ''] = submitMany(model, 2, 1);
     expect(model.read(first, START_MS + 120_000)).toMatchObject({ state: 'Error', error: 'TIMEOUT', attempts: 1 });
@@ -140,7 +140,7 @@ describe('serial senders', () => {
     expect(model.read(second, START_MS + 240_000)?.state).toBe('Error');
   });
 
-  test('work through a queue that was cut short on the way', () => {
+  test('process a queue that was shortened meanwhile', () => {
     const model = modelWith({ senders: 8 });
     const ids = submitMany(model, 4000, 0);
     const finalMs = ids.map((id) => Number(model.finalizedAt(id, START_MS + 1e9)));
@@ -150,7 +150,7 @@ describe('serial senders', () => {
 });
 
 describe('a failed attempt', () => {
-  test('reads Error with a text, and is sent again by the next run of the fallback job', () => {
+  test('reads Error with a text, and is repeated by the next run of the fallback job', () => {
     const model = modelWith({ errorRate: 0.5, seed: 7 });
     const lives = submitMany(model, 40, 0).map((id) => lifeOf(modelWithSame(id), id, 600));
     const recovered = lives.filter((life) => statesOf(life).join() === 'Pending,Error,Pending,Finalized');
@@ -166,13 +166,13 @@ describe('a failed attempt', () => {
     }
   });
 
-  test('is given up after 120 s when it times out', () => {
+  test('times out after 120 s', () => {
     const model = modelWith({ errorRate: 1, timeoutRate: 1 });
     const life = lifeOf(model, model.submit('data', START_MS), 300);
     expect(life).toEqual(['Pending@0', 'Error@120', 'Pending@130', 'Error@250', 'Pending@260']);
   });
 
-  test('is given up after 120 s although its block is final by then, when its row is not', () => {
+  test('times out after 120 s although its block is final by then, if its row is not', () => {
     // The next block after 20 s, final 100 s later; after 130 s the next block is at 140 s.
     for (const updateS of [0, 1]) {
       const model = modelWith({ finalityGap: 5, rowUpdateMinS: updateS, rowUpdateMaxS: updateS });
@@ -181,7 +181,7 @@ describe('a failed attempt', () => {
     }
   });
 
-  test('stays in Error for ever when the submission is dead', () => {
+  test('stays in Error forever if the submission cannot succeed', () => {
     const model = modelWith({ deadRate: 1 });
     const id = model.submit('data', START_MS);
     const row = model.read(id, START_MS + 1e9);
@@ -191,7 +191,7 @@ describe('a failed attempt', () => {
     expect(model.nextChangeAt(START_MS + 1e9)).toBeUndefined();
   });
 
-  test('left behind by a restart is picked up after 15 minutes', () => {
+  test('left behind by a restart is repeated after 15 minutes', () => {
     const model = modelWith({ leftBehindRate: 1 });
     expect(lifeOf(model, model.submit('data', START_MS), 2000)).toEqual(['Pending@0', 'Finalized@960']);
   });
@@ -204,14 +204,14 @@ describe('a regression', () => {
   const after = ids.map((id) => model.read(id, START_MS + 90_000));
   const replaced = ids.map((_, index) => index).filter((index) => after[index]?.state === 'Finalized');
 
-  test('turns about half of the finalized submissions to Error', () => {
+  test('changes about half of the finalized submissions to Error', () => {
     expect(before.every((row) => row?.state === 'Finalized')).toBe(true);
     expect(replaced.length).toBeGreaterThan(70);
     expect(replaced.length).toBeLessThan(130);
     for (const row of after) if (row?.state !== 'Finalized') expect(row).toMatchObject({ state: 'Error' });
   });
 
-  test('gives the others another block, block number and transaction', () => {
+  test('assigns another block, block number and transaction to the others', () => {
     for (const index of replaced) {
       const [first, second] = [before[index]?.block, after[index]?.block];
       expect(second?.number).toBe(Number(first?.number) + 1);
@@ -221,7 +221,7 @@ describe('a regression', () => {
     }
   });
 
-  test('is followed by the fallback job, happens once, and leaves the first finalization as it was', () => {
+  test('is followed by the fallback job, happens once, and keeps the time of the first finalization', () => {
     const final = ids.map((id) => model.read(id, START_MS + 1e7));
     expect(final.every((row) => row?.state === 'Finalized')).toBe(true);
     expect(ids.every((id) => model.finalizedAt(id, START_MS + 1e7) === START_MS + 60_000)).toBe(true);
@@ -254,11 +254,11 @@ describe('the model', () => {
     }));
   }
 
-  test('repeats exactly under the same seed, however often it was read in between', () => {
+  test('produces the same results with the same seed, however often it is read in between', () => {
     expect(rowsOf(modelWith(options), true)).toEqual(rowsOf(modelWith(options), false));
   });
 
-  test('hands over submissions in their order, however late their rows are', () => {
+  test('sends submissions in their order, however late their rows are', () => {
     const model = modelWith({ senders: 1, rowDelayMs: 300 });
     const finalMs = submitMany(model, 50, 0).map((id) => Number(model.finalizedAt(id, START_MS + 1e8)));
     expect(finalMs).toEqual(finalMs.toSorted((a, b) => a - b));
@@ -272,15 +272,15 @@ describe('the model', () => {
     expect(ids.every((id) => model.read(id, START_MS + 1e9)?.state === 'Finalized')).toBe(true);
   });
 
-  test('takes another course under another seed', () => {
+  test('produces other results with another seed', () => {
     expect(rowsOf(modelWith(options), false)).not.toEqual(rowsOf(modelWith({ ...options, seed: 2 }), false));
   });
 
-  test('hands out other ids when it starts at another time', () => {
+  test('issues other ids if it starts at another time', () => {
     expect(modelWith({}).submit('data', START_MS)).not.toBe(modelWith({}).submit('data', START_MS + 1));
   });
 
-  test('changes nothing between two changes it announced', () => {
+  test('changes nothing between two announced changes', () => {
     const model = modelWith({ ...options, seed: 3 });
     const ids = submitMany(model, 50, 0);
     let atMs = START_MS;
@@ -292,7 +292,7 @@ describe('the model', () => {
     expect(model.finalizedCount(atMs)).toBe(model.size);
   });
 
-  test('stands still when the time it is given goes backwards', () => {
+  test('does not change if the given time goes backwards', () => {
     const model = modelWith({});
     const id = model.submit('data', START_MS);
     expect(model.read(id, START_MS + 60_000)?.state).toBe('Finalized');

@@ -14,7 +14,7 @@ const RECORD = {
 
 describe('one user', () => {
   test.each(['/users/get_user', '/user/get_user', '/v1/user/get_user'])(
-    'is answered as a bare record at %s',
+    'is returned as a bare record at %s',
     async (path) => {
       const sandbox = await openSandbox();
       const answer = await sandbox.get(`${path}?${SECOND}`, USER);
@@ -29,19 +29,19 @@ describe('one user', () => {
     expect(await answer.json()).toEqual({ state: 'SUCCESS', message: expect.any(String), data: RECORD });
   });
 
-  test("is the token's own when the parameters are ignored", async () => {
+  test("is the token's own if the parameters are ignored", async () => {
     const sandbox = await openSandbox({ userParams: 'ignored' });
     expect(await (await sandbox.get(`/users/get_user?${SECOND}`, USER)).json()).toMatchObject({ name: 'User 1' });
     expect(await (await sandbox.get('/users/get_user', ADMIN)).json()).toMatchObject({ name: 'User 25' });
   });
 
-  test('must be named by name and email where these are wanted', async () => {
+  test('must be identified by name and email if the deployment requires both', async () => {
     const sandbox = await openSandbox();
     const answer = await sandbox.get('/users/get_user?name=User%202', USER);
     expect([answer.status, answer.headers.get('content-type')]).toEqual([400, expect.stringContaining('text/plain')]);
   });
 
-  test('is unknown when name and email do not belong together: 404 in plain text, or 500', async () => {
+  test('is unknown if name and email do not belong together: 404 in plain text, or 500', async () => {
     const path = '/users/get_user?name=User%201&email=user2%40example.com';
     const older = await (await openSandbox({ unknownStatus: 404 })).get(path, USER);
     expect([older.status, older.headers.get('content-type')]).toEqual([404, expect.stringContaining('text/plain')]);
@@ -63,7 +63,7 @@ describe('one user', () => {
     expect((await sandbox.get('/v1/admin/get_all_users?limit=1', ADMIN)).status).toBe(404);
   });
 
-  test('carries more fields where the deployment has them', async () => {
+  test('has more fields if the deployment has them', async () => {
     const sandbox = await openSandbox({ extraFields: true });
     const answer = await sandbox.get(`/users/get_user?${SECOND}`, USER);
     expect(await answer.json()).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
@@ -77,7 +77,7 @@ describe('the listing', () => {
     ['resultsOk', (users: unknown) => ({ results: { Ok: users } })],
     ['data', (users: unknown) => ({ state: 'SUCCESS', data: users })],
     ['dataOk', (users: unknown) => ({ data: { Ok: users } })],
-  ] as const)('comes in the form %s', async (listingForm, form) => {
+  ] as const)('has the form %s', async (listingForm, form) => {
     const sandbox = await openSandbox({ listingForm });
     const answer = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
     expect(await answer.json()).toEqual(form([RECORD, RECORD]));
@@ -89,7 +89,7 @@ describe('the listing', () => {
     expect([answer.status, await answer.json()]).toEqual([200, { data: { Err: expect.any(String) } }]);
   });
 
-  test('does not cap the limit, and ends where the users end', async () => {
+  test('does not limit the requested number, and ends with the last user', async () => {
     const sandbox = await openSandbox({ users: 1200 });
     const count = async (limit: string) => {
       const answer = await sandbox.get(`/v1/admin/get_all_users?limit=${limit}`, ADMIN);

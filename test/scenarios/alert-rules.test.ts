@@ -156,7 +156,7 @@ function run(tests: { alert: string; series: Series; fires: boolean }[]) {
 }
 
 describe.skipIf(isPromtoolMissing())('the rule', () => {
-  it.each(Object.entries(CASES))('%s fires when it should, and not when it should not', (alert, { fires, isQuiet }) => {
+  it.each(Object.entries(CASES))('%s fires in its failing cases only', (alert, { fires, isQuiet }) => {
     const tests = [
       ...fires.map((series) => ({ alert, series, fires: true })),
       ...isQuiet.map((series) => ({ alert, series, fires: false })),

@@ -31,7 +31,7 @@ async function openWorld(setting: Setting = {}) {
   return { app, admin, client, sandbox, submit: () => sandbox.model.submit('data', Date.now()) };
 }
 
-it('a submission that becomes final is told to a webhook and to its callback, each signed with its own secret', async () => {
+it('a finalized submission is delivered to a webhook and to its callback, each signed with its own secret', async () => {
   const { admin, client, submit } = await openWorld();
   const [receiver, caller] = [await openReceiver(), await openReceiver()];
   const metadata = { team: 'billing' };
@@ -58,7 +58,7 @@ it('a submission that becomes final is told to a webhook and to its callback, ea
   expect(receiver.requests).toHaveLength(1);
 });
 
-it('a callback_url that nothing may be sent to is a 400 that says why, and nothing is tracked', async () => {
+it('a callback_url that is not allowed is refused with 400 and the reason, and nothing is tracked', async () => {
   const { client } = await openWorld({ webhooks: {} });
   for (const [url, reason] of [
     ['http://hooks.example/x', /https/],
@@ -71,7 +71,7 @@ it('a callback_url that nothing may be sent to is a 400 that says why, and nothi
   await expect(client.get('s1')).rejects.toThrow(/never tracked/);
 });
 
-it('ops hear of an outage once, in their chat, and of its end', async () => {
+it('an outage is reported once to the chat of the operators, as is its end', async () => {
   const chat = await openReceiver();
   const { client, sandbox, submit } = await openWorld({
     channels: { ops: { type: 'slack', url: `${chat.url}/services/SECRET`, gather_s: 0 } },
@@ -95,7 +95,7 @@ it('ops hear of an outage once, in their chat, and of its end', async () => {
   }
 });
 
-it('no secret of a webhook, a callback or a channel is in the log, whatever fails', async () => {
+it('no secret of a webhook, a callback or a channel is logged, whatever fails', async () => {
   const receiver = await openReceiver({ status: 500, body: 'no' });
   const lines: string[] = [];
   const { admin, client, submit } = await openWorld({

@@ -83,7 +83,7 @@ function writeLedger(file: string, url: string): { poisoned: number; webhookId: 
 }
 
 it.skipIf(isRedisMissing())(
-  'an event that can not be read becomes a dead letter everywhere, and everything around it arrives',
+  'an event that cannot be read becomes a dead letter for every destination, and all others arrive',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

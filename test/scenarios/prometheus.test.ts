@@ -41,7 +41,7 @@ function familyOf(name: string): Family | undefined {
   return family?.type === 'histogram' ? family : families.get(name);
 }
 
-it('every metric of the dashboard and of the alert rules is one that is measured', () => {
+it('every metric of the dashboard and of the alert rules exists', () => {
   for (const { expr } of [...shown, ...rules]) {
     const names = namesIn(expr);
     expect(names.length > 0 || expr.startsWith('up{'), expr).toBe(true);
@@ -49,7 +49,7 @@ it('every metric of the dashboard and of the alert rules is one that is measured
   }
 });
 
-it('histograms are asked for by their buckets, sums and counts, and rates and increases are of what only grows', () => {
+it('histograms are queried by their buckets, sums and counts, and rates and increases only of counters', () => {
   for (const { expr } of [...shown, ...rules]) {
     for (const name of namesIn(expr))
       expect(name.endsWith('_bucket') || /_(sum|count)$/.test(name)).toBe(familyOf(name)?.type === 'histogram');
@@ -58,18 +58,18 @@ it('histograms are asked for by their buckets, sums and counts, and rates and in
   }
 });
 
-it('everything of our own that is measured is on the dashboard', () => {
+it('every metric of dawatch is on the dashboard', () => {
   const onIt = new Set(shown.flatMap(({ expr }) => namesIn(expr).map((name) => familyOf(name)?.name)));
   const missing = [...families.keys()].filter((name) => name.startsWith('dawatch_') && !onIt.has(name));
   expect(missing).toEqual([]);
 });
 
-it('panels have numbers of their own, and all but rows ask for something', () => {
+it('panels have unique ids, and all except rows have a query', () => {
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   for (const { type, title, targets } of panels) if (type !== 'row') expect(targets?.length, title).toBeGreaterThan(0);
 });
 
-it('every alert says what happened and what to do', () => {
+it('every alert has a summary and a remedy', () => {
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
   for (const { annotations } of rules) {
     expect(annotations.summary.length).toBeGreaterThan(15);
@@ -77,7 +77,7 @@ it('every alert says what happened and what to do', () => {
   }
 });
 
-it('docs/metrics.md has a row of every family, with its type and meaning: else run npm run docs:metrics', () => {
+it('docs/metrics.md has a row for every family, with its type and meaning (npm run docs:metrics)', () => {
   const document = readFileSync('docs/metrics.md', 'utf8');
   for (const { name, type, help } of families.values()) {
     const row = document.split('\n').find((line) => line.startsWith(`| \`${name}\` |`));
@@ -88,7 +88,7 @@ it('docs/metrics.md has a row of every family, with its type and meaning: else r
   expect(described.toSorted()).toEqual([...families.keys()].filter((name) => name.startsWith('dawatch_')).toSorted());
 });
 
-it('docs/metrics.md names the labels that samples have', () => {
+it('docs/metrics.md lists the labels of every family', () => {
   const document = readFileSync('docs/metrics.md', 'utf8');
   for (const { name, samples } of families.values()) {
     const [, labels = ''] = new RegExp(`^\\| \`${name}\` \\| \\w+ \\| ([\\w, ]*)\\|`, 'm').exec(document) ?? [];
@@ -98,21 +98,21 @@ it('docs/metrics.md names the labels that samples have', () => {
   }
 });
 
-describe.skipIf(isPromtoolMissing())('promtool has no complaint about', () => {
-  it('what is measured', () => {
+describe.skipIf(isPromtoolMissing())('promtool accepts', () => {
+  it('the metrics', () => {
     expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, said: '' });
     // It would have.
     expect(promtool(['check', 'metrics'], 'bad_total{} 1\n# TYPE bad_total gauge\n').status).not.toBe(0);
   });
 
-  it('the alert rules and the example of a configuration', () => {
+  it('the alert rules and the example configuration', () => {
     expect(promtool(['check', 'rules', RULES])).toMatchObject({ status: 0 });
     const checked = promtool(['check', 'config', CONFIG]);
     expect(checked).toMatchObject({ status: 0 });
     expect(checked.said).toContain('alerts.yml');
   });
 
-  it('the expressions of the dashboard', () => {
+  it('the queries of the dashboard', () => {
     const file = join(tempFolder(), 'dashboard.yml');
     const expressions = shown.map(({ expr }, index) => ({
       record: `panel:${index}`,

@@ -32,7 +32,7 @@ function bodiesWith(secret: string, seed: number): { status: number; body: strin
 }
 
 it.skipIf(isRedisMissing())(
-  'a key that the upstream quotes, however it is escaped, is in no log line, answer, event, row or job',
+  'a key that the upstream quotes in any escaping is in no log line, response, event, row or job',
   async () => {
     const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
     const [secret = ''] = fc.sample(secretText, { numRuns: 1, seed });
@@ -97,7 +97,7 @@ it.skipIf(isRedisMissing())(
 it.each([
   ['where it would be cut', (quoted: string) => `${'x'.repeat(4_080)}${quoted} ${quoted}`],
   ['again and again', (quoted: string) => quoted.repeat(1_000)],
-])('a secret of a webhook that its receiver quotes %s is not kept with the attempt', async (_name, pageOf) => {
+])('a secret of a webhook that its receiver quotes %s is redacted in the recorded attempt', async (_name, pageOf) => {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const secret = `whsec_${Buffer.alloc(32, 0xfb).toString('base64')}`;

@@ -24,7 +24,7 @@ function oldLedger(): string {
   return file;
 }
 
-it('a server deletes what is kept no longer while it serves, and says so wherever it shows', async () => {
+it('a server deletes expired data while it serves, and reports it everywhere', async () => {
   const clock = new HeldClock(LOOK_MS);
   let log = '';
   const onLog = (line: string) => {

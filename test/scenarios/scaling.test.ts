@@ -71,7 +71,7 @@ const final = (url: string, ids: string[]) =>
   }, 15_000);
 
 describe.skipIf(isRedisMissing())('a server with Redis', () => {
-  it('keeps the budget with three workers, as the upstream counts; they do the asking, with keys of their own', async () => {
+  it('keeps the budget with three workers, as counted by the upstream; the workers poll with their own keys', async () => {
     const limit = 40;
     const { redis, sandbox, open, submit } = await openWorld({
       sandbox: { speed: 40, rateLimit: limit, rateLimitPerS: 8 },
@@ -97,7 +97,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
       if ((await look.type(key)) === 'hash') expect(JSON.stringify(await look.hgetall(key))).not.toContain(KEY);
   });
 
-  it('a 429 that one worker gets slows all of them', async () => {
+  it('pauses all workers after a 429 to one of them', async () => {
     const { redis, sandbox, open, submit } = await openWorld();
     const app = await open();
     for (const name of ['one', 'two']) openWorker(redis, sandbox.url, name);
@@ -115,7 +115,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await final(app.url, ids);
   });
 
-  it('takes submissions from its queue, UUIDs in any case, and tells of them in the other', async () => {
+  it('accepts submissions from one queue, with UUIDs in any case, and publishes their events in another', async () => {
     const { redis, open, submit } = await openWorld();
     await open();
     const events = recordEvents(redis);
@@ -136,7 +136,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await vi.waitFor(async () => expect((await queue.getFailed())[0]?.failedReason).toMatch(/nowhere/), 10_000);
   });
 
-  it('is degraded while Redis is away, tracks all the same, and is well again after it', async () => {
+  it('is degraded while Redis is unreachable, still tracks, and recovers afterwards', async () => {
     const { redis, open, submit, logged } = await openWorld();
     await redis.kill();
     const app = await open();
@@ -152,7 +152,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     expect(logged.join()).not.toContain(PASSWORD);
   });
 
-  it('goes on where it stopped, with Redis and without', async () => {
+  it('continues after a restart, with and without Redis', async () => {
     const { redis, open, submit } = await openWorld({ sandbox: { speed: 20 } });
     const first = await open();
     const ids = submit(20);
@@ -167,7 +167,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await final(third.url, ids);
   });
 
-  it('closes while Redis stands still', async () => {
+  it('closes while Redis is suspended', async () => {
     const { redis, open } = await openWorld();
     const app = await open();
     await ready(app.url, { redis: { state: 'up' } });

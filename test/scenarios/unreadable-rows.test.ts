@@ -114,7 +114,7 @@ function reportedOf(log: readonly string[]): { row: string; row_id: string; leve
 describe.skipIf(SKIPPED)('on the dashboard', { timeout: 30_000 }, () => {
   const browser = useBrowser();
 
-  it('rows that can not be read are listed and shown', async () => {
+  it('unreadable rows are listed and shown', async () => {
     const { url } = await openDamaged();
     const page = await browser.open(url);
     await signIn(page, ADMIN);
@@ -127,8 +127,8 @@ describe.skipIf(SKIPPED)('on the dashboard', { timeout: 30_000 }, () => {
   });
 });
 
-describe('rows that can not be read', () => {
-  it('each is shown by itself, marked', async () => {
+describe('unreadable rows', () => {
+  it('are shown individually, with a mark', async () => {
     const { json } = await openDamaged();
     for (const [id, fields] of DAMAGES) {
       const one = await json(`/v1/submissions/${id}`);
@@ -138,7 +138,7 @@ describe('rows that can not be read', () => {
     }
   });
 
-  it('lists hold all of them, and those that are whole without a mark', async () => {
+  it('are in lists with a mark, and readable rows without one', async () => {
     const { json } = await openDamaged();
     const expected = Object.fromEntries([
       ['whole-first', undefined],
@@ -153,7 +153,7 @@ describe('rows that can not be read', () => {
     expect((await json('/v1/submissions')).submissions).toHaveLength(DAMAGES.length + 2);
   });
 
-  it('tracking, waiting for and cancelling one of them answers', async () => {
+  it('can be tracked, awaited and cancelled', async () => {
     const { json, url } = await openDamaged();
     const ids = DAMAGES.map(([id]) => id);
     const tracked = JSON.parse((await post(url, { submission_ids: ids })).text);
@@ -165,7 +165,7 @@ describe('rows that can not be read', () => {
     }
   });
 
-  it('the live feed tells every event with the same marks, and a gap where one can not be read', async () => {
+  it('are on the live feed with the same marks, and as a gap if an event is unreadable', async () => {
     const { url, log } = await openDamaged();
     const reader = await readEvents(url, '?after=0');
     const newest = DAMAGES.length + 2 + 3;
@@ -190,7 +190,7 @@ describe('rows that can not be read', () => {
     ]);
   });
 
-  it('the overview, the metrics and readiness answer', async () => {
+  it('do not affect the overview, the metrics and readiness', async () => {
     const { json, url } = await openDamaged();
     await json('/v1/submissions');
     expect(await json('/v1/overview')).toMatchObject({ submissions: { finalized: DAMAGES.length + 2 } });
@@ -200,7 +200,7 @@ describe('rows that can not be read', () => {
     expect(count).toBe(DAMAGES.length);
   });
 
-  it('each is logged once, however often it was read', async () => {
+  it('are logged once each, however often they are read', async () => {
     const { json, log } = await openDamaged();
     await json('/v1/submissions');
     await json('/v1/submissions');
@@ -213,7 +213,7 @@ describe('rows that can not be read', () => {
     expect(log.filter((line) => line.includes('http.failed'))).toEqual([]);
   });
 
-  it('the upstream is asked about a finalized one whose answer can not be read', async () => {
+  it('cause a poll if the response of a finalized submission is unreadable', async () => {
     const { json, url } = await openDamaged();
     const { status, text } = await call(url, '/v1/get_submission_info?submission_id=answer-no-json');
     // The sandbox knows no such id.
@@ -221,7 +221,7 @@ describe('rows that can not be read', () => {
     expect((await json('/v1/get_submission_info?submission_id=whole-first')).state).toBe('Finalized');
   });
 
-  it.each(['ndjson', 'csv'])('an export as %s has all of them, and says how many', async (format) => {
+  it.each(['ndjson', 'csv'])('are all in an export as %s, which reports their number', async (format) => {
     const file = damagedLedger();
     const { code, stdout, stderr } = await cli(['export', '--format', format], { env: { DAWATCH_DATABASE: file } });
     expect(code).toBe(0);
@@ -234,7 +234,7 @@ describe('rows that can not be read', () => {
     expect(stderr).toContain(`${DAMAGES.length} submissions cannot be read`);
   });
 
-  it('the command line shows them', async () => {
+  it('are shown on the command line', async () => {
     const { url } = await openDamaged();
     const env = { DAWATCH_URL: url, DAWATCH_API_KEY: API_KEY };
     const listed = await cli(['status', '--limit', '100'], { env });
@@ -246,7 +246,7 @@ describe('rows that can not be read', () => {
     }
   });
 
-  it('webhooks that can not be read are shown and get nothing; what comes for the others arrives', async () => {
+  it('of webhooks are shown and receive nothing, and events for the others arrive', async () => {
     const { json, url, file, log } = await openDamaged();
     const receiver = await openEventReceiver();
     const create = async (types: string[]) => {
@@ -311,7 +311,7 @@ describe('rows that can not be read', () => {
       expect((await cli(args, { env })).code).toBe(0);
   });
 
-  it('an open one goes on: the next answer replaces what can not be read, and its event is told', async () => {
+  it('of open submissions recover: the next response replaces the unreadable data, and its event is delivered', async () => {
     const folder = tempFolder();
     const ledger = openLedger({ file: join(folder, 'ledger.db') });
     const hook = {
@@ -340,7 +340,7 @@ describe('rows that can not be read', () => {
     expect(ledger.outbox.after(0, 10)).toMatchObject([{ submission: { unreadable: ['metadata'] } }]);
   });
 
-  it('what a webhook and the callbacks missed while they were disabled is replayed', () => {
+  it('do not prevent the replay of events that a webhook and the callbacks missed while they were disabled', () => {
     const ledger = openLedger({ file: join(tempFolder(), 'ledger.db') });
     const hook = { url: 'https://h.example/', types: ['*'], description: '', signature: 'v1', enabled: true } as const;
     const secret = { secret: 'whsec_x', publicKey: null };
@@ -363,14 +363,14 @@ describe('rows that can not be read', () => {
     expect(reported).toEqual([{ kind: 'submission', id: 'damaged', fields: ['callback_url'] }]);
   });
 
-  it('what is over is pruned', async () => {
+  it('are pruned when they expire', async () => {
     const ledger = openLedger({ file: damagedLedger() });
     const query = { after: { endedAt: 0, id: 0 }, before: { endedAt: 10_000, id: 0 }, limit: 100 };
     // The newest of all stays: its number would be given again.
     expect(ledger.pruning.submissions(query)).toMatchObject({ deleted: DAMAGES.length + 1 });
   });
 
-  it('a server starts on such a ledger, and its tally of the last hour is read', async () => {
+  it('do not prevent a start, and the counters of the last hour are restored', async () => {
     const second = await openApp({ database: damagedLedger() });
     onTestFinished(() => second.close());
     expect((await call(second.url, '/v1/overview')).status).toBe(200);

@@ -8,7 +8,7 @@ function histogramOf(durations: readonly number[]): DurationHistogram {
   return histogram;
 }
 
-it('has no mean and no quantile of nothing', () => {
+it('returns no mean and no quantile without values', () => {
   expect([histogramOf([]).meanMs(), histogramOf([]).quantileMs(0.5)]).toEqual([null, null]);
 });
 
@@ -23,7 +23,7 @@ it('returns every quantile to 4 % for durations between a millisecond and a week
   );
 });
 
-it('knows the mean exactly', () => {
+it('returns the exact mean', () => {
   expect(histogramOf([1, 10, 100_000]).meanMs()).toBeCloseTo(100_011 / 3);
 });
 
@@ -32,7 +32,7 @@ it('counts durations outside its range as its limits', () => {
   expect(histogramOf([1e15]).quantileMs(0.5)).toBeCloseTo(8 * 86_400_000, -8);
 });
 
-it('of several together is the one of all', () => {
+it('merges several histograms without loss', () => {
   const [first, second] = [
     [1, 20, 300],
     [4_000, 50_000],

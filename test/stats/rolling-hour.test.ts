@@ -12,7 +12,7 @@ const found = (at: number, fields: { timeToFinalityMs?: number; lagMs?: number |
   ...fields,
 });
 
-it('keeps each minute apart, and all of them together', () => {
+it('keeps each minute separate, and the total', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON, { timeToFinalityMs: 40_000, polls: 1 }));
   hour.addFinalized(found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, lagMs: 1_000, polls: 3 }));
@@ -28,7 +28,7 @@ it('keeps each minute apart, and all of them together', () => {
   expect(hour.hour(NOON + MINUTE_MS)).toMatchObject({ finalized: 3, pollsEach: 2, fixedPollsEach: 23 / 3 });
 });
 
-it('drops what is older than sixty minutes, also when nothing was added since', () => {
+it('drops minutes older than an hour, also if nothing was added since', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON));
   hour.addPoll(NOON);
@@ -60,7 +60,7 @@ it('returns null polls for the time before it began, and 0 for a minute without 
   expect(hour.minutes(NOON + 2 * MINUTE_MS).map(({ polls }) => polls)).toEqual([...Array(57).fill(null), 1, 0, 0]);
 });
 
-it('a clock that goes back loses nothing of the hour', () => {
+it('keeps the whole hour if the clock goes back', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON + 5 * MINUTE_MS));
   hour.addFinalized(found(NOON));

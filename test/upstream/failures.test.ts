@@ -16,7 +16,7 @@ async function failureOf(url: string, timeoutMs = 5_000) {
   return answer;
 }
 
-describe('the time for a whole call ends it', () => {
+describe('the time limit of a call applies to', () => {
   const drip: RequestListener = (_request, response) => {
     response.write('{');
     const timer = setInterval(() => response.write(' '), 20);
@@ -36,7 +36,7 @@ describe('the time for a whole call ends it', () => {
     await vi.waitFor(() => expect(sockets.open.size, 'the connection was given up').toBe(0));
   });
 
-  it('a header that drips, byte by byte', async () => {
+  it('a header that arrives byte by byte', async () => {
     const { url } = await serveRaw((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
       const timer = setInterval(() => socket.write('x'), 20);
@@ -45,7 +45,7 @@ describe('the time for a whole call ends it', () => {
     expect((await failureOf(url, TIMEOUT_MS)).reason).toBe('timeout');
   });
 
-  it('which is distinguished from a stall of this process, in which a response stays unread', async () => {
+  it('a late response, not to a stall of this process during which a response stays unread', async () => {
     const { url } = await serve((_request, response) => void response.end('{}'));
     const client = openClient(url, { timeoutMs: 1_000 });
     await client.getSubmissionInfo('s');
@@ -55,7 +55,7 @@ describe('the time for a whole call ends it', () => {
     expect(await answer).toMatchObject({ kind: 'response' });
   });
 
-  it('not before it is over', async () => {
+  it('nothing that completes in time', async () => {
     const { url } = await serve(async (_request, response) => {
       await sleep(150);
       response.end('{}');
@@ -64,7 +64,7 @@ describe('the time for a whole call ends it', () => {
   });
 });
 
-describe('a body without end is cut off, and its connection given up', () => {
+describe('an endless body is cut off, and its connection closed', () => {
   it.each([
     ['without a length', {}],
     ['with a length', { 'content-length': 1_000_000_000 }],
@@ -85,7 +85,7 @@ describe('a body without end is cut off, and its connection given up', () => {
   });
 });
 
-describe('a connection that breaks is a failure of the network', () => {
+describe('a broken connection is a network failure', () => {
   it.each<[string, string | null]>([
     ['when it is opened', null],
     ['after the request', ''],
@@ -115,7 +115,7 @@ describe('a connection that breaks is a failure of the network', () => {
     expect((await failureOf(url)).reason).toBe('network');
   });
 
-  it('no server is listening', async () => {
+  it('no server listening', async () => {
     expect(await failureOf(await deadAddress())).toMatchObject({
       reason: 'network',
       detail: expect.stringMatching(/ECONNREFUSED/),
@@ -129,7 +129,7 @@ describe('a connection that breaks is a failure of the network', () => {
     });
   });
 
-  it('the next call has a connection of its own', async () => {
+  it('the next call uses another connection', async () => {
     let calls = 0;
     const { url } = await serve((request, response) => {
       if (calls++ === 0) request.socket.destroy();
@@ -159,7 +159,7 @@ describe('closing', () => {
     });
   });
 
-  it('leaves no timer that would keep the process', async () => {
+  it('leaves no timer that would keep the process running', async () => {
     const { url } = await serve((_request, response) => response.end('{}'));
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();

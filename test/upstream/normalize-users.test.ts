@@ -7,7 +7,7 @@ const users = (body: unknown, limit = 10) =>
   normalizeUsers(typeof body === 'string' ? body : JSON.stringify(body), limit);
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
-describe('one user is found', () => {
+describe('finds one user', () => {
   it.each<[string, unknown]>([
     ['plain', RECORD],
     ['wrapped', { state: 'SUCCESS', message: 'User retrieved', data: RECORD }],
@@ -24,7 +24,7 @@ describe('one user is found', () => {
     ['null where there is nothing', { ...RECORD, app_id: null, assigned_wallet: null }],
     ['a field of the name of a wrapping', { ...RECORD, results: [1], data: { a: 1 } }],
     ['a negative number', { ...RECORD, app_id: -7 }],
-  ])('with %s, as it came', (_, record) => {
+  ])('with %s, unchanged', (_, record) => {
     expect(user(record)).toEqual({ kind: 'found', value: record });
     expect(user({ state: 'SUCCESS', message: '', data: record })).toEqual({ kind: 'found', value: record });
     expect(users([record])).toEqual({ kind: 'found', value: [record] });
@@ -39,7 +39,7 @@ describe('one user is found', () => {
   });
 });
 
-describe('a listing is found', () => {
+describe('finds a listing', () => {
   it.each<[string, unknown]>([
     ['as an array', [RECORD]],
     ['in results', { results: [RECORD] }],
@@ -50,17 +50,17 @@ describe('a listing is found', () => {
     expect(users(body)).toEqual({ kind: 'found', value: [RECORD] });
   });
 
-  it('empty', () => {
+  it('that is empty', () => {
     expect(users([])).toEqual({ kind: 'found', value: [] });
     expect(users({ results: { Ok: [] } })).toEqual({ kind: 'found', value: [] });
   });
 
-  it('up to the limit; what comes after it is not looked at', () => {
+  it('up to the limit, without reading further entries', () => {
     expect(users([RECORD, RECORD, 'junk'], 2)).toEqual({ kind: 'found', value: [RECORD, RECORD] });
   });
 });
 
-describe('is not trusted', () => {
+describe('rejects', () => {
   const WRONG = [
     { id: 1 },
     { name: ['Ada'] },
@@ -103,7 +103,7 @@ describe('is not trusted', () => {
     expect(users([RECORD, null])).toMatchObject({ kind: 'malformed' });
   });
 
-  it('and names the field, not its value', () => {
+  it('an invalid field by its name, without its value', () => {
     expect(user({ ...RECORD, email: 7_777_777 })).toEqual({
       kind: 'malformed',
       detail: 'a user whose email is of another type',
@@ -111,6 +111,6 @@ describe('is not trusted', () => {
   });
 });
 
-it('"Record not found" with HTTP 200 is a missing user too', () => {
+it('"Record not found" with HTTP 200 as a missing user', () => {
   expect(user({ state: 'ERROR', error: 'Record not found' })).toEqual({ kind: 'not_found' });
 });

@@ -6,7 +6,7 @@ import { KEY, openClient, serve } from '../support/upstream-server.ts';
 const ok = (body = '{}') => serve((_request, response) => response.end(body));
 
 describe('a request', () => {
-  it('carries the key in its header, and nowhere in its address', async () => {
+  it('contains the key in its header, and not in its URL', async () => {
     const { url, requests } = await ok();
     await openClient(url).getSubmissionInfo('s');
     expect(requests[0]).toMatchObject({ method: 'GET', url: '/v1/get_submission_info?submission_id=s' });
@@ -14,7 +14,7 @@ describe('a request', () => {
     expect(requests[0]?.headers).not.toHaveProperty('accept-encoding');
   });
 
-  it('carries no header for a key where there is none', async () => {
+  it('has no key header without a key', async () => {
     const { url, requests } = await ok();
     await openClient(url, { apiKey: undefined }).getSubmissionInfo('s');
     expect(requests[0]?.headers).not.toHaveProperty('x-api-key');
@@ -26,14 +26,14 @@ describe('a request', () => {
     ['/base', '/base/v1/'],
     ['/base//', '/base/v1/'],
     ['/a%20b/c', '/a%20b/c/v1/'],
-  ])('keeps the path of an address that ends in %j', async (path, expected) => {
+  ])('keeps the path of a base URL that ends in %j', async (path, expected) => {
     const { url, requests } = await ok();
     await openClient(url + path).getSubmissionInfo('s');
     expect(requests[0]?.url).toBe(`${expected}get_submission_info?submission_id=s`);
   });
 
   it.each(['a/b', '../x', '?x=1', '#f', '100%', '%2F', 'a&submission_id=b', 'a+b', '\'"\\<>{}|^`', 'a=b;c,d', '~!*()'])(
-    'asks for the id %j and no other',
+    'requests exactly the id %j',
     async (id) => {
       const { url, requests } = await ok();
       await openClient(url).getSubmissionInfo(id);
@@ -45,7 +45,7 @@ describe('a request', () => {
 });
 
 describe('a response', () => {
-  it('comes with its status, its body and the two headers that count', async () => {
+  it('is returned with its status, its body and the two relevant headers', async () => {
     const { url } = await serve((_request, response) => {
       response.writeHead(429, { 'retry-after': '7', date: 'Sat, 01 Jan 2000 00:00:00 GMT' }).end('grüße');
     });
@@ -58,7 +58,7 @@ describe('a response', () => {
     });
   });
 
-  it('without a date is dated by our clock; without Retry-After it names no wait', async () => {
+  it('without a date gets the local time; without Retry-After it has no delay', async () => {
     const { url } = await serve((_request, response) => {
       response.sendDate = false;
       response.end();
@@ -67,7 +67,7 @@ describe('a response', () => {
     expect(answer).toMatchObject({ retryAfter: null, date: 'Fri, 02 Jan 1970 00:00:00 GMT', body: '' });
   });
 
-  it('in pieces that split a character is put together', async () => {
+  it('in chunks that split a character is reassembled', async () => {
     const bytes = Buffer.from('"💩"');
     const { url } = await serve((_request, response) => {
       response.write(bytes.subarray(0, 3));
@@ -76,7 +76,7 @@ describe('a response', () => {
     expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({ body: '"💩"' });
   });
 
-  it('an HTML page of a proxy is passed on, and means that the upstream is unavailable', async () => {
+  it('with an HTML page of a proxy is returned, and means that the upstream is unavailable', async () => {
     const page = '<html><h1>502 Bad Gateway</h1></html>';
     const { url } = await serve((_request, response) => {
       response.writeHead(502, { 'content-type': 'text/html' }).end(page);
@@ -86,7 +86,7 @@ describe('a response', () => {
     expect(classify('s', answer)).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
   });
 
-  it('compressed without a request for it, does not count as a submission', async () => {
+  it('with compression that was not requested does not count as a submission', async () => {
     const { url } = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"state":"Finalized"}'));
     });
@@ -96,7 +96,7 @@ describe('a response', () => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    'a redirect (%i) is a response; no request is sent to the other host',
+    'that redirects (%i) is returned; no request is sent to the other host',
     async (status) => {
       const other = await ok();
       const { url, requests } = await serve((_request, response) => {
@@ -108,7 +108,7 @@ describe('a response', () => {
     },
   );
 
-  it('of exactly 1 MiB is read, of one byte more is cut off', async () => {
+  it('of exactly 1 MiB is read, and one of a byte more is truncated', async () => {
     const body = 'x'.repeat(1024 * 1024);
     const fits = await ok(body);
     expect(await openClient(fits.url).getSubmissionInfo('s')).toMatchObject({ kind: 'response', body });
@@ -117,13 +117,13 @@ describe('a response', () => {
   });
 });
 
-it('a key that the upstream quotes is redacted from its response', async () => {
+it('that quotes a key has it redacted', async () => {
   const { url } = await serve((request, response) => response.end(`no such key: ${request.headers['x-api-key']}`));
   expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({ body: 'no such key: [redacted]' });
 });
 
 describe('connections', () => {
-  it('are used again', async () => {
+  it('are reused', async () => {
     const { url, sockets, requests } = await ok();
     const client = openClient(url);
     for (let i = 0; i < 20; i++) await client.getSubmissionInfo(`s${i}`);
@@ -142,7 +142,7 @@ describe('connections', () => {
     expect(sockets.most).toBe(3);
   });
 
-  it('waiting for a free one counts towards the time of a call', async () => {
+  it('time spent waiting for a free one counts towards the limit of a call', async () => {
     const { url } = await serve(() => undefined);
     const client = openClient(url, { connections: 1, timeoutMs: 150 });
     const answers = await Promise.all([client.getSubmissionInfo('a'), client.getSubmissionInfo('b')]);

@@ -40,7 +40,7 @@ describe('a request', () => {
     expect(asked[1]?.headers).toMatchObject({ authorization: 'Bearer mine', accept: 'application/json' });
   });
 
-  it('has them in a JSON body where the upstream wants that, one after the other', async () => {
+  it('has them in a JSON body if the upstream requires that', async () => {
     const { url, asked } = await upstream(RECORD);
     const users = usersOf(url, { parameters: 'body' });
     expect(await users.getUser(USER)).toMatchObject({ kind: 'found' });
@@ -52,7 +52,7 @@ describe('a request', () => {
     for (const { headers } of asked) expect(headers['content-type']).toBe('application/json');
   });
 
-  it('goes to the paths of the settings', async () => {
+  it('is sent to the configured paths', async () => {
     const { url, asked } = await upstream(RECORD);
     const users = usersOf(url, { getPath: '/v1/user/get_user', listPath: '/v1/admin/all' });
     await users.getUser(USER);
@@ -60,7 +60,7 @@ describe('a request', () => {
     expect(asked.map((one) => one.url?.split('?')[0])).toEqual(['/v1/user/get_user', '/v1/admin/all']);
   });
 
-  it('carries the bearer of the settings, never that and the one of the caller', async () => {
+  it('has the configured bearer, never both that and the one of the caller', async () => {
     const { url, asked } = await upstream(RECORD);
     await usersOf(url, { bearer: 'ours' }).getUser(USER, 'Bearer theirs');
     await usersOf(url, { bearer: 'ours' }).listUsers(1);
@@ -69,7 +69,7 @@ describe('a request', () => {
   });
 });
 
-it('a bearer token that the upstream quotes is redacted from its response, in any escaping', async () => {
+it('has a bearer token that the upstream quotes redacted from its response, in any escaping', async () => {
   const quoted = 'a-bearer\\/of\\u0026a-caller';
   const { url } = await upstream(`{"id":"1","name":"${quoted}","more":["Bearer ${quoted}"]}`);
   const found = { kind: 'found', value: { id: '1', name: '[redacted]', more: ['Bearer [redacted]'] } };
@@ -115,7 +115,7 @@ it.each([
   expect(await usersOf(url).listUsers(5)).toMatchObject({ kind: 'unavailable' });
 });
 
-it('more lookups than may wait are refused at once, and taken again when others end', async () => {
+it('lookups above the limit are refused at once, and accepted again when others complete', async () => {
   const held: (() => void)[] = [];
   const { url, requests } = await serve((_request, response) => held.push(() => response.end(JSON.stringify(RECORD))));
   const users = usersOf(url);
@@ -163,7 +163,7 @@ describe('a failure contains nothing of the request or the response:', () => {
     }
   });
 
-  it('a redirect, to which the token does not go', async () => {
+  it('a redirect, which does not receive the token', async () => {
     const other = await upstream(RECORD);
     const { url } = await upstream('', 307, { location: `${other.url}/users/get_user` });
     expect(await usersOf(url).getUser(USER, 'Bearer mine')).toMatchObject({

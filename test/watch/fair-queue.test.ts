@@ -8,7 +8,7 @@ const drain = (queue: FairQueue<string>) => {
 };
 
 describe('a fair queue', () => {
-  it('serves clients in turns, and the items of one in their order', () => {
+  it('serves clients in turn, and the items of one client in order', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.add(item.slice(0, 1), item);
     expect([queue.clients, queue.peek(), drain(queue), queue.clients, queue.peek()]).toEqual([
@@ -20,7 +20,7 @@ describe('a fair queue', () => {
     ]);
   });
 
-  it('gives a client that comes later its turn before the second item of the others', () => {
+  it('serves a later client before the second item of the others', () => {
     const queue = new FairQueue<string>();
     for (let index = 0; index < 1_000; index++) queue.add('busy', `busy${index}`);
     expect([queue.shift(), queue.shift()]).toEqual(['busy0', 'busy1']);

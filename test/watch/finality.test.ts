@@ -69,7 +69,7 @@ it('is never bounded too late, whenever the learned policy polls', async () => {
   }
 });
 
-it('is bounded by what others of its block showed, even of one that is polled only once', async () => {
+it('is bounded by other submissions of its block, even for one that is polled only once', async () => {
   const firstOften: PolicyFactory = (deps) => ({
     ...byAge(deps),
     register: ({ trackedAt }) => (trackedAt === START_MS ? trackedAt : trackedAt + 49_000),

@@ -29,7 +29,7 @@ function openWithThrowing(
 
 describe('a listener that throws', () => {
   it.each(['finalized', 'recorded'] as const)(
-    'in %s does not have observations recorded again: each poll counts once, each event is told once',
+    'in %s does not cause observations to be recorded again: each poll counts once, each event is reported once',
     async (kind) => {
       const { world, faults } = openWithThrowing([kind], () => finalized);
       world.track(['a', 'b', 'c']);
@@ -45,7 +45,7 @@ describe('a listener that throws', () => {
     },
   );
 
-  it('keeps nothing from the listeners before and after it', async () => {
+  it('does not affect the listeners before and after it', async () => {
     let answer = pending;
     const { world, told } = openWithThrowing(KINDS, () => answer);
     world.track(['a', 'b']);
@@ -61,7 +61,7 @@ describe('a listener that throws', () => {
     }
   });
 
-  it('stops neither the polls, nor on-demand polls, nor the tries to write', async () => {
+  it('stops neither polls, nor on-demand polls, nor write retries', async () => {
     const { world, told } = openWithThrowing(KINDS, () => finalized);
     const record = world.ledger.record.bind(world.ledger);
     world.ledger.record = () => {

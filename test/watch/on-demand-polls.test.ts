@@ -105,7 +105,7 @@ test('an on-demand poll fails when the budget stays exhausted, with the time of 
 test.each([
   ['is out', databaseDown],
   ['refuses us', unauthorized],
-])('while the upstream %s, a question is answered at once, without a request', async (_how, answer) => {
+])('while the upstream %s, an on-demand poll fails at once, without a request', async (_how, answer) => {
   const world = openWatcher({
     answer: () => answer,
     scheduler: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
@@ -167,7 +167,7 @@ test.each([
   ['1 per second', { requests: 1, perMs: 1_000, concurrency: 1 }],
   ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
   ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
-])('with a budget of %s used up by both, questions and what is due share it', async (_name, budget) => {
+])('with a budget of %s used up by both, on-demand polls and due submissions share it', async (_name, budget) => {
   const world = openWatcher({ answer: () => pending, scheduler: { budget } });
   world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
   let isOver = false;

@@ -9,7 +9,7 @@ function paused(until: number): OutageClock {
   return clock;
 }
 
-it('counts outages and pauses as they pass, and nothing else', () => {
+it('counts only outages and pauses, while they last', () => {
   const clock = paused(100);
   expect([0, 50, 100, 200].map((now) => clock.totalMs(now))).toEqual([0, 50, 100, 100]);
   clock.outageBegins(300);
@@ -20,7 +20,7 @@ it('counts outages and pauses as they pass, and nothing else', () => {
   expect(clock.totalMs(900)).toBe(200);
 });
 
-it('counts an outage in a pause once, and what is left of the pause after it', () => {
+it('counts an outage during a pause once, and the rest of the pause after it', () => {
   const clock = paused(1_000);
   clock.outageBegins(400);
   expect(clock.pauses(1_000, 450), 'the pause is part of the outage').toBe(false);
@@ -29,13 +29,13 @@ it('counts an outage in a pause once, and what is left of the pause after it', (
   expect([450, 600, 1_000, 2_000].map((now) => clock.totalMs(now))).toEqual([600, 600, 1_000, 1_000]);
 });
 
-it('a pause that is made longer goes on, one after its end is another', () => {
+it('extends a pause, and counts a pause after its end as another one', () => {
   const clock = paused(100);
   expect([clock.pauses(100, 10), clock.pauses(150, 20), clock.totalMs(200)]).toEqual([false, true, 150]);
   expect([clock.pauses(150, 300), clock.pauses(400, 300), clock.totalMs(500)]).toEqual([false, true, 250]);
 });
 
-it('continues from what the ledger keeps; times in the future were written by a clock that was ahead', () => {
+it('continues from the stored totals; times in the future were written by a clock that was ahead', () => {
   const clock = new OutageClock();
   clock.restore({ outageMs: 7, outSince: null, pausedSince: 100, pausedUntil: 400 }, 200);
   expect([clock.totalMs(200), clock.totalMs(900)]).toEqual([107, 307]);
@@ -44,7 +44,7 @@ it('continues from what the ledger keeps; times in the future were written by a 
   expect([ahead.totalMs(200), ahead.totalMs(300)]).toEqual([7, 107]);
 });
 
-it('shows at every moment the length of the union of all outages, pauses and sleeps, also over a restart at any moment', () => {
+it('always equals the length of the union of all outages, pauses and sleeps, also over a restart at any moment', () => {
   const act = fc.record({
     afterMs: fc.nat(50),
     act: fc.constantFrom('pause', 'begin', 'end', 'restart', 'skip', 'look'),

@@ -31,7 +31,7 @@ test('after a restart open submissions are registered page by page, and polling 
   expect([world.tracked(), world.asked.length]).toEqual([MANY, 50]);
 });
 
-test('what is tracked meanwhile is found behind the others', async () => {
+test('submissions tracked meanwhile are registered after the others', async () => {
   const world = openLarge();
   world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
   world.monitor.track([trackRequest('id-5999')]);
@@ -82,7 +82,7 @@ test('a page that cannot be read is read again; until then health reports it, an
 test.each([
   ['a budget that counts as spent', () => undefined],
   ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
-])('health is well again once the piece was read, also with %s', async (_name, meanwhile) => {
+])('health recovers once the page is read, also with %s', async (_name, meanwhile) => {
   const world = openLarge({ scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
   world.ledger.recordPolling('default', world.clock.now(), null);
   world.restart();
@@ -96,7 +96,7 @@ test.each([
   expect([world.monitor.health().ledgerWritable, world.asked.length]).toEqual([true, 0]);
 });
 
-test('a stop while a piece is read again ends that too', async () => {
+test('a stop ends the retries of a page as well', async () => {
   const world = openLarge();
   const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
     throw new LedgerError('corrupt', 'the disk failed');
@@ -118,7 +118,7 @@ test('a stop ends the registration: nothing is read or polled afterwards', async
   expect([read.mock.calls.length, world.asked.length, world.clock.pending]).toEqual([0, 0, 0]);
 });
 
-test('an outage that only those can tell that were shown before goes on over a restart', async () => {
+test('an outage that only previously seen submissions can show continues after a restart', async () => {
   const lost: UpstreamResponse = response(500, { state: 'ERROR', error: 'Record not found' });
   // So many pieces that an answer could come between two of them.
   const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);

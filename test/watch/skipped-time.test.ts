@@ -12,7 +12,7 @@ import {
 
 const HOUR_MS = 60 * MINUTE_MS;
 
-it('a machine that sleeps ends no id that is not found: it was not polled meanwhile', async () => {
+it('the sleep of a machine ends no id that is not found, because it was not polled meanwhile', async () => {
   const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : recordNotFound) });
   world.track(['neighbor', 'a'], { deadlineAt: START_MS + 1_000 * HOUR_MS });
   for (let round = 0; round < 8; round++) {
@@ -24,7 +24,7 @@ it('a machine that sleeps ends no id that is not found: it was not polled meanwh
   expect(world.get('a').polls).toBeGreaterThan(8);
 });
 
-it('deadlines move by a sleep, also after a restart', async () => {
+it('a sleep moves deadlines, also after a restart', async () => {
   const world = openWatcher({ answer: () => pending });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
@@ -38,7 +38,7 @@ it('deadlines move by a sleep, also after a restart', async () => {
   expect(world.get('a').status).toBe('expired');
 });
 
-it('the deadline of what is tracked first after a sleep does not move by it', async () => {
+it('a sleep does not move the deadline of a submission tracked afterwards', async () => {
   const world = openWatcher({ answer: () => pending });
   world.track(['a'], { deadlineAt: START_MS + 10 * HOUR_MS });
   await world.clock.advance(MINUTE_MS);
@@ -52,7 +52,7 @@ it('the deadline of what is tracked first after a sleep does not move by it', as
   expect(world.monitor.deadlineAt(world.get('b'))).toBe(deadlineAt);
 });
 
-it('a sleep within an outage counts once', async () => {
+it('a sleep during an outage counts once', async () => {
   let answer: UpstreamResponse = pending;
   const world = openWatcher({ answer: () => answer });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
@@ -68,7 +68,7 @@ it('a sleep within an outage counts once', async () => {
   expect(movedMs).toBeLessThan(HOUR_MS + 22 * MINUTE_MS);
 });
 
-it('a step forward does not let the budget be spent twice: how much of it has passed is not known', async () => {
+it('a step forward does not allow a second budget, because the elapsed part of the window is unknown', async () => {
   const world = openWatcher({
     answer: () => pending,
     scheduler: { budget: { requests: 5, perMs: MINUTE_MS, concurrency: 5 } },
@@ -83,7 +83,7 @@ it('a step forward does not let the budget be spent twice: how much of it has pa
   expect(world.asked).toHaveLength(10);
 });
 
-it('what was in flight when the machine fell asleep is polled again, and a late response still counts', async () => {
+it('submissions in flight at the start of a sleep are polled again, and a late response still counts', async () => {
   const held: ((answer: UpstreamResponse) => void)[] = [];
   const world = openWatcher({ answer: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
   world.track(['a', 'b']);

@@ -17,7 +17,7 @@ function believes(evidence: StoreEvidence, at: number): boolean {
   return at >= since && at <= until;
 }
 
-describe('"not found" is believed', () => {
+describe('"not found" is accepted as evidence', () => {
   it.each(['pending', 'finalized', 'error', 'not_found'] as const)('for six minutes after %s', (name) => {
     const evidence = evidenceOf(['pending', 0], [name, 10 * MINUTE]);
     expect(evidence.trust(10 * MINUTE).share).toBe(1);
@@ -27,13 +27,13 @@ describe('"not found" is believed', () => {
   });
 
   it.each(['not_found_500', 'rejected', 'throttled', 'unauthorized', 'unavailable'] as const)(
-    'not because of %s, which a store that fails may send as well',
+    'not because of %s, which a failing store may also return',
     (name) => {
       expect(believes(evidenceOf(['pending', 0], [name, 10 * MINUTE]), 10 * MINUTE + 1)).toBe(false);
     },
   );
 
-  it('no longer once there is trouble: no response, a 5xx, or "Record not found" of what was shown', () => {
+  it('no longer after trouble: no response, a 5xx, or "Record not found" for a submission seen before', () => {
     const shown = evidenceOf(['pending', 0], ['not_found_500', MINUTE, { id: 'a' }]);
     const seen = evidenceOf(['pending', 0], ['not_found_500', MINUTE, { id: 'b', seen: true }]);
     const silent = evidenceOf(['pending', 0], ['unavailable', MINUTE, { id: 'b' }]);
@@ -44,7 +44,7 @@ describe('"not found" is believed', () => {
     expect(believes(refused, MINUTE + 1), 'a response about one request or one new id').toBe(true);
   });
 
-  it('again after trouble: from before it where it lasted less than a minute, from its end where it lasted longer', () => {
+  it('again after trouble: from before it if it lasted less than a minute, from its end if it lasted longer', () => {
     const brief = evidenceOf(
       ['pending', 0],
       ['unavailable', MINUTE],
@@ -56,7 +56,7 @@ describe('"not found" is believed', () => {
     expect(long.trust(3 * MINUTE).since).toBe(3 * MINUTE);
   });
 
-  it('for a quarter of the time, from the last trouble on, where the upstream has never shown anything', () => {
+  it('for a quarter of the time since the last trouble, if the upstream has never returned a submission', () => {
     expect(evidenceOf().trust(MINUTE)).toEqual({
       since: Number.NEGATIVE_INFINITY,
       until: Number.POSITIVE_INFINITY,
@@ -65,7 +65,7 @@ describe('"not found" is believed', () => {
     expect(evidenceOf(['unavailable', 7]).trust(MINUTE)).toMatchObject({ since: 7, share: 0.25 });
   });
 
-  it('not at all before a proof where an earlier process was shown something', () => {
+  it('not before a proof, if an earlier process has seen a submission', () => {
     const evidence = new StoreEvidence();
     evidence.restore('old');
     expect([evidence.shownId, believes(evidence, MINUTE)]).toEqual(['old', false]);
@@ -74,7 +74,7 @@ describe('"not found" is believed', () => {
   });
 });
 
-it('a proof is wanted where the last one is older than a minute, and after trouble', () => {
+it('a proof is required if the last one is older than a minute, and after trouble', () => {
   const evidence = evidenceOf(['pending', 0]);
   expect([evidence.needsProof(MINUTE), evidence.needsProof(MINUTE + 1)]).toEqual([false, true]);
   evidence.observe(observation('unavailable', 5, 'a'), true);

@@ -37,7 +37,7 @@ test('a submission is polled until it is finalized, and not afterwards', async (
   expect(world.clock.pending).toBe(0);
 });
 
-test('the first request goes out at once, the next ones at growing distance', async () => {
+test('the first request is sent at once, the next ones at growing intervals', async () => {
   const world = openWatcher({ answer: () => pending });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
@@ -49,7 +49,7 @@ test('the first request goes out at once, the next ones at growing distance', as
   expect(gaps.at(-1)).toBe(MINUTE_MS / 2);
 });
 
-test('after a restart everything open goes on from the ledger', async () => {
+test('every open submission continues from the ledger after a restart', async () => {
   let answer: UpstreamResponse = pending;
   const world = openWatcher({ answer: () => answer });
   const ids = Array.from({ length: 300 }, (_, index) => `id-${index}`);
@@ -61,7 +61,7 @@ test('after a restart everything open goes on from the ledger', async () => {
   expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
 });
 
-test('a new process goes on with what the policy of the one before had learned', async () => {
+test('a new process continues with the learned state of the previous one', async () => {
   const recalled: string[] = [];
   let polls = 0;
   const world = openWatcher({
@@ -82,7 +82,7 @@ test('a new process goes on with what the policy of the one before had learned',
   expect(recalled).toEqual([expect.stringMatching(/^[1-9]\d* polls$/)]);
 });
 
-test('a restart does not spend the budget of the process before it again', async () => {
+test('a restart does not spend the budget of the previous process again', async () => {
   const world = openWatcher({
     answer: () => pending,
     scheduler: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
@@ -98,7 +98,7 @@ test('a restart does not spend the budget of the process before it again', async
   expect(mostInAWindow).toBeLessThanOrEqual(5);
 });
 
-test('nor do twenty kills before the first response', async () => {
+test('twenty kills before the first response do not spend it either', async () => {
   const world = openWatcher({
     answer: () => new Promise(() => undefined),
     scheduler: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
@@ -111,7 +111,7 @@ test('nor do twenty kills before the first response', async () => {
   expect(world.asked.length).toBe(5);
 });
 
-test('an id that is never found ends as unknown after its grace, and not before', async () => {
+test('an id that is never found ends as unknown after its grace period, and not before', async () => {
   const world = openWatcher({ answer: () => notFound });
   world.track(['a']);
   await world.clock.advance(14.9 * MINUTE_MS);
@@ -120,7 +120,7 @@ test('an id that is never found ends as unknown after its grace, and not before'
   expect(world.statuses('a')).toEqual(['tracking', 'unknown']);
 });
 
-test('Error is provisional: it recovers, and only at the deadline it is failed', async () => {
+test('Error is provisional: it can recover, and becomes failed only at the deadline', async () => {
   let answer: UpstreamResponse = failing;
   const world = openWatcher({ answer: () => answer });
   world.track(['recovers', 'never'], { deadlineAt: START_MS + 30 * MINUTE_MS });
@@ -155,7 +155,7 @@ test('an outage opens the circuit breaker, is reported once, and moves every dea
   expect(world.get('id-0').status).toBe('expired');
 });
 
-test('while an upstream is out it is only probed', async () => {
+test('an upstream in an outage receives only probes', async () => {
   const world = openWatcher({ answer: () => databaseDown });
   world.track(Array.from({ length: 1_000 }, (_, index) => `id-${index}`));
   await world.clock.advance(60 * MINUTE_MS);
@@ -164,7 +164,7 @@ test('while an upstream is out it is only probed', async () => {
   expect(world.get('id-0').status).toBe('tracking');
 });
 
-test('an outage goes on over a restart', async () => {
+test('an outage continues after a restart', async () => {
   let answer: UpstreamResponse = databaseDown;
   const world = openWatcher({ answer: () => answer });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
@@ -178,7 +178,7 @@ test('an outage goes on over a restart', async () => {
   expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
 });
 
-test('refused credentials alert once, are probed slowly, and drop nothing', async () => {
+test('refused credentials raise one alert, are probed slowly, and lose no submission', async () => {
   let answer: UpstreamResponse = unauthorized;
   const world = openWatcher({ answer: () => answer });
   const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
@@ -191,7 +191,7 @@ test('refused credentials alert once, are probed slowly, and drop nothing', asyn
   expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
 });
 
-test('a few ids that the upstream can not bear do not stop the asking about the others', async () => {
+test('a few ids that crash the upstream do not stop the polls of the others', async () => {
   const answers: Record<string, UpstreamResponse> = { good: pending };
   const world = openWatcher({ answer: (id) => answers[id] ?? response(400, 'Bad Request') });
   world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
@@ -202,7 +202,7 @@ test('a few ids that the upstream can not bear do not stop the asking about the 
   expect(world.turns).toEqual([]);
 });
 
-test('an outage is probed with submissions that the upstream has shown, not with odd ones', async () => {
+test('an outage is probed with submissions that the upstream has returned before', async () => {
   let good: UpstreamResponse = pending;
   const world = openWatcher({ answer: (id) => (id === 'good' ? good : response(403, '<html>')) });
   world.track(['good']);
@@ -216,7 +216,7 @@ test('an outage is probed with submissions that the upstream has shown, not with
   expect(world.get('good').status).toBe('finalized');
 });
 
-test('a 429 stops everything until its Retry-After is over', async () => {
+test('a 429 stops all polls until its Retry-After has passed', async () => {
   let answer: UpstreamResponse = response(429, '', { retryAfter: '90' });
   const world = openWatcher({
     answer: () => answer,
@@ -246,7 +246,7 @@ test('the budget holds for any number of submissions', async () => {
   expect(mostInAWindow).toBe(15);
 });
 
-test('a finalized submission whose data changes is corrected, never silently', async () => {
+test('a finalized submission whose data changes is corrected with an event', async () => {
   let answer: UpstreamResponse = finalized;
   const world = openWatcher({ answer: () => answer, recheck: true });
   world.track(['a', 'b']);
@@ -268,7 +268,7 @@ test('a recheck that is due survives a restart', async () => {
   expect(world.statuses('a')).toEqual(['tracking', 'finalized']);
 });
 
-test('cancelling stops the asking, also of a request under way', async () => {
+test('cancelling stops the polls, including one in flight', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
   const world = openWatcher({ answer: () => hanging.promise });
   world.track(['a']);
@@ -291,7 +291,7 @@ test('tracking a tracked submission again changes nothing and polls nothing', as
   expect(world.get('a').metadata).toBeNull();
 });
 
-test('a full ledger loses observations, not submissions, and is written again when it is writable', async () => {
+test('a full ledger loses observations but no submissions, and accepts writes again once there is space', async () => {
   let failures = 0;
   const world = openWatcher({ answer: () => finalized, listener: { writeFailed: () => failures++ } });
   world.track(['a']);
@@ -344,7 +344,7 @@ test('an observation that cannot be recorded does not affect the others', async 
   expect(world.asked.length).toBeLessThan(10);
 });
 
-test('waiting ends with finality, with the time, or with the monitor', async () => {
+test('waiting ends with finality, with the timeout, or with the monitor', async () => {
   let answer: UpstreamResponse = pending;
   const world = openWatcher({ answer: () => answer });
   world.track(['a', 'b']);
@@ -369,7 +369,7 @@ test('waiting ends with finality, with the time, or with the monitor', async () 
   expect(ended).toContain('stopped');
 });
 
-test('stopping does not wait for ever, and drops what comes after it', async () => {
+test('stopping is limited in time, and drops later results', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
   let failures = 0;
   const world = openWatcher({ answer: () => hanging.promise, listener: { writeFailed: () => failures++ } });
@@ -439,14 +439,17 @@ test('a late result about a settled submission causes no second poll while one i
 test.each([
   ['', 10_000, 120],
   [', also past its deadline', 40_000, 0.5],
-])('cancelling a finalized one that waits for its recheck leaves it that%s', async (_name, waitMs, deadlineMinutes) => {
-  const world = openWatcher({ answer: () => finalized, recheck: true });
-  const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
-  world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
-  world.restart();
-  world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
-  await world.clock.advance(waitMs);
-  expect(world.monitor.cancel(['a'])).toMatchObject([{ status: 'finalized', watched: true }]);
-  await world.clock.advance(10 * MINUTE_MS);
-  expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });
-});
+])(
+  'cancelling a finalized submission that waits for its recheck leaves it final%s',
+  async (_name, waitMs, deadlineMinutes) => {
+    const world = openWatcher({ answer: () => finalized, recheck: true });
+    const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
+    world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
+    world.restart();
+    world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
+    await world.clock.advance(waitMs);
+    expect(world.monitor.cancel(['a'])).toMatchObject([{ status: 'finalized', watched: true }]);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });
+  },
+);

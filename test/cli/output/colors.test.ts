@@ -8,13 +8,13 @@ import { serve } from '../../support/upstream-server.ts';
 const RED = '\u001b[31m';
 const END = '\u001b[39m';
 
-it('every status but tracking has a colour, and so has a state with more words', () => {
+it('every status except tracking has a colour, and so has a state with a suffix', () => {
   expect(STATUSES.filter((status) => colourOf(status) === undefined)).toEqual(['tracking']);
   expect(colourOf('dead (attempts_used_up)')).toBe('red');
   expect(plain('red', 'as it is')).toBe('as it is');
 });
 
-it('colours take no room in a table', () => {
+it('colours do not change the width of a table column', () => {
   expect(
     table([
       ['a', 'id'],
@@ -23,7 +23,7 @@ it('colours take no room in a table', () => {
   ).toBe(`a       id\n${RED}failed${END}  x\n`);
 });
 
-it('are there where they are forced, and nowhere else but on terminals', async () => {
+it('are used if they are forced, and otherwise only on terminals', async () => {
   const submission = { status: 'failed', submission_id: 's1', tracked_at: '2026-01-02T03:04:05.000Z', polls: 3 };
   const { url } = await serve((_request, response) =>
     response.end(JSON.stringify({ submissions: [submission], next_cursor: null })),

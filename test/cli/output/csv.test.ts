@@ -44,7 +44,7 @@ it.each<[string | number | null, string]>([
   expect(toCsvLine([value, 'next'])).toBe(`${cell},next\r\n`);
 });
 
-it('for a terminal control characters are spelt out, and nothing else changes', () => {
+it('for a terminal, escapes control characters and changes nothing else', () => {
   const cells = ['a\u001b[2J\u009b31m', '\u202eb', '=1', -5];
   expect(toCsvLine(cells, { isTerminal: true })).toBe("a\\u001b[2J\\u009b31m,\\u202eb,'=1,-5\r\n");
 });

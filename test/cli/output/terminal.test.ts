@@ -82,7 +82,7 @@ const COMMANDS: readonly string[][] = [
   ['audit'],
 ];
 
-describe('escapes control characters in every text of a server:', () => {
+describe('escapes control characters in every text that a server sends:', () => {
   it.each(COMMANDS.map((args) => [args.join(' '), args] as const))('dawatch %s', async (_name, args) => {
     const server = await evilServer();
     for (const json of [[], ['--json']]) {
@@ -105,7 +105,7 @@ describe('escapes control characters in every text of a server:', () => {
     }
   });
 
-  it.skipIf(isScriptMissing())('nor on a real one', async () => {
+  it.skipIf(isScriptMissing())('escapes them on a pseudo-terminal, too', async () => {
     const server = await evilServer();
     for (const args of [
       ['status'],
@@ -132,7 +132,7 @@ describe('an export', () => {
     return { DAWATCH_DATABASE: file };
   };
 
-  it('to a file holds what there is, and as JSON loses nothing', async () => {
+  it('to a file contains everything, without loss in JSON', async () => {
     const env = ledgerWithEvil();
     const csv = await cli(['export', '--format', 'csv', '--output', join(tempFolder(), 'out.csv')], { env });
     expect(csv.code).toBe(0);
@@ -141,7 +141,7 @@ describe('an export', () => {
     expect(JSON.parse(stdout)).toMatchObject({ error: EVIL, metadata: { [EVIL]: `=1;=2 ${EVIL}` } });
   });
 
-  it.skipIf(isScriptMissing())('shown on a terminal steers nothing there, in either format', async () => {
+  it.skipIf(isScriptMissing())('to a terminal escapes control characters in both formats', async () => {
     const env = ledgerWithEvil();
     for (const format of ['ndjson', 'csv']) {
       const shown = await inTerminal(['export', '--format', format], { env });

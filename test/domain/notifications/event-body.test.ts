@@ -42,7 +42,7 @@ function event(
 }
 
 describe('the body of an event', () => {
-  it('says what the submission is, what it was before, and where in the order of events it stands', () => {
+  it('contains the submission, its previous status, and the position in the order of events', () => {
     expect(toEventBody(event())).toEqual({
       id: 'evt_1',
       type: 'submission.corrected',
@@ -90,7 +90,7 @@ describe('the body of an event', () => {
         { upstreamState: '\u0007'.repeat(200), error: '\u0007'.repeat(1_000) },
       ),
     ],
-  ])('%s: it is cut to below 20 kB, and says so', (_name, record) => {
+  ])('%s: it is truncated to less than 20 kB, and marked as truncated', (_name, record) => {
     const json = toEventJson(record);
     expect(Buffer.byteLength(json)).toBeLessThan(MAX_EVENT_BYTES);
     const body = eventSchema.parse(JSON.parse(json));
@@ -98,7 +98,7 @@ describe('the body of an event', () => {
     expect(json).not.toMatch(/\\ud[89ab]/i);
   });
 
-  it.each([65, 100_000])('data nested %s deep is left out, and said to be unreadable', (levels) => {
+  it.each([65, 100_000])('data nested %s levels deep is omitted and marked as unreadable', (levels) => {
     const nested = `{"data":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
     const reported: unknown[] = [];
     const json = toEventJson(event({ envelope: nested }, { envelope: nested }), (row) => reported.push(row));
@@ -108,7 +108,7 @@ describe('the body of an event', () => {
     expect(reported).toMatchObject([{ kind: 'event', fields: ['previous_data', 'data'] }]);
   });
 
-  it('is whole up to the limit', () => {
+  it('is complete up to the limit', () => {
     const room = MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ envelope: long(0) }))) - 1;
     const whole = toEventJson(event({ envelope: long(room) }));
     expect(Buffer.byteLength(whole)).toBe(MAX_EVENT_BYTES - 1);

@@ -29,7 +29,7 @@ describe('types', () => {
   });
 
   it.each(['', 'submission', 'submission.', 'Submission.*', '**', 'submission.done', 'sub*', '*.failed'])(
-    '%j is none',
+    '%j is not a list of types',
     (type) => {
       const { error } = eventTypeSchema.safeParse(type);
       expect(error?.issues[0]?.message).toContain('is not an event type; valid are *, submission.*');
@@ -51,7 +51,7 @@ describe('metadata', () => {
     expect(matches(['*'], filter, { type: 'submission.failed', ...(metadata && { metadata }) })).toBe(expected);
   });
 
-  it.each([{}, { a: {} }, { a: [1] }, [], 'a', { '': 1 }, { a: 'x'.repeat(3_000) }])('%j is no filter', (filter) => {
+  it.each([{}, { a: {} }, { a: [1] }, [], 'a', { '': 1 }, { a: 'x'.repeat(3_000) }])('%j is not a filter', (filter) => {
     expect(metadataFilterSchema.safeParse(filter).success).toBe(false);
   });
 });

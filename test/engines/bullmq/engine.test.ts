@@ -34,7 +34,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     return server.engine;
   });
 
-  it('shares a batch among the workers, in jobs of fifty ids at most', async () => {
+  it('distributes a batch among the workers, in jobs of at most fifty ids', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     const sizes: number[] = [];
@@ -85,7 +85,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.events).toContainEqual({ kind: 'returned', reason: 'timeout', upstream: 'default' });
   });
 
-  it('takes each id once', async () => {
+  it('accepts each id once', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     await openOddWorker(redis, async (job) => {
@@ -149,7 +149,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
   });
 
-  it('jobs hold no secret, and Redis keeps only so many that are done', async () => {
+  it('jobs contain no secret, and Redis keeps a limited number of completed jobs', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     const jobs: Job[] = [];
@@ -188,7 +188,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await queue.count()).toBe(0);
   });
 
-  it('keeps its queues under the prefix that is set', async () => {
+  it('keeps its queues under the configured prefix', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody, prefix: '{team-a}' });
     const worker = openWorker(redis, { prefix: '{team-a}' });

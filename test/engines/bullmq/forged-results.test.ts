@@ -34,7 +34,7 @@ const sign = (secret: string, job: Pick<Job<PollJob>, 'id' | 'data'>, result: Po
   ),
 });
 
-describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker sends', () => {
+describe.skipIf(isRedisMissing())('a result in Redis that no worker would send', () => {
   it.each<[string, unknown, string]>([
     ['nothing', null, 'malformed'],
     ['a text', 'done', 'malformed'],
@@ -64,7 +64,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker s
     ['an id of another job', { polled: [one('a'), one('b')] }, 'foreign_id'],
     ['an id of the wrong type', { polled: [one('a', { submission_id: 7 })] }, 'malformed'],
     ['nesting without end', { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }, 'malformed'],
-  ])('%s is rejected whole, reported, and its id can be polled again', async (_what, forged, reason) => {
+  ])('%s is rejected as a whole, reported, and its id can be polled again', async (_what, forged, reason) => {
     const redis = await redisForTest();
     const server = openEngine(redis, SHORT);
     await openOddWorker(redis, async () => forged);
@@ -74,7 +74,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker s
     expect(server.events).toContainEqual(expect.objectContaining({ kind: 'job_failed', upstream: 'default' }));
   });
 
-  it('beside a worker that does its work costs nothing', async () => {
+  it('does not affect the results of a worker', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     await openOddWorker(redis, async (job) => {
@@ -87,7 +87,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker s
     expect(server.events.filter(({ kind }) => kind === 'rejected')).toHaveLength(2);
   });
 
-  it('can finalize nothing without a block hash, nor with a body that is not JSON: the server classifies', async () => {
+  it('finalizes nothing without a block hash, nor with a body that is not JSON: the server classifies', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     const bodies = ['{"state":"Finalized","error":null,"data":{}}', 'Finalized', '{"state":"Finalized"', BODY];
@@ -99,7 +99,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker s
     expect(observations.map(({ kind }) => kind)).toEqual(['pending', 'unavailable', 'unavailable', 'pending']);
   });
 
-  it('times are of this server, whatever a result says', async () => {
+  it('gets the times of the server, whatever the result contains', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody });
     await openOddWorker(redis, async () => ({ polled: [one('a', { at: 9e15, received_at: 9e15 })] }));
@@ -110,7 +110,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that is not what a worker s
 });
 
 describe.skipIf(isRedisMissing())('with a secret', () => {
-  it('server and workers work together, through many results of one job', async () => {
+  it('server and workers process many results of one job', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: nobody, secrets: [SECRET] });
     const worker = openWorker(redis, {
@@ -186,7 +186,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('is replaced without a pause: first the workers accept both, then the server changes', async () => {
+  it('is rotated without an interruption: first the workers accept both secrets, then the server changes', async () => {
     const redis = await redisForTest();
     const before = openEngine(redis, { local: nobody, secrets: [OTHER] });
     const worker = openWorker(redis, { secrets: [SECRET, OTHER] });
@@ -200,7 +200,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     expect(worker.events.map(({ kind }) => kind)).not.toContain('secret_mismatch');
   });
 
-  it('a worker whose server changes it stops, and goes on once the server has it again', async () => {
+  it('a worker stops when its server changes the secret, and continues when the server restores it', async () => {
     const redis = await redisForTest();
     const first = openEngine(redis, { local: nobody, secrets: [SECRET] });
     const worker = openWorker(redis, { secrets: [SECRET] });

@@ -50,7 +50,7 @@ function openProducer(redis: RedisServer) {
 const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 
 describe.skipIf(isRedisMissing())('the intake', () => {
-  it('takes one id or many, and says how many were new', async () => {
+  it('accepts one id or many, and returns how many were new', async () => {
     const redis = await redisForTest();
     const track = ledger();
     openIntake(redis, track);
@@ -86,7 +86,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
       { submission_id: 'a', metadata: JSON.parse(`${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`) },
       /metadata/,
     ],
-  ])('fails a job of %s with the reason, and does not try it again', async (_what, data, reason) => {
+  ])('fails a job of %s with the reason, without a retry', async (_what, data, reason) => {
     const redis = await redisForTest();
     const track = ledger();
     const { refused } = openIntake(redis, track);
@@ -113,7 +113,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect((await ended(await enqueue({ submission_id: 'a' }))).failedReason).toBe(reason);
   });
 
-  it('tries again for as long as the ledger can not be written, whatever attempts the producer gave', async () => {
+  it('retries while the ledger cannot be written, whatever number of attempts the producer set', async () => {
     const redis = await redisForTest();
     const track = ledger();
     let failures = 2;
@@ -127,7 +127,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect(postponed.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000]);
   });
 
-  it('a job that outlived many servers is taken all the same', async () => {
+  it('accepts a job that outlived many servers', async () => {
     const redis = await redisForTest();
     const { queue, enqueue, ended } = openProducer(redis);
     const id = await enqueue({ submission_id: 'a' });
@@ -145,7 +145,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
   });
 
-  it('a job that a server took with it when it died is taken by the next', async () => {
+  it('accepts a job that a crashed server had started', async () => {
     const redis = await redisForTest();
     const { enqueue, ended } = openProducer(redis);
     const id = await enqueue({ submission_id: 'a' });
@@ -157,7 +157,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
   });
 
-  it('what is enqueued while no server is there waits for one', async () => {
+  it('accepts jobs that were added while no server was running', async () => {
     const redis = await redisForTest({ keeps: true });
     const { enqueue, ended } = openProducer(redis);
     const id = await enqueue({ submission_id: 'a' });
@@ -166,7 +166,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
   });
 
-  it('goes on after Redis was emptied, and after it was away', async () => {
+  it('continues after Redis was emptied, and after it was unreachable', async () => {
     const redis = await redisForTest();
     const track = ledger();
     openIntake(redis, track);
@@ -179,7 +179,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect([...track.ids]).toEqual(['a', 'b', 'c']);
   });
 
-  it.each(['is away', 'stands still'])('closes within its time while Redis %s', async (how) => {
+  it.each(['is away', 'stands still'])('closes within its time limit while Redis %s', async (how) => {
     const redis = await redisForTest();
     const track = ledger();
     const { intake } = openIntake(redis, track);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { POLLS_FORMAT, pollJobSchema, pollResultSchema } from '../../../src/engines/bullmq/poll-job.ts';
 
-it('numbers the format of jobs and results: a change of their fields needs another number', () => {
+it('the version of the job format must be increased when a field of jobs or results changes', () => {
   const fields = [pollJobSchema, pollResultSchema].map((schema) => Object.keys(schema.shape));
   expect({ format: POLLS_FORMAT, fields }).toEqual({
     format: 3,

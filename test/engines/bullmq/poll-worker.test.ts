@@ -99,7 +99,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('sends long responses in batches, so that no entry in Redis is as long as all of them', async () => {
+  it('sends long responses in batches, which limits the size of an entry in Redis', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const body = 'x'.repeat(200_000);
@@ -112,7 +112,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect([...seen].toSorted()).toEqual(submission_ids.toSorted());
   });
 
-  it('polls nothing of a job that expires before a request could end', async () => {
+  it('polls nothing of a job that expires before a request could complete', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const worker = openWorker(redis, { timeoutMs: 1_000 });
@@ -199,7 +199,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual([]);
   });
 
-  it('announces itself and what it is doing, and takes its leave', async () => {
+  it('registers, reports its state, and unregisters', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const { sendPoll, begun, answer } = holding();
@@ -215,7 +215,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(await server.look.smembers('bull:dawatch-workers:names')).toEqual([]);
   });
 
-  it('ends what it began when it is stopped, and begins nothing more', async () => {
+  it('completes its requests in flight when it is stopped, and starts no more', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const { sendPoll, begun, answer } = holding();
@@ -235,7 +235,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(second.asked).toEqual(polled.length === 1 ? ['b'] : []);
   });
 
-  it('is stopped within its time, though a request hangs', async () => {
+  it('stops within its time limit although a request hangs', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const { sendPoll, begun } = holding();
@@ -245,7 +245,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await worker.close(100);
   });
 
-  it.each(['is away', 'stands still'])('is stopped within its time while Redis %s', async (how) => {
+  it.each(['is away', 'stands still'])('stops within its time limit while Redis %s', async (how) => {
     const redis = await redisForTest();
     const worker = openWorker(redis);
     await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 5_000);
@@ -254,7 +254,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await worker.close(100);
   });
 
-  it('waits for a Redis that is not there yet, and comes back to one that was away', async () => {
+  it('waits for a Redis that is not running yet, and reconnects after an outage', async () => {
     const redis = await redisForTest({ keeps: true });
     await redis.kill();
     const worker = openWorker(redis);
@@ -268,7 +268,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.asked).toEqual(['a', 'b']);
   });
 
-  it('says why a Redis refuses it, without the password, and tries on', async () => {
+  it('reports why Redis refuses it, without the password, and retries', async () => {
     const redis = await redisForTest({ password: 'right-one' });
     const worker = openWorker({ url: redis.url.replace('right-one', 'wrong-one') });
     await vi.waitUntil(() => worker.events.length > 0, 5_000);

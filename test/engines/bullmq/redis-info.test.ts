@@ -11,7 +11,7 @@ it.each([
   expect(isOlder(version, '6.2.0')).toBe(expected);
 });
 
-it('reads what a Redis says of itself', () => {
+it('reads the INFO of Redis', () => {
   const info = 'redis_version:6.0.16\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrole:slave\r\n';
   expect(readRedisInfo(info)).toEqual({
     version: '6.0.16',
@@ -22,7 +22,7 @@ it('reads what a Redis says of itself', () => {
   });
 });
 
-it('holds the version that another program claims for nothing, and knows nothing of what is not said', () => {
+it('ignores a version that another program claims, and returns unknown for missing values', () => {
   expect(readRedisInfo('redis_version:5.0.0\r\nvalkey_version:8.1.0\r\n')).toEqual({
     version: '5.0.0',
     isTooOld: false,

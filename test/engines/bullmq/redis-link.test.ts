@@ -133,7 +133,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.link.usable).toBeDefined();
   });
 
-  it('a wrong password: away, saying so without it', async () => {
+  it('a wrong password is reported as disconnected, without the password', async () => {
     const redis = await redisForTest({ password: 'right-one' });
     const server = openServer({ url: redis.url.replace('right-one', 'wrong-one') });
     await vi.waitFor(() => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/), 10_000);
@@ -142,7 +142,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await server.poll('a')).toEqual(['a']);
   });
 
-  it('a Redis that takes no writes is away, and is taken up when it does again', async () => {
+  it('a read-only Redis counts as disconnected until it accepts writes again', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     openWorker(redis);
@@ -156,7 +156,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.sees(1);
   });
 
-  it('a primary that became a replica is left for whatever its name leads to now', async () => {
+  it('a primary that became a replica is left for the current address of its name', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     await server.isUp();
@@ -190,7 +190,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.events).toContainEqual({ kind: 'fencing_token_lost' });
   });
 
-  it('sees workers come and go', async () => {
+  it('reports workers that register and unregister', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     const worker = openWorker(redis, { name: 'w-1' });
@@ -203,7 +203,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.events).toContainEqual({ kind: 'worker_left', worker: expect.objectContaining({ name: 'w-1' }) });
   });
 
-  it('a worker of the format before is reported and gets no jobs', async () => {
+  it('a worker with the previous format is reported and gets no jobs', async () => {
     const redis = await redisForTest();
     const look = lookInto(redis);
     await look.sadd('bull:dawatch-workers:names', 'old');
@@ -226,7 +226,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       'w',
       { name: 'w', version: '1', in_flight: 0, concurrency: 1, x: 'x'.repeat(5e6) },
     ],
-  ])('%s is no worker, and harms none', async (_what, name, worker) => {
+  ])('%s is not a worker, and does no harm', async (_what, name, worker) => {
     const redis = await redisForTest();
     const look = lookInto(redis);
     await look.sadd('bull:dawatch-workers:names', name);
@@ -240,7 +240,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(names.join()).not.toMatch(/\p{Cc}/u);
   });
 
-  it('garbage among the workers is none of them', async () => {
+  it('an invalid entry among the workers is ignored', async () => {
     const redis = await redisForTest();
     const look = lookInto(redis);
     const names = 'bull:dawatch-workers:names';

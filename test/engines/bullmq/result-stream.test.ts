@@ -29,7 +29,7 @@ async function openStream() {
   return { redis, look, stream, completed, done };
 }
 
-describe.skipIf(isRedisMissing())('the stream of results', () => {
+describe.skipIf(isRedisMissing())('the result stream', () => {
   it.each<[string, string[]]>([
     ['progress that is not JSON', ['event', 'progress', 'jobId', 'x', 'data', '{']],
     ['progress without data', ['event', 'progress', 'jobId', 'x']],
@@ -38,7 +38,7 @@ describe.skipIf(isRedisMissing())('the stream of results', () => {
     ['no event', ['jobId', 'x']],
     ['an event that nobody knows', ['event', '__proto__', 'jobId', 'x']],
     ['a field without a value after it', ['event', 'failed']],
-  ])('an entry with %s does not take those read together with it', async (_what, garbage) => {
+  ])('an entry with %s does not affect entries read together with it', async (_what, garbage) => {
     const { look, completed, done } = await openStream();
     const both = look.multi();
     both.xadd(EVENTS, '*', ...done('before'));
@@ -48,7 +48,7 @@ describe.skipIf(isRedisMissing())('the stream of results', () => {
     await vi.waitFor(() => expect(completed).toEqual(expect.arrayContaining(['before', 'after'])), 5_000);
   });
 
-  it('a read that Redis refuses for a while skips nothing of what was written meanwhile', async () => {
+  it('a read that Redis refuses for a while skips no later entry', async () => {
     const { look, stream, completed, done } = await openStream();
     await look.xadd(EVENTS, '*', ...done('first'));
     await vi.waitFor(() => expect(completed).toEqual(['first']), 5_000);
@@ -60,7 +60,7 @@ describe.skipIf(isRedisMissing())('the stream of results', () => {
     await vi.waitFor(() => expect(completed).toEqual(['first', 'second', 'third']), 15_000);
   });
 
-  it('connections that are cut again and again lose nothing', async () => {
+  it('connections that are cut repeatedly lose nothing', async () => {
     const { look, completed, done } = await openStream();
     for (let count = 0; count < 20; count++) {
       await look.xadd(EVENTS, '*', ...done(`job-${count}`));

@@ -59,8 +59,8 @@ async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
   return { queue, end: () => job?.moveToCompleted({ polled: [] }, 'token', false) };
 }
 
-describe.skipIf(isRedisMissing())('a server that starts, with Redis', () => {
-  it('waits for what an earlier life handed out and workers still do; what waits is taken away', async () => {
+describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
+  it('waits for the leases of jobs that workers still process, and removes waiting jobs', async () => {
     const redis = await redisForTest();
     const { queue, end } = await leaveBehind(redis);
     const { state, alone, isUp } = start(redis);
@@ -77,20 +77,20 @@ describe.skipIf(isRedisMissing())('a server that starts, with Redis', () => {
     await start(redis, { timeoutMs: 200 }).alone;
   });
 
-  it('does not wait for what is expired', async () => {
+  it('does not wait for expired leases', async () => {
     const redis = await redisForTest();
     await leaveBehind(redis, -1_000);
     await start(redis).alone;
   });
 
-  it('is alone at once if nothing is under way', async () => {
+  it('polls at once if nothing is in flight', async () => {
     const redis = await redisForTest();
     await beginEpoch(redis);
     await start(redis).alone;
   });
 
   it.each(['was emptied', 'was restarted'])(
-    'a Redis that %s does not know what is under way: it waits for as long as a request can take',
+    'a Redis that %s does not know what is in flight: the server waits for as long as a request can take',
     async (how) => {
       const redis = await redisForTest({ keeps: true });
       await beginEpoch(redis);
@@ -104,7 +104,7 @@ describe.skipIf(isRedisMissing())('a server that starts, with Redis', () => {
     },
   );
 
-  it('waits for Redis while it is away', async () => {
+  it('waits for an unreachable Redis', async () => {
     const redis = await redisForTest();
     await redis.kill();
     const { state, alone } = start(redis, { timeoutMs: 100 });
@@ -115,10 +115,10 @@ describe.skipIf(isRedisMissing())('a server that starts, with Redis', () => {
   });
 });
 
-it('without Redis it waits for the end of the leases that an earlier life may have given', async () => {
+it('without Redis, waits until the leases of an earlier process have expired', async () => {
   await start({ url: 'redis://127.0.0.1:1' }, { leasesLastMs: 300 }).alone;
 });
 
-it('a server without an earlier life waits for nothing', async () => {
+it('a server without an earlier process does not wait', async () => {
   await start({ url: 'redis://127.0.0.1:1' }, { leasesLastMs: 0 }).alone;
 });

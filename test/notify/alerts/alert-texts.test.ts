@@ -131,7 +131,7 @@ const cases = ALERT_RULES.flatMap((rule) =>
 describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
   const titles = [`Alert: ${sentence}`, `Reminder: ${sentence}`, `Resolved: ${over}`];
 
-  it('reads so when it begins, still holds and is over', () => {
+  it('has a text for its begin, its reminder and its end', () => {
     const events = eventsOf(openLedger(), facts);
     const messages = events.map((event) => toMessage([event]));
     expect(messages.map(({ title }) => title)).toEqual(titles);
@@ -146,7 +146,7 @@ describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
     expect(lines[2]).not.toHaveProperty('Count');
   });
 
-  it('reads the same in each channel', async () => {
+  it('has the same text in each channel', async () => {
     const events = eventsOf(openLedger(), facts);
     const sent: string[] = [];
     const post = async ({ body }: { body: string }) => {

@@ -127,7 +127,7 @@ describe('reported alerts', () => {
     expect(told().filter((type) => type === 'alert.resolved')).toHaveLength(2);
   });
 
-  it('failures count as long as their window is', async () => {
+  it('failures count for the length of their window', async () => {
     const { clock, ledger, told } = openWatch();
     ledger.track(
       trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
@@ -140,7 +140,7 @@ describe('reported alerts', () => {
     expect(told()).toEqual(['alert.raised', 'alert.resolved']);
   });
 
-  it('goes on after a look that failed', async () => {
+  it('continues after a failed check', async () => {
     const { clock, ledger, told } = openWatch();
     const { facts } = ledger.alerts;
     ledger.alerts.facts = () => {

@@ -46,7 +46,7 @@ it('maps the severity to the types of Apprise', async () => {
 it.each([
   [204, /no service to notify/],
   [424, /not all services/],
-])('%d means that it did not arrive', async (status, error) => {
+])('%d means that the delivery failed', async (status, error) => {
   const { channel } = await httpRig(createAppriseChannel, { status });
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
   expect(result).toMatchObject({ kind: 'failed', httpStatus: status, error: expect.stringMatching(error) });

@@ -72,7 +72,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       for (const id of ids) expect(messages.join('\n')).toContain(id);
     });
 
-    it('takes the most it says it takes at once', async () => {
+    it('accepts as many events at once as it declares', async () => {
       const rig = await open('working');
       const batch = Array.from({ length: rig.channel.maxBatch }, () =>
         outgoing(failedEvent({ submissionId: 'x'.repeat(128), error: 'E'.repeat(2_000) })),
@@ -81,12 +81,12 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       for (const message of await rig.received()) expectHarmless(message);
     });
 
-    it('returns it, and does not throw, when the receiver takes nothing', async () => {
+    it('returns a failure without throwing if the receiver does not accept the event', async () => {
       const rig = await open('failing');
       expectFailed(await send(rig, one()));
     });
 
-    it('goes on working after a failure', async () => {
+    it('continues to work after a failure', async () => {
       const rig = await open('failing');
       expectFailed(await send(rig, one()));
       expectFailed(await send(rig, one()));
@@ -110,7 +110,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was aborted' });
     });
 
-    it('does not begin what is stopped already', async () => {
+    it('does not start a send whose signal is aborted already', async () => {
       const rig = await open('working');
       expectFailed(await send(rig, one(), AbortSignal.abort()));
       expect(await rig.received()).toEqual([]);
@@ -141,7 +141,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
     });
 
     it.each(HOSTILE_TEXTS.map((text) => [JSON.stringify(text.slice(0, 40)), text]))(
-      'delivers %s harmlessly, alone and among others',
+      'delivers %s harmlessly, alone and in a batch',
       async (_start, text) => {
         const rig = await open('working');
         expect(await send(rig, [outgoing(hostileEvent(text))])).toMatchObject(DELIVERED);
@@ -156,7 +156,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       },
     );
 
-    it('waits longer each time at first, and never less than before', async () => {
+    it('increases its delays at first, and never reduces them', async () => {
       const { channel } = await open('absent');
       const delays = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((attempts) => channel.retryDelayMs(attempts) ?? 0);
       expect(delays[0]).toBeGreaterThan(0);

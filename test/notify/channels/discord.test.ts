@@ -39,7 +39,7 @@ describeChannel('Discord', {
   expectHarmless: expectWithinLimits,
 });
 
-it('colours what failed otherwise than what is final, and escapes the title', async () => {
+it('colours failures differently from finalizations, and escapes the title', async () => {
   const { channel, receiver } = await httpRig(createDiscordChannel);
   await channel.send([outgoing(failedEvent({ submissionId: '*a*' }))], AbortSignal.timeout(5_000));
   await channel.send([outgoing(submissionEvent('submission.finalized'))], AbortSignal.timeout(5_000));
@@ -49,7 +49,7 @@ it('colours what failed otherwise than what is final, and escapes the title', as
   expect(failed?.color).not.toBe(final?.color);
 });
 
-it('has Discord say whether it took the message, and keeps what else is in the address', async () => {
+it('requests a confirmation from Discord, and keeps the other parameters of the address', async () => {
   const create: typeof createDiscordChannel = ({ url, post }) =>
     createDiscordChannel({ url: `${url}?thread_id=5`, post });
   const { channel, receiver } = await httpRig(create);
@@ -57,7 +57,7 @@ it('has Discord say whether it took the message, and keeps what else is in the a
   expect(receiver.requests[0]?.path).toMatch(/\?thread_id=5&wait=true$/);
 });
 
-it('waits as long as the body of a 429 says where no header does', async () => {
+it('uses the delay in the body of a 429 if no header has one', async () => {
   const body = JSON.stringify({ message: 'You are being rate limited.', retry_after: 0.651, global: false });
   const { channel } = await httpRig(createDiscordChannel, { status: 429, body });
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
@@ -65,7 +65,7 @@ it('waits as long as the body of a 429 says where no header does', async () => {
 });
 
 it.each(['not json', '{"retry_after":"soon"}', '{"retry_after":-1}', 'null', ''])(
-  'asks for less without a time where the body of a 429 is %j',
+  'requests a lower rate without a delay if the body of a 429 is %j',
   async (body) => {
     const { channel } = await httpRig(createDiscordChannel, { status: 429, body });
     const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
@@ -76,7 +76,7 @@ it.each(['not json', '{"retry_after":"soon"}', '{"retry_after":-1}', 'null', '']
 it.each([
   ['long lines', 1_500],
   ['short lines', 1],
-])('leaves out what a message has too much of for Discord: %s', (_what, chars) => {
+])('omits what exceeds the limits of Discord: %s', (_what, chars) => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(chars) }));
   expectWithinLimits(JSON.stringify(toDiscordBody({ title: 'T'.repeat(500), severity: 'info', lines, text: '' })));
 });

@@ -71,7 +71,7 @@ describeChannel('e-mail', {
   expectHarmless,
 });
 
-it('says the same in the subject, the text and the HTML', async () => {
+it('has the same content in the subject, the text and the HTML', async () => {
   const { receiver, send } = await rig();
   await send(failedEvent({ submissionId: 's-1', error: 'größer > 3 & "so"' }));
   const [mail] = receiver.mails;
@@ -82,7 +82,7 @@ it('says the same in the subject, the text and the HTML', async () => {
   expect(mail?.headers.get('auto-submitted')).toEqual(['auto-generated']);
 });
 
-it('has a Message-ID that a repeat has too, and nothing else', async () => {
+it('has a Message-ID that only repeats share', async () => {
   const { receiver, send } = await rig();
   const [a, b, c] = [failedEvent(), failedEvent(), failedEvent()];
   for (const batch of [[a], [a], [b], [a, b], [a, b], [a, c]]) await send(...batch);
@@ -93,7 +93,7 @@ it('has a Message-ID that a repeat has too, and nothing else', async () => {
   expect(new Set(ids).size).toBe(4);
 });
 
-it('no line break from outside gets into a header', async () => {
+it('no line break in an event reaches a header', async () => {
   const { receiver, send } = await rig();
   const text = HOSTILE_TEXTS.find((each) => each.includes('Bcc:')) ?? '';
   await send({ ...upstreamEvent('upstream.down'), upstream: text });
@@ -103,7 +103,7 @@ it('no line break from outside gets into a header', async () => {
   expect(mail?.recipients).toEqual(TO);
 });
 
-it('one refused recipient does not take it from the others, nor has them get it twice', async () => {
+it('a refused recipient neither prevents delivery to the others nor causes duplicates', async () => {
   const { receiver, send } = await rig({ refuse: (address) => (address === TO[1] ? 550 : undefined) });
   const result = await send(failedEvent());
   expect(result).toMatchObject({ kind: 'delivered', response: expect.stringContaining('1 of 3 recipients refused') });
@@ -117,7 +117,7 @@ it.each([
   ['452', 'the mail', { refuseData: 452 }, { slowDown: { retryAfterMs: null } }],
   ['554', 'the mail', { refuseData: 554 }, { refused: true }],
 ])(
-  'is told %s for %s: 4xx asks for less, and 5xx refuses this mail alone',
+  'reports %s for %s: 4xx requests a lower rate, and 5xx refuses this mail only',
   async (code, _what, options, asksForLess) => {
     const { send } = await rig(options);
     const result = await send(failedEvent());
@@ -126,7 +126,7 @@ it.each([
   },
 );
 
-it('says that the login is refused, without the login', async () => {
+it('reports a refused login without the credentials', async () => {
   const receiver = await openSmtpReceiver({ login: { ...LOGIN, password: 'another' } });
   const smtpUrl = receiver.url.replace('another', 'a-wrong-password');
   const channel = createEmailChannel({ smtpUrl, from: FROM, to: TO });
@@ -136,14 +136,14 @@ it('says that the login is refused, without the login', async () => {
   expect(JSON.stringify(result)).not.toMatch(/watcher|a-wrong-password/);
 });
 
-it('keeps its connection from mail to mail', async () => {
+it('reuses its connection for several mails', async () => {
   const { receiver, send } = await rig();
   for (const event of [failedEvent(), failedEvent(), failedEvent()]) await send(event);
   expect(receiver.mails).toHaveLength(3);
   expect(receiver.connections.total()).toBe(1);
 });
 
-it('takes another connection after one that hung', async () => {
+it('opens another connection after one that hung', async () => {
   const { url, sockets } = await serveRaw(() => undefined);
   const { channel } = rigAt(url, () => 0);
   onTestFinished(() => channel.close());

@@ -70,7 +70,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expectHarmless: (message) => expect(Buffer.byteLength(message)).toBeLessThan(20_000),
   });
 
-  it("a worker gets each event once: its type as the job's name, its id as the job's id, its body as the data", async () => {
+  it("a worker receives each event once: its type as the job's name, its id as the job's id, its body as the data", async () => {
     const { redis, send } = await rig();
     const jobs: { id: string | undefined; name: string; data: unknown }[] = [];
     const worker = new Worker(EVENTS_QUEUE, async ({ id, name, data }) => void jobs.push({ id, name, data }), {
@@ -85,7 +85,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     );
   });
 
-  it('a repeat makes no second job, even of one that is done', async () => {
+  it('a repeat adds no second job, even for a completed one', async () => {
     const { redis, send } = await rig();
     const event = failedEvent();
     const done: (string | undefined)[] = [];
@@ -101,7 +101,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(done).toEqual([event.id, last.id]);
   });
 
-  it('keeps only so many of the jobs that are done', async () => {
+  it('keeps a limited number of completed jobs', async () => {
     const { redis, send } = await rig();
     const event = failedEvent();
     await send(event);
@@ -112,7 +112,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     });
   });
 
-  it('fails while Redis is gone, and delivers again when it is back', async () => {
+  it('fails while Redis is unreachable, and delivers again afterwards', async () => {
     const { redis, send } = await rig();
     const said = vi.spyOn(console, 'error');
     onTestFinished(() => said.mockRestore());
@@ -128,7 +128,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getWaitingCount()).toBe(1);
   });
 
-  it('delivers once Redis is there, when it was not at the start', async () => {
+  it('delivers once Redis is reachable, if it was not at the start', async () => {
     const redis = await redisForTest();
     await redis.kill();
     const { send } = await rig(redis);
@@ -137,7 +137,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await vi.waitFor(async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }), 10_000);
   });
 
-  it('fails when Redis goes away with a send under way', async () => {
+  it('fails if Redis disconnects during a send', async () => {
     const { redis, send } = await rig();
     await send(failedEvent());
     redis.pause();
@@ -146,7 +146,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await sent).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: null } });
   });
 
-  it('gives up on a Redis that says nothing any more, by itself', async () => {
+  it('abandons a Redis that does not respond, after its own timeout', async () => {
     const { redis, channel, send } = await rig();
     await send(failedEvent());
     redis.pause();
@@ -156,14 +156,14 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await vi.waitFor(async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }), 10_000);
   });
 
-  it('closes while Redis says nothing', async () => {
+  it('closes while Redis does not respond', async () => {
     const { redis, channel, send } = await rig();
     await send(failedEvent());
     redis.pause();
     await channel.close();
   });
 
-  it('FLUSHALL takes what waits, and harms nothing after it', async () => {
+  it('FLUSHALL discards waiting jobs, and later deliveries work', async () => {
     const { redis, send, look } = await rig();
     await send(failedEvent());
     await look.flushall();
@@ -187,7 +187,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getWaitingCount()).toBe(100_000);
   });
 
-  it('says that Redis refuses the password, without it', async () => {
+  it('reports that Redis refuses the password, without the password', async () => {
     const redis = await redisForTest({ password: PASSWORD });
     const channel = createQueueChannel({ redisUrl: redis.url.replace(PASSWORD, 'a-wrong-one') });
     onTestFinished(() => channel.close());
@@ -196,7 +196,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(JSON.stringify(result)).not.toContain('a-wrong-one');
   });
 
-  it('never gives up: 1, 2, 4 … 60 s, and then every 60 s', async () => {
+  it('retries forever: after 1, 2, 4 … 60 s, and then every 60 s', async () => {
     const { channel } = await rig();
     const delays = Array.from({ length: 9 }, (_, index) => channel.retryDelayMs(index + 1));
     expect(delays).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60].map((seconds) => seconds * 1_000));

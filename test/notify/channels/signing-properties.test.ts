@@ -67,7 +67,7 @@ function withOneBitChanged({ payload, headers }: Sent, [where, at, bit]: [string
   };
 }
 
-describe('whatever is signed', () => {
+describe('a signature', () => {
   it('with a shared secret, is verified by each of the signing secrets', () => {
     fc.assert(
       fc.property(
@@ -97,7 +97,7 @@ describe('whatever is signed', () => {
     );
   });
 
-  it('is not genuine any more after one bit was changed, wherever it is', () => {
+  it('is invalid after any single bit was changed', () => {
     fc.assert(
       fc.property(id, body, symmetric, asymmetric, place, (id, body, secret, key, place) => {
         const forged = withOneBitChanged(sent(id, body, [secret]), place);
@@ -123,7 +123,7 @@ describe('whatever is signed', () => {
   });
 });
 
-it('whatever headers come, they are genuine or refused, and nothing else is thrown', () => {
+it('for any headers, is accepted or refused without another error', () => {
   const value = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.constantFrom(
@@ -161,7 +161,7 @@ it('whatever headers come, they are genuine or refused, and nothing else is thro
   );
 });
 
-it('whatever stands for the time, only whole seconds within the tolerance are genuine, however well they are signed', () => {
+it('for any timestamp, is accepted only with whole seconds within the tolerance, even if it is otherwise valid', () => {
   const near = fc.integer({ min: NOW_S - 400, max: NOW_S + 400 });
   const time = fc.oneof(
     near.map(String),
@@ -186,7 +186,7 @@ it('whatever stands for the time, only whole seconds within the tolerance are ge
   );
 });
 
-it('whatever text is brought as a secret, it is one that signs, or is refused without being repeated', () => {
+it('for any text as a secret, is created or the secret is refused without being quoted', () => {
   const text = fc.oneof(
     fc.string(),
     fc.base64String().map((rest) => `whsec_${rest}`),

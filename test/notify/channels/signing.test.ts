@@ -32,7 +32,7 @@ function verifies(publicKey: string, headers: Record<string, string>, body = BOD
     .some((signature) => verify(null, text, key, Buffer.from(signature.slice(4), 'base64')));
 }
 
-describe.each(VERIFIERS)('what is signed, verified by %s', (_name, verified) => {
+describe.each(VERIFIERS)('a signed event, verified by %s', (_name, verified) => {
   it('is genuine', () => {
     const secret = makeSecret('v1');
     expect(() => verified(secret, signed(secret))).not.toThrow();
@@ -45,7 +45,7 @@ describe.each(VERIFIERS)('what is signed, verified by %s', (_name, verified) => 
     expect(() => verified(older, headers)).not.toThrow();
   });
 
-  it('is genuine while the kind of signature changes', () => {
+  it('is genuine while the algorithm changes', () => {
     const secret = makeSecret('v1');
     expect(() => verified(secret, signed(makeSecret('v1a'), secret))).not.toThrow();
   });
@@ -54,12 +54,12 @@ describe.each(VERIFIERS)('what is signed, verified by %s', (_name, verified) => 
     ['the body', { body: BODY.replace('up', 'uq') }],
     ['the id', { headers: { 'webhook-id': 'evt_2' } }],
     ['the time', { headers: { 'webhook-timestamp': String(nowS() - 60) } }],
-  ])('is not genuine after %s was changed', (_what, { body, headers }: { body?: string; headers?: object }) => {
+  ])('is refused after %s was changed', (_what, { body, headers }: { body?: string; headers?: object }) => {
     const secret = makeSecret('v1');
     expect(() => verified(secret, { ...signed(secret), ...headers }, body)).toThrow();
   });
 
-  it('is not verified by another secret', () => {
+  it('is refused with another secret', () => {
     expect(() => verified(makeSecret('v1'), signed(makeSecret('v1')))).toThrow();
   });
 });
@@ -88,7 +88,7 @@ describe('an asymmetric signature', () => {
 });
 
 describe('a new secret', () => {
-  it('has the form of the standard and is never the same twice', () => {
+  it('has the standard form and is different each time', () => {
     const [one, two] = [makeSecret('v1'), makeSecret('v1')];
     expect(one).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(one).not.toBe(two);
@@ -123,7 +123,7 @@ describe('a supplied secret', () => {
     ['half of a private key', `whsk_${half}`, /64 bytes/],
     ['a private key with the public key of another', `whsk_${wrongPair}`, /64 bytes/],
     ['a public key', publicKeyOf(makeSecret('v1a')), /must begin with whsec_/],
-  ])('can not sign when it is %s, which is said without repeating it', (_what, secret, reason) => {
+  ])('is refused if it is %s, without being quoted', (_what, secret, reason) => {
     expect(checkSecret(secret)).toMatch(reason);
     const content = secret.replace(/^wh\w+_/, '');
     if (content) expect(checkSecret(secret)).not.toContain(content);
@@ -132,7 +132,7 @@ describe('a supplied secret', () => {
   });
 });
 
-it('signs nothing without a secret, and no id with a dot in it', () => {
+it('creates no signature without a secret, nor for an id with a dot', () => {
   expect(() => signed()).toThrow(TypeError);
   const sign = createSigner([makeSecret('v1')]);
   expect(() => sign({ id: 'evt.1', timestampS: nowS(), body: BODY })).toThrow(TypeError);

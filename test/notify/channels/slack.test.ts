@@ -32,7 +32,7 @@ describeChannel('Slack', {
   expectHarmless: expectWithinLimits,
 });
 
-it('shows Slack the title with a sign, a line for every fact, and a text for notifications', async () => {
+it('shows Slack the title with a symbol, a line for every fact, and a text for notifications', async () => {
   const { channel, receiver } = await httpRig(createSlackChannel);
   await channel.send(
     [outgoing(failedEvent({ submissionId: 's-1', error: 'a < b & `c`' }))],

@@ -50,7 +50,7 @@ it('shows Teams a card with the title in the colour of its severity and every fa
 it.each([
   ['asks for less', 'Microsoft Teams endpoint returned HTTP error 429 with ContextId x', { retryAfterMs: null }],
   ['has failed', 'Microsoft Teams endpoint returned HTTP error 413 with ContextId x', undefined],
-])('%s where an old connector answers 200 with "%s"', async (_what, refusal, slowDown) => {
+])('%s if an old connector returns 200 with "%s"', async (_what, refusal, slowDown) => {
   const body = `Webhook message delivery failed with error: ${refusal}`;
   const { channel } = await httpRig(createTeamsChannel, { status: 200, body });
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
@@ -65,7 +65,7 @@ it.each([{ status: 200, body: '1' }, { status: 202 }])('%o is delivered', async 
   });
 });
 
-it('leaves out what a message has too much of for Teams', () => {
+it('omits what exceeds the limits of Teams', () => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(1_500) }));
   expectWithinLimits(JSON.stringify(toTeamsBody({ title: 'T', severity: 'info', lines, text: '' })));
 });

@@ -35,7 +35,7 @@ describe('events may be sent to', () => {
     'https://localhost:8443/',
     'http://a.localhost/',
     'http://10.1',
-  ])('%s where the operator allows it', (url) => {
+  ])('%s if the operator allows it', (url) => {
     expect(checkWebhookUrl(url, inside)).toBeUndefined();
   });
 });
@@ -91,7 +91,7 @@ describe('events may not be sent to', () => {
     ['ftp://example.com/', /begin with https:\/\/ or http:/],
     ['http://192.168.1.1/', /private/],
     ['http://localhost:22/', /port/],
-  ])('%s even where the operator allows HTTP and some networks', (url, reason) => {
+  ])('%s even if the operator allows HTTP and some networks', (url, reason) => {
     expect(checkWebhookUrl(url, inside)).toMatch(reason);
   });
 });

@@ -38,7 +38,7 @@ const failed = (error: string | RegExp) => ({
 });
 
 describe('an event', () => {
-  it('arrives as its JSON, signed at the time of the attempt', async () => {
+  it('is sent as its JSON, signed at the time of the attempt', async () => {
     const receiver = await openReceiver({ status: 202, body: 'thanks' });
     const { send, channel } = channelTo(`${receiver.url}/hooks?token=1`);
     expect(await send()).toEqual({ kind: 'delivered', httpStatus: 202, response: 'thanks' });
@@ -67,20 +67,20 @@ describe('an event', () => {
     [429, false],
     [500, false],
     [503, false],
-  ])('answered with %i: that it refuses this one alone is %s', async (status, isRefused) => {
+  ])('with the response %i: refuses only this event is %s', async (status, isRefused) => {
     const receiver = await openReceiver({ status });
     const result = await channelTo(receiver.url).send();
     expect(result.kind === 'failed' && result.refused === true).toBe(isRefused);
   });
 
-  it('is not sent where nothing may be sent any more, though it might have been when the address was kept', async () => {
+  it('is not sent to an address that is no longer allowed, even if it was allowed when it was stored', async () => {
     const receiver = await openReceiver();
     const result = await channelTo(receiver.url, { refusalOf: () => 'only https:// addresses' }).send();
     expect(result).toEqual(failed('only https'));
     expect(receiver.requests).toEqual([]);
   });
 
-  it('goes where the submission wants it when the endpoint has no address', async () => {
+  it('is sent to the callback_url of the submission if the endpoint has no address', async () => {
     const receiver = await openReceiver();
     const result = await channelTo(null, { callbackUrl: `${receiver.url}/callback` }).send();
     expect(result).toEqual({ kind: 'delivered', httpStatus: 200, response: null });
@@ -88,13 +88,13 @@ describe('an event', () => {
     expect(await channelTo(null).send()).toEqual(failed('no URL'));
   });
 
-  it('goes to the address of the endpoint even if the submission has one', async () => {
+  it('is sent to the address of the endpoint even if the submission has one', async () => {
     const receiver = await openReceiver();
     await channelTo(`${receiver.url}/own`, { callbackUrl: `${receiver.url}/callback` }).send();
     expect(receiver.requests.map(({ path }) => path)).toEqual(['/own']);
   });
 
-  it('is signed with the secrets of the moment, and not sent without one that can sign', async () => {
+  it('is signed with the current secrets, and not sent without one that can sign', async () => {
     const receiver = await openReceiver();
     const { send, endpoint } = channelTo(receiver.url);
     await send();
@@ -112,7 +112,7 @@ describe('an event', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   const date = new Date(NOW).toUTCString();
   it.each<[string, ScriptedAnswer, object]>([
     ['500', { status: 500, body: 'oops' }, { error: 'responded with 500', response: 'oops' }],
@@ -127,7 +127,7 @@ describe('an answer', () => {
     ['503 without a time', { status: 503 }, { slowDown: { retryAfterMs: null } }],
     ['502', { status: 502 }, { slowDown: { retryAfterMs: null } }],
     ['504', { status: 504, headers: { 'retry-after': '7' } }, { slowDown: { retryAfterMs: 7_000 } }],
-  ])('of %s is told as what it is', async (text, script, expected) => {
+  ])('of %s is classified accordingly', async (text, script, expected) => {
     const receiver = await openReceiver(script);
     const result = await channelTo(receiver.url).send();
     expect(result).toMatchObject({ kind: 'failed', httpStatus: Number(text.slice(0, 3)), ...expected });
@@ -135,7 +135,7 @@ describe('an answer', () => {
     expect('slowDown' in result).toBe('slowDown' in expected);
   });
 
-  it('with a date for Retry-After but none of its own is read by our clock', async () => {
+  it('with a date in Retry-After but without a Date header is read by the clock of the machine', async () => {
     const headers = { 'retry-after': new Date(NOW + 60_000).toUTCString() };
     const receiver = await openReceiver(({ response }) => {
       response.sendDate = false;
@@ -145,7 +145,7 @@ describe('an answer', () => {
     expect(slowDown?.retryAfterMs).toBe(60_000);
   });
 
-  it.each([301, 302, 303, 307, 308])('that redirects with %i is not followed, wherever it points', async (status) => {
+  it.each([301, 302, 303, 307, 308])('that redirects with %i is not followed, whatever its target', async (status) => {
     const other = await openReceiver();
     const location = (to: string) => ({ status, headers: { location: to }, body: 'over there' });
     const receiver = await openReceiver([location(other.url), location('http://169.254.169.254/latest/meta-data')]);

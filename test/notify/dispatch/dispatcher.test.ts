@@ -78,7 +78,7 @@ describe('when an event is sent', () => {
     expect(world.sent).toMatchObject([{ destination: 'callback:https://caller.example', events: ['s1'] }]);
   });
 
-  it('only where the metadata fits', async () => {
+  it('only if the metadata matches', async () => {
     const world = openDispatcher({ receive: () => delivered });
     world.webhook('https://a.example', { metadata: { team: 'billing' } });
     world.finalize('s1', { metadata: { team: 'billing', order: 1 } });
@@ -89,7 +89,7 @@ describe('when an event is sent', () => {
   });
 });
 
-describe('how many at once', () => {
+describe('the number of concurrent deliveries', () => {
   const underWay = async (hiccup: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
     const open: ((result: SendResult) => void)[] = [];
     const world = openDispatcher({ receive: () => new Promise((resolve) => void open.push(resolve)) });
@@ -107,19 +107,19 @@ describe('how many at once', () => {
     return open.length;
   };
 
-  it('stays as it was after the refusal of one delivery, which says nothing about the load', async () => {
+  it('stays unchanged after the refusal of a single delivery, which does not indicate overload', async () => {
     for (const refusal of [400, 401, 404, 413, 422, 302])
       expect([refusal, await underWay({ httpStatus: refusal, refused: true })]).toEqual([refusal, 8]);
   });
 
-  it('falls to one after anything else: what is under way ends first', async () => {
+  it('falls to one after any other failure; deliveries in flight complete first', async () => {
     for (const httpStatus of [500, 408, null])
       expect([httpStatus, await underWay({ httpStatus })]).toEqual([httpStatus, 7]);
   });
 });
 
-describe('a receiver that fails', () => {
-  it('delays no other one, however many hang', async () => {
+describe('a failing receiver', () => {
+  it('delays no other receiver, however many hang', async () => {
     const world = openDispatcher({
       receive: (destination) => (destination.includes(good) ? delivered : new Promise<SendResult>(() => {})),
     });
@@ -167,7 +167,7 @@ describe('a receiver that fails', () => {
     expect(got?.at).toBeLessThanOrEqual(from + 2_000);
   });
 
-  it.each([1, 8, 50])('is sent one at a time; one that works is sent up to %i', async (concurrency) => {
+  it.each([1, 8, 50])('gets one delivery at a time; a working one gets up to %i', async (concurrency) => {
     let underWay = 0;
     let most = 0;
     const world = openDispatcher({
@@ -200,7 +200,7 @@ describe('a receiver that fails', () => {
     expect(most).toBe(concurrency);
   });
 
-  it('that requests a pause gets nothing for all of its Retry-After', async () => {
+  it('that requests a pause gets nothing until its Retry-After has passed', async () => {
     let answer = failed({ httpStatus: 429, slowDown: { retryAfterMs: 90 * SECOND } });
     const world = openDispatcher({ receive: () => answer });
     world.webhook('https://a.example');
@@ -221,7 +221,7 @@ describe('a receiver that fails', () => {
     expect(waits).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60]);
   });
 
-  it('that is gone is disabled at once: what waits becomes dead letters, and can be replayed once it is enabled', async () => {
+  it('that responds 410 is disabled at once: waiting deliveries become dead letters, and can be replayed once it is enabled', async () => {
     let answer: SendResult = failed({ httpStatus: 410, gone: true });
     const world = openDispatcher({ receive: () => answer });
     const id = world.webhook('https://a.example');
@@ -244,7 +244,7 @@ describe('a receiver that fails', () => {
     expect(world.deliveries().map(({ state }) => state)).toEqual(['delivered', 'delivered', 'delivered', 'delivered']);
   });
 
-  it('is disabled after 5 days of nothing but failures, and not if one arrived in between', async () => {
+  it('is disabled after 5 days of failures only, and not if one delivery succeeded in between', async () => {
     const world = openDispatcher({
       receive: (destination) => (destination.includes(sometimes) && works ? delivered : failed()),
     });
@@ -261,8 +261,8 @@ describe('a receiver that fails', () => {
   });
 });
 
-describe('nothing is lost, nothing is skipped', () => {
-  it('over a restart, what waits is sent when it is due, with the same id', async () => {
+describe('every event is delivered', () => {
+  it('after a restart, waiting deliveries are sent when they are due, with the same id', async () => {
     let answer: SendResult = failed();
     const world = openDispatcher({ receive: () => answer });
     world.webhook('https://a.example');
@@ -279,7 +279,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 2 }]);
   });
 
-  it('what a stop calls off did not happen: no attempt is kept, and it is sent again', async () => {
+  it('an attempt that a stop aborts is not recorded, and is repeated', async () => {
     const world = openDispatcher({
       receive: (_destination, _batch, signal) =>
         new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed({ httpStatus: null })))),
@@ -294,7 +294,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
   });
 
-  it('while the ledger takes no writes, a result is kept in memory and not sent twice', async () => {
+  it('while the ledger cannot be written, a result is kept in memory and the event is not sent twice', async () => {
     const disk = { isFull: false };
     const world = openOnDisk(disk);
     world.webhook('https://a.example');
@@ -308,7 +308,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 1 }]);
   });
 
-  it('while the ledger takes no writes, nothing more is sent, and nothing twice', async () => {
+  it('while the ledger cannot be written, no further events are sent', async () => {
     const disk = { isFull: true };
     const world = openOnDisk(disk);
     world.webhook('https://a.example');
@@ -323,7 +323,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(1_200);
   });
 
-  it('a result that can not be kept keeps no other one from being kept', async () => {
+  it('a result that cannot be recorded does not affect others', async () => {
     const world = openDispatcher({
       receive: () => delivered,
       store: (store) => ({
@@ -358,7 +358,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.errors).toEqual([]);
   });
 
-  it('results that arrive soon after each other are committed together', async () => {
+  it('results that arrive shortly after each other are committed together', async () => {
     let commits = 0;
     const world = openDispatcher({
       receive: () => delivered,
@@ -377,7 +377,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(commits).toBeLessThan(10);
   });
 
-  it('while the ledger can not be read, it goes on trying', async () => {
+  it('while the ledger cannot be read, the dispatcher retries', async () => {
     let isBroken = true;
     const world = openDispatcher({
       receive: () => delivered,
@@ -398,7 +398,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.sent).toHaveLength(1);
   });
 
-  it('a channel that never ends is a failure like another', async () => {
+  it('a channel that never completes counts as a failure', async () => {
     const world = openDispatcher({
       receive: (_destination, _batch, signal) =>
         new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
@@ -409,7 +409,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 1 }]);
   });
 
-  it('an event that a channel can not write is a dead letter, and the others of its message are sent', async () => {
+  it('an event that a channel cannot format becomes a dead letter, and the others of its message are sent', async () => {
     const world = openDispatcher({
       maxBatch: 100,
       receive: (_destination, batch) => {
@@ -431,7 +431,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.ledger.webhooks.get(hook, 0)).toMatchObject({ failingSince: null });
   });
 
-  it('what waits for a webhook that is deleted is discarded', async () => {
+  it('waiting deliveries of a deleted webhook are discarded', async () => {
     const world = openDispatcher({ receive: () => delivered });
     const id = world.webhook('https://a.example');
     world.finalize('s1');
@@ -441,7 +441,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'discarded' }]);
   });
 
-  it('what waits for a channel that is not in the settings waits for it for days, then is a dead letter', async () => {
+  it('deliveries for a channel that is not configured wait for days, then become dead letters', async () => {
     const world = openDispatcher({ receive: () => delivered });
     const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
     world.ledger.setChannels([route]);
@@ -460,7 +460,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.deliveries().map(({ deadReason }) => deadReason)).toEqual([null, 'not_configured']);
   });
 
-  it('times that a clock which was ahead has written are brought back at the start', async () => {
+  it('times in the future, from a clock that was ahead, are corrected at startup', async () => {
     const world = openDispatcher({ receive: () => delivered });
     await world.dispatcher.stop(0);
     world.webhook('https://a.example');
@@ -472,7 +472,7 @@ describe('nothing is lost, nothing is skipped', () => {
     expect(world.sent).toHaveLength(1);
   });
 
-  it('a destination that can not be read delays no other one', async () => {
+  it('a destination that cannot be read delays no other one', async () => {
     const world = openDispatcher({
       receive: () => delivered,
       store: (store) => ({
@@ -491,8 +491,8 @@ describe('nothing is lost, nothing is skipped', () => {
   });
 });
 
-describe('a channel that takes many at once', () => {
-  it('gets what happened within some seconds as one message', async () => {
+describe('a channel that accepts several events at once', () => {
+  it('receives the events of some seconds as one message', async () => {
     const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
     const subscriptions = [{ types: ['*'], metadata: null }];
     world.ledger.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
@@ -507,7 +507,7 @@ describe('a channel that takes many at once', () => {
     ]);
   });
 
-  it('gives up only those whose attempts are used up', async () => {
+  it('has dead letters only of deliveries whose attempts are used up', async () => {
     const world = openDispatcher({ receive: () => failed(), maxBatch: 100 });
     world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     world.finalize('old');
@@ -521,7 +521,7 @@ describe('a channel that takes many at once', () => {
     expect(dead.every(({ attempts }) => attempts === 10)).toBe(true);
   });
 
-  it('gets what gathered as one message per type, and tries it again as one', async () => {
+  it('receives collected events as one message per type, and a retry as one message', async () => {
     let answer: SendResult = failed();
     const world = openDispatcher({ receive: () => answer, maxBatch: 100 });
     const types = ['*'];
@@ -537,7 +537,7 @@ describe('a channel that takes many at once', () => {
     expect(world.deliveries().every(({ state, attempts }) => state === 'delivered' && attempts === 2)).toBe(true);
   });
 
-  it('never gets two types in one message', async () => {
+  it('never receives two types in one message', async () => {
     const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
     world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 }]);
     world.finalize('s1');

@@ -70,12 +70,12 @@ describe('one event', () => {
     );
   });
 
-  it('does not compare with what was before where nothing was corrected', () => {
+  it('has no comparison with previous values if nothing was corrected', () => {
     const before = JSON.stringify(finalEnvelope({ block_number: 1 }));
     expect(linesOf(submissionEvent('submission.finalized', {}, { envelope: before }))).toContain('Block: 1234567');
   });
 
-  it('shows a block number in full that is too large for a number', () => {
+  it('shows a block number in full that exceeds the JavaScript numbers', () => {
     const answer = '{"data":{"block_number":123456789012345678901}}';
     expect(linesOf(submissionEvent('submission.finalized', { envelope: answer }))).toContain(
       'Block: 123456789012345678901',
@@ -86,7 +86,7 @@ describe('one event', () => {
     ['a time of the upstream that is later than ours', { created_at: '2027-01-01T00:00:00' }, '0 ms'],
     ['none', { created_at: null }, '16 min 40 s'],
     ['none that could be read', { created_at: 'yesterday' }, '16 min 40 s'],
-  ])('with %s the time to finality counts from when we know of it', (_what, data, time) => {
+  ])('with %s the time to finality counts from the first observation', (_what, data, time) => {
     const answer = JSON.stringify(finalEnvelope(data));
     expect(linesOf(submissionEvent('submission.finalized', { envelope: answer }))).toContain(
       `Time to finality: ${time}`,
@@ -120,7 +120,7 @@ describe('one event', () => {
       'Duration: 1 h 5 min, since 2026-01-02T02:05:00.000Z',
       'good',
     ],
-  ] as const)('%s is "%s", with since when or how long', (type, title, time, severity) => {
+  ] as const)('%s is "%s", with its start or duration', (type, title, time, severity) => {
     expect(toMessage([alertEvent(type)])).toMatchObject({ title, severity });
     expect(linesOf(alertEvent(type))).toEqual([
       `${type === 'alert.resolved' ? 'Resolved' : 'Alert'}: 12 submissions are stuck`,
@@ -133,17 +133,17 @@ describe('one event', () => {
     ]);
   });
 
-  it('an alert without a count has no line for it, and one that an upstream is down is critical', () => {
+  it('an alert without a count has no line for it, and an upstream_down alert is critical', () => {
     const event = alertEvent('alert.raised', { rule: 'upstream_down', count: null });
     expect(toMessage([event]).severity).toBe('critical');
     expect(linesOf(event).join()).not.toContain('Count');
   });
 
-  it('a test says that it is one', () => {
+  it('a test event is marked as a test', () => {
     expect(toMessage([TEST_EVENT])).toMatchObject({ title: 'dawatch test event', severity: 'info' });
   });
 
-  it('every type of event has its words', () => {
+  it('every type of event has a text', () => {
     const titles = EVENT_TYPES.map((type) => {
       if (type === 'webhook.test') return toMessage([TEST_EVENT]).title;
       if (type.startsWith('upstream.')) return toMessage([upstreamEvent(type as 'upstream.up')]).title;
@@ -162,7 +162,7 @@ describe('many events', () => {
       at: at(index),
     })) as unknown as [EventRecord, ...EventRecord[]];
 
-  it('are one message: how many, the first ten, and how many more', () => {
+  it('are one message with their number, the first ten, and the number of the others', () => {
     const batch = many(37);
     expect(toMessage(batch)).toMatchObject({ title: '37 submissions failed', severity: 'critical' });
     expect(linesOf(...batch)).toEqual([
@@ -174,17 +174,17 @@ describe('many events', () => {
     ]);
   });
 
-  it('ten are all listed, and there are no more', () => {
+  it('up to ten are all listed, without a number of others', () => {
     expect(linesOf(...many(10)).join()).not.toContain('more');
     expect(linesOf(...many(11))).toContain('and 1 more');
   });
 
-  it('the time is from the earliest to the latest, whatever their order', () => {
+  it('the time range is from the earliest to the latest, in any order', () => {
     const batch = many(3, (index) => AT - index * 1_000);
     expect(linesOf(...batch).at(-1)).toBe('Time: 2026-01-02T03:09:58.000Z to 2026-01-02T03:10:00.000Z');
   });
 
-  it('what is not about submissions is listed by its title', () => {
+  it('events without a submission are listed by their titles', () => {
     const batch = [alertEvent('alert.resolved'), alertEvent('alert.resolved')] as const;
     expect(toMessage([...batch]).title).toBe('2 alerts are resolved');
     expect(linesOf(...batch)).toContain('Resolved: 12 submissions are stuck');
@@ -202,25 +202,25 @@ describe('many events', () => {
     ['upstream.down', 'Upstream default is down (2 times)', '2 upstreams are down'],
     ['upstream.up', 'Upstream default is up again (2 times)', '2 upstreams are up again'],
     ['upstream.unauthorized', 'Upstream default rejects the API key (2 times)', '2 upstreams reject the API key'],
-  ] as const)('two of %s are of one upstream or of two', (type, ofOne, ofTwo) => {
+  ] as const)('two of %s name one upstream or two', (type, ofOne, ofTwo) => {
     const event = upstreamEvent(type);
     expect(toMessage([event, event]).title).toBe(ofOne);
     expect(toMessage([event, { ...event, upstream: 'other' }]).title).toBe(ofTwo);
   });
 
-  it('two about one submission do not count as two submissions', () => {
+  it('two events of one submission do not count as two submissions', () => {
     const again = [failedEvent({ submissionId: 's' }), failedEvent({ submissionId: 's' })] as const;
     expect(toMessage([...again]).title).toBe('Submission s failed (2 times)');
     expect(toMessage([...again, failedEvent({ submissionId: 't' })]).title).toBe('2 submissions failed');
   });
 
-  it('of several types it is as bad as the worst of them', () => {
+  it('events of several types have the highest of their severities', () => {
     const batch = [submissionEvent('submission.finalized'), failedEvent(), alertEvent('alert.resolved')] as const;
     expect(toMessage([...batch])).toMatchObject({ title: '3 events', severity: 'critical' });
   });
 });
 
-describe('what comes from outside', () => {
+describe('text from outside', () => {
   it.each([
     ['one\ntwo', 'one ↵ two'],
     ['one\r\n\r\n  two\t2\n', 'one ↵ two 2'],
@@ -233,7 +233,7 @@ describe('what comes from outside', () => {
     ).toContain(`a: ${line}\nb: ${line}`);
   });
 
-  it.each(HOSTILE_TEXTS)('%j stays on its line, is printable, well-formed and short', (text) => {
+  it.each(HOSTILE_TEXTS)('%j stays on its line, printable, well-formed and short', (text) => {
     for (const batch of [[hostileEvent(text)], Array.from({ length: 100 }, () => hostileEvent(text))]) {
       const message = toMessage(batch as [EventRecord]);
       const texts = [message.title, ...message.lines.map(({ value }) => value)];
@@ -265,25 +265,25 @@ it.each([
   expect(durationText(ms)).toBe(text);
 });
 
-describe('a text that has to fit', () => {
+describe('a text with a length limit', () => {
   const escaped = escapeWith({ '&': '&amp;' });
 
-  it('stays as it is where it does, to the last character', () => {
+  it('stays unchanged up to the limit', () => {
     expect(truncate('abcde', 5)).toBe('abcde');
     expect(truncate('a&', 6, escaped)).toBe('a&amp;');
   });
 
-  it('is cut with a sign, and with it is no longer than it may be', () => {
+  it('is truncated with a mark, which counts towards the limit', () => {
     expect(truncate('abcdef', 5)).toBe('abcd…');
   });
 
-  it('is cut inside of no escape and of no character', () => {
+  it('is not truncated within an escape or a character', () => {
     expect(truncate('a&b', 6, escaped)).toBe('a…');
     expect(truncate('🚨🚨🚨', 5)).toBe('🚨🚨…');
     expect(truncate('🚨🚨🚨', 4)).toBe('🚨…');
   });
 
-  it('has only its own entries escaped', () => {
+  it('escapes only its own entries', () => {
     expect(escapeWith({})('toString')).toBe('toString');
   });
 });

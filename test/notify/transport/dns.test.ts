@@ -25,7 +25,7 @@ function hostsFile(text: string): string {
   return file;
 }
 
-it('a name of the hosts file is where that says', async () => {
+it('a name in the hosts file resolves to the address there', async () => {
   const file = hostsFile(
     '# comment\n127.0.0.1 localhost\n10.1.2.3  Good.example alias # good.example\n::1 good.example\n',
   );
@@ -39,7 +39,7 @@ it('a name of the hosts file is where that says', async () => {
   ]);
 });
 
-it('names whose nameserver is silent hold up no other one', async () => {
+it('names with a silent nameserver delay no other lookup', async () => {
   const receiver = await openReceiver();
   const lookup = createLookup({
     hostsFile: hostsFile('127.0.0.1 good.example\n'),

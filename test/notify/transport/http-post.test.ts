@@ -51,7 +51,7 @@ describe('a receiver that', () => {
       'headers are too large',
     ],
     ['speaks no HTTP', ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'), 'not HTTP'],
-  ])('%s fails, is asked once, and is left', async (_what, script, error, settings) => {
+  ])('%s fails, gets one request, and is disconnected', async (_what, script, error, settings) => {
     const receiver = await openReceiver(script);
     expect(await poster(settings).post(receiver.url)).toEqual(failed(error));
     expect([receiver.requests.length, receiver.connections.total()]).toEqual([1, 1]);
@@ -70,7 +70,7 @@ describe('a receiver that', () => {
       { bodyTimeoutMs: 200 },
     ],
     ['stops in its answer until all the time is over', ({ socket }) => socket.write(begun), /^b/, { timeoutMs: 400 }],
-  ])('%s has accepted all the same, and is left', async (_what, script, response, settings) => {
+  ])('%s has accepted, and is disconnected', async (_what, script, response, settings) => {
     const receiver = await openReceiver(script);
     const result = await poster(settings).post(receiver.url);
     expect(result).toMatchObject({ kind: 'delivered', httpStatus: 200 });
@@ -78,7 +78,7 @@ describe('a receiver that', () => {
     await isLeft(receiver);
   });
 
-  it('answers with 100 MB has accepted, and most of them are never sent', async () => {
+  it('responds with 100 MB has accepted, and most of the response is never read', async () => {
     let sent = 0;
     const receiver = await openReceiver(({ response, socket }) => {
       const more = () => {
@@ -93,7 +93,7 @@ describe('a receiver that', () => {
     expect(sent).toBeLessThan(5e7);
   });
 
-  it('answers with what would unpack to 50 MB is not unpacked', async () => {
+  it('responds with 50 MB in compressed form is not decompressed', async () => {
     const packed = gzipSync(Buffer.alloc(50_000_000));
     const receiver = await openReceiver({ headers: { 'content-encoding': 'gzip' }, body: packed });
     const { response } = await poster().post(receiver.url);
@@ -102,20 +102,20 @@ describe('a receiver that', () => {
     expect(receiver.requests[0]?.headers['accept-encoding']).toBe('identity');
   });
 
-  it('repeats the address it was sent to is kept without that', async () => {
+  it('quotes its address has it redacted in the recorded response', async () => {
     const receiver = await openReceiver(({ request, response }) => response.end(`Cannot POST ${request.url}`));
     const { response } = await poster().post(`${receiver.url}/services/T0p-Secret-Path`);
     expect(response).toBe('Cannot POST [redacted]');
   });
 
-  it('cuts a character in two or sends what is no text breaks nothing', async () => {
+  it('splits a character or sends invalid UTF-8 causes no error', async () => {
     const receiver = await openReceiver([{ body: `a${'é'.repeat(4_000)}` }, { body: Buffer.from([0xff, 0x41]) }]);
     const { post } = poster();
     expect((await post(receiver.url)).response).toBe(`a${'é'.repeat(2_047)}`);
     expect((await post(receiver.url)).response).toBe('\ufffdA');
   });
 
-  it('closes a kept connection just as it is used again gets it over a new one', async () => {
+  it('closes a reused connection receives the event over a new one', async () => {
     const used = new Set();
     const receiver = await openReceiver(({ socket, response }) => {
       if (used.has(socket)) return socket.resetAndDestroy();
@@ -128,17 +128,17 @@ describe('a receiver that', () => {
     expect(receiver.requests.length).toBeGreaterThan(5);
   });
 
-  it('is not there fails', async () => {
+  it('does not exist fails', async () => {
     expect(await poster().post(await deadAddress())).toEqual(failed('connection was refused'));
   });
 
-  it('speaks no TLS fails', async () => {
+  it('does not speak TLS fails', async () => {
     const { port } = await openReceiver();
     expect(await poster().post(`https://127.0.0.1:${port}`)).toEqual(failed('TLS failed'));
   });
 
   const tls = selfSigned();
-  it.skipIf(!tls)('has a certificate that nobody trusts gets nothing', async () => {
+  it.skipIf(!tls)('has an untrusted certificate receives nothing', async () => {
     const receiver = await openReceiver({}, { ...(tls && { tls }) });
     expect(await poster().post(receiver.url)).toEqual(failed('TLS failed .*SELF_SIGNED'));
     expect(receiver.requests).toEqual([]);
@@ -160,7 +160,7 @@ describe('the address guard', () => {
   const everywhere = (script: ScriptedAnswer = {}) => openReceiver(script, { host: '0.0.0.0' });
 
   it.each(['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.1', '2130706433', 'localhost', '[::1]'])(
-    'lets nothing connect to %s',
+    'allows no connection to %s',
     async (host) => {
       const receiver = await everywhere();
       const result = await poster({ allow: [] }).post(`http://${host}:${receiver.port}`);
@@ -169,7 +169,7 @@ describe('the address guard', () => {
     },
   );
 
-  it('refuses a name that is public the first time and private the second', async () => {
+  it('refuses a name that is public at the first lookup and private at the second', async () => {
     const receiver = await everywhere({ headers: { connection: 'close' } });
     const lookup = names(['127.0.0.1'], ['127.0.0.2']);
     const { post } = poster({ lookup });
@@ -178,7 +178,7 @@ describe('the address guard', () => {
     expect([receiver.connections.total(), lookup.mock.calls.length]).toEqual([1, 2]);
   });
 
-  it('connects to the very address it checked: the name is not looked up once more', async () => {
+  it('connects to the address it checked, without a second lookup', async () => {
     const receiver = await everywhere();
     const lookup = names(['127.0.0.1'], ['127.0.0.2']);
     expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
@@ -187,7 +187,7 @@ describe('the address guard', () => {
     expect(lookup).toHaveBeenCalledTimes(1);
   });
 
-  it('leaves out the private ones of several addresses', async () => {
+  it('skips the private ones of several addresses', async () => {
     const receiver = await everywhere();
     const lookup = names(['127.0.0.2', '10.0.0.1', '::1', '127.0.0.1', '127.0.0.3']);
     expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
@@ -199,7 +199,7 @@ describe('the address guard', () => {
     [['169.254.169.254'], /^refused: its address is not public \(link-local\)$/],
     [['::ffff:10.0.0.1'], /^refused: its address is not public \(private\)$/],
     [[], /^refused: the host name has no address$/],
-  ])('refuses a name with nothing but %j', async (addresses, error) => {
+  ])('refuses a name that resolves only to %j', async (addresses, error) => {
     const receiver = await everywhere();
     expect(await poster({ lookup: names(addresses) }).post(named(receiver))).toEqual(failed(error));
     expect(receiver.connections.total()).toBe(0);
@@ -212,21 +212,21 @@ describe('the address guard', () => {
   });
 });
 
-describe('a POST that is stopped', () => {
-  it('ends at once, even while a name is looked up', async () => {
+describe('an aborted POST', () => {
+  it('ends at once, even during a name lookup', async () => {
     const stop = new AbortController();
     const { post } = poster({ lookup: () => void setImmediate(() => stop.abort()) });
     expect(await post('http://receiver.test', stop.signal)).toEqual(failed('was aborted'));
   });
 
-  it('ends at once while the receiver thinks, which is left', async () => {
+  it('ends at once while the receiver is processing, and disconnects', async () => {
     const stop = new AbortController();
     const receiver = await openReceiver(() => stop.abort());
     expect(await poster().post(receiver.url, stop.signal)).toEqual(failed('was aborted'));
     await isLeft(receiver);
   });
 
-  it('is not begun if it was stopped before', async () => {
+  it('is not started if its signal was aborted before', async () => {
     const receiver = await openReceiver();
     const lookup = names(['127.0.0.1']);
     const { post } = poster({ lookup });
@@ -236,7 +236,7 @@ describe('a POST that is stopped', () => {
     expect([lookup.mock.calls.length, receiver.connections.total()]).toEqual([1, 1]);
   });
 
-  it('ends when all is closed, kept connections too, and none is opened after', async () => {
+  it('ends when the transport closes, as do idle connections, and no new one is opened', async () => {
     const receiver = await openReceiver([{}, () => void close()]);
     const { post, close } = poster();
     expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });

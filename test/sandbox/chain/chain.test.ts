@@ -31,7 +31,7 @@ describe.each(KNOWN)('in the world $world', ({ world, empty, tail, least, most }
   }));
   const pairs = blocks.slice(1).map((block, index) => ({ before: blocks[index] ?? block, block }));
 
-  test('block numbers count blocks, and slots are empty as often as is known', () => {
+  test('block numbers count blocks, and slots are empty as often as documented', () => {
     expect(pairs.every(({ before, block }) => block.number === before.number + 1)).toBe(true);
     const slots = pairs.map(({ before, block }) => slotOf(block.producedMs) - slotOf(before.producedMs));
     const total = slots.reduce((sum, count) => sum + count, 0);
@@ -60,7 +60,7 @@ describe.each(KNOWN)('in the world $world', ({ world, empty, tail, least, most }
     expect(distance(sample, cdf)).toBeLessThan(1.95);
   });
 
-  test('a row is updated later than that by what is known, each by its own time', () => {
+  test('a row is updated later by the documented delay, each independently', () => {
     const options = { world, stallRate: 0 } as const;
     const finalMs = finalByBlock(draw({ ...options, ...CHAIN_ONLY }, { count: 3_000, everyS: 1 }));
     const delaysS = draw(options, { count: 3_000, everyS: 1 }).map(
@@ -70,7 +70,7 @@ describe.each(KNOWN)('in the world $world', ({ world, empty, tail, least, most }
     expect(new Set(delaysS).size).toBeGreaterThan(2_900);
   });
 
-  test('the whole time from that slot to the row has the distribution of the sum', () => {
+  test('the total time from that slot to the row has the distribution of the sum', () => {
     const rows = draw({ world, stallRate: 0 }, { everyS: 40 });
     const sample = rows.map(({ finalMs }) => intoSlotS(finalMs));
     const cdf = plusUniform(exponentialPlusUniform(tail, 1.6, 2.2), least, most);
@@ -78,7 +78,7 @@ describe.each(KNOWN)('in the world $world', ({ world, empty, tail, least, most }
   });
 });
 
-test('a transaction is in the first block produced after it was sent', () => {
+test('a transaction is included in the first block produced after it was sent', () => {
   const draws = draw({ ...PRODUCTION_ONLY }, { everyS: 3 });
   const producedMs = finalByBlock(draws);
   for (const { sentMs, block, finalMs } of draws) {
@@ -91,7 +91,7 @@ describe('the finality gap', () => {
   const instant = { ...CHAIN_ONLY, roundMinS: 0, roundTailMeanS: 0, stallRate: 0 };
   const producedMs = finalByBlock(draw({ ...PRODUCTION_ONLY }, { count: 1_000 }));
 
-  test.each([0, 1, 2, 5])('of %i is how many blocks must follow a block', (finalityGap) => {
+  test.each([0, 1, 2, 5])('of %i is the number of blocks that must follow a block', (finalityGap) => {
     for (const { block, finalMs } of draw({ ...instant, finalityGap }, { count: 900 }))
       expect(finalMs).toBe(producedMs.get(block + finalityGap));
   });
@@ -102,7 +102,7 @@ describe('the finality gap', () => {
     [5, 0],
     [0, 3],
   ])(
-    'that changes from %i to %i holds for rounds of later blocks, and ancestors are final with their descendant',
+    'that changes from %i to %i applies to rounds of later blocks, and ancestors become final with their descendant',
     (before, after) => {
       const model = modelOf({ ...instant, finalityGap: before });
       const changeMs = START_MS + 60_000 * 60;
@@ -163,7 +163,7 @@ describe('stalls', () => {
     expect(distance(durationsS, exponentialPlusUniform(2, 61.5, 301.5))).toBeLessThan(1.95);
   });
 
-  test('make all their blocks final at once, and blocks continue meanwhile', () => {
+  test('delay all their blocks to one finalization, while blocks continue', () => {
     for (const group of stalled) {
       const [first = 0] = group;
       const inStallS = group.map((block) => ((producedMs.get(block) ?? 0) - (producedMs.get(first) ?? 0)) / 1_000);
@@ -178,7 +178,7 @@ describe('stalls', () => {
     expect(perStall).toBeLessThan(1.1 * (1 + (180 * 0.9) / 20));
   });
 
-  test('are ten times rarer in usual, and unknown in calm', () => {
+  test('are ten times less frequent in usual, and absent in calm', () => {
     const stallsIn = (world: 'calm' | 'usual') => {
       const delaysMs = draw({ world, ...CHAIN_ONLY, finalityGap: 0 }, { count }).map((row) => [
         row.finalMs,
@@ -203,7 +203,7 @@ describe('the chain', () => {
     expect(model.read(id, nowMs + 1e7)?.block?.number).toBeGreaterThan(0);
   });
 
-  test('has a height as real ones have, and goes on about there when the sandbox is started again', () => {
+  test('starts at a realistic height, and continues about there when the sandbox restarts', () => {
     const height = (atMs: number) => {
       const model = modelOf({});
       return model.read(model.submit('data', atMs), atMs + 1e7)?.block?.number ?? 0;
@@ -213,7 +213,7 @@ describe('the chain', () => {
     expect(height(START_MS + 86_400_000) - height(START_MS)).toBeCloseTo((86_400 / 20) * 0.97, -2);
   });
 
-  test('is the same, only faster, at another speed', () => {
+  test('is the same at another speed, only faster', () => {
     const options = { world: 'rough', senders: 3, errorRate: 0.1 } as const;
     const submitAll = (speed: number) => {
       const model = modelOf({ ...options, speed });
@@ -225,7 +225,7 @@ describe('the chain', () => {
     expect(submitAll(10).every((ms, index) => Math.abs(ms - Number(real[index])) <= 1)).toBe(true);
   });
 
-  test('that was idle for a year goes on', () => {
+  test('continues after a year of inactivity', () => {
     const model = modelOf({});
     model.submit('data', START_MS);
     const laterMs = START_MS + 365 * 86_400_000;

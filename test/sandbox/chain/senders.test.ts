@@ -20,7 +20,7 @@ describe('a serial sender that waits for finality', () => {
   const finalMs = finalByBlock(draw({ ...options, ...CHAIN_ONLY }, pace));
   const draws = draw({ ...options, senders: 3 }, pace);
 
-  test('updates the row 0.3 to 3.94 s after finality, with a phase at random and its own reading time', () => {
+  test('updates the row 0.3 to 3.94 s after finality, with a random phase and its own reading time', () => {
     const delaysS = draws.map((row) => (row.finalMs - (finalMs.get(row.block) ?? Number.NaN)) / 1_000);
     expect(Math.abs(meanOf(delaysS) - (3.1 / 2 + 0.55))).toBeLessThan(0.06);
     expect(Math.min(...delaysS)).toBeGreaterThan(0.3);
@@ -39,8 +39,8 @@ describe('a serial sender that waits for finality', () => {
   });
 });
 
-describe('the rest between two submissions', () => {
-  test('is 0.5 s for a sender that is alone', () => {
+describe('the delay between two submissions', () => {
+  test('is 0.5 s for a single sender', () => {
     const model = modelOf({ ...FAST_CHAIN, senders: 1 });
     const finalS = submitAtOnce(model, 200).map((id) => secondsOf(model, id));
     const apart = finalS.slice(1).map((second, index) => second - Number(finalS[index]));
@@ -61,14 +61,14 @@ describe('the rest between two submissions', () => {
     }
   });
 
-  test('is spent by idle senders as well, on the messages before their own', () => {
+  test('applies to idle senders as well, for the messages before their own', () => {
     const model = modelOf({ ...FAST_CHAIN, senders: 3 });
     const finalS = submitAtOnce(model, 3).map((id) => secondsOf(model, id));
     for (const [index, second] of finalS.entries()) expect(second - 0.25 * index).toBeCloseTo(0.01, 2);
   });
 });
 
-describe('senders with more submissions than they can send', () => {
+describe('senders with a backlog', () => {
   test.each([
     [3, 'calm', 0.01],
     [8, 'usual', 0.03],
@@ -81,7 +81,7 @@ describe('senders with more submissions than they can send', () => {
     expect(Math.abs(perS / (senders / ((2 * 20) / (1 - empty))) - 1)).toBeLessThan(0.03);
   });
 
-  test('have an order that is kept in turn; addressed at random, some wait while others are idle', () => {
+  test('are assigned round robin; assigned at random, some have a backlog while others are idle', () => {
     const finalityS = (senderChoice: 'in_turn' | 'random') => {
       const draws = draw({ world: 'usual', senders: 8, senderChoice }, { count: 3_000, everyS: 16.7 });
       return meanOf(draws.map(({ finalMs, sentMs }) => (finalMs - sentMs) / 1_000));
@@ -91,7 +91,7 @@ describe('senders with more submissions than they can send', () => {
     expect(finalityS('random')).toBeGreaterThan(39);
   });
 
-  test('are addressed evenly when it is at random', () => {
+  test('are assigned evenly at random', () => {
     const model = modelOf({ ...FAST_CHAIN, senderSkipS: 0, senders: 4, senderChoice: 'random' });
     const ids = submitAtOnce(model, 4_000);
     // All four work to the end only if each has about a quarter: 1,000 ± 4 × 27, half a second each.
@@ -128,7 +128,7 @@ describe.each([0, 8])('the timeout of %i senders (0: in parallel)', (senders) =>
     return all;
   })();
 
-  test('makes a row read Error TIMEOUT 120 s after the submission was sent', () => {
+  test('changes a row to Error TIMEOUT 120 s after the submission was sent', () => {
     const failed = lives.filter(({ seen }) => seen.length > 2);
     expect(failed.length).toBeGreaterThan(count / 20);
     expect(failed.length).toBeLessThan(count);
@@ -150,7 +150,7 @@ describe.each([0, 8])('the timeout of %i senders (0: in parallel)', (senders) =>
     }
   });
 
-  test('spares what is final in time', () => {
+  test('does not apply to submissions that are final in time', () => {
     for (const { seen, attempts } of lives.filter((life) => life.seen.length === 2)) {
       expect(attempts).toBe(1);
       expect(Number(seen[1]?.split('@')[1])).toBeLessThanOrEqual(120.25);

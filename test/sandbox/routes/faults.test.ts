@@ -15,7 +15,7 @@ async function readAtLeast(answer: Response, bytes: number): Promise<number> {
 }
 
 describe('a fault', () => {
-  test('replaces the ordered number of responses, then responds normally', async () => {
+  test('replaces the requested number of responses, then responds normally', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit();
     expect((await sandbox.order({ kind: 'html_502', count: 2 })).status).toBe(204);
@@ -24,7 +24,7 @@ describe('a fault', () => {
     expect(statuses).toEqual([502, 502, 200]);
   });
 
-  test('lasts until it is called off when no count was given', async () => {
+  test('without a count, lasts until it is removed', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit();
     sandbox.injectFault({ kind: 'database' });
@@ -33,7 +33,7 @@ describe('a fault', () => {
     expect((await sandbox.lookUp(id)).status).toBe(200);
   });
 
-  test('can be ordered for the users instead', async () => {
+  test('can be requested for the users route instead', async () => {
     const sandbox = await openSandbox({ userParams: 'ignored' });
     const id = await sandbox.submit();
     sandbox.injectFault({ kind: 'html_503', target: 'users', count: 1 });
@@ -47,7 +47,7 @@ describe('a fault', () => {
     expect((await (await openSandbox()).order(order)).status).toBe(400);
   });
 
-  test('is counted as traffic, and does not use up the limit', async () => {
+  test('counts as traffic, and not towards the limit', async () => {
     const sandbox = await openSandbox({ rateLimit: 1 });
     sandbox.injectFault({ kind: 'unauthorized', count: 1 });
     await sandbox.lookUp(ID);
@@ -71,7 +71,7 @@ describe('the fault', () => {
     ['truncated', 200, 'application/json', expect.stringMatching(/^\{"id".*[^}]$/)],
     ['not_json', 200, 'application/json', expect.stringMatching(/^</)],
     ['empty_200', 200, 'application/json', ''],
-  ] as const)('%s answers %i', async (kind, status, type, body) => {
+  ] as const)('%s returns %i', async (kind, status, type, body) => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind, count: 1 });
     const answer = await sandbox.lookUp(ID);
@@ -121,7 +121,7 @@ describe('the fault', () => {
     expect(await readAtLeast(answer, 2)).toBe(2);
   });
 
-  test('endless sends more than anyone wants', async () => {
+  test('endless sends a body without end', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'endless', count: 1 });
     const answer = await sandbox.lookUp(ID);
@@ -148,7 +148,7 @@ describe('the fault', () => {
     expect(sandbox.stats().redirectsFollowed).toBe(1);
   });
 
-  test.each(FAULT_KINDS)('%s does not keep the sandbox from closing', async (kind) => {
+  test.each(FAULT_KINDS)('%s does not prevent the sandbox from closing', async (kind) => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind, count: 1 });
     const answer = sandbox.lookUp(ID).catch(() => undefined);

@@ -6,7 +6,7 @@ import { openSandbox, START_MS } from '../open-sandbox.ts';
 const limitWith = (options: SandboxOptionsInput) => createRateLimit(sandboxOptionsSchema.parse(options));
 
 describe('the limit', () => {
-  test('lets a request in again exactly when the oldest has left the window', () => {
+  test('accepts a request again exactly when the oldest one has left the window', () => {
     const limit = limitWith({ rateLimit: 2, rateLimitPerS: 60 });
     expect(limit.admit('key', 0)).toMatchObject({ admitted: true, remaining: 1 });
     expect(limit.admit('key', 10_000)).toMatchObject({ admitted: true, remaining: 0 });
@@ -15,14 +15,14 @@ describe('the limit', () => {
     expect(limit.admit('key', 69_999)).toMatchObject({ admitted: false });
   });
 
-  test('counts each key for itself', () => {
+  test('counts each key separately', () => {
     const limit = limitWith({ rateLimit: 1 });
     expect(limit.admit('one', 0)?.admitted).toBe(true);
     expect(limit.admit('other', 0)?.admitted).toBe(true);
     expect(limit.admit('one', 0)?.admitted).toBe(false);
   });
 
-  test('agrees with counting every window by hand', () => {
+  test('equals a count over every window', () => {
     const limit = limitWith({ rateLimit: 7, rateLimitPerS: 1 });
     // A fixed, uneven rhythm with bursts; long enough for old entries to be cut off.
     const arrivals = Array.from({ length: 6000 }, (_, index) => index * 90 + ((index * index) % 13) * 60).toSorted(
@@ -40,14 +40,14 @@ describe('the limit', () => {
     expect(mostIn(admitted)).toBe(7);
   });
 
-  test('runs on the clock of the upstream', () => {
+  test('uses the clock of the upstream', () => {
     expect(limitWith({ rateLimit: 15, rateLimitPerS: 60, speed: 10 }).windowMs).toBe(6000);
     expect(limitWith({ rateLimit: 0, rateLimitPerS: 60, speed: 10 }).windowMs).toBe(1000);
   });
 });
 
 describe('over HTTP', () => {
-  test('a lookup beyond the limit is refused with 429, and every response has the rate-limit headers', async () => {
+  test('a lookup above the limit is refused with 429, and every response has the rate-limit headers', async () => {
     const sandbox = await openSandbox({ rateLimit: 2, rateLimitPerS: 60 });
     const id = await sandbox.submit();
     const first = await sandbox.lookUp(id);
@@ -65,7 +65,7 @@ describe('over HTTP', () => {
     expect(sandbox.stats()).toMatchObject({ requests: 4, throttled: 1, maxRequestsPerWindow: 3, windowMs: 60_000 });
   });
 
-  test('the wait can be an HTTP date, or left out', async () => {
+  test('the delay can be an HTTP date, or omitted', async () => {
     const dated = await openSandbox({ rateLimit: 1, retryAfterForm: 'date' });
     const silent = await openSandbox({ rateLimit: 1, retryAfterForm: 'none' });
     const id = await dated.submit();
@@ -75,7 +75,7 @@ describe('over HTTP', () => {
     expect((await silent.lookUp(id)).headers.get('retry-after')).toBeNull();
   });
 
-  test('a lookup with a wrong key uses up nothing', async () => {
+  test('a lookup with a wrong key does not count towards the limit', async () => {
     const sandbox = await openSandbox({ rateLimit: 1 });
     const id = await sandbox.submit();
     await sandbox.lookUp(id, { 'x-api-key': 'other' });
@@ -89,7 +89,7 @@ describe('over HTTP', () => {
   });
 });
 
-test('a wait is never rounded down', () => {
+test('a delay is never rounded down', () => {
   expect(retryAfterOf(1, START_MS, 'seconds')).toBe('1');
   expect(retryAfterOf(1001, START_MS, 'seconds')).toBe('2');
   expect(retryAfterOf(1, START_MS, 'date')).toBe(new Date(START_MS + 1000).toUTCString());

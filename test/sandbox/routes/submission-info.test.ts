@@ -9,7 +9,7 @@ const INTEGER = expect.stringMatching(/^\d{1,39}$/);
 const typeOf = (answer: Response) => answer.headers.get('content-type') ?? '';
 
 describe('a lookup', () => {
-  test('of a fresh submission is Pending, with what is not known yet present and null', async () => {
+  test('of a new submission is Pending, with unknown fields present and null', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit('four');
     const answer = await sandbox.lookUp(id);
@@ -63,7 +63,7 @@ describe('a lookup', () => {
     expect(await (await sandbox.lookUp(id)).json()).toEqual({ id, state: 'Error', error: 'TIMEOUT', data: null });
   });
 
-  test('takes the id without hyphens and in capitals', async () => {
+  test('accepts the id without hyphens and in upper case', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit();
     const answer = await sandbox.lookUp(id.replaceAll('-', '').toUpperCase());
@@ -82,7 +82,7 @@ describe('a lookup', () => {
 });
 
 describe('a lookup is refused', () => {
-  test('with 401 in plain text when the key is missing or wrong', async () => {
+  test('with 401 in plain text if the key is missing or wrong', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit();
     const missing = await sandbox.lookUp(id, {});
@@ -93,33 +93,33 @@ describe('a lookup is refused', () => {
     expect(sandbox.stats()).toMatchObject({ requests: 2, unauthorized: 2 });
   });
 
-  test('with 400 in plain text when the parameter is missing', async () => {
+  test('with 400 in plain text if the parameter is missing', async () => {
     const sandbox = await openSandbox();
     const answer = await sandbox.get('/v1/get_submission_info', { 'x-api-key': 'sandbox-key' });
     expect([answer.status, typeOf(answer)]).toEqual([400, expect.stringContaining('text/plain')]);
   });
 
-  test.each(['not-a-uuid', '1234', '', `${NOBODYS_ID}0`])('with 406 and a reason when the id is %j', async (id) => {
+  test.each(['not-a-uuid', '1234', '', `${NOBODYS_ID}0`])('with 406 and a reason if the id is %j', async (id) => {
     const sandbox = await openSandbox();
     const answer = await sandbox.lookUp(id);
     expect(answer.status).toBe(406);
     expect(await answer.json()).toEqual({ error: expect.stringContaining('invalid character') });
   });
 
-  test('with 500 when the id is unknown, as now', async () => {
+  test('with 500 if the id is unknown, as in current versions', async () => {
     const sandbox = await openSandbox({ unknownStatus: 500 });
     const answer = await sandbox.lookUp(NOBODYS_ID);
     expect([answer.status, await answer.json()]).toEqual([500, { error: 'Record not found' }]);
   });
 
-  test('with 404 when the id is unknown, as in older versions', async () => {
+  test('with 404 if the id is unknown, as in older versions', async () => {
     const sandbox = await openSandbox({ unknownStatus: 404 });
     const answer = await sandbox.lookUp(NOBODYS_ID);
     expect(answer.status).toBe(404);
     expect(await answer.json()).toEqual({ error: expect.stringMatching(/not found$/) });
   });
 
-  test('like an unknown one while the row of a fresh id does not exist', async () => {
+  test('as an unknown one until the row of a new id exists', async () => {
     const sandbox = await openSandbox({ rowDelayMs: 1000 });
     const id = await sandbox.submit();
     expect((await sandbox.lookUp(id)).status).toBe(500);
@@ -129,7 +129,7 @@ describe('a lookup is refused', () => {
 });
 
 describe('submitting', () => {
-  test('needs the key', async () => {
+  test('requires the key', async () => {
     const { url } = await openSandbox();
     const headers = { 'content-type': 'application/json' };
     const answer = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"x"}' });
@@ -137,7 +137,7 @@ describe('submitting', () => {
   });
 
   test.each(['{}', '{"data":1}', '{"data":""}', '{'])(
-    'is refused with 400 in plain text when the body is %s',
+    'is refused with 400 in plain text if the body is %s',
     async (body) => {
       const { url } = await openSandbox();
       const headers = { 'content-type': 'application/json', 'x-api-key': 'sandbox-key' };
@@ -148,7 +148,7 @@ describe('submitting', () => {
 });
 
 describe('the operator', () => {
-  test('sees the traffic', async () => {
+  test('can read the traffic counters', async () => {
     const sandbox = await openSandbox();
     const [id] = [await sandbox.submit(), await sandbox.submit()];
     sandbox.clock.ms += 60_000;
@@ -170,7 +170,7 @@ describe('the operator', () => {
     });
   });
 
-  test('sees no finalization before it happened', async () => {
+  test('cannot read a finalization before it happens', async () => {
     const sandbox = await openSandbox();
     const answer = await sandbox.get(`/_sandbox/submissions/${await sandbox.submit()}`);
     expect(await answer.json()).toEqual({ requests: 0, finalized_at: null });
@@ -193,13 +193,13 @@ describe('the finality gap', () => {
     expect(await (await sandbox.lookUp(id)).json()).toMatchObject({ state: 'Finalized' });
   });
 
-  test.each([{}, { blocks: -1 }, { blocks: 1.5 }, { blocks: '1' }])('is refused as %j', async (body) => {
+  test.each([{}, { blocks: -1 }, { blocks: 1.5 }, { blocks: '1' }])('is refused if it is %j', async (body) => {
     const sandbox = await openSandbox();
     expect((await change(sandbox.url, body)).status).toBe(400);
   });
 });
 
-test('a latency is waited for, and closing does not wait for it', async () => {
+test('a latency delays the response, and closing does not wait for it', async () => {
   const sandbox = await openSandbox({ latencyMs: 3_600_000, latencyJitterMs: 10 });
   let isSettled = false;
   const settle = () => {
@@ -214,7 +214,7 @@ test('a latency is waited for, and closing does not wait for it', async () => {
   await answer;
 });
 
-test('a port that is taken is an error', async () => {
+test('a port in use is an error', async () => {
   const { url } = await openSandbox();
   await expect(startSandbox({ options: {}, port: Number(new URL(url).port) })).rejects.toThrow('EADDRINUSE');
 });

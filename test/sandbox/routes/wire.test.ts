@@ -10,7 +10,7 @@ test.each([
   [1229, '1.20 KB'],
   [5 * 1024 ** 2, '5.00 MB'],
   [3 * 1024 ** 4, '3072.00 GB'],
-])('%i bytes are written %s', (bytes, written) => {
+])('%i bytes are formatted %s', (bytes, written) => {
   expect(formatAmount(bytes)).toBe(written);
 });
 
@@ -28,7 +28,7 @@ describe('a timestamp', () => {
     expect(formatTimestamp(atMs, { zone, fractionDigits, extraFields: false })).toBe(written);
   });
 
-  test('is answered in the form of the deployment', async () => {
+  test('is returned in the format of the deployment', async () => {
     const sandbox = await openSandbox({ zone: false, fractionDigits: 6 });
     const answer = await sandbox.lookUp(await sandbox.submit());
     expect(await answer.json()).toMatchObject({ data: { created_at: '2025-10-09T08:53:20.000000' } });

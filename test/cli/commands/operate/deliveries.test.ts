@@ -22,7 +22,7 @@ async function failed(ids: string[]) {
 }
 
 describe('list', () => {
-  it('shows what was sent where, newest first', async () => {
+  it('shows deliveries with their destinations, newest first', async () => {
     const { webhook, deliveries } = await failed(['list-1', 'list-2']);
     const { code, stdout } = await run(['list', '--webhook', webhook], app.url, cliProcess);
     expect(code).toBe(0);
@@ -36,7 +36,7 @@ describe('list', () => {
     expect(second).toContain('list-1');
   });
 
-  it('takes every filter, and prints JSON as the HTTP interface does', async () => {
+  it('accepts every filter, and prints the same JSON as the HTTP interface', async () => {
     const { webhook, deliveries } = await failed(['json-1', 'json-2']);
     const listed = async (...args: string[]) =>
       (JSON.parse((await run(['list', '--json', ...args])).stdout).deliveries as { id: number }[]).map(({ id }) => id);
@@ -50,7 +50,7 @@ describe('list', () => {
 });
 
 describe('show', () => {
-  it('shows every attempt with what was answered', async () => {
+  it('shows every attempt with the response of the receiver', async () => {
     const { deliveries } = await failed(['show']);
     const id = String(deliveries[0]?.id);
     const { code, stdout } = await run(['show', id]);

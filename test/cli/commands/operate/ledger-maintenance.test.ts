@@ -30,7 +30,7 @@ it('restore requires a stopped server and prints the path of the previous ledger
   expect(existsSync(answer.kept)).toBe(true);
 });
 
-it('export writes a file of the owner alone, with what changed since then', async () => {
+it('export writes a file that only the owner may read, with the changes since the given time', async () => {
   const { folder, env } = openWorld();
   const file = join(folder, 'export.csv');
   const args = ['export', '--since', '1h', '--format', 'csv', '--output', file];
@@ -39,7 +39,7 @@ it('export writes a file of the owner alone, with what changed since then', asyn
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
-it('export ends without complaint when its reader has had enough', async () => {
+it('export exits without an error when its reader closes the pipe', async () => {
   const { env } = openWorld();
   const { child, exit } = startCli(['export'], { env });
   const errors: string[] = [];
@@ -52,13 +52,13 @@ it('export ends without complaint when its reader has had enough', async () => {
 it.each<[string[], RegExp]>([
   [['--since', '1h', '--until', '2h'], /is not before --until/],
   [['--status', 'finalized,final'], /"final" is not a status. Expected one of tracking, pending/],
-])('export takes no %j', async (args, message) => {
+])('export refuses %j', async (args, message) => {
   const { code, stdout, stderr } = await cli(['export', ...args]);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(message);
 });
 
-it('a file that an export goes to has its name once it is complete, and is never one that was there', async () => {
+it('an export file appears under its name once it is complete, and never replaces an existing file', async () => {
   const folder = tempFolder();
   const file = join(folder, 'export.ndjson');
   const abandoned = toFile(file);
@@ -76,7 +76,7 @@ it('a file that an export goes to has its name once it is complete, and is never
   );
 });
 
-it('an export whose file was made meanwhile leaves that as it is, and nothing beside it', async () => {
+it('an export leaves a file that was created meanwhile unchanged, and removes its own temporary file', async () => {
   const folder = tempFolder();
   const file = join(folder, 'export.ndjson');
   const target = toFile(file);
@@ -89,7 +89,7 @@ it('an export whose file was made meanwhile leaves that as it is, and nothing be
   expect(() => toFile('')).toThrow(/requires a file name/);
 });
 
-it('an export gives timers their turn while it writes, so that a bar can show how far it is', async () => {
+it('an export yields to timers while it writes, so that a progress bar can be drawn', async () => {
   const target = toFile(join(tempFolder(), 'export.ndjson'));
   let hadTurn = false;
   setImmediate(() => {

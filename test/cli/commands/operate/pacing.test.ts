@@ -39,7 +39,7 @@ it('shows a paragraph per upstream', async () => {
   expect(second).toMatch(/^other\n/);
 });
 
-it('draws the curve, which rises, with the polls where they are on its axis', async () => {
+it('draws the rising curve with the polls at their positions on its axis', async () => {
   const { stdout } = await run(await open());
   const [first = ''] = stdout.split('\n\n\n');
   const rows = first.split('\n').flatMap((line) => /│(.*)$/.exec(line)?.[1] ?? []);
@@ -76,7 +76,7 @@ it('shows the next poll and its reason', async () => {
   }
 });
 
-it('shows what there is where nothing is learned, the curve is empty or a number is huge', async () => {
+it('shows placeholders if nothing is learned, the curve is empty or a number is huge', async () => {
   const pacing = JSON.parse((await call(await open(), '/v1/pacing')).text);
   const unknown = { slot: null, senders: null, observed: 0, mode: 'age' };
   const none = { current: null, lower_bound: null, every_five_seconds: null };
@@ -98,7 +98,7 @@ it('shows what there is where nothing is learned, the curve is empty or a number
   }
 });
 
-it('shows it in JSON as the HTTP interface does', async () => {
+it('prints the same JSON as the HTTP interface', async () => {
   const url = await open();
   const { code, stdout } = await run(url, '--json');
   expect(code).toBe(0);

@@ -69,21 +69,21 @@ describe('beside a running server', () => {
     expect((await listed(app.database, 'worker')).last_used_at).toBe(first);
   });
 
-  it('a token has its role and no other', async () => {
+  it('a token grants its role only', async () => {
     const user = await create(app.database, 'user', 'reader');
     expect((await asked(app.url, user)).status).toBe(403);
     expect((await asked(app.url, await create(app.database, 'admin', 'boss'))).status).toBe(200);
   });
 });
 
-describe('on a folder of its own', () => {
+describe('without a server', () => {
   const folder = () => {
     const ledger = openLedger();
     ledger.close();
     return ledger.file;
   };
 
-  it('makes the first token for a server that has had none, which then makes none of its own', async () => {
+  it('creates the first token, after which the server creates none of its own', async () => {
     const database = folder();
     const token = await create(database, 'service', 'first');
     const made: string[] = [];
@@ -118,7 +118,7 @@ describe('on a folder of its own', () => {
     ]);
   });
 
-  it('revoking a token twice is reported and not an error', async () => {
+  it('revoking a token twice is reported and is not an error', async () => {
     const database = folder();
     await create(database, 'service', 'twice');
     await run(database, ['revoke', '1']);

@@ -62,7 +62,7 @@ const OVERVIEW: Overview = {
 };
 const VIEW: View = { address: 'http://127.0.0.1:8080', overview: OVERVIEW, error: undefined };
 
-describe('a picture', () => {
+describe('a frame', () => {
   it('shows all statistics', () => {
     expect(frame(VIEW, 100, 40, plain).join('\n')).toBe(`dawatch   http://127.0.0.1:8080   2026-01-02T03:04:05.000Z
 
@@ -130,7 +130,7 @@ oldest open    14 min   failing   a\\u001b[2J   default
 });
 
 describe('dawatch top', () => {
-  it('prints one picture where there is no terminal', async () => {
+  it('prints one frame if stdout is not a terminal', async () => {
     const app = await openApp({ database: join(tempFolder(), 'dawatch.db') });
     onTestFinished(() => app.close());
     const { code, stdout } = await cli(['top'], { env: { DAWATCH_URL: app.url } });
@@ -143,7 +143,7 @@ describe('dawatch top', () => {
   });
 
   it.skipIf(spawnSync('script', ['--version']).status !== 0)(
-    'takes the terminal, goes on when the server is back, and gives the terminal back',
+    'takes over the terminal, continues once the server is back, and restores the terminal',
     async () => {
       let isAway = false;
       const { url } = await serve((request, response) =>

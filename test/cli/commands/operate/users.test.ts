@@ -19,7 +19,7 @@ describe('users get', () => {
       expect(stdout).toMatch(line);
   });
 
-  it('shows it in JSON as the HTTP interface does', async () => {
+  it('prints the same JSON as the HTTP interface', async () => {
     const { code, stdout } = await run([...GET, '--json'], 'admin', 'DAWATCH_ADMIN_TOKEN');
     expect(code).toBe(0);
     expect(stdout).toBe(`${(await lookups().get(userPath(), lookups().tokens.user)).text}\n`);
@@ -31,7 +31,7 @@ describe('users get', () => {
     expect(stderr).toBe('dawatch: Not found: no user has this name and this e-mail address\n');
   });
 
-  it('lets no field pose as another on the terminal', async () => {
+  it('escapes control characters, so that no field can imitate another one on the terminal', async () => {
     const evil = { id: '\u001b[31mred\u001b[0m', name: 'a\nemail  forged@example.com', '\u009b2Jx': 'y', none: null };
     const { url } = await serve((_request, response) => response.end(JSON.stringify(evil)));
     const { stdout } = await cli([...GET, '--server', url], { env: { DAWATCH_TOKEN: 'x' } });
@@ -42,7 +42,7 @@ describe('users get', () => {
 });
 
 describe('users list', () => {
-  it('shows a table with a head', async () => {
+  it('shows a table with a header', async () => {
     const { code, stdout } = await run(['users', 'list', '--limit', '3']);
     expect(code).toBe(0);
     const lines = stdout.trimEnd().split('\n');
@@ -76,7 +76,7 @@ describe('users list', () => {
 });
 
 describe('the token', () => {
-  it('is wanted', async () => {
+  it('is required', async () => {
     const { code, stderr } = await cliProcess(GET, { env: { DAWATCH_URL: lookups().url } });
     expect([code, stderr]).toEqual([
       2,

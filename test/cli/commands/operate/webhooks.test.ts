@@ -25,7 +25,7 @@ const shown = async (id: string) => webhookOf(await app.admin('GET', `/v1/webhoo
 const idIn = (stderr: string) => /^webhook (\S+),/.exec(stderr)?.[1] ?? expect.fail(stderr);
 
 describe('create', () => {
-  it('prints the secret alone on stdout, which verifies what is sent', async () => {
+  it('prints only the secret on stdout, which verifies the deliveries', async () => {
     const receiver = await openReceiver();
     const { code, stdout, stderr } = await run(['create', receiver.url], { runs: cliProcess });
     expect(code).toBe(0);
@@ -38,7 +38,7 @@ describe('create', () => {
     });
   });
 
-  it('takes types, metadata as they are written, a description, and a beginning without sending', async () => {
+  it('accepts types, metadata as written, a description, and an initially disabled webhook', async () => {
     const metadata = [
       'team=billing',
       'n=5',
@@ -94,7 +94,7 @@ describe('create', () => {
 });
 
 describe('list and show', () => {
-  it('show webhooks and what state they are in, without a secret', async () => {
+  it('show webhooks with their states, without secrets', async () => {
     const { id } = await app.create({ url: URL, metadata: { team: 'x' }, description: 'for x', enabled: false });
     const list = await run(['list']);
     expect(list.code).toBe(0);
@@ -114,7 +114,7 @@ describe('list and show', () => {
 });
 
 describe('update', () => {
-  it('changes what is given, and nothing else', async () => {
+  it('changes the given fields only', async () => {
     const { id } = await app.create({ url: URL, metadata: { team: 'x' }, description: 'before' });
     const { code, stdout } = await run([
       'update',
@@ -149,7 +149,7 @@ it('rotate prints only the new secret, and the old one also signs for the given 
 });
 
 describe('test', () => {
-  it('exits with 3 if it did not arrive, and shows what was answered so that no terminal obeys it', async () => {
+  it('exits with 3 if the delivery failed, and escapes control characters of the response', async () => {
     const receiver = await openReceiver({ status: 500, body: 'no\u001b[2J\nHTTP 200  forged' });
     const { id } = await app.create({ url: receiver.url });
     const { code, stdout } = await run(['test', id]);
@@ -159,7 +159,7 @@ describe('test', () => {
   });
 });
 
-it('replay sends its dead letters again, and delete ends it', async () => {
+it('replay sends its dead letters again, and delete removes it', async () => {
   const receiver = await openReceiver();
   const { id } = await app.create({ url: receiver.url, enabled: false });
   await app.cancelled(['missed-1', 'missed-2']);
@@ -213,7 +213,7 @@ describe('exits with 2 for', () => {
   });
 });
 
-it('exits with 5 for a token that is none, or no administrator', async () => {
+it('exits with 5 for an invalid token or one without the role admin', async () => {
   for (const token of ['an-admin-token-that-is-wrong', API_KEY]) {
     const { code, stderr } = await run(['list'], { token });
     expect(code).toBe(5);

@@ -7,7 +7,7 @@ import { tempFolder } from '../../../support/temp-folder.ts';
 /** Without the folder that tests give every process. */
 const OWN = { NODE_COMPILE_CACHE: null };
 
-it('keeps what was compiled in the home of its user, and nothing in the folder for temporary files', async () => {
+it('writes compiled code to the home directory of the user, and nothing to the folder for temporary files', async () => {
   const [home, temporary] = [tempFolder(), tempFolder()];
   const { code } = await cliProcess(['--version'], { env: { ...OWN, HOME: home, TMPDIR: temporary } });
   expect(code).toBe(0);
@@ -15,7 +15,7 @@ it('keeps what was compiled in the home of its user, and nothing in the folder f
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-it('is kept in XDG_CACHE_HOME, and omitted if that is not writable', async () => {
+it('is written to XDG_CACHE_HOME, or disabled if that is not writable', async () => {
   const cache = tempFolder();
   await cliProcess(['--version'], { env: { ...OWN, XDG_CACHE_HOME: cache } });
   expect(existsSync(join(cache, 'dawatch'))).toBe(true);

@@ -62,11 +62,11 @@ describe('bash', () => {
     expect(completedByBash(script, line, tempFolder())).toEqual(offered);
   });
 
-  it.each(['dawatch show --from ids', 'dawatch copy ids'])('completes the names of files, with spaces: %s', (line) => {
+  it.each(['dawatch show --from ids', 'dawatch copy ids'])('completes file names with spaces: %s', (line) => {
     expect(completedByBash(script, line, folder()).sort()).toEqual(['ids one.txt', 'ids two.txt']);
   });
 
-  it('takes no name of a file for a pattern', () => {
+  it('does not treat a file name as a pattern', () => {
     const cwd = folder();
     writeFileSync(join(cwd, '[oi]*'), '');
     expect(completedByBash(script, 'dawatch copy ', cwd).sort()).toEqual([
@@ -100,7 +100,7 @@ describe.skipIf(isMissing('fish'))('fish', () => {
 describe('zsh', () => {
   const script = COMPLETION_SCRIPTS.zsh(completionRules(program()));
 
-  it('offers every command and option with what it does', () => {
+  it('offers every command and option with its description', () => {
     for (const part of [
       `'create:Make one'`,
       `'hooks:Somebody'"'"'s hooks'`,
@@ -110,7 +110,7 @@ describe('zsh', () => {
       expect(script).toContain(part);
   });
 
-  it.skipIf(isMissing('zsh'))('can read it', () => {
+  it.skipIf(isMissing('zsh'))('parses without an error', () => {
     expect(spawnSync('zsh', ['-n', '-c', script]).status).toBe(0);
   });
 });

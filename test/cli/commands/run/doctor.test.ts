@@ -14,7 +14,7 @@ const FINDINGS = [
   problem('upstream.default', 'refused\u001b[2J', 'set the key'),
 ];
 
-it('a line per finding, what to do below it, and a line that sums up', () => {
+it('prints a line per finding, its remedy below it, and a summary', () => {
   expect(doctorText(FINDINGS, plain)).toBe(
     `ok       node              Node 24.21.0
 warning  disk              0.5 GB are free
@@ -28,20 +28,20 @@ problem  upstream.default  refused\\u001b[2J
   expect(doctorText(FINDINGS.slice(0, 1), plain)).toMatch(/\nno problems found\n$/);
 });
 
-it('colours the levels, and the columns stay where they are', () => {
+it('colours the levels without moving the columns', () => {
   const text = doctorText(FINDINGS, (colour, said) => `<${colour}>${said}</>`);
   expect(text).toContain('<green>ok     </>  node');
   expect(text).toContain('<red>problem</>  upstream.default');
   expect(text).toContain('<bold>do:</> set the key');
 });
 
-it('as JSON, with the worst of them', () => {
+it('prints JSON with the worst level', () => {
   expect(JSON.parse(doctorJson(FINDINGS))).toEqual({ status: 'problem', checks: FINDINGS });
   expect(JSON.parse(doctorJson(FINDINGS.slice(0, 2)))).toMatchObject({ status: 'warning' });
   expect(JSON.parse(doctorJson([]))).toEqual({ status: 'ok', checks: [] });
 });
 
-it('exits by the worst: 0 where all is well, 2 with a problem', async () => {
+it('exits with 0 if all checks pass, and with 2 if one reports a problem', async () => {
   const { url } = await serve((_request, response) => response.writeHead(500).end('{"error":"record not found"}'));
   const common = {
     DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db'),

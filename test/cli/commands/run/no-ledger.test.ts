@@ -28,14 +28,14 @@ it.each(COMMANDS)('%s %s reports a missing ledger with its path and creates none
   expect(readdirSync(cwd)).toEqual([]);
 });
 
-it('doctor and config make none either', async () => {
+it('doctor and config create no ledger either', async () => {
   const cwd = tempFolder();
   mkdirSync(join(cwd, 'data'));
   for (const args of [['doctor', '--timeout', '1s'], ['config']]) await cliProcess(args, { cwd });
   expect(readdirSync(join(cwd, 'data'))).toEqual([]);
 });
 
-it('these are all commands that take --config', async () => {
+it('the list above contains every command that accepts --config', async () => {
   const { stdout } = await cli(['completion', 'fish']);
   const offered = [...stdout.matchAll(/^.*-l config\b.*$/gm)].map(([line]) => line);
   expect(offered.length).toBeGreaterThan(0);

@@ -5,7 +5,7 @@ import { cli, startCli } from '../../../support/cli.ts';
 
 const flagOf = (name: string) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-it('has a flag for every option of the sandbox, with what it does and its default', async () => {
+it('has a flag for every option of the sandbox, with its description and default', async () => {
   const { code, stdout } = await cli(['sandbox', '--help']);
   expect(code).toBe(0);
   const help = stdout.replaceAll(/\s+/g, ' ');
@@ -17,13 +17,13 @@ it('has a flag for every option of the sandbox, with what it does and its defaul
   }
 });
 
-it('shows what each world has where the worlds differ', async () => {
+it('shows the default of each world where the worlds differ', async () => {
   const help = (await cli(['sandbox', '--help'])).stdout.replaceAll(/\s+/g, ' ');
   expect(help).toContain('of slots without a block. (default: 0.03, calm 0.01, rough 0.1, ideal 0)');
   expect(help).toContain('Seconds of one slot. (default: 20)');
 });
 
-it('is the upstream that its flags describe, until SIGTERM', async () => {
+it('serves the upstream that its flags describe, until SIGTERM', async () => {
   const flags = [
     '--port',
     '0',
@@ -51,7 +51,7 @@ it('is the upstream that its flags describe, until SIGTERM', async () => {
 });
 
 describe('refuses with exit code 2', () => {
-  it('every value that is out of range, at once, each by its flag', async () => {
+  it('reports every value that is out of range at once, each with its flag', async () => {
     const bad = ['--speed', '0', '--slot-s', 'soon', '--error-rate', '2', '--seed', '', '--fraction-digits', '4'];
     const { code, stdout, stderr } = await cli(['sandbox', ...bad, '--unknown-status', '200', '--user-params', 'x']);
     expect([code, stdout]).toEqual([2, '']);

@@ -32,7 +32,7 @@ async function serve(env: Record<string, string | null>) {
   return { url, told, stop };
 }
 
-it('shows a new key once, on stderr only, which works after a restart, and ends with 0 at SIGTERM and SIGINT', async () => {
+it('prints a new key once, only on stderr, accepts it after a restart, and exits with 0 at SIGTERM and SIGINT', async () => {
   const database = join(tempFolder(), 'data', 'ledger.db');
   const keyless = { DAWATCH_API_KEY: null, DAWATCH_DATABASE: database };
   const first = await serve(keyless);
@@ -51,7 +51,7 @@ it('shows a new key once, on stderr only, which works after a restart, and ends 
   expect(second.told.stderr).toBe('');
 });
 
-it('writes neither the configured key nor that of the upstream anywhere', async () => {
+it('writes neither the configured key nor the key of the upstream anywhere', async () => {
   const keys = { DAWATCH_API_KEY: 'the-key-of-the-clients', DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream' };
   const { url, told, stop } = await serve({
     ...keys,
@@ -73,7 +73,7 @@ describe('does not start', () => {
     expect(stderr).toContain('npx dawatch demo');
   });
 
-  it('with bad settings, and lists all of them with where they come from, but no secret', async () => {
+  it('with invalid settings, and lists all of them with their sources, but without secrets', async () => {
     const file = join(tempFolder(), 'bad.yaml');
     writeFileSync(file, 'pacing: {lag_price: -1}\nnonsense: 1\n');
     const env = { DAWATCH_PORT: 'eighty', DAWATCH_API_KEY: 'too-short', DAWATCH_UPSTREAM_URL: 'ftp://upstream' };
@@ -103,7 +103,7 @@ describe('does not start', () => {
 });
 
 it.each(['serve', 'sandbox'])(
-  '%s at a port that is taken, or a host that is none, says what sets it',
+  '%s with a port in use or an unknown host names the setting to change',
   async (command) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');

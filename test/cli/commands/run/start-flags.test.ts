@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { MAIN, NODE_FLAGS } from '../../../support/main-file.ts';
 
-it('npm start and the image bound alike what the engine sets aside for young objects', () => {
+it('npm start and the image limit the young generation of V8 to the same size', () => {
   const dockerfile = readFileSync(join(MAIN, '../../../Dockerfile'), 'utf8');
   const words = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
   expect(NODE_FLAGS).toEqual(['--max-semi-space-size=16']);
   expect(words.filter((word) => word.startsWith('--'))).toEqual(NODE_FLAGS);
 });
 
-it('Node knows all flags of the start script', () => {
+it('Node accepts every flag of the start script', () => {
   const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, MAIN, '--version'], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
 });

@@ -30,7 +30,7 @@ async function started(url: string, command = 'worker', env: Record<string, stri
   return { child, stop, told: () => told };
 }
 
-it('waits for a Redis that is away, and ends with 0 at SIGTERM all the same', async () => {
+it('waits for an unreachable Redis, and still exits with 0 at SIGTERM', async () => {
   const worker = await started('redis://:S3cret-password@127.0.0.1:1');
   await vi.waitUntil(() => worker.told().includes('redis.disconnected'), { timeout: 15_000 });
   const { code, told } = await worker.stop('SIGTERM');
@@ -55,7 +55,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('Redis does not respond') });
   });
 
-  it('announces itself by its host and process, and takes its leave at SIGINT', async () => {
+  it('registers with its host and process id, and unregisters at SIGINT', async () => {
     const redis = await redisForTest();
     const worker = await started(redis.url);
     const look = lookInto(redis);
@@ -66,7 +66,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await names()).toEqual([]);
   });
 
-  it.each(['worker', 'serve'])('`%s` ends with 0 though Redis stands still', async (command) => {
+  it.each(['worker', 'serve'])('`%s` exits with 0 while Redis is suspended', async (command) => {
     const redis = await redisForTest();
     const database = join(tempFolder(), 'ledger.db');
     const running = await started(redis.url, command, { DAWATCH_DATABASE: database, DAWATCH_PORT: '0' });

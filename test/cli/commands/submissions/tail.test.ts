@@ -34,7 +34,7 @@ function tail(args: string[], url = app.url) {
 
 describe('tail', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(
-    'prints a line per event as they happen, and ends with 0 at %s',
+    'prints a line per event when it occurs, and exits with 0 at %s',
     async (signal) => {
       await cancelled([`before-${signal}`], { metadata: { at: signal } });
       const running = tail(['--after', '0', '--metadata', `at=${signal}`]);
@@ -50,7 +50,7 @@ describe('tail', () => {
     },
   );
 
-  it('prints the event as webhooks get it with --json, of one submission', async () => {
+  it('prints with --json the events of one submission as webhooks receive them', async () => {
     await cancelled(['json-1', 'json-2']);
     const running = tail(['--json', '--after', '0', '--id', 'json-2', '--type', 'submission.cancelled']);
     await running.has(1);
@@ -63,7 +63,7 @@ describe('tail', () => {
     await running.stop('SIGINT');
   });
 
-  it('goes on over a restart of the server with a note, without gap or repeat', async () => {
+  it('continues after a restart of the server with a note, without gap or repeat', async () => {
     const setting = { database: join(tempFolder(), 'ledger.db') };
     const before = await openApp(setting);
     const ids = ['one', 'two', 'three'];
@@ -83,7 +83,7 @@ describe('tail', () => {
     expect(await running.stop('SIGINT')).toBe(0);
   });
 
-  it('ends quietly when its reader goes first', async () => {
+  it('exits without an error when its reader closes the pipe', async () => {
     const running = tail(['--after', '0']);
     await cancelled(['first']);
     await running.has(1);

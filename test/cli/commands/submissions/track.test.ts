@@ -10,7 +10,7 @@ import { serve } from '../../../support/upstream-server.ts';
 const app = useAppWithSandbox();
 const at = () => ({ DAWATCH_URL: app.url });
 
-it('tracks ids given as arguments, each once, with what is to be kept of them', async () => {
+it('tracks ids given as arguments, each once, with the given parameters', async () => {
   const args = ['track', 'a/1', 'a?2', 'a/1', '--upstream', 'other', '--metadata', '{"order":7}', '--deadline', '90m'];
   expect(await cli(args, { env: at() })).toEqual({ code: 0, stdout: '', stderr: 'accepted 2, already tracked 0\n' });
   const details = detailsOf(await call(app.url, pathOf('a/1')));
@@ -19,7 +19,7 @@ it('tracks ids given as arguments, each once, with what is to be kept of them', 
   expect(Date.parse(details.deadline_at) - Date.parse(details.tracked_at)).toBeLessThan(3 * 3_600_000);
 });
 
-it('tracks the ids in the lines of a file and prints their number as JSON', async () => {
+it('tracks the ids in the lines of a file and prints the counts as JSON', async () => {
   const file = join(tempFolder(), 'ids.txt');
   writeFileSync(file, '\ufefff-1\r\n\r\n  f-2  \nf-3');
   const { code, stdout } = await cli(['track', '--file', file, '--server', app.url, '--json']);
@@ -27,13 +27,13 @@ it('tracks the ids in the lines of a file and prints their number as JSON', asyn
   for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
 });
 
-it('tracks more ids of stdin than one request takes', async () => {
+it('tracks more ids of stdin than one request may contain', async () => {
   const input = Array.from({ length: 10_001 }, (_, index) => `s-${index}\n`).join('');
   const { code, stderr } = await cliProcess(['track', '--upstream', 'other'], { env: at(), input });
   expect([code, stderr]).toEqual([0, 'accepted 10001, already tracked 0\n']);
 });
 
-it('takes a UUID in several cases for one id: tracked, waited for, shown and cancelled', async () => {
+it('treats a UUID in different cases as one id: tracked, awaited, shown and cancelled', async () => {
   const id = app.submit();
   const upper = id.toUpperCase();
   const { code, stdout, stderr } = await cli(['track', upper, id, '--wait', '--json'], { env: at() });
@@ -70,7 +70,7 @@ it('retries when a busy server requests it, and after no other refusal', async (
   expect(requests).toHaveLength(4);
 });
 
-it('waits until all are final, with a plain line for each', async () => {
+it('waits until all submissions are final, and prints a plain line for each', async () => {
   const ids = [app.submit(), app.submit()];
   const { code, stdout, stderr } = await cliProcess(['track', ...ids, '--wait', '--timeout', '60s'], { env: at() });
   expect([code, stderr]).toEqual([0, 'accepted 2, already tracked 0\n']);
@@ -80,7 +80,7 @@ it('waits until all are final, with a plain line for each', async () => {
     expect(lines).toContainEqual(expect.stringMatching(new RegExp(`^finalized  ${id}  block \\d+  \\d+ requests?$`)));
 });
 
-it('prints one JSON line per submission that ended, and exits with 3 if one is not finalized', async () => {
+it('prints one JSON line per ended submission, and exits with 3 if one is not finalized', async () => {
   const [good, bad] = [app.submit(), 'refused-by-the-upstream'];
   const { code, stdout } = await cli(['track', '--wait', '--json'], { env: at(), input: `${good}\n${bad}\n` });
   expect(code).toBe(3);
@@ -92,7 +92,7 @@ it('prints one JSON line per submission that ended, and exits with 3 if one is n
   });
 });
 
-it('exits with 4 when the time is over first', async () => {
+it('exits with 4 when the timeout expires first', async () => {
   const id = '00000000-0000-4000-8000-000000000000';
   const { code, stdout } = await cli(['track', id, '--wait', '--timeout', '50ms'], { env: at() });
   expect([code, stdout]).toEqual([4, '']);
@@ -122,7 +122,7 @@ describe('refuses with exit code 2, before anything is tracked,', () => {
   });
 });
 
-describe('states the solution, with exit code', () => {
+describe('explains the remedy, with exit code', () => {
   it.each<[number, string, string, Record<string, string | null>, string]>([
     [
       5,

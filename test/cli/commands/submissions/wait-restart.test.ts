@@ -6,7 +6,7 @@ import { openApp } from '../../../support/running-app.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 import { serve } from '../../../support/upstream-server.ts';
 
-it('goes on waiting while the server is restarted', async () => {
+it('continues to wait while the server restarts', async () => {
   const sandbox = await startSandbox({ options: { speed: 10 } });
   onTestFinished(() => sandbox.close());
   const setting = { database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url };
@@ -40,7 +40,7 @@ it('continues to wait after it was rate limited', async () => {
   expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', 2]);
 });
 
-it('gives up on a server that hangs, whatever the timeout of the request', async () => {
+it('gives up if a server does not respond, whatever the timeout of the request', async () => {
   const id = '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11';
   const hanging = await serve(() => undefined);
   const { code, stdout, stderr } = await cli(['wait', id, '--timeout', '1s'], { env: { DAWATCH_URL: hanging.url } });
