@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type App, startApp } from '../src/app.ts';
-import { DawatchClient } from '../src/client/client.ts';
+import { DawatchClient } from '../src/client/index.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { contextWithoutLimits } from '../src/domain/transition.ts';
 import { Ledger } from '../src/ledger/ledger.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { startApp } from '../src/app.ts';
-import { DawatchClient } from '../src/client/client.ts';
+import { DawatchClient } from '../src/client/index.ts';
 import { loadConfig } from '../src/config/load.ts';
 import type { Clock } from '../src/domain/clock.ts';
 import { createLog } from '../src/logging/logger.ts';

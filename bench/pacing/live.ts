@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { startApp } from '../../src/app.ts';
-import { DawatchClient } from '../../src/client/client.ts';
+import { DawatchClient } from '../../src/client/index.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { Status } from '../../src/domain/submission.ts';
 import { createLog } from '../../src/logging/logger.ts';

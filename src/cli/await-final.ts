@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/client.ts';
+import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/index.ts';
 import { isFinal, STATUSES, Status } from '../domain/submission.ts';
 import { escapeText } from '../domain/text.ts';
 import { ExitCode } from './exit.ts';

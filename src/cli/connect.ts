@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { ApiError, DawatchClient } from '../client/client.ts';
+import { ApiError, DawatchClient } from '../client/index.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { escapeText } from '../domain/text.ts';

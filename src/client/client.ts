@@ -17,18 +17,6 @@ import {
 } from './shapes.ts';
 import { WebhookRequests } from './webhooks.ts';
 
-export { ApiError, ConnectionError } from './errors.ts';
-export type { Overview } from './overview.ts';
-export type {
-  AuditEntry,
-  PollingCost,
-  Submission,
-  SubmissionWithHistory,
-  TrackOptions,
-  UpstreamPacing,
-  User,
-} from './shapes.ts';
-
 export type DawatchClientOptions = {
   /** Base address of the server, such as http://127.0.0.1:8080. */
   url: string;

@@ -12,6 +12,7 @@ export {
   type FeedGap,
   type HistoryEntry,
   isFinal,
+  type PollingCost,
   type Submission,
   type SubmissionEvent,
   type SubmissionPage,

@@ -1,4 +1,4 @@
-import { createAgenda } from './chain/agenda.ts';
+import { Agenda } from './chain/agenda.ts';
 import { createChain, type FinalBlock, type Placement } from './chain/chain.ts';
 import { digest, uuidOf } from './chain/digest.ts';
 import { type Contents, chainDataOf, contentsOf, ROW_STATE, type Row, type RowState } from './chain/row.ts';
@@ -68,7 +68,7 @@ type Step =
 export function createModel(options: SandboxOptions): Model {
   const clock = createClock(options);
   const chain = createChain<Transaction>(options, clock);
-  const agenda = createAgenda<Step>();
+  const agenda = new Agenda<Step>();
   const senders = createSenders<Submission>(options, clock, (submission, beginMs) =>
     agenda.add(beginMs, { kind: 'send', submission }),
   );

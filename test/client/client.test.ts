@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ApiError, ConnectionError, DawatchClient } from '../../src/client/client.ts';
+import { ApiError, ConnectionError, DawatchClient } from '../../src/client/index.ts';
 import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
 
 const app = useAppWithSandbox();

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { DawatchClient } from '../../src/client/client.ts';
+import { DawatchClient } from '../../src/client/index.ts';
 import { CRASH_ADMIN_TOKEN, sleep } from '../support/killable-server.ts';
 import { createWebhook } from '../support/told.ts';
 import { deadAddress } from '../support/upstream-server.ts';

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { DawatchClient } from '../../src/client/client.ts';
+import { DawatchClient } from '../../src/client/index.ts';
 import { CRASH_ADMIN_TOKEN, sleep } from '../support/killable-server.ts';
 import { createWebhook } from '../support/told.ts';
 import { watch } from './support/probe.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Queue } from 'bullmq';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { DawatchClient } from '../../src/client/client.ts';
+import { DawatchClient } from '../../src/client/index.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
 import { context, observation } from '../support/domain.ts';

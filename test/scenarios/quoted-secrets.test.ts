@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Queue } from 'bullmq';
 import fc from 'fast-check';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { DawatchClient } from '../../src/client/client.ts';
+import { DawatchClient } from '../../src/client/index.ts';
 import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
 import { escapedIn, reveals, secretText } from '../support/escapes.ts';
 import { allRows } from '../support/ledger-rows.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { ConnectionError, DawatchClient } from '../../src/client/client.ts';
+import { ConnectionError, DawatchClient } from '../../src/client/index.ts';
 import { killableProcess } from './killable-process.ts';
 import { compile } from './main-file.ts';
 

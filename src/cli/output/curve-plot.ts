@@ -1,4 +1,4 @@
-import type { UpstreamPacing } from '../../client/client.ts';
+import type { UpstreamPacing } from '../../client/index.ts';
 
 const WIDTH = 64;
 const HEIGHT = 6;

@@ -1,4 +1,4 @@
-import type { Overview } from '../../client/client.ts';
+import type { Overview } from '../../client/index.ts';
 import { escapeText } from '../../domain/text.ts';
 import { type Colour, colourOf, type Paint } from './colors.ts';
 

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
+import { LruMap } from 'toad-cache';
 import { networkOf } from '../../platform/addresses.ts';
 import type { Credentials } from '../ports.ts';
 import { type Authenticator, credentialOf, type Identity, sha256 } from './access.ts';
 import { FailureBucket } from './failure-bucket.ts';
-import { UsedCredentials } from './used-credentials.ts';
 
 const WINDOW_MS = 60_000;
 /** Limit of addresses and credentials with recorded failures; the one that failed longest ago is evicted. */
@@ -29,9 +29,10 @@ export class CredentialLock implements Authenticator {
   readonly #addresses: FailureBucket;
   /** Failures by address and credential. */
   readonly #repeated: FailureBucket;
-  readonly #used = new UsedCredentials(MAX_USED);
+  /** The pairs of address and credential that were used successfully; the one unused for longest is evicted. */
+  readonly #used = new LruMap<true>(MAX_USED);
   /** Separate, so that many bearers of the upstream do not evict credentials of dawatch. */
-  readonly #accepted = new UsedCredentials(MAX_USED);
+  readonly #accepted = new LruMap<true>(MAX_USED);
 
   /** `maxFailures` 0 disables locking. */
   constructor(deps: { credentials: Credentials; hasTokenForm: (secret: string) => boolean; maxFailures: number }) {
@@ -51,9 +52,9 @@ export class CredentialLock implements Authenticator {
   recordVerdict(request: FastifyRequest, verdict: 'accepted' | 'refused' | 'failed' | 'none'): void {
     const { identity } = request;
     if (identity?.kind !== 'forwarded') return;
-    const address = networkOf(request.clientAddress);
-    if (verdict === 'accepted') this.#accepted.add(address, identity.hash);
-    if (verdict === 'refused') this.#accepted.remove(address, identity.hash);
+    const pair = pairOf(networkOf(request.clientAddress), identity.hash);
+    if (verdict === 'accepted') this.#accepted.set(pair, true);
+    if (verdict === 'refused') this.#accepted.delete(pair);
     request.endAttempt?.(verdict === 'refused' || verdict === 'failed');
   }
 
@@ -64,7 +65,7 @@ export class CredentialLock implements Authenticator {
     const hash = sha256(secret);
     const address = networkOf(request.clientAddress);
     if (request.routeOptions.config?.forwardsBearer !== true) return this.#lookUp(secret, hash, address);
-    const wasAccepted = this.#accepted.has(address, hash);
+    const wasAccepted = this.#accepted.get(pairOf(address, hash)) === true;
     const attempt = this.#attempt(address, hash, { isExempt: wasAccepted });
     if (attempt.kind === 'locked') return attempt;
     request.endAttempt = attempt.end;
@@ -73,15 +74,16 @@ export class CredentialLock implements Authenticator {
 
   #lookUp(secret: string, hash: Buffer, address: string): Identity {
     const hasTokenForm = this.#hasTokenForm(secret);
-    const isExempt = hasTokenForm || this.#used.has(address, hash);
+    const pair = pairOf(address, hash);
+    const isExempt = hasTokenForm || this.#used.get(pair) === true;
     const attempt = this.#attempt(address, hash, { isExempt });
     if (attempt.kind === 'locked') return attempt;
     let failed = false;
     try {
       const caller = this.#credentials(hash);
       failed = caller === undefined;
-      if (caller === undefined) this.#used.remove(address, hash);
-      else if (!hasTokenForm) this.#used.add(address, hash);
+      if (caller === undefined) this.#used.delete(pair);
+      else if (!hasTokenForm) this.#used.set(pair, true);
       return caller === undefined ? { kind: 'unknown' } : { kind: 'known', hash, caller };
     } finally {
       attempt.end(failed);
@@ -90,7 +92,7 @@ export class CredentialLock implements Authenticator {
 
   /** Starts an attempt. An exempt one counts only after it has failed, not while it is in flight. */
   #attempt(address: string, hash: Buffer, { isExempt }: { isExempt: boolean }): AuthenticationAttempt {
-    const pair = `${address} ${hash.toString('base64')}`;
+    const pair = pairOf(address, hash);
     if (isExempt) return { kind: 'started', end: (failed) => failed && this.#begin(address, pair)(true) };
     const retryAfterMs = this.#addresses.retryAfterMs(address) ?? this.#repeated.retryAfterMs(pair);
     if (retryAfterMs !== undefined) return { kind: 'locked', retryAfterMs };
@@ -105,6 +107,10 @@ export class CredentialLock implements Authenticator {
       endPair(failed);
     };
   }
+}
+
+function pairOf(address: string, hash: Buffer): string {
+  return `${address} ${hash.toString('base64')}`;
 }
 
 declare module 'fastify' {

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { FifoMap } from 'toad-cache';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import { redactorOf } from '../../domain/redaction.ts';
 import { retryAfterMs } from '../../domain/retry-after.ts';
@@ -52,6 +53,8 @@ const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
 const DROPPED_CHARS = 2_048;
 const MASK = '[redacted]';
 const MAX_HEADER_BYTES = 16_384;
+/** Exceeds the receivers with which connections are open at a time. */
+const MAX_ORIGINS = 10_000;
 /** Many receivers silently close idle connections after 5 s. */
 const KEEP_ALIVE_MS = 4_000;
 
@@ -76,7 +79,8 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
   const fresh = new Agent({ ...common, pipelining: 0 });
   const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
   const inFlight = new Set<() => void>();
-  const responded = createRecently(KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
+  /** Origins with a recent response, to which a pooled connection may be open. */
+  const responded = new FifoMap<true>(MAX_ORIGINS, KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
 
   return {
     async post({ url, body, headers = {}, secrets = [], signal }) {
@@ -111,11 +115,11 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
        * connection. The receiver may get it twice, with the same id.
        */
       const send = async (): Promise<HttpResponse> => {
-        const mayBeStale = responded.wasRecently(target.origin);
+        const mayBeStale = responded.get(target.origin) === true;
         try {
           current = exchange(pooled, request, limits);
           const response = await current.response;
-          responded.now(target.origin);
+          responded.set(target.origin, true);
           return response;
         } catch (error) {
           if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
@@ -167,22 +171,6 @@ function secretsIn({ pathname, search, searchParams }: URL): string[] {
 /** Excludes words such as "services" and "webhooks". */
 function mayBeSecret(segment: string): boolean {
   return segment.length >= 16 || /\d/.test(segment);
-}
-
-/** Remembers for `ms` which names were marked. */
-function createRecently(ms: number) {
-  const times = new Map<string, number>();
-  return {
-    now(name: string): void {
-      times.delete(name);
-      times.set(name, performance.now());
-      for (const [oldest, at] of times) {
-        if (performance.now() - at < ms) break;
-        times.delete(oldest);
-      }
-    },
-    wasRecently: (name: string) => performance.now() - (times.get(name) ?? Number.NEGATIVE_INFINITY) < ms,
-  };
 }
 
 function textOf(bytes: Buffer): string {

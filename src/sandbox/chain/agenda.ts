@@ -1,62 +1,24 @@
 /** What happens later, earliest first; what was added first goes first among equal times, so runs repeat exactly. */
-type Agenda<T> = {
-  add(atMs: number, item: T): void;
-  nextAt(): number | undefined;
-  /** Takes out the earliest entry that is due at nowMs. */
-  takeDue(nowMs: number): Entry<T> | undefined;
-};
+export class Agenda<T> {
+  /** In the reverse order of their times, so that taking out the earliest moves no other entry. */
+  readonly #entries: { atMs: number; item: T }[] = [];
 
-type Entry<T> = { atMs: number; order: number; item: T };
-
-export function createAgenda<T>(): Agenda<T> {
-  const heap: Entry<T>[] = [];
-  let added = 0;
-
-  return {
-    add(atMs, item) {
-      added += 1;
-      siftUp(heap, { atMs, order: added, item });
-    },
-    nextAt: () => heap[0]?.atMs,
-    takeDue(nowMs) {
-      const first = heap[0];
-      if (first === undefined || first.atMs > nowMs) return undefined;
-      const last = heap.pop();
-      if (last !== undefined && last !== first) siftDown(heap, last);
-      return first;
-    },
-  };
-}
-
-function isEarlier<T>(a: Entry<T>, b: Entry<T>): boolean {
-  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
-}
-
-function siftUp<T>(heap: Entry<T>[], entry: Entry<T>): void {
-  let index = heap.length;
-  while (index > 0) {
-    const parentIndex = (index - 1) >> 1;
-    const parent = heap[parentIndex];
-    if (parent === undefined || !isEarlier(entry, parent)) break;
-    heap[index] = parent;
-    index = parentIndex;
-  }
-  heap[index] = entry;
-}
-
-function siftDown<T>(heap: Entry<T>[], entry: Entry<T>): void {
-  let index = 0;
-  for (;;) {
-    let childIndex = 2 * index + 1;
-    let child = heap[childIndex];
-    const right = heap[childIndex + 1];
-    if (child !== undefined && right !== undefined && isEarlier(right, child)) {
-      child = right;
-      childIndex += 1;
+  add(atMs: number, item: T): void {
+    let [from, to] = [0, this.#entries.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.#entries[middle]?.atMs ?? 0) > atMs) from = middle + 1;
+      else to = middle;
     }
-    if (child === undefined || !isEarlier(child, entry)) break;
-    heap[index] = child;
-    index = childIndex;
+    this.#entries.splice(from, 0, { atMs, item });
   }
-  heap[index] = entry;
+
+  nextAt(): number | undefined {
+    return this.#entries.at(-1)?.atMs;
+  }
+
+  /** Takes out the earliest entry that is due at nowMs. */
+  takeDue(nowMs: number): { atMs: number; item: T } | undefined {
+    return (this.nextAt() ?? Number.POSITIVE_INFINITY) <= nowMs ? this.#entries.pop() : undefined;
+  }
 }

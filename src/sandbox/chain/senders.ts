@@ -27,7 +27,6 @@ type Sender<T> = {
   /** Messages for other senders after the newest own message. */
   toSkip: number;
   queue: Message<T>[];
-  head: number;
 };
 
 /**
@@ -41,7 +40,7 @@ function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: 
   const holders = new Map<T, Sender<T>>();
   const senders = Array.from(
     { length: options.senders },
-    (): Sender<T> => ({ isBusy: false, freeMs: Number.NEGATIVE_INFINITY, toSkip: 0, queue: [], head: 0 }),
+    (): Sender<T> => ({ isBusy: false, freeMs: Number.NEGATIVE_INFINITY, toSkip: 0, queue: [] }),
   );
   let turn = -1;
 
@@ -77,7 +76,7 @@ function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: 
       const sender = holders.get(submission);
       if (sender === undefined) return;
       holders.delete(submission);
-      const message = takeNext(sender);
+      const message = sender.queue.shift();
       if (message) {
         start(sender, message.submission, atMs + restMs + message.skipped * skipMs);
         return;
@@ -87,16 +86,4 @@ function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: 
       sender.toSkip = 0;
     },
   };
-}
-
-function takeNext<T>(sender: Sender<T>): Message<T> | undefined {
-  const message = sender.queue[sender.head];
-  if (message === undefined) return undefined;
-  sender.head += 1;
-  // Removes consumed messages in batches, because shift() would move the whole queue each time.
-  if (sender.head > 1024 && sender.head * 2 > sender.queue.length) {
-    sender.queue = sender.queue.slice(sender.head);
-    sender.head = 0;
-  }
-  return message;
 }

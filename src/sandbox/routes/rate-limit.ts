@@ -1,5 +1,5 @@
 import type { SandboxOptions } from '../options.ts';
-import { createSlidingWindow, type SlidingWindow } from './sliding-window.ts';
+import { SlidingWindow } from './sliding-window.ts';
 
 /** Window of the request meter if there is no limit. */
 const METER_WINDOW_MS = 1000;
@@ -27,7 +27,7 @@ export function createRateLimit(options: SandboxOptions): RateLimit {
   function windowOf(windows: Map<string, SlidingWindow>, key: string): SlidingWindow {
     const known = windows.get(key);
     if (known !== undefined) return known;
-    const fresh = createSlidingWindow(windowMs);
+    const fresh = new SlidingWindow(windowMs);
     windows.set(key, fresh);
     return fresh;
   }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
-import type { DawatchClient } from '../../../src/client/client.ts';
+import type { DawatchClient } from '../../../src/client/index.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { type EventReceiver, openEventReceiver } from '../../support/event-receiver.ts';
 import { prepareServer, sleep, trackForSure } from '../../support/killable-server.ts';

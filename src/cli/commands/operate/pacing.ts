@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { PollingCost, UpstreamPacing } from '../../../client/client.ts';
+import type { PollingCost, UpstreamPacing } from '../../../client/index.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { curvePicture, quantileMs, roughly } from '../../output/curve-plot.ts';

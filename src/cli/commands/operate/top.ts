@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { pause } from '../../../client/backoff.ts';
-import type { DawatchClient } from '../../../client/client.ts';
 import { isTransient } from '../../../client/errors.ts';
+import type { DawatchClient } from '../../../client/index.ts';
 import { type ConnectOptions, connect, serverAddress, withServer } from '../../connect.ts';
 import { durationOption } from '../../input/duration.ts';
 import { untilStopped } from '../../input/signals.ts';

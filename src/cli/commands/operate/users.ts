@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { User } from '../../../client/client.ts';
+import type { User } from '../../../client/index.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, requestWithToken, withAddress } from '../../connect.ts';
 import { parseCount } from '../../input/numbers.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
-import { DawatchClient } from '../../../client/client.ts';
+import { DawatchClient } from '../../../client/index.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { Status } from '../../../domain/submission.ts';
 import { systemClock } from '../../../platform/system-clock.ts';

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { Submission, SubmissionWithHistory } from '../../../client/client.ts';
+import type { Submission, SubmissionWithHistory } from '../../../client/index.ts';
 import { STATUSES } from '../../../domain/submission.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { requests } from '../../await-final.ts';

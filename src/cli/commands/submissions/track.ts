@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { pause } from '../../../client/backoff.ts';
-import type { DawatchClient, TrackOptions } from '../../../client/client.ts';
 import { ApiError } from '../../../client/errors.ts';
+import type { DawatchClient, TrackOptions } from '../../../client/index.ts';
 import type { Tracked } from '../../../client/shapes.ts';
 import { DEEP_METADATA_REASON, isTooDeep } from '../../../domain/json.ts';
 import { MAX_IDS_PER_REQUEST } from '../../../domain/track-request.ts';
