@@ -2,13 +2,12 @@ import type { FastifyBaseLogger } from 'fastify';
 import pkg from '../package.json' with { type: 'json' };
 import type { Config } from './config/schema.ts';
 import { StartError } from './config/start-error.ts';
-import { dashboardAssets } from './dashboard/assets.ts';
 import type { Clock } from './domain/clock.ts';
 import { createLocalEngine } from './engines/local.ts';
-import { credentialsOf, ensureCredential, hasTokenForm, isOwnToken } from './http/access/credentials.ts';
+import { credentialsOf, ensureCredential } from './http/access/credentials.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
-import { auditOf, deliveriesOf, errorToProblem, submissionsOf, usersOf, webhooksOf } from './http/services.ts';
+import { trackerOf, usersOf } from './http/services.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { logMonitor } from './logging/listeners.ts';
 import type { Log } from './logging/logger.ts';
@@ -130,47 +129,28 @@ export async function startApp(deps: AppDeps): Promise<App> {
     warnOfOrphans(ledger, watcher, log);
 
     const { refusalOf } = notifications;
-    const submissions = submissionsOf({ config, ledger, watcher, clock, refusalOf });
-    const intake = scaling?.startIntake((body) => submissions.track(body));
+    const tracker = trackerOf({ config, watcher, clock, refusalOf });
+    const intake = scaling?.startIntake(tracker.track);
     opened.push(() => intake?.close(leftMs()));
 
     const server = await buildServer({
-      submissions,
-      submissionInfo: {
-        hasUpstream: (name) => watcher.hasUpstream(name),
-        lookUp: (id, upstream, client) => lookup.lookUp(id, upstream, client),
-      },
-      users: usersOf(config, userPool),
-      audit: auditOf(ledger, clock),
-      isOwnToken,
-      hasTokenForm,
-      events: ledger.outbox,
-      webhooks: webhooksOf(ledger, clock, refusalOf),
-      deliveries: deliveriesOf(ledger, clock),
+      config,
       clock,
+      ledger,
+      watcher,
+      tracker,
+      lookup,
+      users: usersOf(config, userPool),
+      credentials,
+      refusalOf,
       health: () => ({ ...watcher.health(), redis: scaling?.health() }),
-      pacing: () => watcher.pacing(),
       overview: () => overviewOf({ ledger, watcher, stats, clock, scaling }),
       metrics,
-      ledgerBytes: () => ledger.stats.bytes(),
       queues: scaling?.queues,
-      dashboard: dashboardAssets(),
-      credentials,
-      errorToProblem,
       onUnreadable,
       log: log as unknown as FastifyBaseLogger,
       version: pkg.version,
-      limits: {
-        requestsPerMinute: config.limits.requests_per_minute,
-        failedAuthenticationsPerMinute: config.limits.failed_authentications_per_minute,
-        maxWaitMs: config.limits.tracking_wait_s * 1_000,
-        maxHeldOpen: config.limits.held_open,
-        receiveBytesPerS: config.limits.receive_bytes_per_s,
-      },
-      timeoutMs: config.server.timeout_s * 1_000,
       responseDeadlineMs: responseDeadlineMs(config, upstreams),
-      corsOrigins: config.server.cors_origins,
-      trustedProxies: config.server.trusted_proxies,
     });
     opened.push(async () => {
       await withTimeout(leftMs(), server.close());

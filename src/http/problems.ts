@@ -1,8 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { shownOf } from '../domain/explain-issue.ts';
+import { LedgerError } from '../ledger/file/errors.ts';
 import { SECURITY_HEADERS } from './access/security-headers.ts';
-import type { ErrorToProblem } from './ports.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { InvalidRequestError } from './validation.ts';
 
@@ -100,18 +100,19 @@ function withErrorMember(reply: FastifyReply, body: z.output<typeof problemSchem
 }
 
 /** Turns every error into a problem document. The text of a 5xx goes to the log only. */
-export function registerProblems(app: FastifyInstance, errorToProblem: ErrorToProblem): void {
+export function registerProblems(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) =>
     sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}` }),
   );
   app.setErrorHandler((error: FastifyError, request, reply) => {
     if (error instanceof InvalidRequestError)
       return sendProblem(reply, { status: 400, detail: error.message, errors: error.errors });
-    const known = errorToProblem(error);
-    if (known) {
+    if (error instanceof LedgerError) {
       logOf(request).error({ err: error }, 'http.failed');
-      reply.header('retry-after', known.retryAfterS);
-      return sendProblem(reply, { status: known.status, detail: known.detail });
+      const isFull = error.problem === 'full';
+      reply.header('retry-after', isFull ? 30 : 5);
+      const defect = isFull ? 'the disk is full' : 'the ledger is unavailable';
+      return sendProblem(reply, { status: isFull ? 507 : 503, detail: `${defect}: nothing of the request was stored` });
     }
     const status = error.statusCode ?? 500;
     if (isClientError(status)) return sendProblem(reply, { status, detail: detailOf(error, request) });

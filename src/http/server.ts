@@ -1,18 +1,20 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
+import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
-import type { TrackBody } from '../domain/track-request.ts';
-import type { UpstreamPacing } from '../watch/watcher.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { CachedLookup } from '../watch/cached-lookup.ts';
+import type { Watcher } from '../watch/watcher.ts';
 import { preferBearer, requireRole } from './access/access.ts';
 import { clientAddressReader } from './access/client-address.ts';
 import { addCors } from './access/cors.ts';
 import { CredentialLock } from './access/credential-lock.ts';
 import { reportFailedAuthentications } from './access/failed-authentications.ts';
-import { addLimits, type LimitSettings } from './access/limits.ts';
+import { addLimits } from './access/limits.ts';
 import { addSecurityHeaders } from './access/security-headers.ts';
 import { EventFeed } from './feed/event-feed.ts';
 import { registerEvents } from './feed/events.ts';
-import { Admission, type AdmissionDeps } from './load/admission.ts';
+import { Admission } from './load/admission.ts';
 import { coalesceRequests, coalesceResponses } from './load/coalescing.ts';
 import { limitPipelining, limitUnreadResponses } from './load/connection-limits.ts';
 import { serializeExpensiveRoutes } from './load/expensive-routes.ts';
@@ -22,21 +24,7 @@ import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests, registerMetrics } from './metrics/route.ts';
 import { addDocumentation } from './openapi/documentation.ts';
-import type {
-  Asset,
-  Audit,
-  Credentials,
-  DeliveryService,
-  ErrorToProblem,
-  EventLog,
-  Overview,
-  Readiness,
-  SubmissionInfo,
-  Submissions,
-  TrackRequestResult,
-  Users,
-  WebhookService,
-} from './ports.ts';
+import type { Credentials, Overview, Readiness, Users } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
@@ -52,45 +40,31 @@ import { registerSubmissions } from './routes/submissions.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
 import { registerWhoami } from './routes/whoami.ts';
+import { auditOf, type Tracker, webhooksOf } from './services.ts';
 import { registerDashboard } from './static-files.ts';
 import { compileValidator } from './validation.ts';
 
 export type HttpDeps = {
-  submissions: Submissions;
-  submissionInfo: SubmissionInfo;
-  events: EventLog;
+  config: Config;
   clock: Clock;
+  ledger: Ledger;
+  watcher: Watcher;
+  tracker: Tracker;
+  lookup: CachedLookup;
   users: Users;
-  audit: Audit;
-  webhooks: WebhookService;
-  deliveries: DeliveryService;
-  isOwnToken: (secret: string) => boolean;
-  /** Whether a secret has the complete form of a dawatch token and is therefore too random to guess. */
-  hasTokenForm: (secret: string) => boolean;
+  credentials: Credentials;
+  /** Returns why a webhook URL is not allowed; undefined if it is. */
+  refusalOf: (url: string) => string | undefined;
   health: () => Readiness;
-  pacing: () => UpstreamPacing[];
   overview: () => Overview;
   metrics: Metrics;
-  /** Sizes of the ledger's files. */
-  ledgerBytes: () => { database: number; wal: number };
   /** Undefined without Redis. */
   queues?: Queues | undefined;
-  dashboard: readonly Asset[];
-  credentials: Credentials;
-  errorToProblem: ErrorToProblem;
   onUnreadable: ReportUnreadable;
   log: FastifyBaseLogger;
   version: string;
-  limits: LimitSettings &
-    Pick<AdmissionDeps<TrackBody, TrackRequestResult>, 'maxWaitMs' | 'maxHeldOpen'> & { receiveBytesPerS: number };
-  /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
-  timeoutMs: number;
   /** Limit for a handler to respond; must exceed every handler's own time limits. */
   responseDeadlineMs: number;
-  /** Origins whose pages may read responses. */
-  corsOrigins: readonly string[];
-  /** Proxies whose headers are trusted for the address of a client. */
-  trustedProxies: readonly string[];
 };
 
 const BODY_LIMIT_BYTES = 64 * 1024;
@@ -112,6 +86,10 @@ const COMPILERS = {
 
 /** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
+  const { ledger, tracker, clock, metrics } = deps;
+  const { server, limits } = deps.config;
+  /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
+  const timeoutMs = server.timeout_s * 1_000;
   const app = fastify({
     loggerInstance: deps.log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -119,25 +97,25 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     childLoggerFactory: (log) => log,
     genReqId: requestIdOf,
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: Math.ceil(deps.timeoutMs),
-    connectionTimeout: Math.ceil(deps.timeoutMs),
+    requestTimeout: Math.ceil(timeoutMs),
+    connectionTimeout: Math.ceil(timeoutMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
     // Requests on open connections are served while the server closes; the ledger closes after it.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_CHARS, querystringParser: parseQuery },
-    http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false, ...requestTimeouts(deps.timeoutMs) },
+    http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false, ...requestTimeouts(timeoutMs) },
     clientErrorHandler: sendUnreadable,
     frameworkErrors: sendUnroutable,
     schemaController: COMPILERS,
   });
-  const clientAddressOf = clientAddressReader(deps.trustedProxies);
+  const clientAddressOf = clientAddressReader(server.trusted_proxies);
   app.decorateRequest('clientAddress', '');
   app.addHook('onRequest', (request, _reply, done) => {
     request.clientAddress = clientAddressOf(request.raw);
     done();
   });
-  countRequests(app, deps.metrics.counters);
+  countRequests(app, metrics.counters);
   addSecurityHeaders(app);
   addRequestLog(app);
   limitPipelining(app);
@@ -147,47 +125,50 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   dropStalledReaders(app);
   endConnectionsOnClose(app);
   rejectEncodedBodies(app);
-  requireReceiveRate(app, { bytesPerS: deps.limits.receiveBytesPerS, timeoutMs: deps.timeoutMs });
+  requireReceiveRate(app, { bytesPerS: limits.receive_bytes_per_s, timeoutMs });
   app.removeContentTypeParser('text/plain');
-  registerProblems(app, deps.errorToProblem);
-  addCors(app, deps.corsOrigins);
-  const authenticator = new CredentialLock({ ...deps, maxFailures: deps.limits.failedAuthenticationsPerMinute });
-  await addLimits(app, { limits: deps.limits, lock: authenticator });
-  reportFailedAuthentications(app, deps.metrics.counters.authenticationFailed);
+  registerProblems(app);
+  addCors(app, server.cors_origins);
+  const authenticator = new CredentialLock(deps.credentials, limits.failed_authentications_per_minute);
+  await addLimits(app, { limits, lock: authenticator });
+  reportFailedAuthentications(app, metrics.counters.authenticationFailed);
   handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
   coalesceResponses(app);
 
   const admission = new Admission({
-    ...deps.limits,
-    processBatch: (bodies: readonly TrackBody[]) => deps.submissions.trackBatch(bodies),
-    onShed: deps.metrics.counters.shed,
+    processBatch: tracker.trackBatch,
+    maxWaitMs: limits.tracking_wait_s * 1_000,
+    maxHeldOpen: limits.held_open,
+    onShed: metrics.counters.shed,
   });
-  const feed = new EventFeed({ ...deps, log: logOf(app) });
+  const feed = new EventFeed({ ...deps, events: ledger.outbox, log: logOf(app) });
   const readers = () => feed.readers;
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
     registerMetrics(open, { ...deps, readers, waitingIds: () => admission.waitingIds });
-    registerDashboard(open, deps.dashboard);
+    registerDashboard(open);
   });
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireRole(authenticator, ['service', 'admin']));
     admission.boundHeldOpen(guarded);
     registerSubmissions(guarded, { ...deps, admission });
     registerSubmissionInfo(guarded, deps);
-    registerEvents(guarded, { ...deps, feed });
+    registerEvents(guarded, { ...deps, events: ledger.outbox, feed });
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
-  await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
+  await app.register(async (lookups) =>
+    registerUsers(lookups, { ...deps, audit: auditOf(ledger, clock), authenticator }),
+  );
   await app.register(async (guarded) => {
     preferBearer(guarded);
     guarded.addHook('onRequest', requireRole(authenticator, ['admin']));
     registerAudit(guarded, deps);
-    registerWebhooks(guarded, deps);
+    registerWebhooks(guarded, { ...deps, webhooks: webhooksOf(ledger, clock, deps.refusalOf) });
     registerDeliveries(guarded, deps);
   });
   const { queues } = deps;

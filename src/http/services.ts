@@ -1,34 +1,27 @@
 import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { NewWebhook, Signature, Webhook, WebhookPatch } from '../domain/notifications/webhook.ts';
 import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
-import { LedgerError } from '../ledger/file/errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../notify/channels/signing.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
-import type {
-  Audit,
-  DeliveryService,
-  ErrorToProblem,
-  Submissions,
-  TrackRequestResult,
-  Users,
-  WebhookService,
-} from './ports.ts';
+import type { LookupAudit, TrackRequestResult, Users } from './ports.ts';
 
-/** Validates requests to track, passes them to the watcher, and reads from the ledger. */
-export function submissionsOf(deps: {
+export type Tracker = ReturnType<typeof trackerOf>;
+
+/** Validates requests to track and passes them to the watcher. */
+export function trackerOf(deps: {
   config: Config;
-  ledger: Ledger;
   watcher: Watcher;
   clock: Clock;
   /** Returns why a callback URL is not allowed, or undefined. */
   refusalOf: (url: string) => string | undefined;
-}): Submissions {
-  const { config, ledger, watcher, clock, refusalOf } = deps;
+}) {
+  const { config, watcher, clock, refusalOf } = deps;
   const defaults = {
     deadlineMs: config.submissions.deadline_s * 1_000,
     unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
@@ -37,24 +30,18 @@ export function submissionsOf(deps: {
   const hasUpstream = (name: string) => watcher.hasUpstream(name);
   const requestsOf = (body: TrackBody) => toTrackRequests(body, { now: clock.now(), defaults, hasUpstream, refusalOf });
   return {
-    track(body) {
+    track(body: TrackBody): TrackRequestResult {
       const parsed = requestsOf(body);
       return parsed.kind === 'invalid' ? parsed : watcher.track(parsed.requests);
     },
-    trackBatch(bodies) {
+    /** Tracks each body for itself, all in one commit. */
+    trackBatch(bodies: readonly TrackBody[]): TrackRequestResult[] {
       const parsed = bodies.map(requestsOf);
       const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
       // Invalid requests are reported even if the ledger cannot be written.
       const results = (valid.length > 0 ? watcher.trackGroups(valid) : []).values();
       return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackRequestResult)));
     },
-    get: (id) => ledger.get(id),
-    getWithHistory: (ids) => ledger.getWithHistory(ids),
-    list: (query) => ledger.list(query),
-    findByPrefix: (query) => ledger.findByPrefix(query),
-    cancel: (ids) => watcher.cancel(ids),
-    waitUntilFinal: (id, timeoutMs, signal) => watcher.waitUntilFinal(() => ledger.get(id), timeoutMs, signal),
-    deadlineAt: (submission) => watcher.deadlineAt(submission),
   };
 }
 
@@ -79,69 +66,58 @@ export function usersOf(config: Config, pool: UpstreamPool | undefined): Users {
   };
 }
 
+export type Audit = ReturnType<typeof auditOf>;
+
 /** Adds the time and the hashes of personal data to audit entries. */
-export function auditOf({ audit }: Ledger, clock: Clock): Audit {
+export function auditOf({ audit }: Ledger, clock: Clock) {
   const noEmail = { emailHash: null, emailMasked: null };
   return {
-    add: ({ email, bearer, credentialId = null, ...entry }) =>
+    /**
+     * Stores an entry durably; throws if it cannot be written. Neither the e-mail address nor `bearer`, the token of a
+     * forwarded caller, is stored in plain text.
+     */
+    add({ email, bearer, ...entry }: LookupAudit & { email: string | null; bearer?: string | undefined }): void {
       audit.add({
         ...entry,
-        credentialId,
         caller: bearer === undefined ? entry.caller : `${entry.caller}:${audit.shortHash(bearer)}`,
         ...(email === null ? noEmail : audit.emailFields(email)),
         at: clock.now(),
-      }),
-    list: (query) => audit.list(query),
+      });
+    },
   };
 }
 
-/** Maps ledger errors to HTTP problems; undefined for any other error. */
-export const errorToProblem: ErrorToProblem = (error) => {
-  if (!(error instanceof LedgerError)) return undefined;
-  if (error.problem === 'full')
-    return { status: 507, detail: 'the disk is full: nothing of the request was stored', retryAfterS: 30 };
-  return { status: 503, detail: 'the ledger is unavailable: nothing of the request was stored', retryAfterS: 5 };
-};
-
-/** Deliveries of the ledger, at the current time. */
-export function deliveriesOf({ deliveries }: Ledger, clock: Clock): DeliveryService {
-  return {
-    get: (id) => deliveries.get(id),
-    list: (query) => deliveries.list(query),
-    replay: (id) => deliveries.replay(id, clock.now()),
-    replayDead: (destination, since) => deliveries.replayDead(destination, since, clock.now()),
-  };
-}
+export type WebhookService = ReturnType<typeof webhooksOf>;
 
 /** Webhooks of the ledger; creates and validates their secrets. */
-export function webhooksOf(
-  ledger: Ledger,
-  clock: Clock,
-  refusalOf: (url: string) => string | undefined,
-): WebhookService {
+export function webhooksOf(ledger: Ledger, clock: Clock, refusalOf: (url: string) => string | undefined) {
   const { webhooks } = ledger;
   const now = () => clock.now();
   return {
     refusalOf,
-    refusalOfSecret(secret, signature) {
+    /** Returns why the secret is not valid for this signature; undefined if it is. */
+    refusalOfSecret(secret: string, signature: Signature): string | undefined {
       const isOther = signature === 'v1' ? secret.startsWith('whsk_') : secret.startsWith('whsec_');
       return isOther ? `this is not a secret for ${signature} signatures` : checkSecret(secret);
     },
-    create(webhook, secret) {
+    /** Creates a webhook, with a new secret if none is given. The secret is never returned again. */
+    create(webhook: NewWebhook, secret?: string): { webhook: Webhook; secret: string } {
       const created = createSecret(webhook.signature, secret);
       return { webhook: webhooks.create(webhook, created, now()), secret: created.secret };
     },
-    get: (id) => webhooks.get(id, now()),
-    list: (query) => webhooks.list({ ...query, now: now() }),
-    update: (id, patch) => webhooks.update(id, patch, now()),
-    rotate(id, { keepOldMs, secret }) {
+    get: (id: string) => webhooks.get(id, now()),
+    list: (page: { limit: number; before?: number | undefined }) => webhooks.list({ ...page, now: now() }),
+    update: (id: string, patch: WebhookPatch) => webhooks.update(id, patch, now()),
+    /** Replaces the secret; the old one also signs for `keepOldMs`. Returns undefined for an unknown webhook. */
+    rotate(id: string, { keepOldMs, secret }: { keepOldMs: number; secret?: string | undefined }) {
       const known = webhooks.get(id, now());
       if (!known) return undefined;
       const created = createSecret(known.signature, secret);
       const webhook = webhooks.rotate(id, created, { oldUntil: now() + keepOldMs, now: now() });
       return webhook && { webhook, secret: created.secret };
     },
-    delete: (id) => webhooks.delete(id, now()),
-    test: (id) => ledger.test(id, now()),
+    delete: (id: string) => webhooks.delete(id, now()),
+    /** Sends a test event to this webhook only. Returns the id of the delivery. */
+    test: (id: string) => ledger.test(id, now()),
   };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Asset } from './ports.ts';
+import { dashboardAssets } from '../dashboard/assets.ts';
 
 /** A response body that is built once and sent to every client from the same bytes. */
 export type StoredResponse = { body: Buffer; etag: string; headers: Readonly<Record<string, string>> };
@@ -40,9 +40,9 @@ export function serveFiles(
   for (const url of urls) app.get(url, { schema: { hide: true } }, send);
 }
 
-export function registerDashboard(app: FastifyInstance, assets: readonly Asset[]): void {
+export function registerDashboard(app: FastifyInstance): void {
   const files = new Map(
-    assets.map(({ path, body, contentType, policy }) => {
+    dashboardAssets().map(({ path, body, contentType, policy }) => {
       const headers = {
         'content-type': contentType,
         ...(policy !== undefined && { 'content-security-policy': policy }),

@@ -7,7 +7,7 @@ import { type RedisHealth, RedisLink } from '../engines/bullmq/redis-link.ts';
 import { createMessageSigner } from '../engines/bullmq/signer.ts';
 import { untilPreviousPollsEnded } from '../engines/bullmq/startup-delay.ts';
 import type { Counters } from '../http/metrics/counters.ts';
-import type { Submissions } from '../http/ports.ts';
+import type { Tracker } from '../http/services.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Log } from '../logging/logger.ts';
 import { logIntake, logPolls, logRedis } from '../logging/redis-log.ts';
@@ -26,7 +26,7 @@ export type Scaling = {
   health(): RedisHealth;
   /** For the queue dashboard. */
   queues: { polls: Queue; others: Queue[] };
-  startIntake(track: Submissions['track']): { close(limitMs: number): Promise<void> };
+  startIntake(track: Tracker['track']): { close(limitMs: number): Promise<void> };
   close(): Promise<void>;
 };
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { sha256 } from '../../src/http/access/access.ts';
 import { CredentialLock } from '../../src/http/access/credential-lock.ts';
-import { credentialsOf, hasTokenForm } from '../../src/http/access/credentials.ts';
+import { credentialsOf } from '../../src/http/access/credentials.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -45,11 +45,7 @@ test('a hash with one wrong bit at its end takes the same time as one that is wr
 });
 
 test('a locked address learns nothing from the response time to a right key', () => {
-  const lock = new CredentialLock({
-    credentials: credentials({ api_key: SECRET, admin_token: undefined }),
-    hasTokenForm,
-    maxFailures: 1,
-  });
+  const lock = new CredentialLock(credentials({ api_key: SECRET, admin_token: undefined }), 1);
   const identify = (secret: string) =>
     lock.identify({
       clientAddress: '192.0.2.1',

@@ -118,11 +118,7 @@ describe('an internal error', () => {
     };
     const server = fastify({ logger: { level: 'error', stream: { write } } });
     onTestFinished(() => server.close());
-    registerProblems(server, (thrown) =>
-      thrown instanceof LedgerError && thrown.problem === 'full'
-        ? { status: 507, detail: 'no room', retryAfterS: 30 }
-        : undefined,
-    );
+    registerProblems(server);
     server.get('/', async () => {
       throw error;
     });
@@ -133,7 +129,10 @@ describe('an internal error', () => {
     const { answer, logged } = await answerTo(new LedgerError('full', 'no room left to write /secret/path'));
     expect(answer.status).toBe(507);
     expect(answer.headers['retry-after']).toBe('30');
-    expect(problemOf(answer)).toMatchObject({ type: 'urn:dawatch:problem:out-of-space', detail: 'no room' });
+    expect(problemOf(answer)).toMatchObject({
+      type: 'urn:dawatch:problem:out-of-space',
+      detail: 'the disk is full: nothing of the request was stored',
+    });
     expect(logged).toContain('/secret/path');
   });
 

@@ -3,6 +3,7 @@ import { LruMap } from 'toad-cache';
 import { networkOf } from '../../platform/addresses.ts';
 import type { Credentials } from '../ports.ts';
 import { type Authenticator, credentialOf, type Identity, sha256 } from './access.ts';
+import { hasTokenForm } from './credentials.ts';
 import { FailureBucket } from './failure-bucket.ts';
 
 const WINDOW_MS = 60_000;
@@ -25,7 +26,6 @@ type AuthenticationAttempt =
  */
 export class CredentialLock implements Authenticator {
   readonly #credentials: Credentials;
-  readonly #hasTokenForm: (secret: string) => boolean;
   readonly #addresses: FailureBucket;
   /** Failures by address and credential. */
   readonly #repeated: FailureBucket;
@@ -35,10 +35,9 @@ export class CredentialLock implements Authenticator {
   readonly #accepted = new LruMap<true>(MAX_USED);
 
   /** `maxFailures` 0 disables locking. */
-  constructor(deps: { credentials: Credentials; hasTokenForm: (secret: string) => boolean; maxFailures: number }) {
-    this.#credentials = deps.credentials;
-    this.#hasTokenForm = deps.hasTokenForm;
-    const max = deps.maxFailures > 0 ? deps.maxFailures : Number.POSITIVE_INFINITY;
+  constructor(credentials: Credentials, maxFailures: number) {
+    this.#credentials = credentials;
+    const max = maxFailures > 0 ? maxFailures : Number.POSITIVE_INFINITY;
     this.#addresses = new FailureBucket({ max, windowMs: WINDOW_MS, maxKeys: MAX_FAILED });
     this.#repeated = new FailureBucket({ max, windowMs: WINDOW_MS, maxKeys: MAX_FAILED });
   }
@@ -73,9 +72,9 @@ export class CredentialLock implements Authenticator {
   }
 
   #lookUp(secret: string, hash: Buffer, address: string): Identity {
-    const hasTokenForm = this.#hasTokenForm(secret);
+    const isOwn = hasTokenForm(secret);
     const pair = pairOf(address, hash);
-    const isExempt = hasTokenForm || this.#used.get(pair) === true;
+    const isExempt = isOwn || this.#used.get(pair) === true;
     const attempt = this.#attempt(address, hash, { isExempt });
     if (attempt.kind === 'locked') return attempt;
     let failed = false;
@@ -83,7 +82,7 @@ export class CredentialLock implements Authenticator {
       const caller = this.#credentials(hash);
       failed = caller === undefined;
       if (caller === undefined) this.#used.delete(pair);
-      else if (!hasTokenForm) this.#used.set(pair, true);
+      else if (!isOwn) this.#used.set(pair, true);
       return caller === undefined ? { kind: 'unknown' } : { kind: 'known', hash, caller };
     } finally {
       attempt.end(failed);

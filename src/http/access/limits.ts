@@ -1,16 +1,10 @@
 import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
+import type { Config } from '../../config/schema.ts';
 import { networkOf } from '../../platform/addresses.ts';
 import { sendProblem } from '../problems.ts';
 import { sendLocked } from './access.ts';
 import type { CredentialLock } from './credential-lock.ts';
-
-export type LimitSettings = {
-  /** Per credential, or per address without a known credential. 0: no limit. */
-  requestsPerMinute: number;
-  /** Wrong credentials per address. 0: no limit. */
-  failedAuthenticationsPerMinute: number;
-};
 
 const WINDOW_MS = 60_000;
 /** Limit of buckets; the least recently used one is evicted. */
@@ -30,9 +24,9 @@ export function isUnlimited(route: string | undefined): boolean {
  */
 export async function addLimits(
   app: FastifyInstance,
-  { limits, lock }: { limits: LimitSettings; lock: CredentialLock },
+  { limits, lock }: { limits: Config['limits']; lock: CredentialLock },
 ): Promise<void> {
-  const { requestsPerMinute, failedAuthenticationsPerMinute } = limits;
+  const { requests_per_minute: requestsPerMinute, failed_authentications_per_minute: maxFailures } = limits;
   // First, so that the following hooks reveal nothing about a credential to a locked address.
   app.addHook('onRequest', (request, reply, done) => {
     const identity = isUnlimited(request.routeOptions.url) ? undefined : lock.identify(request);
@@ -41,7 +35,7 @@ export async function addLimits(
       return;
     }
     const ttlInSeconds = Math.ceil(identity.retryAfterMs / 1_000);
-    setRateLimitHeaders(reply, { max: failedAuthenticationsPerMinute, remaining: 0, ttlInSeconds });
+    setRateLimitHeaders(reply, { max: maxFailures, remaining: 0, ttlInSeconds });
     sendLocked(reply, identity.retryAfterMs);
   });
 

@@ -2,11 +2,11 @@ import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import type { UpstreamPacing } from '../../watch/watcher.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { Watcher } from '../../watch/watcher.ts';
 import type { Overview, Readiness } from '../ports.ts';
 import { operations } from '../problems.ts';
 import type { Counters } from './counters.ts';
-import type { GaugeValues } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Requests within this time get the same text. The route is open and unlimited, so it must stay cheap. */
@@ -40,9 +40,9 @@ export function registerMetrics(
   deps: {
     metrics: Metrics;
     overview: () => Overview;
-    pacing: () => UpstreamPacing[];
+    watcher: Watcher;
     health: () => Readiness;
-    ledgerBytes: () => GaugeValues['ledgerBytes'];
+    ledger: Ledger;
     readers: () => number;
     waitingIds: () => number;
     clock: Clock;
@@ -62,9 +62,9 @@ export function registerMetrics(
     const { contentType, text } = await deps.metrics.scrape({
       now,
       overview: overview(),
-      pacing: deps.pacing(),
+      pacing: deps.watcher.pacing(),
       health: deps.health(),
-      ledgerBytes: deps.ledgerBytes(),
+      ledgerBytes: deps.ledger.stats.bytes(),
       readers: deps.readers(),
       waitingIds: deps.waitingIds(),
     });

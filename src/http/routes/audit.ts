@@ -2,7 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { AuditRecord } from '../../ledger/access/audit.ts';
-import { AUDIT_ACTIONS, AUDIT_RESULTS, type Audit } from '../ports.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { AUDIT_ACTIONS, AUDIT_RESULTS } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { nextCursor, nextCursorSchema, pageOf, pageParameters } from '../query.ts';
 
@@ -63,10 +64,10 @@ const OPERATIONS = operations('users', {
   },
 });
 
-export function registerAudit(instance: FastifyInstance, { audit }: { audit: Audit }): void {
+export function registerAudit(instance: FastifyInstance, { ledger }: { ledger: Ledger }): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get('/v1/audit', { config: { isExpensive: true }, schema: OPERATIONS.listAudit }, async ({ query }) => {
-    const page = audit.list(pageOf(query));
+    const page = ledger.audit.list(pageOf(query));
     return { entries: page.entries.map(toEntryBody), next_cursor: nextCursor(page.nextBefore) };
   });
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
 import {
   DELIVERY_STATES,
   type Delivery,
@@ -9,7 +10,7 @@ import {
 } from '../../domain/notifications/delivery.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import type { DeliveryService, WebhookService } from '../ports.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import {
@@ -82,9 +83,10 @@ const OPERATIONS = operations('notifications', {
 /** Lists deliveries and replays them. */
 export function registerDeliveries(
   instance: FastifyInstance,
-  deps: { deliveries: DeliveryService; webhooks: WebhookService; onUnreadable: ReportUnreadable },
+  deps: { ledger: Ledger; clock: Clock; onUnreadable: ReportUnreadable },
 ): void {
-  const { deliveries, webhooks } = deps;
+  const { clock } = deps;
+  const { deliveries, webhooks } = deps.ledger;
   const reported = unreadableReporter(deps.onUnreadable, 'delivery');
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
   const app = instance.withTypeProvider<ZodTypeProvider>();
@@ -107,7 +109,7 @@ export function registerDeliveries(
   });
 
   app.post('/v1/deliveries/:id/replay', { schema: OPERATIONS.replayDelivery }, async ({ params: { id } }, reply) => {
-    const result = deliveries.replay(Number(id));
+    const result = deliveries.replay(Number(id), clock.now());
     switch (result) {
       case 'unknown':
         return unknown(reply, id);
@@ -129,9 +131,9 @@ export function registerDeliveries(
     { schema: OPERATIONS.replayDeadLetters },
     async ({ body: { destination, since } }, reply) => {
       const parsed = parseDestination(destination);
-      if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId))
+      if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, clock.now()))
         return sendProblem(reply, { status: 404, detail: `there is no webhook ${parsed.webhookId}` });
-      const replayed = deliveries.replayDead(destination, Date.parse(since));
+      const replayed = deliveries.replayDead(destination, Date.parse(since), clock.now());
       if (replayed === undefined) return conflict(reply, `${destination} is disabled or not configured`);
       return reply.code(202).send({ replayed });
     },

@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { PollingCost } from '../../pacing/policy.ts';
-import type { UpstreamPacing } from '../../watch/watcher.ts';
+import type { UpstreamPacing, Watcher } from '../../watch/watcher.ts';
 import { operations } from '../problems.ts';
 
 const cost = z.object({
@@ -138,12 +138,12 @@ const OPERATIONS = operations('operations', {
 
 export function registerPacing(
   instance: FastifyInstance,
-  { pacing, clock }: { pacing: () => UpstreamPacing[]; clock: Clock },
+  { watcher, clock }: { watcher: Watcher; clock: Clock },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get('/v1/pacing', { schema: OPERATIONS.getPacing }, async () => ({
     at: iso(clock.now()),
-    upstreams: pacing().map(toPacingBody),
+    upstreams: watcher.pacing().map(toPacingBody),
   }));
 }
 

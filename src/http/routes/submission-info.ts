@@ -3,9 +3,11 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submission.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import type { LookupResult } from '../../watch/cached-lookup.ts';
-import { clientOf, type SubmissionInfo, type Submissions } from '../ports.ts';
+import type { CachedLookup, LookupResult } from '../../watch/cached-lookup.ts';
+import type { Watcher } from '../../watch/watcher.ts';
+import { clientOf } from '../ports.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
+import type { Tracker } from '../services.ts';
 
 const envelopeSchema = z
   .looseObject({
@@ -61,7 +63,7 @@ const OPERATIONS = operations('submissions', {
 /** Registers the upstream's own endpoint, so that its clients only need another base address. */
 export function registerSubmissionInfo(
   instance: FastifyInstance,
-  deps: { submissionInfo: SubmissionInfo; submissions: Submissions },
+  deps: { lookup: CachedLookup; tracker: Tracker; watcher: Watcher },
 ): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get(
@@ -69,20 +71,20 @@ export function registerSubmissionInfo(
     { config: { hasErrorMember: true }, schema: OPERATIONS.getSubmissionInfo },
     async ({ query, caller }, reply) => {
       const { submission_id, upstream = 'default' } = query;
-      if (!deps.submissionInfo.hasUpstream(upstream))
+      if (!deps.watcher.hasUpstream(upstream))
         return sendProblem(reply, {
           status: 400,
           detail: `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
         });
       if (query.track === 'true') {
-        const tracked = deps.submissions.track({ submission_id, ...(query.upstream !== undefined && { upstream }) });
+        const tracked = deps.tracker.track({ submission_id, ...(query.upstream !== undefined && { upstream }) });
         if (tracked.kind === 'conflict')
           return sendProblem(reply, {
             status: 409,
             detail: `it is already tracked at the upstream ${tracked.submission.upstream}`,
           });
       }
-      return send(reply, await deps.submissionInfo.lookUp(submission_id, upstream, clientOf(caller)));
+      return send(reply, await deps.lookup.lookUp(submission_id, upstream, clientOf(caller)));
     },
   );
 }

@@ -4,9 +4,11 @@ import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, STATUSES, Status, type Submission } from '../../domain/submission.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
 import { RequestBatcher } from '../load/request-batcher.ts';
-import { clientOf, type Submissions, type TrackRequestResult } from '../ports.ts';
+import { clientOf, type TrackRequestResult } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import {
   CURSOR_REFUSAL,
@@ -97,24 +99,25 @@ const OPERATIONS = operations('submissions', {
 export function registerSubmissions(
   instance: FastifyInstance,
   deps: {
-    submissions: Submissions;
+    ledger: Ledger;
+    watcher: Watcher;
     admission: Admission<TrackBody, TrackRequestResult>;
     onUnreadable: ReportUnreadable;
   },
 ): void {
-  const { submissions, admission } = deps;
+  const { ledger, watcher, admission } = deps;
   const app = instance.withTypeProvider<ZodTypeProvider>();
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission) =>
-    reported(submission.submissionId, toSubmissionBody(submission, submissions.deadlineAt(submission)));
+    reported(submission.submissionId, toSubmissionBody(submission, watcher.deadlineAt(submission)));
   // A damaged file can make one submission unreadable and not the others, so a failed batch is repeated one by one.
   const reading = new RequestBatcher(
-    (ids: readonly string[]) => submissions.getWithHistory(ids),
+    (ids: readonly string[]) => ledger.getWithHistory(ids),
     () => false,
   );
   const cancelling = new RequestBatcher((ids: readonly string[]) => {
     readFirst();
-    return submissions.cancel(ids);
+    return watcher.cancel(ids);
   });
   /** Runs pending reads before a write, so that their responses do not include it. */
   const readFirst = () => reading.flush();
@@ -167,11 +170,11 @@ export function registerSubmissions(
     async ({ query: { status, prefix, limit: text, cursor = '' } }) => {
       const limit = Number(text);
       if (prefix !== undefined) {
-        const page = submissions.findByPrefix({ prefix, limit, after: fromIdCursor(cursor) });
+        const page = ledger.findByPrefix({ prefix, limit, after: fromIdCursor(cursor) });
         const next_cursor = page.nextAfter === null ? null : toIdCursor(page.nextAfter);
         return { submissions: page.submissions.map(body), next_cursor };
       }
-      const page = submissions.list({ status, limit, before: fromCursor(cursor) });
+      const page = ledger.list({ status, limit, before: fromCursor(cursor) });
       return { submissions: page.submissions.map(body), next_cursor: nextCursor(page.nextBefore) };
     },
   );
@@ -191,8 +194,8 @@ export function registerSubmissions(
     async (request, reply) => {
       const { id } = request.params;
       const signal = AbortSignal.any([closing.signal, goneSignal(reply)]);
-      await submissions.waitUntilFinal(id, Number(request.query.timeout_s) * 1_000, signal);
-      const submission = submissions.get(id);
+      await watcher.waitUntilFinal(() => ledger.get(id), Number(request.query.timeout_s) * 1_000, signal);
+      const submission = ledger.get(id);
       return submission ? reply.send(body(submission)) : notTracked(reply, id);
     },
   );

@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
 import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from '../access/access.ts';
-import type { Audit, Caller, Credentials, LookupAudit, Role, Users } from '../ports.ts';
+import { isOwnToken } from '../access/credentials.ts';
+import type { Caller, Credentials, LookupAudit, Role, Users } from '../ports.ts';
+import type { Audit } from '../services.ts';
 
 export type LookupAccess = {
   users: Users;
   audit: Audit;
   authenticator: Authenticator;
   credentials: Credentials;
-  /** Whether a secret has the prefix of a dawatch token, valid or not. */
-  isOwnToken: (secret: string) => boolean;
 };
 
 /** The `caller` in the audit of a token that only the upstream knows. */
@@ -63,7 +63,7 @@ function requireUpstreamToken(deps: LookupAccess, action: LookupAudit['action'])
     if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
     if (identity.kind !== 'forwarded')
       return sendUnauthenticated(reply, "send the upstream's own token as Authorization: Bearer; it is forwarded");
-    if (!deps.isOwnToken(identity.secret)) return undefined;
+    if (!isOwnToken(identity.secret)) return undefined;
     const caller = deps.credentials(identity.hash);
     if (caller) auditRefusal(deps, request, { caller, action, detail: 'a token of dawatch, which is not forwarded' });
     return sendUnauthenticated(

@@ -3,9 +3,10 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
-import type { DeliveryService, WebhookService } from '../ports.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
+import type { WebhookService } from '../services.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
 import {
   newWebhookSchema,
@@ -71,9 +72,9 @@ const OPERATIONS = operations('notifications', {
 /** Webhook endpoints. */
 export function registerWebhooks(
   instance: FastifyInstance,
-  deps: { webhooks: WebhookService; deliveries: DeliveryService; onUnreadable: ReportUnreadable },
+  deps: { webhooks: WebhookService; ledger: Ledger; onUnreadable: ReportUnreadable },
 ): void {
-  const { webhooks, deliveries } = deps;
+  const { webhooks, ledger } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'webhook');
   const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
   const app = instance.withTypeProvider<ZodTypeProvider>();
@@ -128,7 +129,7 @@ export function registerWebhooks(
     if (webhook.url === null) return conflict(reply, `${id} has no address of its own for a test`);
     if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
     const deliveryId = webhooks.test(id);
-    const made = deliveryId === undefined ? undefined : deliveries.get(deliveryId);
+    const made = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
     return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
   });
 }

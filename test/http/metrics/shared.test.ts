@@ -21,9 +21,9 @@ async function openRoute() {
     },
     clock: { now: () => state.now, after: () => () => undefined },
     overview: () => undefined,
-    pacing: () => [],
+    watcher: { pacing: () => [] },
     health: () => undefined,
-    ledgerBytes: () => ({ database: 0, wal: 0 }),
+    ledger: { stats: { bytes: () => ({ database: 0, wal: 0 }) } },
     readers: () => 0,
     waitingIds: () => 0,
   } as never);

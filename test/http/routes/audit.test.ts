@@ -141,9 +141,7 @@ describe('a lookup that cannot be audited has no result:', () => {
     onTestFinished(() => server.close());
     server.setValidatorCompiler(validatorCompiler);
     server.setSerializerCompiler(() => JSON.stringify);
-    registerProblems(server, (error) =>
-      error instanceof LedgerError ? { status: 507, detail: 'no room', retryAfterS: 30 } : undefined,
-    );
+    registerProblems(server);
     const found = { kind: 'found' as const, value: { id: 'the-secret-record' } };
     registerUsers(server, {
       users: {
@@ -153,15 +151,12 @@ describe('a lookup that cannot be audited has no result:', () => {
         listUsers: async () => ({ kind: 'found', value: [found.value] }),
       },
       audit: {
-        add: ({ email, credentialId = null, ...entry }) =>
-          ledger.audit.add({ ...row, ...entry, credentialId, ...ledger.audit.emailFields(email ?? '') }),
-        list: (query) => ledger.audit.list(query),
+        add: ({ email, ...entry }) => ledger.audit.add({ ...row, ...entry, ...ledger.audit.emailFields(email ?? '') }),
       },
       authenticator: {
         identify: () => ({ kind: 'known', hash: Buffer.alloc(32), caller: { id: null, role, name: 'x'.repeat(500) } }),
       },
       credentials: () => undefined,
-      isOwnToken: () => true,
     });
     return server.listen({ port: 0, host: '127.0.0.1' });
   }
