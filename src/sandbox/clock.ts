@@ -3,18 +3,10 @@ import type { SandboxOptions } from './options.ts';
 const FALLBACK_EVERY_S = 10;
 const PICK_UP_AFTER_S = 15 * 60;
 
-/** Durations of the upstream in real milliseconds, divided by the speed. */
-export type UpstreamClock = {
-  slotMs: number;
-  fallbackMs: number;
-  timeoutMs: number;
-  pickUpMs: number;
-  regressAfterMs: number;
-  /** Converts seconds of the upstream's clock. */
-  seconds(upstreamS: number): number;
-};
+export type UpstreamClock = ReturnType<typeof createClock>;
 
-export function createClock(options: SandboxOptions): UpstreamClock {
+/** Returns the durations of the upstream in real milliseconds, divided by the speed. */
+export function createClock(options: SandboxOptions) {
   const seconds = (upstreamS: number) => (upstreamS * 1000) / options.speed;
   return {
     slotMs: seconds(options.slotS),
@@ -22,6 +14,7 @@ export function createClock(options: SandboxOptions): UpstreamClock {
     timeoutMs: seconds(options.timeoutS),
     pickUpMs: seconds(PICK_UP_AFTER_S),
     regressAfterMs: seconds(options.regressAfterS),
+    /** Converts seconds of the upstream's clock. */
     seconds,
   };
 }

@@ -3,15 +3,18 @@ import type { SandboxOptions } from './options.ts';
 import type { FaultContext } from './routes/fault-responses.ts';
 import type { Faults } from './routes/faults.ts';
 import type { RateLimit } from './routes/rate-limit.ts';
-import type { Traffic } from './traffic.ts';
 import type { Users } from './users.ts';
+
+/** Numbers of requests, for demos, tests and benchmarks. Requests are lookups of submissions. */
+export const NO_TRAFFIC = { requests: 0, throttled: 0, unauthorized: 0, redirectsFollowed: 0 };
 
 /** State shared by the routes of a running sandbox. */
 export type SandboxContext = {
   options: SandboxOptions;
   model: Model;
   users: Users;
-  traffic: Traffic;
+  /** `requestsBySubmission`: by submission id, whatever the response. */
+  traffic: typeof NO_TRAFFIC & { readonly requestsBySubmission: Map<string, number> };
   rateLimit: RateLimit;
   faults: Faults;
   /** Epoch milliseconds. */

@@ -8,22 +8,7 @@ import { createClock, nextMultiple } from './clock.ts';
 import type { SandboxOptions } from './options.ts';
 
 /** The simulated submissions: a pure function of the seed, the submits with their times, and the current time. */
-export type Model = {
-  /** Returns a UUID; its row appears later. nowMs: epoch ms; a decreasing time is ignored. */
-  submit(data: string, nowMs: number): string;
-  /** Returns the row at nowMs, or undefined if it does not exist yet or never will. */
-  read(submissionId: string, nowMs: number): Row | undefined;
-  /** Returns when the row first became Finalized (epoch ms), or undefined. Later changes do not affect it. */
-  finalizedAt(submissionId: string, nowMs: number): number | undefined;
-  /** Returns the number of submissions that have been Finalized at least once. */
-  finalizedCount(nowMs: number): number;
-  /** Returns the time of the next change after nowMs, or undefined if there is none without further calls. */
-  nextChangeAt(nowMs: number): number | undefined;
-  /** Sets the number of blocks that must follow a block before a finality round finalizes it. */
-  setFinalityGap(blocks: number, nowMs: number): void;
-  /** Number of submissions. */
-  readonly size: number;
-};
+export type Model = ReturnType<typeof createModel>;
 
 type Submission = {
   id: string;
@@ -65,7 +50,7 @@ type Step =
  *     finalize  Finalized; the first time, if planned → regress
  *     regress   Error, continuing as after fail; or Finalized in another block
  */
-export function createModel(options: SandboxOptions): Model {
+export function createModel(options: SandboxOptions) {
   const clock = createClock(options);
   const chain = createChain<Transaction>(options, clock);
   const agenda = new Agenda<Step>();
@@ -206,7 +191,8 @@ export function createModel(options: SandboxOptions): Model {
   }
 
   return {
-    submit(data, nowMs) {
+    /** Returns a UUID; its row appears later. nowMs: epoch ms; a decreasing time is ignored. */
+    submit(data: string, nowMs: number): string {
       advance(nowMs);
       const ordinal = submissions.size;
       // The id includes the time, so that a restarted sandbox does not reuse ids that its clients have seen finalized.
@@ -231,27 +217,33 @@ export function createModel(options: SandboxOptions): Model {
       }
       return id;
     },
-    read(submissionId, nowMs) {
+    /** Returns the row at nowMs, or undefined if it does not exist yet or never will. */
+    read(submissionId: string, nowMs: number): Row | undefined {
       advance(nowMs);
       const submission = submissions.get(submissionId);
       return submission?.state === undefined ? undefined : rowOf(submission, submission.state);
     },
-    finalizedAt(submissionId, nowMs) {
+    /** Returns when the row first became Finalized (epoch ms), or undefined. Later changes do not affect it. */
+    finalizedAt(submissionId: string, nowMs: number): number | undefined {
       advance(nowMs);
       return submissions.get(submissionId)?.finalizedMs;
     },
-    finalizedCount(nowMs) {
+    /** Returns the number of submissions that have been Finalized at least once. */
+    finalizedCount(nowMs: number): number {
       advance(nowMs);
       return finalizedCount;
     },
-    nextChangeAt(nowMs) {
+    /** Returns the time of the next change after nowMs, or undefined if there is none without further calls. */
+    nextChangeAt(nowMs: number): number | undefined {
       advance(nowMs);
       return nextChange();
     },
-    setFinalityGap(blocks, nowMs) {
+    /** Sets the number of blocks that must follow a block before a finality round finalizes it. */
+    setFinalityGap(blocks: number, nowMs: number): void {
       advance(nowMs);
       chain.setFinalityGap(blocks, reachedMs);
     },
+    /** Number of submissions. */
     get size() {
       return submissions.size;
     },

@@ -1,5 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify';
-import type { SandboxContext } from './context.ts';
+import { NO_TRAFFIC, type SandboxContext } from './context.ts';
 import { createModel, type Model } from './model.ts';
 import { type SandboxOptionsInput, sandboxOptionsSchema } from './options.ts';
 import { createFaults, type FaultOrder } from './routes/faults.ts';
@@ -8,7 +8,6 @@ import { addOperatorRoutes, REDIRECT_PATH, statsOf } from './routes/operator-rou
 import { createRateLimit } from './routes/rate-limit.ts';
 import { addSubmissionRoutes } from './routes/submission-routes.ts';
 import { addUserRoutes } from './routes/user-routes.ts';
-import { createTraffic, type SandboxStats } from './traffic.ts';
 import { createUsers } from './users.ts';
 
 /** A running sandbox. */
@@ -16,7 +15,7 @@ export type Sandbox = {
   /** Base address without a trailing slash. */
   url: string;
   model: Model;
-  stats(): SandboxStats;
+  stats(): ReturnType<typeof statsOf>;
   /** Replaces the next responses by a fault. */
   injectFault(order: FaultOrder): void;
   /** Closes all connections immediately. Idempotent. */
@@ -46,7 +45,7 @@ export async function startSandbox({
     options,
     model: createModel(options),
     users: createUsers(options),
-    traffic: createTraffic(),
+    traffic: { ...NO_TRAFFIC, requestsBySubmission: new Map() },
     rateLimit: createRateLimit(options),
     faults: createFaults(),
     now,

@@ -11,24 +11,20 @@ export type UserRecord = {
   credit_balance?: string;
 };
 
-export type Users = {
-  list(limit: number): readonly UserRecord[];
-  find(name: string, email: string): UserRecord | undefined;
-  /** Returns the user of a bearer token or API key. */
-  own(principal: 'user' | 'admin'): UserRecord;
-};
+export type Users = ReturnType<typeof createUsers>;
 
-export function createUsers(options: SandboxOptions): Users {
+export function createUsers(options: SandboxOptions) {
   const records = Array.from({ length: options.users }, (_, index) => record(index, options));
   const byEmail = new Map(records.map((user) => [user.email, user]));
 
   return {
-    list: (limit) => records.slice(0, limit),
-    find(name, email) {
+    list: (limit: number): readonly UserRecord[] => records.slice(0, limit),
+    find(name: string, email: string): UserRecord | undefined {
       const user = byEmail.get(email);
       return user?.name === name ? user : undefined;
     },
-    own(principal) {
+    /** Returns the user of a bearer token or API key. */
+    own(principal: 'user' | 'admin'): UserRecord {
       const user = principal === 'user' ? records[0] : records.at(-1);
       return user ?? record(0, options);
     },

@@ -3,7 +3,7 @@ import type { Counters } from '../http/metrics/counters.ts';
 import type { Overview } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { RollingHour } from '../stats/rolling-hour.ts';
-import type { WatcherListener } from '../watch/listeners.ts';
+import type { Finality } from '../watch/finality.ts';
 import type { PollEngine } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import type { Scaling } from './scaling.ts';
@@ -13,15 +13,10 @@ const HOUR_MS = 3_600_000;
 const MOST_READ_BACK = 1_000_000;
 
 /** Statistics that are updated with each event, for /v1/overview and /metrics. */
-export type LiveStats = {
-  hour: RollingHour;
-  listener: WatcherListener;
-  /** Returns an engine that counts its observations. */
-  counting(engine: PollEngine): PollEngine;
-};
+type LiveStats = ReturnType<typeof startLiveStats>;
 
 /** Starts with the last hour of the ledger, which does not contain the detection lag of each finality. */
-export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters }): LiveStats {
+export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters }) {
   const { ledger, clock, counters } = deps;
   const now = clock.now();
   const hour = new RollingHour(now);
@@ -33,13 +28,14 @@ export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: C
   return {
     hour,
     listener: {
-      finalized(finality) {
+      finalized(finality: Finality): void {
         const { at, trackedAt, after, polls } = finality;
         counters.finalized(finality);
         hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
       },
     },
-    counting: (engine) => ({
+    /** Returns an engine that counts its observations. */
+    counting: (engine: PollEngine): PollEngine => ({
       poll: (batch, report) =>
         engine.poll(batch, (observation) => {
           hour.addPoll(observation.at);

@@ -18,13 +18,6 @@ import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import { createHttpPost } from '../notify/transport/http-post.ts';
 import { createChannels, kindOf, kindsOf } from './channels.ts';
 
-export type Notifications = {
-  /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
-  refusalOf: (url: string) => string | undefined;
-  /** Stops sending and waits up to `limitMs` for attempts in flight. */
-  stop(limitMs: number): Promise<void>;
-};
-
 /** Starts the dispatcher with all channels, and the evaluation of alert rules. */
 export async function startNotifications(deps: {
   config: Config;
@@ -37,7 +30,7 @@ export async function startNotifications(deps: {
   version: string;
   counters: Counters;
   onUnreadable: ReportUnreadable;
-}): Promise<Notifications> {
+}) {
   const { config, ledger, clock, random, log, version, counters, onUnreadable } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
@@ -96,8 +89,10 @@ export async function startNotifications(deps: {
   watch.start();
 
   return {
+    /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
     refusalOf,
-    async stop(limitMs) {
+    /** Stops sending and waits up to `limitMs` for attempts in flight. */
+    async stop(limitMs: number): Promise<void> {
       watch.stop();
       await dispatcher.stop(limitMs);
       await Promise.all([http.close(), closeChannels()]);

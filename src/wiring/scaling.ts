@@ -15,21 +15,9 @@ import { EVENTS_QUEUE } from '../notify/channels/queue.ts';
 import type { PollEngine } from '../watch/ports.ts';
 import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 
-/** The parts of a server that exist only with Redis. */
-export type Scaling = {
-  engine: PollEngine;
-  /**
-   * The engine must not poll before this resolves: workers may still poll for the previous process of this server. Also
-   * resolves on close.
-   */
-  previousPollsEnded: Promise<void>;
-  health(): RedisHealth;
-  /** For the queue dashboard. */
-  queues: { polls: Queue; others: Queue[] };
-  startIntake(track: Tracker['track']): { close(limitMs: number): Promise<void> };
-  close(): Promise<void>;
-};
+export type Scaling = ReturnType<typeof startScaling>;
 
+/** Starts the parts of a server that exist only with Redis. */
 export function startScaling(deps: {
   redis: Config['redis'] & { url: string };
   upstreams: readonly [string, UsableUpstream][];
@@ -38,7 +26,7 @@ export function startScaling(deps: {
   clock: Clock;
   log: Log;
   counters: Counters;
-}): Scaling {
+}) {
   const { redis, upstreams, ledger, local, clock, log, counters } = deps;
   const signer = createMessageSigner(redis);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
@@ -83,6 +71,10 @@ export function startScaling(deps: {
   const others = [open(SUBMISSIONS_QUEUE), open(EVENTS_QUEUE)];
   return {
     engine,
+    /**
+     * The engine must not poll before this resolves: workers may still poll for the previous process of this server. Also
+     * resolves on close.
+     */
     previousPollsEnded: untilPreviousPollsEnded({
       queue: engine.queue,
       link,
@@ -91,9 +83,10 @@ export function startScaling(deps: {
       timeoutMs: Math.max(...upstreams.map(([, upstream]) => timeoutMsOf(upstream))),
       signal: closing.signal,
     }),
-    health: () => link.health,
+    health: (): RedisHealth => link.health,
+    /** For the queue dashboard. */
     queues: { polls: engine.queue, others },
-    startIntake: (track) => new Intake({ redis, track, ...logIntake(log) }),
+    startIntake: (track: Tracker['track']) => new Intake({ redis, track, ...logIntake(log) }),
     async close() {
       closing.abort();
       await engine.close();

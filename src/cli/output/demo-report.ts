@@ -7,15 +7,8 @@ import { requests } from '../await-final.ts';
 import { paintFor } from './colors.ts';
 import { createProgress } from './progress.ts';
 
-export type DemoReport = {
-  started(url: string, apiKey: string): void;
-  recorded(entry: RecordedObservation): void;
-  stopped(): void;
-  summary(): void;
-};
-
 /** Prints the progress and the summary of the demo. The lag is exact, because the sandbox knows the time of finality. */
-export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream: NodeJS.WriteStream }): DemoReport {
+export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream: NodeJS.WriteStream }) {
   const { total, sandbox, stream } = demo;
   const paint = paintFor(stream);
   const print = (text: string) => stream.write(`${text}\n`);
@@ -25,7 +18,7 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
   const finalityMs: number[] = [];
 
   return {
-    started(url, apiKey) {
+    started(url: string, apiKey: string): void {
       print(paint('bold', `tracking ${total} submissions made over 45 s`));
       print(
         `upstream: a sandbox at ${sandbox.url}, with a clock 10 times faster than real time (a block every 2 s, sometimes none,`,
@@ -33,7 +26,7 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       print('          final about 0.3 s after the next block); 5 % of its sending attempts fail at first');
       print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
     },
-    recorded({ result, submission, observation }) {
+    recorded({ result, submission, observation }: RecordedObservation): void {
       const { change } = result;
       if (!change) return;
       if (change.status === Status.failing)

@@ -6,18 +6,10 @@ const CLEAR_LINE_END = '\u001b[K';
 const CLEAR_BELOW = '\u001b[J';
 const CTRL_C = '\u0003';
 
-export type Screen = {
-  draw(lines: readonly string[]): void;
-  /** Resolves when `q` or Ctrl-C is pressed. */
-  quit: Promise<void>;
-  /** Restores the terminal. Idempotent. */
-  close(): void;
-};
-
 type Input = NodeJS.ReadableStream & { isTTY?: boolean; setRawMode?: (raw: boolean) => unknown };
 
 /** Takes over the whole terminal until `close` or the end of the process. */
-export function openScreen({ output, input }: { output: NodeJS.WritableStream; input: Input }): Screen {
+export function openScreen({ output, input }: { output: NodeJS.WritableStream; input: Input }) {
   let isOpen = true;
   const { promise: quit, resolve } = Promise.withResolvers<void>();
   const onData = (bytes: Buffer | string) => {
@@ -39,9 +31,11 @@ export function openScreen({ output, input }: { output: NodeJS.WritableStream; i
     input.on('data', onData).resume();
   }
   return {
+    /** Resolves when `q` or Ctrl-C is pressed. */
     quit,
+    /** Restores the terminal. Idempotent. */
     close,
-    draw(lines) {
+    draw(lines: readonly string[]): void {
       if (isOpen) output.write(`${HOME}${lines.map((line) => `${line}${CLEAR_LINE_END}`).join('\r\n')}${CLEAR_BELOW}`);
     },
   };

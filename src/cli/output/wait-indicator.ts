@@ -5,30 +5,23 @@ const REDRAW_MS = 200;
 const CLEAR_LINE = '\r\u001b[K';
 
 /** Shows on a terminal, in one line, the operations that a command has been waiting for longer than a second. */
-export type WaitIndicator = {
-  begin(names: readonly string[]): void;
-  end(name: string): void;
-  stop(): void;
-};
-
-export function createWaitIndicator(stream: NodeJS.WriteStream): WaitIndicator {
-  if (!stream.isTTY) return { begin: () => undefined, end: () => undefined, stop: () => undefined };
+export function createWaitIndicator(stream: NodeJS.WriteStream) {
   const open: string[] = [];
   const beganAt = performance.now();
   let isShown = false;
   const timer = setInterval(() => {
     const waitedMs = performance.now() - beganAt;
-    if (waitedMs < FIRST_SHOWN_AFTER_MS || open.length === 0) return;
+    if (!stream.isTTY || waitedMs < FIRST_SHOWN_AFTER_MS || open.length === 0) return;
     isShown = true;
     stream.write(`${CLEAR_LINE}${waitingLine(open, waitedMs, stream.columns)}`);
   }, REDRAW_MS);
   return {
-    begin: (names) => open.push(...names),
-    end(name) {
+    begin: (names: readonly string[]) => open.push(...names),
+    end(name: string): void {
       const index = open.indexOf(name);
       if (index >= 0) open.splice(index, 1);
     },
-    stop() {
+    stop(): void {
       clearInterval(timer);
       if (isShown) stream.write(CLEAR_LINE);
     },

@@ -44,14 +44,10 @@ export function openRedis(url: string): Redis {
   return redis;
 }
 
-export type LoopConnection = {
-  redis: Redis;
-  /** Closes the connection and all duplicates that BullMQ created of it. */
-  disconnect(): void;
-};
+export type LoopConnection = ReturnType<typeof openLoopConnection>;
 
 /** Opens a connection for BullMQ's endless loops (Worker): commands wait until Redis is reachable. */
-export function openLoopConnection(url: string): LoopConnection {
+export function openLoopConnection(url: string) {
   const opened: Redis[] = [];
   const register = (redis: Redis): Redis => {
     redis.on('error', () => undefined);
@@ -63,7 +59,8 @@ export function openLoopConnection(url: string): LoopConnection {
   const redis = register(new Redis(url, { ...COMMON, maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops }));
   return {
     redis,
-    disconnect() {
+    /** Closes the connection and all duplicates that BullMQ created of it. */
+    disconnect(): void {
       for (const one of opened) disconnect(one);
     },
   };

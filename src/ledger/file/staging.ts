@@ -8,18 +8,14 @@ const OPEN_TO_OTHERS = 0o022;
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 /** A private folder with one incomplete file. */
-export type Staging = {
-  file: string;
-  /** Removes the folder with its content. */
-  close(): void;
-};
+export type Staging = ReturnType<typeof openStaging>;
 
 /**
  * Creates a folder beside `target` that only this user may enter, so that no other user can redirect writes by a link. Removes
  * what a killed process left for the same target. Throws LedgerError `locked` while another process writes the same target;
  * other errors are those of the file system.
  */
-export function openStaging(target: string): Staging {
+export function openStaging(target: string) {
   const prefix = `${target}.partial-`;
   for (const leftover of ownFolders(prefix)) removeLeftover(leftover, target);
   const folder = mkdtempSync(prefix);
@@ -32,7 +28,8 @@ export function openStaging(target: string): Staging {
   const lock = lockFile(file);
   return {
     file,
-    close() {
+    /** Removes the folder with its content. */
+    close(): void {
       lock.close();
       rmSync(folder, { recursive: true, force: true });
     },

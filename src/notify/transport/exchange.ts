@@ -3,11 +3,7 @@ import type { Dispatcher } from 'undici';
 /** A response with the part of its body that arrived in time, up to a limit. */
 export type HttpResponse = { httpStatus: number; headers: Record<string, string | string[] | undefined>; body: Buffer };
 
-export type Exchange = {
-  response: Promise<HttpResponse>;
-  /** Aborts the exchange. `response` rejects with `error` if no status has arrived. */
-  stop(error: Error): void;
-};
+export type Exchange = ReturnType<typeof exchange>;
 
 /**
  * Sends one request. The status decides the result: a body that is slow, breaks off or never ends does not change it. A body
@@ -18,7 +14,7 @@ export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   limits: { bodyTimeoutMs: number; maxBytes: number },
-): Exchange {
+) {
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -33,6 +29,7 @@ export function exchange(
     else reject(error);
   }
 
+  /** Aborts the exchange. `response` rejects with `error` if no status has arrived. */
   function stop(error: Error): void {
     stopped ??= error;
     end(error);

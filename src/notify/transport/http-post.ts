@@ -37,12 +37,7 @@ export type PostResult =
   /** `error`: one sentence without the URL, an address or any sent content. */
   | { kind: 'no_response'; error: string };
 
-export type HttpPost = {
-  /** Never rejects. Ends soon after the signal aborts. Does not follow redirects. */
-  post(request: Post): Promise<PostResult>;
-  /** Aborts all requests in flight. Idempotent. */
-  close(): Promise<void>;
-};
+export type HttpPost = ReturnType<typeof createHttpPost>;
 
 const ABORTED = 'the attempt was aborted';
 const TIMEOUT_MS = 15_000;
@@ -59,7 +54,7 @@ const MAX_ORIGINS = 10_000;
 const KEEP_ALIVE_MS = 4_000;
 
 /** Posts JSON to untrusted hosts: no response can block this process or fill its memory. */
-export function createHttpPost(options: HttpPostOptions): HttpPost {
+export function createHttpPost(options: HttpPostOptions) {
   const {
     guard,
     version,
@@ -83,7 +78,8 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
   const responded = new FifoMap<true>(MAX_ORIGINS, KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
 
   return {
-    async post({ url, body, headers = {}, secrets = [], signal }) {
+    /** Never rejects. Ends soon after the signal aborts. Does not follow redirects. */
+    async post({ url, body, headers = {}, secrets = [], signal }: Post): Promise<PostResult> {
       const target = URL.parse(url);
       if (!target) return { kind: 'no_response', error: 'the URL is invalid' };
       if (signal.aborted || closing.signal.aborted) return { kind: 'no_response', error: ABORTED };
@@ -146,7 +142,8 @@ export function createHttpPost(options: HttpPostOptions): HttpPost {
         inFlight.delete(stop);
       }
     },
-    async close() {
+    /** Aborts all requests in flight. Idempotent. */
+    async close(): Promise<void> {
       closing.abort();
       for (const stop of inFlight) stop();
       await Promise.all([pooled.destroy(), fresh.destroy()]);

@@ -5,6 +5,8 @@ import { type Block, type BlockSource, createBlockSource } from './blocks.ts';
 /** Position of a transaction on the chain. */
 export type Placement = { blockNumber: number; txIndex: number };
 
+type OpenBlock<T> = Block & { transactionCount: number; transactions: T[] };
+
 /** The transactions of a block and the time at which they became final (epoch ms). */
 export type FinalBlock<T> = { finalMs: number; transactions: T[] };
 
@@ -12,22 +14,7 @@ export type FinalBlock<T> = { finalMs: number; transactions: T[] };
  * Blocks with their transactions and finality times. A finality round finalizes a chain, not a block: the round that block C
  * starts finalizes the block finalityGap before it and all its ancestors. Times are epoch ms and must not decrease.
  */
-export type Chain<T> = {
-  /** Adds a transaction sent at sentMs to the first block produced after that time. */
-  include(sentMs: number, transaction: T): Placement;
-  /** Adds a transaction that is not tracked to the block after another block, which must not be final yet. */
-  includeAfter(blockNumber: number): Placement & { finalMs: number };
-  /** Returns when the oldest block with transactions becomes final with the current finality gap; undefined without such a block. */
-  nextFinalAt(): number | undefined;
-  /** Removes and returns the oldest block with transactions if it is final at nowMs. */
-  takeFinal(nowMs: number): FinalBlock<T> | undefined;
-  /** Sets the gap of rounds started by blocks produced after atMs. */
-  setFinalityGap(blocks: number, atMs: number): void;
-};
-
-type OpenBlock<T> = Block & { transactionCount: number; transactions: T[] };
-
-export function createChain<T>(options: SandboxOptions, clock: UpstreamClock): Chain<T> {
+export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
   const roundMinMs = clock.seconds(options.roundMinS);
   const gaps = [{ fromMs: Number.NEGATIVE_INFINITY, blocks: options.finalityGap }];
   /** From the oldest block with pending transactions, or that can still include some, to the newest block produced. */
@@ -73,7 +60,8 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock): C
   }
 
   return {
-    include(sentMs, transaction) {
+    /** Adds a transaction sent at sentMs to the first block produced after that time. */
+    include(sentMs: number, transaction: T): Placement {
       source ??= createBlockSource(options, clock, sentMs);
       dropUnused(sentMs);
       let index = 0;
@@ -83,12 +71,15 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock): C
       if (next === undefined) findNext();
       return place(block);
     },
-    includeAfter(blockNumber) {
+    /** Adds a transaction that is not tracked to the block after another block, which must not be final yet. */
+    includeAfter(blockNumber: number): Placement & { finalMs: number } {
       const block = blockAt(blockNumber + 1 - blockAt(0).number);
       return { ...place(block), finalMs: finalAt(block) };
     },
+    /** Returns when the oldest block with transactions becomes final with the current finality gap; undefined without such a block. */
     nextFinalAt: () => next?.finalMs,
-    takeFinal(nowMs) {
+    /** Removes and returns the oldest block with transactions if it is final at nowMs. */
+    takeFinal(nowMs: number): FinalBlock<T> | undefined {
       if (next === undefined || next.finalMs > nowMs) return undefined;
       const { block, finalMs } = next;
       const { transactions } = block;
@@ -96,7 +87,8 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock): C
       findNext();
       return { finalMs, transactions };
     },
-    setFinalityGap(blocks, atMs) {
+    /** Sets the gap of rounds started by blocks produced after atMs. */
+    setFinalityGap(blocks: number, atMs: number): void {
       gaps.push({ fromMs: atMs, blocks });
       findNext();
     },

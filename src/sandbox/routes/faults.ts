@@ -46,22 +46,19 @@ export const faultOrderSchema = z
   })
   .transform(({ retry_after_s: retryAfterS, ...order }): FaultOrder => ({ ...order, retryAfterS }));
 
-export type Faults = {
-  /** Replaces the previous order for the same target. */
-  inject(order: FaultOrder): void;
-  /** Returns and consumes the fault of the next response. */
-  takeNext(target: FaultTarget): Fault | undefined;
-};
+export type Faults = ReturnType<typeof createFaults>;
 
-export function createFaults(): Faults {
+export function createFaults() {
   const ordered = new Map<FaultTarget, { fault: Fault; left: number }>();
 
   return {
-    inject({ kind, count = Number.POSITIVE_INFINITY, target = 'submissions', retryAfterS = 1 }) {
+    /** Replaces the previous order for the same target. */
+    inject({ kind, count = Number.POSITIVE_INFINITY, target = 'submissions', retryAfterS = 1 }: FaultOrder): void {
       if (kind === 'none') ordered.delete(target);
       else ordered.set(target, { fault: { kind, retryAfterS }, left: count });
     },
-    takeNext(target) {
+    /** Returns and consumes the fault of the next response. */
+    takeNext(target: FaultTarget): Fault | undefined {
       const order = ordered.get(target);
       if (order === undefined) return undefined;
       order.left -= 1;

@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { finalityGapSchema } from '../chain/worlds.ts';
 import type { SandboxContext } from '../context.ts';
-import type { SandboxStats } from '../traffic.ts';
 import { faultOrderSchema } from './faults.ts';
 
 /** Target of a `redirect` fault. A client that requests it has followed the redirect and disclosed its key. */
@@ -45,16 +44,15 @@ export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext)
   });
 }
 
-export function statsOf({ model, traffic, rateLimit, now }: SandboxContext): SandboxStats {
+/** Statistics for demos, tests and benchmarks. */
+export function statsOf({ model, traffic, rateLimit, now }: SandboxContext) {
+  const { requestsBySubmission, ...counts } = traffic;
   let requestsWithId = 0;
-  for (const requests of traffic.requestsBySubmission.values()) requestsWithId += requests;
+  for (const requests of requestsBySubmission.values()) requestsWithId += requests;
   return {
     submitted: model.size,
     finalized: model.finalizedCount(now()),
-    requests: traffic.requests,
-    throttled: traffic.throttled,
-    unauthorized: traffic.unauthorized,
-    redirectsFollowed: traffic.redirectsFollowed,
+    ...counts,
     maxRequestsPerWindow: rateLimit.maxPerWindow,
     windowMs: rateLimit.windowMs,
     requestsPerSubmissionMean: model.size === 0 ? 0 : requestsWithId / model.size,
@@ -62,7 +60,7 @@ export function statsOf({ model, traffic, rateLimit, now }: SandboxContext): San
 }
 
 /** Returns the statistics with snake_case names. */
-function statsBody(stats: SandboxStats): object {
+function statsBody(stats: ReturnType<typeof statsOf>): object {
   const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return Object.fromEntries(Object.entries(stats).map(([name, value]) => [snakeCase(name), value]));
 }

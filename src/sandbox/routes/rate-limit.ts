@@ -6,18 +6,10 @@ const METER_WINDOW_MS = 1000;
 
 export type Admission = { admitted: boolean; limit: number; remaining: number; retryAfterMs: number };
 
-export type RateLimit = {
-  /** Counts a request in the statistics, whether it is admitted or not. */
-  meter(key: string, nowMs: number): void;
-  /** Admits or refuses a request. Only admitted requests count against the limit. Returns undefined without a limit. */
-  admit(key: string, nowMs: number): Admission | undefined;
-  readonly windowMs: number;
-  /** Maximum number of requests of one key within one window. */
-  readonly maxPerWindow: number;
-};
+export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /** Returns the rate limit of the options. `speed` shortens its window, which is on the upstream's clock. */
-export function createRateLimit(options: SandboxOptions): RateLimit {
+export function createRateLimit(options: SandboxOptions) {
   const limit = options.rateLimit;
   const windowMs = limit > 0 ? (options.rateLimitPerS * 1000) / options.speed : METER_WINDOW_MS;
   const metered = new Map<string, SlidingWindow>();
@@ -33,12 +25,15 @@ export function createRateLimit(options: SandboxOptions): RateLimit {
   }
 
   return {
-    meter(key, nowMs) {
+    windowMs,
+    /** Counts a request in the statistics, whether it is admitted or not. */
+    meter(key: string, nowMs: number): void {
       const window = windowOf(metered, key);
       window.add(nowMs);
       maxPerWindow = Math.max(maxPerWindow, window.count(nowMs));
     },
-    admit(key, nowMs) {
+    /** Admits or refuses a request. Only admitted requests count against the limit. Returns undefined without a limit. */
+    admit(key: string, nowMs: number): Admission | undefined {
       if (limit === 0) return undefined;
       const window = windowOf(admitted, key);
       const used = window.count(nowMs);
@@ -48,7 +43,7 @@ export function createRateLimit(options: SandboxOptions): RateLimit {
       window.add(nowMs);
       return { admitted: true, limit, remaining: limit - used - 1, retryAfterMs: window.untilOldestLeavesMs(nowMs) };
     },
-    windowMs,
+    /** Maximum number of requests of one key within one window. */
     get maxPerWindow() {
       return maxPerWindow;
     },
