@@ -21,7 +21,7 @@ import { ON_DEMAND_WAIT_MS } from './watch/poll-loop.ts';
 import type { RecordedObservation } from './watch/ports.ts';
 import { Watcher } from './watch/watcher.ts';
 import { openLedger, startMaintenance } from './wiring/ledger.ts';
-import { overviewOf, startLiveStats } from './wiring/live-stats.ts';
+import { startLiveStats } from './wiring/live-stats.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import {
@@ -144,7 +144,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       credentials,
       refusalOf,
       health: () => ({ ...watcher.health(), redis: scaling?.health() }),
-      overview: () => overviewOf({ ledger, watcher, stats, clock, scaling }),
+      hour: stats.hour,
       metrics,
       queues: scaling?.queues,
       onUnreadable,

@@ -1,11 +1,8 @@
-import type { Status } from '../domain/submission.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
+import type { AuditEntry } from '../ledger/access/audit.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
-import type { LedgerStats } from '../ledger/stats/ledger-stats.ts';
-import type { HourStats, MinuteStats } from '../stats/rolling-hour.ts';
-import type { UpstreamUsers } from '../upstream/users.ts';
 import type { TrackResult } from '../watch/ports.ts';
-import type { UpstreamPacing, Watcher } from '../watch/watcher.ts';
+import type { Watcher } from '../watch/watcher.ts';
 
 export type TrackRequestResult = TrackResult | { kind: 'invalid'; field: string; reason: string };
 
@@ -35,37 +32,13 @@ export type Credentials = (hash: Buffer) => Caller | undefined;
 /** `redis`: undefined without Redis. */
 export type Readiness = ReturnType<Watcher['health']> & { redis?: RedisHealth | undefined };
 
-/** The current state and the last hour. */
-export type Overview = {
-  submissions: Record<Status, number>;
-  minutes: MinuteStats[];
-  hour: HourStats;
-  upstreams: UpstreamPacing[];
-  oldestOpen: ReturnType<LedgerStats['oldestOpen']>;
-  deliveries: ReturnType<LedgerStats['deliveries']>;
-  /** null without Redis. */
-  workers: number | null;
-};
-
-/** User lookups. `authorization` is the caller's own header, used if no bearer is configured for the upstream. */
-export type Users = Pick<UpstreamUsers, 'getUser' | 'listUsers'> & {
-  /** Whether callers send the upstream's own token instead of one of dawatch. */
-  forwards: boolean;
-  maxLimit: number;
-};
-
 export const AUDIT_ACTIONS = ['users.get', 'users.list'] as const;
 /** refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. */
 export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy'] as const;
 
-export type LookupAudit = {
-  /** The name of the credential; "forwarded" for a token of the upstream. */
-  caller: string;
-  credentialId: number | null;
-  /** Address of the client. */
+/** `address` is known: only entries of older versions have none. */
+export type LookupAudit = Pick<AuditEntry, 'caller' | 'credentialId' | 'detail'> & {
   address: string;
   action: (typeof AUDIT_ACTIONS)[number];
   result: (typeof AUDIT_RESULTS)[number];
-  /** Without personal data. */
-  detail: string | null;
 };

@@ -3,6 +3,7 @@ import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import type { RollingHour } from '../stats/rolling-hour.ts';
 import type { CachedLookup } from '../watch/cached-lookup.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { preferBearer, requireRole } from './access/access.ts';
@@ -24,7 +25,7 @@ import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests, registerMetrics } from './metrics/route.ts';
 import { addDocumentation } from './openapi/documentation.ts';
-import type { Credentials, Overview, Readiness, Users } from './ports.ts';
+import type { Credentials, Readiness } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
@@ -40,7 +41,7 @@ import { registerSubmissions } from './routes/submissions.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
 import { registerWhoami } from './routes/whoami.ts';
-import { auditOf, type Tracker, webhooksOf } from './services.ts';
+import { auditOf, overviewOf, type Tracker, type Users, webhooksOf } from './services.ts';
 import { registerDashboard } from './static-files.ts';
 import { compileValidator } from './validation.ts';
 
@@ -56,7 +57,7 @@ export type HttpDeps = {
   /** Returns why a webhook URL is not allowed; undefined if it is. */
   refusalOf: (url: string) => string | undefined;
   health: () => Readiness;
-  overview: () => Overview;
+  hour: RollingHour;
   metrics: Metrics;
   /** Undefined without Redis. */
   queues?: Queues | undefined;
@@ -145,10 +146,11 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   });
   const feed = new EventFeed({ ...deps, events: ledger.outbox, log: logOf(app) });
   const readers = () => feed.readers;
+  const overview = () => overviewOf(deps);
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, readers, waitingIds: () => admission.waitingIds });
+    registerMetrics(open, { ...deps, overview, readers, waitingIds: () => admission.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
@@ -158,7 +160,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, { ...deps, events: ledger.outbox, feed });
     registerPacing(guarded, deps);
-    registerOverview(guarded, { ...deps, readers });
+    registerOverview(guarded, { ...deps, overview, readers });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (lookups) =>

@@ -5,11 +5,12 @@ import type { NewWebhook, Signature, Webhook, WebhookPatch } from '../domain/not
 import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../notify/channels/signing.ts';
+import type { RollingHour } from '../stats/rolling-hour.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
-import type { LookupAudit, TrackRequestResult, Users } from './ports.ts';
+import type { LookupAudit, Readiness, TrackRequestResult } from './ports.ts';
 
 export type Tracker = ReturnType<typeof trackerOf>;
 
@@ -45,8 +46,10 @@ export function trackerOf(deps: {
   };
 }
 
+export type Users = ReturnType<typeof usersOf>;
+
 /** Looks up users at the upstream `default`; tokens of callers are forwarded to no other. */
-export function usersOf(config: Config, pool: UpstreamPool | undefined): Users {
+export function usersOf(config: Config, pool: UpstreamPool | undefined) {
   const { bearer, users } = config.upstreams.default;
   if (bearer !== undefined && isOwnToken(bearer))
     throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream');
@@ -59,10 +62,36 @@ export function usersOf(config: Config, pool: UpstreamPool | undefined): Users {
     parameters: users.parameters,
   });
   return {
+    lookups: lookups as Pick<UpstreamUsers, 'getUser' | 'listUsers'>,
+    /** Whether callers send the upstream's own token instead of one of dawatch. */
     forwards: bearer === undefined,
     maxLimit: config.users.max_limit,
-    getUser: (user, authorization) => lookups.getUser(user, authorization),
-    listUsers: (limit, authorization) => lookups.listUsers(limit, authorization),
+  };
+}
+
+const OLDEST_OPEN = 10;
+
+export type Overview = ReturnType<typeof overviewOf>;
+
+/** Returns the current state and the last hour, in constant time regardless of the number of submissions. */
+export function overviewOf(deps: {
+  ledger: Ledger;
+  watcher: Watcher;
+  hour: RollingHour;
+  clock: Clock;
+  health: () => Readiness;
+}) {
+  const { ledger, watcher, hour, clock, health } = deps;
+  const now = clock.now();
+  return {
+    submissions: ledger.stats.submissionsByStatus(),
+    minutes: hour.minutes(now),
+    hour: hour.hour(now),
+    upstreams: watcher.pacing(),
+    oldestOpen: ledger.stats.oldestOpen(OLDEST_OPEN),
+    deliveries: ledger.stats.deliveries(),
+    /** null without Redis. */
+    workers: health().redis?.workers.length ?? null,
   };
 }
 

@@ -1,21 +1,17 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Counters } from '../http/metrics/counters.ts';
-import type { Overview } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { RollingHour } from '../stats/rolling-hour.ts';
 import type { Finality } from '../watch/finality.ts';
 import type { PollEngine } from '../watch/ports.ts';
-import type { Watcher } from '../watch/watcher.ts';
-import type { Scaling } from './scaling.ts';
 
 const HOUR_MS = 3_600_000;
 /** Maximum finalities read at the start, the newest first. 200 per second for an hour would be 720,000. */
 const MOST_READ_BACK = 1_000_000;
 
-/** Statistics that are updated with each event, for /v1/overview and /metrics. */
-type LiveStats = ReturnType<typeof startLiveStats>;
-
-/** Starts with the last hour of the ledger, which does not contain the detection lag of each finality. */
+/**
+ * Starts the statistics that are updated with each event, for /v1/overview and /metrics. They begin with the last hour of the ledger, which does not contain the detection lag of each finality.
+ */
 export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters }) {
   const { ledger, clock, counters } = deps;
   const now = clock.now();
@@ -43,28 +39,5 @@ export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: C
           report(observation);
         }),
     }),
-  };
-}
-
-const OLDEST_OPEN = 10;
-
-/** Returns the data of /v1/overview, in constant time regardless of the number of submissions. */
-export function overviewOf(deps: {
-  ledger: Ledger;
-  watcher: Watcher;
-  stats: LiveStats;
-  clock: Clock;
-  scaling: Scaling | undefined;
-}): Overview {
-  const { ledger, watcher, stats, clock, scaling } = deps;
-  const now = clock.now();
-  return {
-    submissions: ledger.stats.submissionsByStatus(),
-    minutes: stats.hour.minutes(now),
-    hour: stats.hour.hour(now),
-    upstreams: watcher.pacing(),
-    oldestOpen: ledger.stats.oldestOpen(OLDEST_OPEN),
-    deliveries: ledger.stats.deliveries(),
-    workers: scaling?.health().workers.length ?? null,
   };
 }

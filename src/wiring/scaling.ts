@@ -15,8 +15,6 @@ import { EVENTS_QUEUE } from '../notify/channels/queue.ts';
 import type { PollEngine } from '../watch/ports.ts';
 import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 
-export type Scaling = ReturnType<typeof startScaling>;
-
 /** Starts the parts of a server that exist only with Redis. */
 export function startScaling(deps: {
   redis: Config['redis'] & { url: string };

@@ -39,27 +39,22 @@ export type AlertCondition = {
 
 /** Returns one sentence for operators about the end of an alert. */
 export function resolvedSummary({ rule, subject }: Pick<AlertCondition, 'rule' | 'subject'>): string {
-  switch (rule) {
-    case AlertRule.upstreamDown:
-      return `The upstream ${subject} is responding again`;
-    case AlertRule.credentialsRefused:
-      return `The upstream ${subject} no longer rejects the API key`;
-    case AlertRule.stuck:
-      return `No submission of the upstream ${subject} is stuck any longer`;
-    case AlertRule.failures:
-      return `Fewer submissions of the upstream ${subject} are failing: below half the threshold`;
-    case AlertRule.backlog:
-      return 'The delivery backlog is below half the threshold';
-    case AlertRule.deadLetters:
-      return `The dead letters of ${subject} were replayed or are older than a day, or the destination was disabled or deleted`;
-    case AlertRule.webhookDisabled:
-      return `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by an operator`;
-    case AlertRule.walSize:
-      return "The ledger's write-ahead log is below half the threshold";
-    default:
-      return rule satisfies never;
-  }
+  return RESOLVED[rule](subject);
 }
+
+const RESOLVED: Record<AlertRule, (subject: string) => string> = {
+  [AlertRule.upstreamDown]: (subject) => `The upstream ${subject} is responding again`,
+  [AlertRule.credentialsRefused]: (subject) => `The upstream ${subject} no longer rejects the API key`,
+  [AlertRule.stuck]: (subject) => `No submission of the upstream ${subject} is stuck any longer`,
+  [AlertRule.failures]: (subject) =>
+    `Fewer submissions of the upstream ${subject} are failing: below half the threshold`,
+  [AlertRule.backlog]: () => 'The delivery backlog is below half the threshold',
+  [AlertRule.deadLetters]: (subject) =>
+    `The dead letters of ${subject} were replayed or are older than a day, or the destination was disabled or deleted`,
+  [AlertRule.webhookDisabled]: (subject) =>
+    `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by an operator`,
+  [AlertRule.walSize]: () => "The ledger's write-ahead log is below half the threshold",
+};
 
 /** A condition with its start in epoch milliseconds. */
 export type Alert = Omit<AlertCondition, 'since'> & { since: number };

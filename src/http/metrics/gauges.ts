@@ -1,7 +1,8 @@
 import { Gauge, type Registry } from 'prom-client';
 import { STATUSES } from '../../domain/submission.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
-import type { Overview, Readiness } from '../ports.ts';
+import type { Readiness } from '../ports.ts';
+import type { Overview } from '../services.ts';
 
 export type GaugeValues = {
   now: number;

@@ -4,8 +4,9 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import type { Overview, Readiness } from '../ports.ts';
+import type { Readiness } from '../ports.ts';
 import { operations } from '../problems.ts';
+import type { Overview } from '../services.ts';
 import type { Counters } from './counters.ts';
 import type { Metrics } from './metrics.ts';
 

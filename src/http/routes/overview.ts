@@ -6,8 +6,8 @@ import { STATUSES, type Status } from '../../domain/submission.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { DurationSummary, HourStats, MinuteStats } from '../../stats/rolling-hour.ts';
-import type { Overview } from '../ports.ts';
 import { operations } from '../problems.ts';
+import type { Overview } from '../services.ts';
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();

@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequest
 import { z } from 'zod';
 import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from '../access/access.ts';
 import { isOwnToken } from '../access/credentials.ts';
-import type { Caller, Credentials, LookupAudit, Role, Users } from '../ports.ts';
-import type { Audit } from '../services.ts';
+import type { Caller, Credentials, LookupAudit, Role } from '../ports.ts';
+import type { Audit, Users } from '../services.ts';
 
 export type LookupAccess = {
   users: Users;

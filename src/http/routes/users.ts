@@ -72,7 +72,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
         const { email } = request.query;
         const startedMs = performance.now();
         const identity = lookupCaller(deps, request);
-        const lookup = await users.getUser(request.query, identity.authorization);
+        const lookup = await users.lookups.getUser(request.query, identity.authorization);
         const isOther = lookup.kind === 'found' && isAboutAnother(email, lookup.value.email);
         const details = isOther ? ['another user was returned'] : [];
         record(request, { identity, action: 'users.get', email, details, startedMs }, lookup);
@@ -109,7 +109,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
       const limit = Number(request.query.limit);
       const startedMs = performance.now();
       const identity = lookupCaller(deps, request);
-      const lookup = await users.listUsers(limit, identity.authorization);
+      const lookup = await users.lookups.listUsers(limit, identity.authorization);
       const details = [`limit ${limit}`, ...(lookup.kind === 'found' ? [`${lookup.value.length} users`] : [])];
       record(request, { identity, action: 'users.list', email: null, details, startedMs }, lookup);
       return sendLookup(reply, lookup, users.forwards);

@@ -2,8 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { type Authenticator, requireRole } from '../access/access.ts';
-import { ROLES, type Users } from '../ports.ts';
+import { ROLES } from '../ports.ts';
 import { operations } from '../problems.ts';
+import type { Users } from '../services.ts';
 
 const whoamiSchema = z
   .object({

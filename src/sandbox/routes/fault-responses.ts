@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { SandboxOptions } from '../options.ts';
-import type { Fault } from './faults.ts';
 import { retryAfterOf } from './rate-limit.ts';
 
 const DRIP_EVERY_MS = 200;
@@ -13,48 +12,39 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 /** Parameters of fault responses that are independent of the fault. */
 export type FaultContext = { nowMs: number; retryAfterForm: SandboxOptions['retryAfterForm']; redirectTo: string };
 
-/** Sends a fault as proxies, database pools and networks produce it. */
-export function sendFault(reply: FastifyReply, fault: Fault, context: FaultContext): FastifyReply {
-  switch (fault.kind) {
-    case 'hang':
-      return reply.hijack();
-    case 'reset':
-      return raw(reply, (response) => response.destroy());
-    case 'html_502':
-      return html(reply, 502, 'Bad Gateway');
-    case 'html_503':
-      return html(reply, 503, 'Service Temporarily Unavailable');
-    case 'html_504':
-      return html(reply, 504, 'Gateway Time-out');
-    case 'empty_502':
-      return reply.code(502).send();
-    case 'throttle':
-      return throttled(reply, retryAfterOf(fault.retryAfterS * 1000, context.nowMs, context.retryAfterForm));
-    case 'unauthorized':
-      return reply.code(401).type('text/plain').send('Invalid API key');
-    case 'database':
-      return reply.code(500).send({ state: 'ERROR', error: 'Database connection error' });
-    case 'record_not_found':
-      return reply.code(500).send({ error: 'Record not found' });
-    case 'truncated':
-      return reply.code(200).headers(JSON_HEADERS).send(HALF);
-    case 'cut':
-      return raw(reply, cutShort);
-    case 'not_json':
-      return reply.code(200).headers(JSON_HEADERS).send('<!doctype html><title>Welcome</title>');
-    case 'empty_200':
-      return reply.code(200).headers(JSON_HEADERS).send('');
-    case 'drip':
-      return raw(reply, drip);
-    case 'endless':
-      return raw(reply, sendEndlessly);
-    case 'huge':
-      return reply.code(200).send({ error: 'x'.repeat(HUGE_BYTES) });
-    case 'redirect':
-      return reply.redirect(context.redirectTo, 302);
-    default:
-      return fault.kind satisfies never;
-  }
+type SendFault = (reply: FastifyReply, context: FaultContext & { retryAfterS: number }) => FastifyReply;
+
+/** Faults by kind, as proxies, database pools and networks produce them. */
+const FAULTS = {
+  hang: (reply) => reply.hijack(),
+  reset: (reply) => raw(reply, (response) => response.destroy()),
+  html_502: (reply) => html(reply, 502, 'Bad Gateway'),
+  html_503: (reply) => html(reply, 503, 'Service Temporarily Unavailable'),
+  html_504: (reply) => html(reply, 504, 'Gateway Time-out'),
+  empty_502: (reply) => reply.code(502).send(),
+  throttle: (reply, { retryAfterS, nowMs, retryAfterForm }) =>
+    throttled(reply, retryAfterOf(retryAfterS * 1000, nowMs, retryAfterForm)),
+  unauthorized: (reply) => reply.code(401).type('text/plain').send('Invalid API key'),
+  database: (reply) => reply.code(500).send({ state: 'ERROR', error: 'Database connection error' }),
+  record_not_found: (reply) => reply.code(500).send({ error: 'Record not found' }),
+  truncated: (reply) => reply.code(200).headers(JSON_HEADERS).send(HALF),
+  cut: (reply) => raw(reply, cutShort),
+  not_json: (reply) => reply.code(200).headers(JSON_HEADERS).send('<!doctype html><title>Welcome</title>'),
+  empty_200: (reply) => reply.code(200).headers(JSON_HEADERS).send(''),
+  drip: (reply) => raw(reply, drip),
+  endless: (reply) => raw(reply, sendEndlessly),
+  huge: (reply) => reply.code(200).send({ error: 'x'.repeat(HUGE_BYTES) }),
+  redirect: (reply, { redirectTo }) => reply.redirect(redirectTo, 302),
+} satisfies Record<string, SendFault>;
+
+type FaultKind = keyof typeof FAULTS;
+export const FAULT_KINDS = Object.keys(FAULTS) as [FaultKind, ...FaultKind[]];
+
+export type Fault = { kind: FaultKind; retryAfterS: number };
+
+export function sendFault(reply: FastifyReply, { kind, retryAfterS }: Fault, context: FaultContext): FastifyReply {
+  const send: SendFault = FAULTS[kind];
+  return send(reply, { ...context, retryAfterS });
 }
 
 /** Sends a 429 response with a plain-text body, as proxies do. */

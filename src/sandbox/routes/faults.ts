@@ -1,40 +1,18 @@
 import { z } from 'zod';
-
-export const FAULT_KINDS = [
-  'hang',
-  'reset',
-  'html_502',
-  'html_503',
-  'html_504',
-  'empty_502',
-  'throttle',
-  'unauthorized',
-  'database',
-  'record_not_found',
-  'truncated',
-  'cut',
-  'not_json',
-  'empty_200',
-  'drip',
-  'endless',
-  'huge',
-  'redirect',
-] as const;
-type FaultKind = (typeof FAULT_KINDS)[number];
+import { FAULT_KINDS, type Fault } from './fault-responses.ts';
 
 /** Which responses a fault replaces: those about submissions (default) or about users. */
 const FAULT_TARGETS = ['submissions', 'users'] as const;
 type FaultTarget = (typeof FAULT_TARGETS)[number];
 
 export type FaultOrder = {
-  kind: FaultKind | 'none';
+  kind: Fault['kind'] | 'none';
   /** Number of responses to replace; by default all until the next order for the target. */
   count?: number | undefined;
   target?: FaultTarget | undefined;
   /** Retry-After of a `throttle` in seconds of the client's clock; default 1. */
   retryAfterS?: number | undefined;
 };
-export type Fault = { kind: FaultKind; retryAfterS: number };
 
 /** The body of POST /_sandbox/faults. */
 export const faultOrderSchema = z

@@ -53,22 +53,15 @@ function userBody(user: UserRecord, { wrapped }: SandboxOptions): object {
 }
 
 function listingBody(users: readonly UserRecord[], form: SandboxOptions['listingForm']): object {
-  switch (form) {
-    case 'array':
-      return users;
-    case 'results':
-      return { results: users };
-    case 'resultsOk':
-      return { results: { Ok: users } };
-    case 'data':
-      return { state: 'SUCCESS', data: users };
-    case 'dataOk':
-      return { data: { Ok: users } };
-    case 'dataErr':
-      return { data: { Err: 'Database connection error' } };
-    default:
-      return form satisfies never;
-  }
+  const bodies = {
+    array: users,
+    results: { results: users },
+    resultsOk: { results: { Ok: users } },
+    data: { state: 'SUCCESS', data: users },
+    dataOk: { data: { Ok: users } },
+    dataErr: { data: { Err: 'Database connection error' } },
+  } satisfies Record<typeof form, object>;
+  return bodies[form];
 }
 
 function principalOf(request: FastifyRequest, { userToken, adminToken }: SandboxOptions): Principal | undefined {

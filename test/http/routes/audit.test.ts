@@ -147,8 +147,7 @@ describe('a lookup that cannot be audited has no result:', () => {
       users: {
         forwards: false,
         maxLimit: 10,
-        getUser: async () => found,
-        listUsers: async () => ({ kind: 'found', value: [found.value] }),
+        lookups: { getUser: async () => found, listUsers: async () => ({ kind: 'found', value: [found.value] }) },
       },
       audit: {
         add: ({ email, ...entry }) => ledger.audit.add({ ...row, ...entry, ...ledger.audit.emailFields(email ?? '') }),

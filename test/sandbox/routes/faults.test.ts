@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FAULT_KINDS } from '../../../src/sandbox/routes/faults.ts';
+import { FAULT_KINDS } from '../../../src/sandbox/routes/fault-responses.ts';
 import { openSandbox } from '../open-sandbox.ts';
 
 const ID = '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77';

@@ -92,16 +92,9 @@ function withStore<T>(options: SettingsOptions, work: (store: CredentialStore) =
   }
 }
 
-type Row = {
-  id: number;
-  role: string;
-  name: string;
-  created_at: string;
-  last_used_at: string | null;
-  revoked_at: string | null;
-};
+type Row = ReturnType<typeof toRow>;
 
-function toRow(record: CredentialRecord): Row {
+function toRow(record: CredentialRecord) {
   const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
   return {
     id: record.id,
