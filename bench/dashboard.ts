@@ -58,7 +58,11 @@ function fill(path: string): string[] {
       made.map((submissionId) => ({ submissionId, upstream: 'default', metadata: null, callbackUrl: null, ...limits })),
       now,
     );
-    const answer = JSON.stringify({ state: 'Finalized', error: null, data: { block_number: done, block_hash: '0x0' } });
+    const response = JSON.stringify({
+      state: 'Finalized',
+      error: null,
+      data: { block_number: done, block_hash: '0x0' },
+    });
     if (SUBMISSIONS - done <= OPEN) open.push(...made);
     else
       ledger.record(
@@ -67,7 +71,7 @@ function fill(path: string): string[] {
             kind: 'finalized',
             state: 'Finalized',
             error: null,
-            envelope: answer,
+            envelope: response,
             blockNumber: done,
           } as const;
           return { submissionId, at: now + 1, durationMs: 5, ...verdict };

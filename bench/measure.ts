@@ -1,5 +1,5 @@
 // Measures the row named by its argument and sends the result to the parent process.
-import { type Figure, median, type Round, type Row } from './row.ts';
+import { type Metric, median, type Round, type Row } from './row.ts';
 
 type Line = { what: string; beside: string; target: string; value: string; isMet: boolean; context: string };
 export type RowResult = { lines: Line[]; memoryMib: number[] };
@@ -8,7 +8,7 @@ const { row } = (await import(`./rows/${process.argv[2]}.ts`)) as { row: Row };
 process.send?.(await measure(row));
 process.disconnect?.();
 
-async function measure({ rounds, figures, open }: Row): Promise<RowResult> {
+async function measure({ rounds, metrics, open }: Row): Promise<RowResult> {
   const measuring = await open();
   const measured: Round[] = [];
   const memoryMib: number[] = [];
@@ -26,18 +26,18 @@ async function measure({ rounds, figures, open }: Row): Promise<RowResult> {
   const medians = Object.fromEntries(
     names.map((name) => [name, median(measured.map((round) => round[name] ?? Number.NaN))]),
   );
-  return { lines: figures.map((figure) => lineOf(figure, measured, medians)), memoryMib };
+  return { lines: metrics.map((metric) => lineOf(metric, measured, medians)), memoryMib };
 }
 
 function lineOf(
-  { what, beside, target, unit, value, context }: Figure,
+  { what, beside, target, unit, value, context }: Metric,
   measured: readonly Round[],
   medians: Round,
 ): Line {
   const values = measured.map(value);
   const middle = median(values);
   const [least, most] = [Math.min(...values), Math.max(...values)];
-  const write = (figure: number) => `${round(figure)}${unit && ` ${unit}`}`;
+  const write = (value: number) => `${round(value)}${unit && ` ${unit}`}`;
   return {
     what,
     beside,
@@ -53,7 +53,7 @@ function lineOf(
   };
 }
 
-function round(figure: number): string {
-  if (figure >= 100) return figure.toLocaleString('en', { maximumFractionDigits: 0 });
-  return figure.toLocaleString('en', { maximumSignificantDigits: figure >= 10 ? 3 : 2 });
+function round(value: number): string {
+  if (value >= 100) return value.toLocaleString('en', { maximumFractionDigits: 0 });
+  return value.toLocaleString('en', { maximumSignificantDigits: value >= 10 ? 3 : 2 });
 }

@@ -5,7 +5,7 @@ type Target = { least: number } | { most: number };
 export type Round = Readonly<Record<string, number>>;
 
 /** One line of the table. Its value is the median of all rounds. */
-export type Figure = {
+export type Metric = {
   what: string;
   /** The peer, or '–'. */
   beside: string;
@@ -14,13 +14,13 @@ export type Figure = {
   unit: string;
   /** Returns the value of one round, whose sides were measured one after the other. */
   value: (round: Round) => number;
-  /** Returns absolute figures from the medians of all measurements; they are valid for this machine only. */
+  /** Returns absolute values from the medians of all measurements; they are valid for this machine only. */
   context: (medians: Round) => string;
 };
 
 export type Row = {
   rounds: number;
-  figures: readonly Figure[];
+  metrics: readonly Metric[];
   /** Starts the measured processes. The caller always closes the returned object. */
   open(): Promise<Measuring>;
 };

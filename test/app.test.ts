@@ -38,19 +38,19 @@ async function startKeyless(database: string): Promise<{ app: App; keys: string[
 }
 
 /** A raw connection, kept until the server ends it. */
-function talk(url: string) {
+function openConnection(url: string) {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   onTestFinished(() => void socket.destroy());
-  let told = '';
+  let received = '';
   socket.setEncoding('latin1').on('data', (chunk) => {
-    told += chunk;
+    received += chunk;
   });
   socket.on('error', () => undefined);
   return {
-    say: (text: string) => void socket.write(text),
-    heard: () => told,
-    hears: (text: string) => vi.waitFor(() => expect(told).toContain(text), { timeout: 10_000, interval: 5 }),
+    send: (text: string) => void socket.write(text),
+    received: () => received,
+    waitFor: (text: string) => vi.waitFor(() => expect(received).toContain(text), { timeout: 10_000, interval: 5 }),
     ended: new Promise<void>((resolve) => socket.once('close', () => resolve())),
   };
 }
@@ -85,8 +85,8 @@ describe('without a configured key', () => {
   it('creates another key for another ledger', async () => {
     const [one, other] = [await startKeyless(newLedger()), await startKeyless(newLedger())];
     expect(one.keys[0]).not.toBe(other.keys[0]);
-    const answer = await call(one.app.url, '/v1/submissions', { headers: { 'x-api-key': other.keys[0] ?? '' } });
-    expect(answer.status).toBe(401);
+    const response = await call(one.app.url, '/v1/submissions', { headers: { 'x-api-key': other.keys[0] ?? '' } });
+    expect(response.status).toBe(401);
   });
 
   it.each(['0.0.0.0', '::', '192.0.2.1', 'example.org', '::ffff:192.0.2.1'])(
@@ -161,37 +161,37 @@ describe('closing', () => {
 
   it('does not wait for connections that never sent a request', async () => {
     const app = await start({ database: newLedger() });
-    const silent = talk(app.url);
-    const halting = talk(app.url);
-    halting.say('GET /livez HTTP/1.1\r\nho');
+    const silent = openConnection(app.url);
+    const halting = openConnection(app.url);
+    halting.send('GET /livez HTTP/1.1\r\nho');
     // An answer on a third connection: the server has seen the two before it.
     await call(app.url, '/livez');
     await app.close();
     await Promise.all([silent.ended, halting.ended]);
-    expect([silent.heard(), halting.heard()]).toEqual(['', '']);
+    expect([silent.received(), halting.received()]).toEqual(['', '']);
   });
 
   it('completes requests in flight and requests received in part, then closes their connections', async () => {
     const database = newLedger();
     const app = await start({ database });
     const head = `HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n`;
-    const begun = talk(app.url);
-    begun.say('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
-    await begun.hears('{"status":"ok"}');
-    begun.say(`GET /v1/submissions ${head}`);
-    const underWay = talk(app.url);
-    underWay.say(`POST /v1/submissions ${head}content-type: application/json\r\n`);
-    underWay.say('expect: 100-continue\r\ncontent-length: 24\r\n\r\n{');
-    await underWay.hears('HTTP/1.1 100 Continue');
+    const partial = openConnection(app.url);
+    partial.send('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
+    await partial.waitFor('{"status":"ok"}');
+    partial.send(`GET /v1/submissions ${head}`);
+    const inFlight = openConnection(app.url);
+    inFlight.send(`POST /v1/submissions ${head}content-type: application/json\r\n`);
+    inFlight.send('expect: 100-continue\r\ncontent-length: 24\r\n\r\n{');
+    await inFlight.waitFor('HTTP/1.1 100 Continue');
 
     const closing = app.close();
     await vi.waitFor(() => expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED'), { timeout: 10_000 });
-    begun.say('\r\n');
-    await begun.hears('"next_cursor":null');
-    underWay.say('"submission_id":"late"}');
-    await Promise.all([closing, begun.ended, underWay.ended]);
-    expect(begun.heard()).toMatch(/HTTP\/1\.1 200 .*HTTP\/1\.1 200 .*connection: close/is);
-    expect(underWay.heard()).toMatch(/HTTP\/1\.1 202 .*connection: close/is);
+    partial.send('\r\n');
+    await partial.waitFor('"next_cursor":null');
+    inFlight.send('"submission_id":"late"}');
+    await Promise.all([closing, partial.ended, inFlight.ended]);
+    expect(partial.received()).toMatch(/HTTP\/1\.1 200 .*HTTP\/1\.1 200 .*connection: close/is);
+    expect(inFlight.received()).toMatch(/HTTP\/1\.1 202 .*connection: close/is);
     const again = await start({ database });
     expect((await call(again.url, pathOf('late'))).status).toBe(200);
   });
@@ -216,9 +216,9 @@ it('closes everything again if it cannot listen, without sending a poll', async 
 
 it('completes although a client has sent only half of its request', async () => {
   const app = await start({ database: newLedger() });
-  const client = talk(app.url);
+  const client = openConnection(app.url);
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
-  client.say(`${head}content-length: 50\r\n\r\n{`);
+  client.send(`${head}content-length: 50\r\n\r\n{`);
   // Only an answer to a second client shows that the first one's head was read by now.
   await call(app.url, '/livez');
   await app.close();

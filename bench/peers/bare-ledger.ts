@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import Database from 'better-sqlite3';
 import { migrate } from '../../src/ledger/file/schema.ts';
 
-export type Polled = { id: string; at: number; state: string; answer: string };
+export type Polled = { id: string; at: number; state: string; envelope: string };
 export type Attempted = { id: number; at: number; durationMs: number; httpStatus: number; response: string };
 
 /**
@@ -23,12 +23,12 @@ export function openBareLedger(file: string) {
   const history = db.prepare(`
     INSERT INTO history (submission, version, at, status, upstream_state, answer) VALUES (?, ?, ?, 'tracking', ?, ?)`);
   const find = db.prepare(`
-    SELECT s.id, s.version, h.upstream_state, h.answer
+    SELECT s.id, s.version, h.upstream_state, h.answer AS envelope
     FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version WHERE s.submission_id = +?`);
   const polled = db.prepare('UPDATE submissions SET polls = polls + 1, polled_at = ?, version = ? WHERE id = ?');
   const read = db.prepare(`
     SELECT s.submission_id, s.upstream, s.status AS now, s.tracked_at, s.finalized_at, s.deadline_at, s.polls, s.metadata,
-           h.seq, h.at, h.status, h.previous_status, h.upstream_state, h.answer, h.error
+           h.seq, h.at, h.status, h.previous_status, h.upstream_state, h.answer AS envelope, h.error
     FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = +? ORDER BY h.version`);
   const event = db.prepare("INSERT INTO outbox (id, type, at, detail) VALUES (?, 'webhook.test', ?, ?)");
   const delivery = db.prepare(`
@@ -51,17 +51,17 @@ export function openBareLedger(file: string) {
       }
     }).immediate,
     /** A response equal to the previous one only increases the number of polls. */
-    keepPolls: db.transaction((answers: readonly Polled[]) => {
-      for (const { id, at, state, answer } of answers) {
+    keepPolls: db.transaction((polls: readonly Polled[]) => {
+      for (const { id, at, state, envelope } of polls) {
         const row = find.get(id) as {
           id: number;
           version: number;
           upstream_state: string | null;
-          answer: string | null;
+          envelope: string | null;
         };
-        const isNew = row.upstream_state !== state || row.answer !== answer;
+        const isNew = row.upstream_state !== state || row.envelope !== envelope;
         const version = isNew ? row.version + 1 : row.version;
-        if (isNew) history.run(row.id, version, at, state, answer);
+        if (isNew) history.run(row.id, version, at, state, envelope);
         polled.run(at, version, row.id);
       }
     }).immediate,
@@ -100,12 +100,12 @@ export function gathering<Item>(keep: (items: readonly Item[]) => void, later: (
 
 type ReadRow = Record<'submission_id' | 'upstream' | 'now' | 'status', string> &
   Record<'tracked_at' | 'deadline_at' | 'polls' | 'seq' | 'at', number> &
-  Record<'metadata' | 'previous_status' | 'upstream_state' | 'answer' | 'error', string | null> & {
+  Record<'metadata' | 'previous_status' | 'upstream_state' | 'envelope' | 'error', string | null> & {
     finalized_at: number | null;
   };
 
 const iso = (ms: number) => new Date(ms).toISOString();
-const dataOf = (answer: string | null) => (answer === null ? null : JSON.parse(answer).data);
+const dataOf = (envelope: string | null) => (envelope === null ? null : JSON.parse(envelope).data);
 
 function toBody(row: ReadRow): object {
   return {
@@ -113,7 +113,7 @@ function toBody(row: ReadRow): object {
     upstream: row.upstream,
     status: row.now,
     upstream_state: row.upstream_state,
-    data: dataOf(row.answer),
+    data: dataOf(row.envelope),
     error: row.error,
     tracked_at: iso(row.tracked_at),
     finalized_at: row.finalized_at === null ? null : iso(row.finalized_at),
@@ -124,6 +124,6 @@ function toBody(row: ReadRow): object {
 }
 
 function toEntry(row: ReadRow): object {
-  const { seq, at, status, previous_status, upstream_state, answer, error } = row;
-  return { seq, at: iso(at), status, previous_status, upstream_state, data: dataOf(answer), error };
+  const { seq, at, status, previous_status, upstream_state, envelope, error } = row;
+  return { seq, at: iso(at), status, previous_status, upstream_state, data: dataOf(envelope), error };
 }

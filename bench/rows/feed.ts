@@ -10,7 +10,7 @@ const SECONDS = 4;
 
 export const row: Row = {
   rounds: ROUNDS,
-  figures: [
+  metrics: [
     {
       what: `live feed: from an event's timestamp, before its commit, to each of ${READERS} readers at ${PER_SECOND} events/s, p99`,
       beside: '–',

@@ -14,24 +14,24 @@ const PEER = 'the usual BullMQ poller: a job per submission, moveToDelayed 5 s, 
 
 export const row: Row = {
   rounds: 3,
-  figures: [
+  metrics: [
     {
       what: `polls per second through BullMQ until all submissions are Finalized, each after ${RESPONSES} polls`,
       beside: PEER,
       target: { least: 2 },
       unit: '',
-      value: ({ ours = 0, usual = 0 }) => ours / usual,
-      context: ({ ours = 0, usual = 0, oursFinal = 0 }) =>
-        `${Math.round(ours)} and ${Math.round(usual)} polls/s; ${Math.round(oursFinal)} submissions/s`,
+      value: ({ dawatch = 0, usual = 0 }) => dawatch / usual,
+      context: ({ dawatch = 0, usual = 0, dawatchFinal = 0 }) =>
+        `${Math.round(dawatch)} and ${Math.round(usual)} polls/s; ${Math.round(dawatchFinal)} submissions/s`,
     },
     {
       what: 'Redis commands per submission until it is Finalized',
       beside: 'the same poller',
       target: { most: 0.2 },
       unit: '',
-      value: ({ oursCommands = 0, usualCommands = 0 }) => oursCommands / usualCommands,
-      context: ({ oursCommands = 0, usualCommands = 0 }) =>
-        `${oursCommands.toFixed(1)} and ${usualCommands.toFixed(1)} commands`,
+      value: ({ dawatchCommands = 0, usualCommands = 0 }) => dawatchCommands / usualCommands,
+      context: ({ dawatchCommands = 0, usualCommands = 0 }) =>
+        `${dawatchCommands.toFixed(1)} and ${usualCommands.toFixed(1)} commands`,
     },
   ],
   async open() {
@@ -53,18 +53,18 @@ export const row: Row = {
 
     return {
       async round(index) {
-        let [ours, oursFinal, usual, oursCommands, usualCommands] = [0, 0, 0, 0, 0];
+        let [dawatch, dawatchFinal, usual, dawatchCommands, usualCommands] = [0, 0, 0, 0, 0];
         await inTurns(index, [
           async () => {
             const ids = Array.from({ length: SUBMISSIONS }, () => randomUUID());
-            oursCommands = await commandsOf(async () => {
+            dawatchCommands = await commandsOf(async () => {
               const [before, pollsBefore, from] = [await finalized(), await pollsOf(server), performance.now()];
               for (let at = 0; at < SUBMISSIONS; at += 1_000) await server.client.track(ids.slice(at, at + 1_000));
               // Polled rarely, because this request costs the server CPU, whereas the peer counts internally.
               while ((await finalized()) < before + SUBMISSIONS) await sleep(100);
               const seconds = (performance.now() - from) / 1_000;
-              ours = ((await pollsOf(server)) - pollsBefore) / seconds;
-              oursFinal = SUBMISSIONS / seconds;
+              dawatch = ((await pollsOf(server)) - pollsBefore) / seconds;
+              dawatchFinal = SUBMISSIONS / seconds;
             });
           },
           async () => {
@@ -78,7 +78,7 @@ export const row: Row = {
             });
           },
         ]);
-        return { ours, oursFinal, usual, oursCommands, usualCommands };
+        return { dawatch, dawatchFinal, usual, dawatchCommands, usualCommands };
       },
       memoryMib: () => costsOf(server.pid).mib,
       async close() {

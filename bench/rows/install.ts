@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** The production installation. docs/decisions/0011 gives the reason for each dependency. */
 export const row: Row = {
   rounds: 1,
-  figures: [
+  metrics: [
     {
       what: 'install size, `npm ci --omit=dev`',
       beside: '–',

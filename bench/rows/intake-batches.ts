@@ -10,15 +10,15 @@ const CONNECTIONS = 2;
 
 export const row: Row = {
   rounds: 5,
-  figures: [
+  metrics: [
     {
       what: `ids per second, tracked durably in batches of ${IDS.toLocaleString('en')}`,
       beside: 'the same rows in the same transactions, better-sqlite3 alone',
       target: { least: 0.6 },
       unit: '',
-      value: ({ ours = 0, bare = 0 }) => ours / bare,
-      context: ({ ours = 0, bare = 0, cpuUs = 0 }) =>
-        `${Math.round(ours)} and ${Math.round(bare)} ids/s, ${cpuUs.toFixed(0)} µs CPU per id`,
+      value: ({ dawatch = 0, bare = 0 }) => dawatch / bare,
+      context: ({ dawatch = 0, bare = 0, cpuUs = 0 }) =>
+        `${Math.round(dawatch)} and ${Math.round(bare)} ids/s, ${cpuUs.toFixed(0)} µs CPU per id`,
     },
   ],
   async open() {
@@ -26,7 +26,7 @@ export const row: Row = {
     return {
       // Both ledgers grow equally in each round, so they have the same size at every measurement.
       async round(index) {
-        let [ours, bare, cpuUs] = [0, 0, 0];
+        let [dawatch, bare, cpuUs] = [0, 0, 0];
         await inTurns(index, [
           async () => {
             const sent = await send(server, server, {
@@ -34,7 +34,7 @@ export const row: Row = {
               until: { requests: BATCHES },
               send: { newIds: IDS },
             });
-            [ours, cpuUs] = [sent.perSecond * IDS, sent.cpuUs / IDS];
+            [dawatch, cpuUs] = [sent.perSecond * IDS, sent.cpuUs / IDS];
           },
           async () => {
             const result = await runProgram<{ perSecond: number }>('peers/bare-inserts.ts', [
@@ -45,7 +45,7 @@ export const row: Row = {
             bare = result.perSecond;
           },
         ]);
-        return { ours, bare, cpuUs };
+        return { dawatch, bare, cpuUs };
       },
       close,
     };

@@ -14,7 +14,7 @@ const SETTLE_S = 40;
 /** The cost of a million tracked submissions compared with ten thousand: CPU per poll at full speed, memory at the default budget, and the start. */
 export const row: Row = {
   rounds: 3,
-  figures: [
+  metrics: [
     {
       what: 'CPU per poll with 1,000,000 tracked',
       beside: 'with 10,000 tracked',

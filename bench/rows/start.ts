@@ -4,7 +4,7 @@ import { startServer, temporaryFolder } from '../support/processes.ts';
 /** Each start creates the ledger. Node's compile cache is kept from the previous round, as on any machine after its first start. */
 export const row: Row = {
   rounds: 7,
-  figures: [
+  metrics: [
     {
       what: 'start to ready with none tracked',
       beside: '–',

@@ -13,7 +13,7 @@ const EVENTS = 500;
 
 export const row: Row = {
   rounds: 5,
-  figures: [
+  metrics: [
     {
       what: "from an event's timestamp, before its commit, to its webhook's receiver while polling at full speed, p99",
       beside: '–',

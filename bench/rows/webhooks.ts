@@ -13,7 +13,7 @@ const CONCURRENCY = 64;
 const SECONDS = 3;
 const PER_ROUND = 20_000;
 const BATCH = 2_000;
-const ANSWER = JSON.stringify({
+const ENVELOPE = JSON.stringify({
   id: randomUUID(),
   state: 'Finalized',
   error: null,
@@ -22,24 +22,24 @@ const ANSWER = JSON.stringify({
 
 export const row: Row = {
   rounds: ROUNDS,
-  figures: [
+  metrics: [
     {
       what: 'webhook deliveries per second, signed, each attempt recorded in the ledger (synchronous=FULL)',
       beside: 'a bare undici Pool that posts the same body',
       target: { least: 0.6 },
       unit: '',
-      value: ({ ours = 0, bare = 0 }) => ours / bare,
-      context: ({ ours = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
-        `${Math.round(ours)} and ${Math.round(bare)} deliveries/s; ${Math.round(cpuUs)} and ${Math.round(bareCpuUs)} µs of CPU each`,
+      value: ({ dawatch = 0, bare = 0 }) => dawatch / bare,
+      context: ({ dawatch = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
+        `${Math.round(dawatch)} and ${Math.round(bare)} deliveries/s; ${Math.round(cpuUs)} and ${Math.round(bareCpuUs)} µs of CPU each`,
     },
     {
       what: 'the same deliveries',
       beside:
         'the same Pool that also reads each finished body from the same tables, signs it, and stores its attempt there',
       unit: '',
-      value: ({ ours = 0, least = 0 }) => ours / least,
-      context: ({ ours = 0, least = 0, bare = 0, leastCpuUs = 0 }) =>
-        `${Math.round(ours)} and ${Math.round(least)} deliveries/s; ${Math.round(leastCpuUs)} µs of CPU each; ${(least / bare).toFixed(2)} of the rate of the peer above`,
+      value: ({ dawatch = 0, least = 0 }) => dawatch / least,
+      context: ({ dawatch = 0, least = 0, bare = 0, leastCpuUs = 0 }) =>
+        `${Math.round(dawatch)} and ${Math.round(least)} deliveries/s; ${Math.round(leastCpuUs)} µs of CPU each; ${(least / bare).toFixed(2)} of the rate of the peer above`,
     },
   ],
   async open() {
@@ -59,7 +59,7 @@ export const row: Row = {
       SELECT 1 FROM deliveries WHERE state = 'waiting' AND destination = ? LIMIT 1`);
     return {
       async round(index) {
-        let [ours, bare, least, cpuUs, bareCpuUs, leastCpuUs] = [0, 0, 0, 0, 0, 0];
+        let [dawatch, bare, least, cpuUs, bareCpuUs, leastCpuUs] = [0, 0, 0, 0, 0, 0];
         await inTurns(index, [
           async () => {
             const id = webhookIds[index] ?? '';
@@ -68,7 +68,7 @@ export const row: Row = {
             await server.admin.deliveries.replayDead({ destination, since: new Date(0).toISOString() });
             const [{ cpuS }, from] = [costsOf(server.pid), performance.now()];
             while (waiting.get(destination)) await sleep(10);
-            ours = PER_ROUND / ((performance.now() - from) / 1_000);
+            dawatch = PER_ROUND / ((performance.now() - from) / 1_000);
             cpuUs = ((costsOf(server.pid).cpuS - cpuS) * 1e6) / PER_ROUND;
           },
           async () => {
@@ -78,11 +78,11 @@ export const row: Row = {
           },
           async () => {
             const args = [url, CONCURRENCY, join(folder.path, `least-${index}.db`), 2 * PER_ROUND, body];
-            const result = await runProgram<{ perSecond: number; cpuUs: number }>('peers/keeping-posts.ts', args);
+            const result = await runProgram<{ perSecond: number; cpuUs: number }>('peers/storing-posts.ts', args);
             [least, leastCpuUs] = [result.perSecond, result.cpuUs];
           },
         ]);
-        return { ours, bare, least, cpuUs, bareCpuUs, leastCpuUs };
+        return { dawatch, bare, least, cpuUs, bareCpuUs, leastCpuUs };
       },
       memoryMib: () => costsOf(server.pid).mib,
       async close() {
@@ -113,9 +113,15 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
         ids.map((submissionId) => ({ submissionId, ...request })),
         now,
       );
-      const said = { kind: 'finalized', state: 'Finalized', error: null, envelope: ANSWER, blockNumber: 1 } as const;
+      const observation = {
+        kind: 'finalized',
+        state: 'Finalized',
+        error: null,
+        envelope: ENVELOPE,
+        blockNumber: 1,
+      } as const;
       ledger.record(
-        ids.map((submissionId) => ({ submissionId, at: now, durationMs: 1, ...said })),
+        ids.map((submissionId) => ({ submissionId, at: now, durationMs: 1, ...observation })),
         contextWithoutLimits(now),
       );
     }

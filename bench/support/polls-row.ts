@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Figure, inTurns, type Row } from '../row.ts';
+import { inTurns, type Metric, type Row } from '../row.ts';
 import { startPolling } from './polling.ts';
 import { costsOf, runProgram } from './processes.ts';
 import { pollsOf } from './scrape.ts';
@@ -10,27 +10,27 @@ const SECONDS = 5;
 /** More than can be polled in the shortest interval, so that a submission is always due. */
 const TRACKED = 30_000;
 
-type PollsRow = Pick<Figure, 'what' | 'beside' | 'target'> & { concurrency: number; throughRedis: boolean };
+type PollsRow = Pick<Metric, 'what' | 'beside' | 'target'> & { concurrency: number; throughRedis: boolean };
 
 /** Compares polls per second with those of a bare loop of the same concurrency. */
-export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Row {
+export function pollsRow({ concurrency, throughRedis, ...metric }: PollsRow): Row {
   return {
     rounds: 5,
-    figures: [
+    metrics: [
       {
-        ...figure,
+        ...metric,
         unit: '',
-        value: ({ ours = 0, bare = 0 }) => ours / bare,
-        context: ({ ours = 0, bare = 0 }) => `${Math.round(ours)} and ${Math.round(bare)} polls/s`,
+        value: ({ dawatch = 0, bare = 0 }) => dawatch / bare,
+        context: ({ dawatch = 0, bare = 0 }) => `${Math.round(dawatch)} and ${Math.round(bare)} polls/s`,
       },
       {
         what: 'the same polls',
         beside:
           'the same Pool that also stores each response in the same tables, with one commit per turn of the event loop',
         unit: '',
-        value: ({ ours = 0, least = 0 }) => ours / least,
-        context: ({ ours = 0, bare = 0, least = 0 }) =>
-          `${Math.round(ours)} and ${Math.round(least)} polls/s; ${(least / bare).toFixed(2)} of the rate of the peer above`,
+        value: ({ dawatch = 0, least = 0 }) => dawatch / least,
+        context: ({ dawatch = 0, bare = 0, least = 0 }) =>
+          `${Math.round(dawatch)} and ${Math.round(least)} polls/s; ${(least / bare).toFixed(2)} of the rate of the peer above`,
       },
     ],
     async open() {
@@ -55,22 +55,22 @@ export function pollsRow({ concurrency, throughRedis, ...figure }: PollsRow): Ro
       };
       return {
         async round(index) {
-          let [ours, bare, least] = [0, 0, 0];
+          let [dawatch, bare, least] = [0, 0, 0];
           await inTurns(index, [
             async () => {
               const [before, from] = [await pollsOf(server), performance.now()];
               await sleep(SECONDS * 1_000);
-              ours = ((await pollsOf(server)) - before) / ((performance.now() - from) / 1_000);
+              dawatch = ((await pollsOf(server)) - before) / ((performance.now() - from) / 1_000);
             },
             async () => {
               bare = await apart('peers/bare-loop.ts', [url, concurrency, SECONDS]);
             },
             async () => {
               const file = join(folder, `least-${index}.db`);
-              least = await apart('peers/keeping-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
+              least = await apart('peers/storing-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
             },
           ]);
-          return { ours, bare, least };
+          return { dawatch, bare, least };
         },
         memoryMib: () => costsOf(server.pid).mib,
         close,

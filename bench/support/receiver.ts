@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const [measures] = JSON.parse(process.argv[2] ?? '[]') as [boolean];
-const ANSWER = { 'content-type': 'application/json', 'content-length': 11 };
+const RESPONSE_HEADERS = { 'content-type': 'application/json', 'content-length': 11 };
 let latenciesMs: number[] = [];
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
@@ -21,7 +21,7 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
   });
   request.on('end', () => {
     if (measures) latenciesMs.push(at - Date.parse(JSON.parse(body).timestamp));
-    response.writeHead(200, ANSWER).end('{"ok":true}');
+    response.writeHead(200, RESPONSE_HEADERS).end('{"ok":true}');
   });
 }).listen(0, '127.0.0.1');
 await once(server, 'listening');

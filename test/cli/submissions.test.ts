@@ -47,12 +47,12 @@ describe('status', () => {
     const ids = Array.from({ length: 1_000 }, (_, index) => `${index}-`.padEnd(128, 'x'));
     await post(app.url, { submission_ids: ids, upstream: 'other' });
     const { child, exit } = startCli(['status', '--limit', '1000'], { env: { DAWATCH_URL: app.url } });
-    let told = '';
+    let output = '';
     child.stderr.on('data', (chunk) => {
-      told += chunk;
+      output += chunk;
     });
     child.stdout.destroy();
-    expect([await exit, told]).toEqual([141, '']);
+    expect([await exit, output]).toEqual([141, '']);
   });
 
   it.each([

@@ -8,8 +8,8 @@ const app = useAppWithSandbox();
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
 
 /** Something that is no dawatch. */
-async function stranger(answer: RequestListener): Promise<string> {
-  const server = createServer(answer).listen(0, '127.0.0.1');
+async function fakeServer(respond: RequestListener): Promise<string> {
+  const server = createServer(respond).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once('listening', resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -110,17 +110,17 @@ describe('throws a ConnectionError', () => {
     ['null', (_, response) => response.end('null')],
     ['a cut connection', (_, response) => response.destroy()],
     ['a redirect', (_, response) => response.writeHead(302, { location: app.url }).end()],
-  ])('if the response is %s', async (_, answer) => {
-    await expect(client(await stranger(answer)).list()).rejects.toBeInstanceOf(ConnectionError);
+  ])('if the response is %s', async (_, respond) => {
+    await expect(client(await fakeServer(respond)).list()).rejects.toBeInstanceOf(ConnectionError);
   });
 
   it('instead of sending the key to another host', async () => {
     const seen: unknown[] = [];
-    const other = await stranger((request, response) => {
+    const other = await fakeServer((request, response) => {
       seen.push(request.headers['x-api-key']);
       response.end('{}');
     });
-    const url = await stranger((_, response) => response.writeHead(307, { location: other }).end());
+    const url = await fakeServer((_, response) => response.writeHead(307, { location: other }).end());
     await expect(client(url).track(['a'])).rejects.toBeInstanceOf(ConnectionError);
     expect(seen).toEqual([]);
   });

@@ -16,24 +16,24 @@ type Options = NonNullable<Parameters<DawatchClient['events']>[0]>;
 
 /** Reads until it was told so many events. */
 async function take(events: AsyncIterable<FeedEvent>, many: number): Promise<FeedEvent[]> {
-  const told: FeedEvent[] = [];
-  for await (const event of events) if (told.push(event) >= many) break;
-  return told;
+  const received: FeedEvent[] = [];
+  for await (const event of events) if (received.push(event) >= many) break;
+  return received;
 }
 
 /** Reads in the background until it is stopped. */
 function listen(at: DawatchClient, options: Options = {}) {
   const stop = new AbortController();
-  const told: FeedEvent[] = [];
+  const received: FeedEvent[] = [];
   const errors: Error[] = [];
   const reading = (async () => {
     const onRetry: Options['onRetry'] = ({ error }) => void errors.push(error);
-    for await (const event of at.events({ ...options, signal: stop.signal, onRetry })) told.push(event);
+    for await (const event of at.events({ ...options, signal: stop.signal, onRetry })) received.push(event);
   })();
   onTestFinished(() => stop.abort());
   const has = (many: number) =>
-    vi.waitFor(() => expect(told.length).toBeGreaterThanOrEqual(many), { timeout: 15_000, interval: 5 });
-  return { told, errors, has, stop: () => stop.abort(), reading };
+    vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(many), { timeout: 15_000, interval: 5 });
+  return { receivedEvents: received, errors, has, stop: () => stop.abort(), reading };
 }
 
 it("has the types of the server's events", () => {
@@ -57,11 +57,11 @@ it('begins with events after the connection', async () => {
   await client().track(['before'], { upstream: 'other' });
   await client().cancel('before');
   const listener = listen(client(), { types: ['submission.cancelled'] });
-  for (let index = 0; listener.told.length === 0; index += 1) {
+  for (let index = 0; listener.receivedEvents.length === 0; index += 1) {
     await client().track([`now-${index}`], { upstream: 'other' });
     await client().cancel(`now-${index}`);
   }
-  const [first] = listener.told;
+  const [first] = listener.receivedEvents;
   expect(first?.data).toMatchObject({ submission: { submission_id: expect.stringMatching(/^now-/) } });
 });
 
@@ -74,13 +74,13 @@ it('continues through cut connections without gap or repeat', async () => {
   for (const [index, id] of ids.entries()) {
     if (index % 15 === 7) proxy.cut();
     await client().cancel(id);
-    if (index % 15 === 11) await listener.has(listener.told.length + 1);
+    if (index % 15 === 11) await listener.has(listener.receivedEvents.length + 1);
   }
   await vi.waitFor(
-    () => expect(listener.told.at(-1)?.data).toMatchObject({ submission: { submission_id: 'cut-59' } }),
+    () => expect(listener.receivedEvents.at(-1)?.data).toMatchObject({ submission: { submission_id: 'cut-59' } }),
     { timeout: 15_000, interval: 5 },
   );
-  expect(listener.told.map(({ seq }) => seq)).toEqual(count(listener.told.length));
+  expect(listener.receivedEvents.map(({ seq }) => seq)).toEqual(count(listener.receivedEvents.length));
   expect(listener.errors.length).toBeGreaterThanOrEqual(3);
   for (const error of listener.errors) expect(error).toBeInstanceOf(ConnectionError);
 });
@@ -100,19 +100,21 @@ it('continues after a restart of the server without gap or repeat', async () => 
   const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
   onTestFinished(() => after.close());
   await listener.has(20);
-  const told = listener.told.map(({ data }) => 'submission' in data && data.submission.submission_id);
-  expect(told.toSorted()).toEqual([...first, ...second].toSorted());
+  const receivedEvents = listener.receivedEvents.map(
+    ({ data }) => 'submission' in data && data.submission.submission_id,
+  );
+  expect(receivedEvents.toSorted()).toEqual([...first, ...second].toSorted());
   expect(listener.errors.length).toBeGreaterThan(0);
 });
 
 describe('ends', () => {
   it('when its signal aborts, at any stage', async () => {
     const listener = listen(client());
-    const nowhere = listen(client('http://127.0.0.1:1'));
-    await vi.waitFor(() => expect(nowhere.errors.length).toBeGreaterThan(0), { timeout: 15_000, interval: 5 });
+    const unreachable = listen(client('http://127.0.0.1:1'));
+    await vi.waitFor(() => expect(unreachable.errors.length).toBeGreaterThan(0), { timeout: 15_000, interval: 5 });
     listener.stop();
-    nowhere.stop();
-    await Promise.all([listener.reading, nowhere.reading]);
+    unreachable.stop();
+    await Promise.all([listener.reading, unreachable.reading]);
     expect(await take(client().events({ signal: AbortSignal.abort() }), 1)).toEqual([]);
   });
 
@@ -171,7 +173,7 @@ it('reports deleted events with onGap', async () => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(blocks.join(''));
   });
   const gaps: unknown[] = [];
-  const told = await take(client(server.url).events({ after: 0, onGap: (heard) => gaps.push(heard) }), 1);
+  const receivedEvents = await take(client(server.url).events({ after: 0, onGap: (gap) => gaps.push(gap) }), 1);
   expect(gaps).toEqual([{ after: 0, through: 8 }]);
-  expect(told).toEqual([{ ...event, seq: 9 }]);
+  expect(receivedEvents).toEqual([{ ...event, seq: 9 }]);
 });

@@ -76,14 +76,14 @@ it('sends a test event, reads its delivery, and replays it', async () => {
 });
 
 it('yields only events of submissions with matching metadata', async () => {
-  const told: FeedEvent[] = [];
+  const received: FeedEvent[] = [];
   await app.cancelled(['other'], { metadata: { team: 'other', n: 5 } });
   await app.cancelled(['mine'], { metadata: { team: 'bill&ing', n: 5 } });
   for await (const event of client().events({ after: 0, metadata: { team: 'bill&ing', n: 5 } })) {
-    told.push(event);
+    received.push(event);
     break;
   }
-  expect(told).toMatchObject([{ data: { submission: { submission_id: 'mine' } } }]);
+  expect(received).toMatchObject([{ data: { submission: { submission_id: 'mine' } } }]);
 });
 
 describe('throws an ApiError', () => {

@@ -63,9 +63,9 @@ it('tracks submissions and returns their results, as in the example', async () =
   const child = start('track-and-wait.mjs', ids, { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY });
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   expect(stderr).toBe('');
-  const told = stdout.trim().split('\n');
-  for (const line of told) expect(line).toMatch(/^\d+ submission\.finalized \S{36} \d+$/);
-  expect(told.map((line) => line.split(' ')[2]).toSorted()).toEqual(ids.toSorted());
+  const lines = stdout.trim().split('\n');
+  for (const line of lines) expect(line).toMatch(/^\d+ submission\.finalized \S{36} \d+$/);
+  expect(lines.map((line) => line.split(' ')[2]).toSorted()).toEqual(ids.toSorted());
 });
 
 it('throws an error with the problem, as in the example', async () => {

@@ -273,12 +273,12 @@ describe('a problem is reported with its setting and source', () => {
   });
 
   it('if a section contains a removed setting and an unknown one', () => {
-    const told = problems('pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }');
-    expect(told).toHaveLength(4);
-    expect(told[0]).toMatch(/^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/);
-    expect(told[1]).toMatch(/^pacing\.max_interval_s: removed.*FILE/);
-    expect(told[2]).toMatch(/^pacing\.speed .*FILE/);
-    expect(told[3]).toMatch(/^pacing\.mode .*FILE/);
+    const reported = problems('pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }');
+    expect(reported).toHaveLength(4);
+    expect(reported[0]).toMatch(/^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/);
+    expect(reported[1]).toMatch(/^pacing\.max_interval_s: removed.*FILE/);
+    expect(reported[2]).toMatch(/^pacing\.speed .*FILE/);
+    expect(reported[3]).toMatch(/^pacing\.mode .*FILE/);
   });
 
   it.each(['nowhere.yaml', '.'])('if the file cannot be read (%s)', (name) => {

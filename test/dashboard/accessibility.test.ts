@@ -45,7 +45,7 @@ function inspect(page: Page) {
   };
   return {
     check,
-    async look(path: string, until: () => Promise<unknown>) {
+    async visit(path: string, until: () => Promise<unknown>) {
       await goTo(page, path);
       await until();
       await check(path);
@@ -74,19 +74,19 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
   it('axe reports nothing on any page, in light and dark mode', async () => {
     const { id, webhookId } = await fill();
     const page = await browser.open(app.url);
-    const { check, look, expectNothing } = inspect(page);
+    const { check, visit, expectNothing } = inspect(page);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('No token yet?').click();
     await check('sign-in');
     await signIn(page, ADMIN_TOKEN);
 
-    await look('', async () => {
+    await visit('', async () => {
       await page.locator('canvas').first().waitFor();
       for (const summary of await page.getByText('As a table').all()) await summary.click();
     });
-    await look('submissions', () => page.getByRole('link', { name: id }).waitFor());
-    await look('submissions?q=nobody', () => page.getByText('npx dawatch track').waitFor());
-    await look(`submissions/${id}`, async () => {
+    await visit('submissions', () => page.getByRole('link', { name: id }).waitFor());
+    await visit('submissions?q=nobody', () => page.getByText('npx dawatch track').waitFor());
+    await visit(`submissions/${id}`, async () => {
       await page
         .getByText(/fields? of its data/)
         .last()
@@ -97,33 +97,33 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
         .click();
       await page.getByText(/HTTP 410|HTTP 200/).waitFor();
     });
-    await look('submissions/nobody', () => page.getByText('is not tracked').waitFor());
-    await look('webhooks', () => page.getByRole('link', { name: webhookId }).waitFor());
-    await look(`webhooks/${webhookId}`, () => page.getByRole('row').filter({ hasText: id }).waitFor());
-    await look('webhooks/callbacks', () => page.getByRole('button', { name: 'Disable' }).waitFor());
-    await look('deliveries?state=dead', () => page.getByRole('row').filter({ hasText: id }).waitFor());
-    await look('users', async () => {
+    await visit('submissions/nobody', () => page.getByText('is not tracked').waitFor());
+    await visit('webhooks', () => page.getByRole('link', { name: webhookId }).waitFor());
+    await visit(`webhooks/${webhookId}`, () => page.getByRole('row').filter({ hasText: id }).waitFor());
+    await visit('webhooks/callbacks', () => page.getByRole('button', { name: 'Disable' }).waitFor());
+    await visit('deliveries?state=dead', () => page.getByRole('row').filter({ hasText: id }).waitFor());
+    await visit('users', async () => {
       await page.getByLabel('Name').fill(SECOND.name);
       await page.getByLabel('E-mail address').fill(SECOND.email);
       await page.getByRole('button', { name: 'Look up' }).click();
       await page.getByRole('button', { name: 'List', exact: true }).click();
       await page.getByRole('table').waitFor();
     });
-    await look('nowhere', () => page.getByText('does not exist').waitFor());
+    await visit('nowhere', () => page.getByText('does not exist').waitFor());
 
     await page.route('**/v1/**', (route) => route.abort());
-    await look('submissions?status=failed', () => page.getByRole('alert').getByText('Not connected').waitFor());
+    await visit('submissions?status=failed', () => page.getByRole('alert').getByText('Not connected').waitFor());
     expectNothing();
   });
 
   it('axe reports nothing during actions on webhooks and deliveries, in light and dark mode', async () => {
     const { id, working } = await fill();
     const page = await browser.open(app.url);
-    const { check, look, expectNothing } = inspect(page);
+    const { check, visit, expectNothing } = inspect(page);
     await signIn(page, ADMIN_TOKEN);
-    const act = async (name: string, button: string, said: RegExp) => {
+    const act = async (name: string, button: string, message: RegExp) => {
       await page.getByRole('button', { name: button }).first().click();
-      await page.getByText(said).first().waitFor();
+      await page.getByText(message).first().waitFor();
       await check(name);
     };
     page.on('dialog', (dialog) => dialog.accept());
@@ -132,12 +132,12 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     await act('a webhook that is replayed', 'Replay', /is left to be replayed|wait to be sent/);
     await act('a webhook that is disabled', 'Disable', /no longer receives events/);
     await act('a webhook that is enabled', 'Enable', /receives events again/);
-    await look('deliveries', () => page.getByRole('row').filter({ hasText: id }).first().waitFor());
+    await visit('deliveries', () => page.getByRole('row').filter({ hasText: id }).first().waitFor());
     await act('a delivery that is open', 'attempts', /Request body/);
     await page.getByText('Request body').first().click();
     await check('a delivery with its event');
-    await look(`webhooks/${working}?state=discarded`, () => page.getByText('No delivery is discarded').waitFor());
-    await look('webhooks/wh_nobody', () => page.getByText('Webhook not found').waitFor());
+    await visit(`webhooks/${working}?state=discarded`, () => page.getByText('No delivery is discarded').waitFor());
+    await visit('webhooks/wh_nobody', () => page.getByText('Webhook not found').waitFor());
     expectNothing();
   });
 

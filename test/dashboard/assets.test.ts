@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type Answer, call, problemOf } from '../support/http-calls.ts';
+import { call, type HttpResponse, problemOf } from '../support/http-calls.ts';
 import { useApp } from '../support/running-app.ts';
 
 const app = useApp();
-const get = (path: string, headers = {}): Promise<Answer> =>
+const get = (path: string, headers = {}): Promise<HttpResponse> =>
   call(app.url, path, { headers: { 'x-api-key': [], ...headers } });
 
 /** What is named by the page, and by what it loads, and so on. */
-async function everythingLoaded(): Promise<Map<string, Answer>> {
+async function everythingLoaded(): Promise<Map<string, HttpResponse>> {
   const page = await get('/');
   const map = JSON.parse(/<script type="importmap">(.*?)<\/script>/s.exec(page.text)?.[1] ?? '') as {
     imports: Record<string, string>;
   };
-  const loaded = new Map<string, Answer>();
+  const loaded = new Map<string, HttpResponse>();
   const load = async (address: string, from: string): Promise<void> => {
     const { pathname, origin } = new URL(
       map.imports[address] ?? address,
@@ -21,9 +21,9 @@ async function everythingLoaded(): Promise<Map<string, Answer>> {
     );
     expect(origin, address).toBe(app.url);
     if (loaded.has(pathname)) return;
-    const answer = await get(pathname);
-    loaded.set(pathname, answer);
-    const imports = answer.text.matchAll(/(?:[}\w] ?from ?|^import )["']([\w./-]+)["']/gm);
+    const response = await get(pathname);
+    loaded.set(pathname, response);
+    const imports = response.text.matchAll(/(?:[}\w] ?from ?|^import )["']([\w./-]+)["']/gm);
     for (const [, next = ''] of imports) await load(next, pathname);
   };
   for (const [, address = ''] of page.text.matchAll(/<(?:script|link)[^>]*?(?:src|href)="((?!data:)[^"]*)"/g))
@@ -35,12 +35,12 @@ describe('the files of the dashboard', () => {
   it('are public and loaded from the server only', async () => {
     const loaded = await everythingLoaded();
     expect(loaded.size).toBeGreaterThan(30);
-    for (const [path, answer] of loaded) {
-      expect(answer.status, path).toBe(200);
-      expect(answer.headers['content-type'], path).toBe(
+    for (const [path, response] of loaded) {
+      expect(response.status, path).toBe(200);
+      expect(response.headers['content-type'], path).toBe(
         path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
       );
-      expect(answer.text, path).not.toMatch(/url\(|@import/);
+      expect(response.text, path).not.toMatch(/url\(|@import/);
     }
   });
 

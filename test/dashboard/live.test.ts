@@ -51,9 +51,9 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);
     await page.getByText('Live', { exact: true }).waitFor();
-    let asked = 0;
+    let requestCount = 0;
     page.on('request', (request) => {
-      if (request.url().endsWith('/v1/overview')) asked += 1;
+      if (request.url().endsWith('/v1/overview')) requestCount += 1;
     });
     const ids = Array.from({ length: 400 }, () => randomUUID());
     await post(app.url, { submission_ids: ids });
@@ -62,7 +62,7 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
       await Promise.all(ids.slice(done, done + 20).map((id) => cancel(app.url, id)));
     await page.getByRole('link', { name: '400 cancelled' }).waitFor();
     const seconds = (performance.now() - startedAt) / 1_000;
-    expect(asked).toBeLessThanOrEqual(2 + seconds / 2);
+    expect(requestCount).toBeLessThanOrEqual(2 + seconds / 2);
     await expect.poll(() => page.locator('.events li').count()).toBe(10);
   });
 
@@ -77,19 +77,19 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${!isShown}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'))`);
     await show(false);
-    let asked = 0;
+    let requestCount = 0;
     page.on('request', (request) => {
-      if (request.url().endsWith('/v1/overview')) asked += 1;
+      if (request.url().endsWith('/v1/overview')) requestCount += 1;
     });
     const id = randomUUID();
     await post(app.url, { submission_id: id });
     await cancel(app.url, id);
     await page.clock.runFor(30_000);
-    expect(asked).toBe(0);
+    expect(requestCount).toBe(0);
     await show(true);
     await page.clock.runFor(3_000);
     await page.getByRole('listitem').filter({ hasText: id }).waitFor();
-    expect(asked).toBeGreaterThan(0);
+    expect(requestCount).toBeGreaterThan(0);
   });
 
   it('stays connected over heartbeats without reloading anything', async () => {

@@ -35,8 +35,8 @@ async function open(path = ''): Promise<Page> {
 async function webhook(status: number) {
   const receiver = await openReceiver({ status });
   const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const answer = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url: receiver.url } });
-  return { receiver, id: String((JSON.parse(answer.text) as { id: string }).id) };
+  const response = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url: receiver.url } });
+  return { receiver, id: String((JSON.parse(response.text) as { id: string }).id) };
 }
 
 describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () => {
@@ -242,19 +242,19 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await call(app.url, `/v1/submissions/${id}`, { method: 'DELETE' });
       const page = await browser.open(app.url);
       let hasMore = false;
-      let asked = 0;
+      let requestCount = 0;
       await page.route('**/v1/deliveries?*', async (route) => {
-        asked += 1;
+        requestCount += 1;
         const response = await route.fetch();
         const body = (await response.json()) as object;
         await route.fulfill({ response, json: hasMore ? { ...body, next_cursor: 'more' } : body });
       });
       // An event that is no change, while the submission stays as it is.
-      const { promise: told, resolve: tell } = Promise.withResolvers<void>();
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
       const data = { id: 'evt_1', type: 'submission.stuck', timestamp: '2026-01-01T00:00:00.000Z' };
       const event = { ...data, data: { submission: { submission_id: id, status: 'tracking' } } };
       await page.route('**/v1/events', async (route) => {
-        await told;
+        await released;
         await route.fulfill({
           contentType: 'text/event-stream',
           body: `: dawatch\n\nid: 1\ndata: ${JSON.stringify(event)}\n\n`,
@@ -265,10 +265,10 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await rowOf(page, webhookId).getByText('delivered').waitFor();
       expect(await page.getByText('there are more').count()).toBe(0);
       hasMore = true;
-      const before = asked;
-      tell();
+      const before = requestCount;
+      release();
       await page.getByText('These are the newest 100; there are more.').waitFor();
-      expect(asked).toBeGreaterThan(before);
+      expect(requestCount).toBeGreaterThan(before);
     });
 
     it('shows hostile text of an upstream as text', async () => {

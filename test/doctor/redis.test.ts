@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkRedis } from '../../src/doctor/redis.ts';
-import { lookInto } from '../support/bullmq-rig.ts';
+import { openRedisClient } from '../support/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { deadAddress, serveRaw } from '../support/upstream-server.ts';
 
@@ -20,7 +20,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 
   it('without persistence, with eviction or as a replica is a problem', async () => {
     const redis = await redisForTest({ settings: { 'maxmemory-policy': 'allkeys-lru' } });
-    await lookInto(redis).replicaof('127.0.0.1', new URL(await deadAddress()).port);
+    await openRedisClient(redis).replicaof('127.0.0.1', new URL(await deadAddress()).port);
     expect(await statuses(redis.url)).toEqual({
       redis: 'ok',
       'redis.role': 'problem',
@@ -31,9 +31,9 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 
   it('on another machine requires a signing secret', async () => {
     const { port } = await redisForTest({ keeps: true, settings: { bind: '0.0.0.0', 'protected-mode': 'no' } });
-    const elsewhere = `redis://0.0.0.0:${port}`;
-    expect(await statuses(elsewhere)).toMatchObject({ 'redis.secret': 'warning' });
-    expect(await statuses(elsewhere, 'x'.repeat(32))).toMatchObject({ 'redis.secret': 'ok' });
+    const otherHostUrl = `redis://0.0.0.0:${port}`;
+    expect(await statuses(otherHostUrl)).toMatchObject({ 'redis.secret': 'warning' });
+    expect(await statuses(otherHostUrl, 'x'.repeat(32))).toMatchObject({ 'redis.secret': 'ok' });
     for (const host of ['127.0.0.1', '127.1.2.3', 'localhost'])
       expect(await statuses(`redis://${host}:${port}`)).not.toHaveProperty('redis.secret');
   });

@@ -29,7 +29,7 @@ upstreams: {default: {url: "${dead}", bearer: abc}, second: {url: "${dead}"}}
 webhooks: {allow: [127.0.0.0/8], allow_http: true}
 channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
     );
-    const { findings, told } = await findingsOf(loadConfig({ env: {}, file }));
+    const { findings, progress } = await findingsOf(loadConfig({ env: {}, file }));
     expect([...new Set(findings.map(({ name }) => name))]).toEqual([
       'node',
       ...(process.platform === 'linux' ? ['open_files'] : []),
@@ -46,7 +46,7 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
       `webhook.${id}`,
       'channel.ops',
     ]);
-    expect(told.ended.toSorted()).toEqual(told.begun.toSorted());
+    expect(progress.ended.toSorted()).toEqual(progress.started.toSorted());
   });
 
   it('creates no ledger', async () => {
@@ -77,16 +77,16 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
   });
 
   it('checks the token for user lookups with a user that does not exist', async () => {
-    const answers: Record<string, number> = { '/users/get_user': 401, '/v1/get_submission_info': 500 };
+    const responses: Record<string, number> = { '/users/get_user': 401, '/v1/get_submission_info': 500 };
     const { url, requests } = await serve((request, response) =>
-      response.writeHead(answers[request.url?.split('?')[0] ?? ''] ?? 404).end('{"error":"record not found"}'),
+      response.writeHead(responses[request.url?.split('?')[0] ?? ''] ?? 404).end('{"error":"record not found"}'),
     );
     const env = { DAWATCH_UPSTREAM_URL: url, DAWATCH_UPSTREAM_BEARER: 'the-token', DAWATCH_DATABASE: nothingHere() };
     expect((await findingsOf(settingsOf(env))).named('users.default')).toMatchObject([
       { status: 'problem', action: expect.stringMatching(/DAWATCH_UPSTREAM_BEARER/) },
     ]);
     expect(requests.find(({ url: path }) => path?.startsWith('/users'))?.url).toContain('dawatch.invalid');
-    answers['/users/get_user'] = 500;
+    responses['/users/get_user'] = 500;
     expect((await findingsOf(settingsOf(env))).named('users.default')).toMatchObject([{ status: 'ok' }]);
   });
 });

@@ -19,7 +19,7 @@ async function examined(url: string, fields: { api_key?: string | undefined; lim
 }
 
 const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
-const answering =
+const respondWith =
   (status: number, body: string, headers: Record<string, string> = {}): RequestListener =>
   (_request, response) =>
     response.writeHead(status, headers).end(body);
@@ -27,7 +27,7 @@ const dated = (offMs: number) => ({ date: new Date(Date.now() + offMs).toUTCStri
 
 describe('an upstream', () => {
   it('that finds nothing under a random id works, and accepted the key', async () => {
-    const { url, requests } = await serve(answering(500, NOT_FOUND));
+    const { url, requests } = await serve(respondWith(500, NOT_FOUND));
     const [upstream, clock] = await examined(url);
     expect(upstream).toEqual({
       name: 'upstream.default',
@@ -44,45 +44,45 @@ describe('an upstream', () => {
   it.each<[string, RequestListener, 'warning' | 'problem', RegExp, RegExp]>([
     [
       'that refuses the key',
-      answering(401, `{"error":"bad ${KEY}"}`),
+      respondWith(401, `{"error":"bad ${KEY}"}`),
       'problem',
       /refuses the key/,
       /DAWATCH_UPSTREAM_API_KEY/,
     ],
-    ['that wants fewer requests', answering(429, ''), 'warning', /rate limiting/, /budget/],
+    ['that wants fewer requests', respondWith(429, ''), 'warning', /rate limiting/, /budget/],
     [
       'that redirects',
-      answering(302, '', { location: '/login' }),
+      respondWith(302, '', { location: '/login' }),
       'problem',
       /redirects \(HTTP 302\)/,
       /target of the redirect/,
     ],
     [
       'behind a page of a proxy',
-      answering(200, ' <html>Sign in</html>'),
+      respondWith(200, ' <html>Sign in</html>'),
       'problem',
       /web page \(HTTP 200\)/,
       /base address/,
     ],
     [
       'that answers otherwise',
-      answering(200, '[]'),
+      respondWith(200, '[]'),
       'problem',
       /not respond like the upstream service/,
       /base address/,
     ],
-    ['at another path', answering(404, 'nothing here'), 'problem', /HTTP 404/, /base address/],
-    ['that is broken', answering(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /resumes by itself/],
+    ['at another path', respondWith(404, 'nothing here'), 'problem', /HTTP 404/, /base address/],
+    ['that is broken', respondWith(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /resumes by itself/],
     [
       'that refuses UUIDs',
-      answering(406, '{"error":"invalid submission id"}'),
+      respondWith(406, '{"error":"invalid submission id"}'),
       'warning',
       /invalid submission id/,
       /UUIDs/,
     ],
     ['that hangs up', (request) => request.socket.destroy(), 'problem', /does not respond/, /address of the upstream/],
-  ])('%s', async (_what, answer, status, message, action) => {
-    const [upstream] = await examined((await serve(answer)).url);
+  ])('%s', async (_what, respond, status, message, action) => {
+    const [upstream] = await examined((await serve(respond)).url);
     expect(upstream).toMatchObject({
       status,
       message: expect.stringMatching(message),
@@ -100,8 +100,8 @@ describe('an upstream', () => {
   });
 
   it('passes without a key if it requires none, and fails if it requires one', async () => {
-    const open = await serve(answering(500, NOT_FOUND));
-    const closed = await serve(answering(401, ''));
+    const open = await serve(respondWith(500, NOT_FOUND));
+    const closed = await serve(respondWith(401, ''));
     expect((await examined(open.url, { api_key: undefined }))[0]).toMatchObject({ status: 'warning' });
     expect((await examined(closed.url, { api_key: undefined }))[0]).toMatchObject({
       status: 'problem',

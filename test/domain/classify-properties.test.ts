@@ -26,7 +26,7 @@ const header = fc.option(
   { nil: null },
 );
 
-const odd = fc.oneof(
+const unusualValue = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom<unknown>(
     '',
@@ -44,20 +44,20 @@ const odd = fc.oneof(
 const field = fc.constantFrom(...Object.keys(FINAL_DATA));
 /** One thing wrong with an envelope. */
 const flaw = fc.oneof(
-  fc.tuple(field, odd).map(([name, value]) => (whole: Fields) => ({
-    ...whole,
-    data: { ...dataIn(whole), [name]: value },
+  fc.tuple(field, unusualValue).map(([name, value]) => (envelope: Fields) => ({
+    ...envelope,
+    data: { ...dataIn(envelope), [name]: value },
   })),
-  field.map((name) => (whole: Fields) => ({ ...whole, data: without(dataIn(whole), name) })),
+  field.map((name) => (envelope: Fields) => ({ ...envelope, data: without(dataIn(envelope), name) })),
   fc
-    .tuple(fc.constantFrom('id', 'state', 'error', 'data', 'submission', 'extra'), odd)
-    .map(([name, value]) => (whole: Fields) => ({ ...whole, [name]: value })),
-  fc.constantFrom('id', 'state', 'error', 'data').map((name) => (whole: Fields) => without(whole, name)),
+    .tuple(fc.constantFrom('id', 'state', 'error', 'data', 'submission', 'extra'), unusualValue)
+    .map(([name, value]) => (envelope: Fields) => ({ ...envelope, [name]: value })),
+  fc.constantFrom('id', 'state', 'error', 'data').map((name) => (envelope: Fields) => without(envelope, name)),
   fc
     .constantFrom('data', 'submission')
-    .map((name) => (whole: Fields) => ({ ...whole, [name]: { ...dataIn(whole), submission_id: OTHER_ID } })),
-  fc.constant((whole: Fields) => ({ ...whole, data: [whole.data] })),
-  fc.constant((whole: Fields) => ({ state: 'SUCCESS', data: whole })),
+    .map((name) => (envelope: Fields) => ({ ...envelope, [name]: { ...dataIn(envelope), submission_id: OTHER_ID } })),
+  fc.constant((envelope: Fields) => ({ ...envelope, data: [envelope.data] })),
+  fc.constant((envelope: Fields) => ({ state: 'SUCCESS', data: envelope })),
 );
 /** One thing wrong with the bytes of it. */
 const damage = fc.oneof<fc.Arbitrary<(bytes: Buffer) => Buffer>[]>(
@@ -106,24 +106,24 @@ const body = fc.oneof(
   fc.json(),
   fc
     .tuple(real, fc.array(flaw, { maxLength: 2 }), fc.array(damage, { maxLength: 2 }))
-    .map(([whole, flaws, damages]) => {
-      const text = JSON.stringify(flaws.reduce((flawed, apply) => apply(flawed), whole));
+    .map(([envelope, flaws, damages]) => {
+      const text = JSON.stringify(flaws.reduce((flawed, apply) => apply(flawed), envelope));
       return damages.reduce<Buffer>((bytes, apply) => apply(bytes), Buffer.from(text)).toString('utf8');
     }),
 );
 
-function dataIn(whole: Fields): Fields {
-  return (typeof whole.data === 'object' && whole.data !== null ? whole.data : {}) as Fields;
+function dataIn(envelope: Fields): Fields {
+  return (typeof envelope.data === 'object' && envelope.data !== null ? envelope.data : {}) as Fields;
 }
 
-function without(whole: Fields, name: string): Fields {
-  return Object.fromEntries(Object.entries(whole).filter(([key]) => key !== name));
+function without(envelope: Fields, name: string): Fields {
+  return Object.fromEntries(Object.entries(envelope).filter(([key]) => key !== name));
 }
 
 /** The rule of the interface, in other words: what must be in a text that ends a submission. */
 function isFinal(text: string): boolean {
-  const said = JSON.parse(text);
-  const { id, state, error, data, submission } = said;
+  const parsed = JSON.parse(text);
+  const { id, state, error, data, submission } = parsed;
   if (state !== 'Finalized' || (error ?? '') !== '' || typeof data?.block_hash !== 'string') return false;
   const names = [id, data.submission_id, submission?.id, submission?.submission_id];
   return data.block_hash.trim() !== '' && !names.includes(OTHER_ID);
@@ -181,9 +181,9 @@ describe('for any body, headers and status of a response', () => {
         .map(([length, rest]) => 'x'.repeat(length) + rest),
     });
     fc.assert(
-      fc.property(failure, (answer) => {
-        const verdict = classify(ID, answer);
-        expect(verdict).toMatchObject({ kind: 'unavailable', reason: answer.reason, retryAfterMs: null });
+      fc.property(failure, (response) => {
+        const verdict = classify(ID, response);
+        expect(verdict).toMatchObject({ kind: 'unavailable', reason: response.reason, retryAfterMs: null });
         expect(verdict.error?.isWellFormed() && verdict.error.length <= 2_001).toBe(true);
       }),
     );

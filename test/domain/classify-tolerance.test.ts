@@ -9,7 +9,7 @@ function classifyText(text: string, status = 200) {
   return classify(ID, response(status, text));
 }
 
-function answerOf(text: string): string {
+function responseWith(text: string): string {
   const verdict = classifyText(text);
   if (!('envelope' in verdict)) throw new Error(`${verdict.kind} keeps no envelope`);
   return verdict.envelope;
@@ -85,9 +85,9 @@ describe('a response that is no submission changes nothing', () => {
 
   it('another submission is detected for every spelling of the requested id', () => {
     const digits = ID.replaceAll('-', '');
-    for (const asked of [digits, digits.toUpperCase(), `{${ID}}`, `urn:uuid:${ID}`]) {
-      expect(classify(asked, response(200, finalEnvelope()))).toMatchObject({ kind: 'finalized' });
-      expect(classify(asked, response(200, finalEnvelope({}, { id: OTHER_ID })))).toMatchObject({
+    for (const requested of [digits, digits.toUpperCase(), `{${ID}}`, `urn:uuid:${ID}`]) {
+      expect(classify(requested, response(200, finalEnvelope()))).toMatchObject({ kind: 'finalized' });
+      expect(classify(requested, response(200, finalEnvelope({}, { id: OTHER_ID })))).toMatchObject({
         kind: 'unavailable',
       });
     }
@@ -105,7 +105,7 @@ describe('hostile responses', () => {
     const bare = asText.replaceAll(`"${digits}"`, digits);
     for (const text of [asText, bare, bare.replaceAll(':', ': ')]) {
       expect(classifyText(text)).toMatchObject({ kind: 'finalized', envelope: text });
-      expect(dataOf(answerOf(text))).toMatchObject({ fees: digits, data_billed: digits });
+      expect(dataOf(responseWith(text))).toMatchObject({ fees: digits, data_billed: digits });
     }
     expect(parseJson(`[-${digits},9007199254740993,9007199254740991,1.5]`)).toEqual([
       `-${digits}`,
@@ -132,7 +132,7 @@ describe('hostile responses', () => {
 
   it('truncates huge error texts from every source', () => {
     const huge = 'x'.repeat(1_000_000);
-    const answers: UpstreamResponse[] = [
+    const responses: UpstreamResponse[] = [
       response(200, envelope({ state: 'Error', error: huge, data: null })),
       response(200, huge),
       ...[400, 401, 404, 406, 429, 500, 503].flatMap((status) => [
@@ -142,7 +142,7 @@ describe('hostile responses', () => {
       ]),
       { kind: 'failure', reason: 'network', detail: huge },
     ];
-    for (const answer of answers) expect(classify(ID, answer).error?.length).toBeLessThan(2_100);
+    for (const response of responses) expect(classify(ID, response).error?.length).toBeLessThan(2_100);
   });
 
   it.each([
@@ -151,10 +151,10 @@ describe('hostile responses', () => {
     ['an error of many parts', { error: Array.from({ length: 50_000 }, () => 'part') }],
     ['endless known fields', { data: { ...FINAL_DATA, user_id: 'x'.repeat(200_000) } }],
   ])('shortens a huge envelope: %s', (_name, fields) => {
-    const answer = answerOf(JSON.stringify(finalEnvelope({}, fields)));
-    expect(answer.length).toBeLessThanOrEqual(64 * 1024);
-    expect(parseJson(answer)).toMatchObject({ id: ID, state: 'Finalized' });
-    expect(dataOf(answer)).toMatchObject({ block_hash: '0xb1', fees: FINAL_DATA.fees });
+    const response = responseWith(JSON.stringify(finalEnvelope({}, fields)));
+    expect(response.length).toBeLessThanOrEqual(64 * 1024);
+    expect(parseJson(response)).toMatchObject({ id: ID, state: 'Finalized' });
+    expect(dataOf(response)).toMatchObject({ block_hash: '0xb1', fees: FINAL_DATA.fees });
   });
 
   it('accepts an error nested deeper than the stack allows', () => {
@@ -209,9 +209,9 @@ describe('any response', () => {
         expect(kinds).toContain(verdict.kind);
         // Only a 200 that is a whole envelope with its block ends anything.
         if (verdict.kind !== 'finalized') return;
-        const said = parseJson(text);
+        const parsed = parseJson(text);
         expect(httpStatus).toBe(200);
-        expect(isObject(said) && said.state).toBe('Finalized');
+        expect(isObject(parsed) && parsed.state).toBe('Finalized');
         expect(dataOf(text)?.block_hash).toEqual(expect.any(String));
       }),
       { numRuns: 2_000 },

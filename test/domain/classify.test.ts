@@ -28,8 +28,8 @@ describe('the states of a submission', () => {
       { kind: 'pending', state: 'Confirmed' },
     ],
   ];
-  it.each(rows)('%s', (_name, answer, verdict) => {
-    expect(classify(ID, answer)).toMatchObject(verdict);
+  it.each(rows)('%s', (_name, response, verdict) => {
+    expect(classify(ID, response)).toMatchObject(verdict);
   });
 
   it.each([
@@ -94,8 +94,8 @@ describe('the failures of a lookup', () => {
     ['an envelope with a status that is no success', response(503, finalEnvelope()), { kind: 'unavailable' }],
     ['nothing in it', response(204, ''), { kind: 'unavailable', reason: 'http_status' }],
   ];
-  it.each(rows)('%s', (_name, answer, verdict) => {
-    expect(classify(ID, answer)).toMatchObject(verdict);
+  it.each(rows)('%s', (_name, response, verdict) => {
+    expect(classify(ID, response)).toMatchObject(verdict);
   });
 
   it.each(['timeout', 'network', 'too_large'] as const)('no response at all: %s', (reason) => {

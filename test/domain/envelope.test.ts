@@ -73,8 +73,8 @@ describe('the data of a stored envelope', () => {
   });
 
   it('is null if there is none', () => {
-    for (const answer of [null, '', 'no JSON', 'null', '[]', '{}', '{"data":null}', '{"data":[1]}', '{"data":"x"}'])
-      expect(dataOf(answer), String(answer)).toBeNull();
+    for (const response of [null, '', 'no JSON', 'null', '[]', '{}', '{"data":null}', '{"data":[1]}', '{"data":"x"}'])
+      expect(dataOf(response), String(response)).toBeNull();
   });
 });
 

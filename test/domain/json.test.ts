@@ -29,10 +29,10 @@ it.each([arrays, objects])('%o: the maximum depth is accepted, one more level is
 it('brackets within strings are no levels, whatever escapes precede them', () => {
   fc.assert(
     fc.property(fc.json(), fc.string(), fc.integer({ min: 0, max: 80 }), (json, text, extra) => {
-      const whole = `${'['.repeat(extra)}{${JSON.stringify(text + '[{'.repeat(80))}:${json}}${']'.repeat(extra)}`;
+      const nested = `${'['.repeat(extra)}{${JSON.stringify(text + '[{'.repeat(80))}:${json}}${']'.repeat(extra)}`;
       const isDeep = extra + 1 + levelsOf(JSON.parse(json)) > MAX_NESTING;
-      expect(isTextTooDeep(whole)).toBe(isDeep);
-      expect(isTooDeep(JSON.parse(whole))).toBe(isDeep);
+      expect(isTextTooDeep(nested)).toBe(isDeep);
+      expect(isTooDeep(JSON.parse(nested))).toBe(isDeep);
     }),
   );
 });
@@ -46,7 +46,7 @@ it('an object that contains itself is too deep', () => {
 it.each(['data', 'extra', 'error'])(
   'a response with `%s` nested too deeply is unusable, and the submission is polled again',
   (field) => {
-    const answerOf = (levels: number, httpStatus = 200) =>
+    const responseWith = (levels: number, httpStatus = 200) =>
       classify('s', {
         kind: 'response',
         httpStatus,
@@ -54,12 +54,12 @@ it.each(['data', 'extra', 'error'])(
         date: null,
         body: `{"state":"Pending","${field}":${field === 'data' ? objects(levels) : arrays(levels)}}`,
       });
-    expect(answerOf(MAX_NESTING - 1)).toMatchObject({ kind: 'pending' });
+    expect(responseWith(MAX_NESTING - 1)).toMatchObject({ kind: 'pending' });
     for (const levels of [MAX_NESTING, 4_400, 100_000]) {
-      expect(answerOf(levels)).toMatchObject({ kind: 'unavailable', reason: 'malformed', error: /64 levels/ });
+      expect(responseWith(levels)).toMatchObject({ kind: 'unavailable', reason: 'malformed', error: /64 levels/ });
       // Whatever the status says of the submission is not believed either.
       for (const status of [404, 406, 500, 503])
-        expect(answerOf(levels, status)).toMatchObject({ kind: 'unavailable' });
+        expect(responseWith(levels, status)).toMatchObject({ kind: 'unavailable' });
     }
   },
 );

@@ -32,8 +32,8 @@ async function minutesUntilFinal(world: World, id: string, limitMinutes: number)
 
 describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   /** One id that is never found, beside one that stays pending. */
-  const openWithNeighbor = (answer: () => UpstreamResponse = () => missing) => {
-    const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : answer()) });
+  const openWithNeighbor = (respond: () => UpstreamResponse = () => missing) => {
+    const world = openWatcher({ respond: (id) => (id === 'neighbor' ? pending : respond()) });
     world.track(['neighbor', 'a'], FAR);
     return world;
   };
@@ -48,14 +48,14 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   });
 
   it('does not end after a single response although the server was down for longer than the grace period', async () => {
-    let answer = missing;
-    const world = openWithNeighbor(() => answer);
+    let response = missing;
+    const world = openWithNeighbor(() => response);
     world.track(['late'], FAR);
     await world.isDownFor(10 * HOUR_MS);
     await world.clock.advance(5 * MINUTE_MS);
     expect([world.get('a').status, world.get('late').status]).toEqual(['tracking', 'tracking']);
     expect(world.get('a').polls).toBeGreaterThan(1);
-    answer = pending;
+    response = pending;
     await world.clock.advance(10 * MINUTE_MS);
     expect(world.get('late').status).toBe('pending');
   });
@@ -83,7 +83,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   it('that waits in a long backlog gets as many responses as its grace period requires, and still ends', async () => {
     const found = new Set<string>(['neighbor']);
     const world = openWatcher({
-      answer: (id) => (found.has(id) ? pending : missing),
+      respond: (id) => (found.has(id) ? pending : missing),
       scheduler: { budget: { requests: 4, perMs: MINUTE_MS, concurrency: 4 } },
     });
     const ids = Array.from({ length: 120 }, (_, index) => `id-${index}`);
@@ -99,19 +99,19 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   });
 
   it('does not end during a Retry-After that is longer than its grace period', async () => {
-    let answer: UpstreamResponse = missing;
-    const world = openWithNeighbor(() => answer);
+    let httpResponse: UpstreamResponse = missing;
+    const world = openWithNeighbor(() => httpResponse);
     await world.clock.advance(10_000);
-    answer = response(429, '', { retryAfter: '3600' });
+    httpResponse = response(429, '', { retryAfter: '3600' });
     await world.clock.advance(MINUTE_MS);
-    answer = missing;
+    httpResponse = missing;
     await world.clock.advance(65 * MINUTE_MS);
     expect(world.get('a').status).toBe('tracking');
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(20);
   });
 
   it('has a grace period of at least two minutes, however short the setting is', async () => {
-    const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : missing) });
+    const world = openWatcher({ respond: (id) => (id === 'neighbor' ? pending : missing) });
     world.track(['neighbor'], FAR);
     world.track(['a'], { ...FAR, graceEndsAt: START_MS });
     await world.clock.advance(1.9 * MINUTE_MS);
@@ -125,7 +125,7 @@ describe('"Record not found" for every id, because the database fails,', () => {
   const openBreakable = () => {
     const state = { broken: false, visible: new Set<string>() };
     const world = openWatcher({
-      answer: (id) => (!state.broken && state.visible.has(id) ? pending : recordNotFound),
+      respond: (id) => (!state.broken && state.visible.has(id) ? pending : recordNotFound),
     });
     return { world, state };
   };
@@ -150,7 +150,7 @@ describe('"Record not found" for every id, because the database fails,', () => {
     'ends no id if all open submissions are new, because a finalized one is polled as a proof%s',
     async (how) => {
       const world = openWatcher({
-        answer: (id): UpstreamResponse =>
+        respond: (id): UpstreamResponse =>
           broken || !visible.has(id) ? recordNotFound : id === 'old' ? finalized : pending,
       });
       let broken = false;
@@ -188,7 +188,7 @@ describe('"Record not found" for every id, because the database fails,', () => {
 
 describe('without a proof that the store works', () => {
   it('an id ends after four times its grace period', async () => {
-    const world = openWatcher({ answer: () => recordNotFound });
+    const world = openWatcher({ respond: () => recordNotFound });
     world.track(['a'], FAR);
     await world.clock.advance(55 * MINUTE_MS);
     expect(world.get('a').status).toBe('tracking');
@@ -197,20 +197,20 @@ describe('without a proof that the store works', () => {
   });
 
   it('time before and during trouble of the upstream does not count towards that', async () => {
-    let answer: UpstreamResponse = recordNotFound;
-    const world = openWatcher({ answer: (id) => (id === 'odd' ? answer : recordNotFound) });
+    let response: UpstreamResponse = recordNotFound;
+    const world = openWatcher({ respond: (id) => (id === 'odd' ? response : recordNotFound) });
     world.track(['a', 'odd'], FAR);
     for (let round = 0; round < 24; round++) {
-      answer = databaseDown;
+      response = databaseDown;
       await world.clock.advance(MINUTE_MS);
-      answer = recordNotFound;
+      response = recordNotFound;
       await world.clock.advance(2 * MINUTE_MS);
     }
     expect(world.get('a').status).toBe('tracking');
   });
 
   it('an id still ends at its deadline, some minutes late', async () => {
-    const world = openWatcher({ answer: (id) => (id === 'gone' && !isGone ? finalized : recordNotFound) });
+    const world = openWatcher({ respond: (id) => (id === 'gone' && !isGone ? finalized : recordNotFound) });
     let isGone = false;
     world.track(['gone'], FAR);
     await world.clock.advance(MINUTE_MS);
@@ -223,7 +223,7 @@ describe('without a proof that the store works', () => {
 
   it('a finalized submission that waits for its recheck is not polled as a proof', async () => {
     const world = openWatcher({
-      answer: (id) => (id === 'old' ? finalized : recordNotFound),
+      respond: (id) => (id === 'old' ? finalized : recordNotFound),
       recheck: true,
       scheduler: { recheckMs: 30 * MINUTE_MS },
     });
@@ -236,7 +236,7 @@ describe('without a proof that the store works', () => {
   });
 
   it('a proof costs at most one request per minute, and none unless it is needed', async () => {
-    const world = openWatcher({ answer: (id) => (id === 'old' ? finalized : recordNotFound) });
+    const world = openWatcher({ respond: (id) => (id === 'old' ? finalized : recordNotFound) });
     world.track(['old'], FAR);
     await world.clock.advance(10 * MINUTE_MS);
     expect(world.get('old').polls).toBe(1);
@@ -255,13 +255,13 @@ describe('Retry-After', () => {
   const throttled = response(429, '', { retryAfter: '3000' });
 
   it('stops deadlines while it blocks all polls', async () => {
-    let answer: UpstreamResponse = pending;
-    const world = openWatcher({ answer: () => answer });
+    let response: UpstreamResponse = pending;
+    const world = openWatcher({ respond: () => response });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(5 * MINUTE_MS);
-    answer = throttled;
+    response = throttled;
     await world.clock.advance(2 * MINUTE_MS);
-    answer = pending;
+    response = pending;
     await world.clock.advance(50 * MINUTE_MS);
     expect(world.get('a').status).toBe('pending');
     const movedMs = world.monitor.deadlineAt(world.get('a')) - START_MS - 10 * MINUTE_MS;
@@ -271,31 +271,31 @@ describe('Retry-After', () => {
   });
 
   it('stops them after a restart, too, and the next process respects it', async () => {
-    let answer: UpstreamResponse = throttled;
-    const world = openWatcher({ answer: () => answer });
+    let response: UpstreamResponse = throttled;
+    const world = openWatcher({ respond: () => response });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(MINUTE_MS);
-    answer = pending;
+    response = pending;
     await world.isDownFor(5 * MINUTE_MS);
     await world.clock.advance(43 * MINUTE_MS);
-    expect(world.asked).toHaveLength(1);
+    expect(world.polls).toHaveLength(1);
     await world.clock.advance(2 * MINUTE_MS);
-    expect(world.asked[1]?.at).toBeGreaterThanOrEqual(START_MS + 50 * MINUTE_MS);
+    expect(world.polls[1]?.at).toBeGreaterThanOrEqual(START_MS + 50 * MINUTE_MS);
     expect(world.get('a').status).toBe('pending');
     expect(world.monitor.deadlineAt(world.get('a'))).toBe(START_MS + 60 * MINUTE_MS);
   });
 
   it('and a simultaneous outage count once', async () => {
-    let answer: UpstreamResponse = throttled;
+    let httpResponse: UpstreamResponse = throttled;
     const world = openWatcher({
-      answer: () => answer,
+      respond: () => httpResponse,
       scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 1 } },
     });
     world.track(['a', 'b'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(51 * MINUTE_MS);
-    answer = response(503, '', { retryAfter: '600' });
+    httpResponse = response(503, '', { retryAfter: '600' });
     await world.clock.advance(3 * HOUR_MS);
-    answer = pending;
+    httpResponse = pending;
     await world.clock.advance(15 * MINUTE_MS);
     const movedMs = world.monitor.deadlineAt(world.get('a')) - START_MS - 10 * MINUTE_MS;
     expect(movedMs).toBeGreaterThan(3 * HOUR_MS);
@@ -304,7 +304,7 @@ describe('Retry-After', () => {
   });
 
   it('that is short causes no write of its own', async () => {
-    const world = openWatcher({ answer: () => response(429, '', { retryAfter: '1' }) });
+    const world = openWatcher({ respond: () => response(429, '', { retryAfter: '1' }) });
     const { ledger } = world;
     let writes = 0;
     const recordPause = ledger.recordPause.bind(ledger);

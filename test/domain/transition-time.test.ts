@@ -114,18 +114,18 @@ describe('"not found"', () => {
 
   it('is not reduced by a clock that was ahead', () => {
     expect(polledAt([HOUR], { polledAt: 2 * HOUR, notFoundMs: 5 })).toEqual(['tracking']);
-    const outcome = transition(
+    const result = transition(
       submission({ polledAt: 2 * HOUR, notFoundMs: 5 }),
       observation('not_found', HOUR),
       context(),
     );
-    expect(outcome.notFoundMs).toBe(5);
+    expect(result.notFoundMs).toBe(5);
   });
 
   it('keeps the counted time over other responses', () => {
     for (const name of ['unavailable', 'throttled', 'unauthorized'] as const) {
-      const outcome = transition(submission({ notFoundMs: 7 }), observation(name, 500), context());
-      expect(outcome.notFoundMs, name).toBe(7);
+      const result = transition(submission({ notFoundMs: 7 }), observation(name, 500), context());
+      expect(result.notFoundMs, name).toBe(7);
     }
   });
 });
@@ -163,8 +163,8 @@ describe('a submission that is open for too long', () => {
       expect(named(name).becameStuck, name).toBe(true);
     expect(named('unavailable').change).toBeNull();
 
-    const told = submission({ status: 'pending', stuck: true });
-    expect(transition(told, observation('unavailable', 3_000), context()).becameStuck).toBe(false);
+    const reported = submission({ status: 'pending', stuck: true });
+    expect(transition(reported, observation('unavailable', 3_000), context()).becameStuck).toBe(false);
   });
 
   it('is not reported as stuck before its time, nor if the same response ends it', () => {
@@ -188,7 +188,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   recheck: fc.boolean(),
 });
 
-function play(steps: readonly Step[]): { before: Submission; outcome: TransitionResult; after: Submission }[] {
+function play(steps: readonly Step[]): { before: Submission; result: TransitionResult; after: Submission }[] {
   let now = 0;
   let outageMs = 0;
   let current = submission();
@@ -197,9 +197,9 @@ function play(steps: readonly Step[]): { before: Submission; outcome: Transition
     outageMs += outMs;
     const input = name === 'cancel' ? { kind: name, at: now } : observation(name, now);
     const before = current;
-    const outcome = transition(before, input, context({ outageMs, upstreamUp, recheck }));
-    current = applied(before, outcome, now);
-    return { before, outcome, after: current };
+    const result = transition(before, input, context({ outageMs, upstreamUp, recheck }));
+    current = applied(before, result, now);
+    return { before, result: result, after: current };
   });
 }
 
@@ -207,16 +207,16 @@ describe('any sequence of inputs', () => {
   it('produces a chain of legal transitions that never leaves a final status, and reports "stuck" and every end once', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 25, size: 'max' }), (steps) => {
-        const told: string[] = [];
-        for (const { before, outcome, after } of play(steps)) {
-          if (outcome.change) expect(LEGAL[before.status]).toContain(outcome.change.status);
+        const reported: string[] = [];
+        for (const { before, result, after } of play(steps)) {
+          if (result.change) expect(LEGAL[before.status]).toContain(result.change.status);
           if (isFinal(before.status)) expect(after.status).toBe(before.status);
           if (isFinal(after.status) && after.status !== 'finalized') expect(after.watched).toBe(false);
           if (!isFinal(after.status)) expect(after.watched).toBe(true);
-          if (outcome.becameStuck) told.push('stuck');
-          if (after.status !== before.status && isFinal(after.status)) told.push('end');
+          if (result.becameStuck) reported.push('stuck');
+          if (after.status !== before.status && isFinal(after.status)) reported.push('end');
         }
-        expect(new Set(told).size).toBe(told.length);
+        expect(new Set(reported).size).toBe(reported.length);
       }),
       { numRuns: 1_500 },
     );
@@ -237,8 +237,8 @@ describe('any sequence of inputs', () => {
         const last = steps.at(-1);
         if (!last) return;
         const twice = play([...steps, { ...last, afterMs: 0, outMs: 0 }]).at(-1);
-        expect(twice?.outcome.change).toBeNull();
-        expect(twice?.outcome.becameStuck).toBe(false);
+        expect(twice?.result.change).toBeNull();
+        expect(twice?.result.becameStuck).toBe(false);
       }),
       { numRuns: 500 },
     );

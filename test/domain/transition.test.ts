@@ -14,14 +14,19 @@ import {
 const INPUTS = [...(Object.keys(VERDICTS) as VerdictName[]), 'cancel'] as const;
 const STATUS_OF_EVENT: Record<string, Status> = { recovered: 'pending', corrected: 'finalized' };
 const DEADLINE = submission().deadlineAt;
-const LAST_WORD = DEADLINE + 5 * 60_000;
+const FAILURE_LIMIT = DEADLINE + 5 * 60_000;
 
-const LAST_ANSWER = { pending: VERDICTS.pending, failing: VERDICTS.error, finalized: VERDICTS.finalized } as const;
+const LAST_RESPONSE = { pending: VERDICTS.pending, failing: VERDICTS.error, finalized: VERDICTS.finalized } as const;
 
 /** A submission of this status, with the answer that made it so. */
 function of(status: Status, fields: Partial<Submission> = {}): Submission {
-  const said = status === 'pending' || status === 'failing' || status === 'finalized' ? LAST_ANSWER[status] : null;
-  const last = said && { upstreamState: said.state, error: said.error, envelope: said.envelope };
+  const lastResponse =
+    status === 'pending' || status === 'failing' || status === 'finalized' ? LAST_RESPONSE[status] : null;
+  const last = lastResponse && {
+    upstreamState: lastResponse.state,
+    error: lastResponse.error,
+    envelope: lastResponse.envelope,
+  };
   return submission({ status, stuck: true, ...last, ...fields });
 }
 
@@ -30,7 +35,7 @@ function input(name: (typeof INPUTS)[number], at: number): TransitionInput {
 }
 
 /** It has been asked about in vain since its deadline. */
-const ASKED_LATE = { noResponseSince: DEADLINE };
+const FAILING_SINCE_DEADLINE = { noResponseSince: DEADLINE };
 
 /** In a table: the event told, or the new status in brackets where none is told, or a dot where nothing changes. */
 function cell({ change }: TransitionResult): string {
@@ -69,7 +74,7 @@ const AT_DEADLINE: Table = {
   failing: '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
   ...FINAL,
 };
-const WITHOUT_LAST_WORD: Table = {
+const BEFORE_FAILURE_LIMIT: Table = {
   tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  expired   cancelled',
   pending: '  expired     finalized   failed     expired   expired   expired    ·  ·  expired   cancelled',
   failing: '  expired     finalized   failed     failed    failed    failed     ·  ·  failed    cancelled',
@@ -92,9 +97,9 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
   ['just before the deadline', CONFIRMED_FOR_GRACE, DEADLINE - 1, CONFIRMED, { upstreamUp: true }],
   ['at the deadline', AT_DEADLINE, DEADLINE, ONE_RESPONSE, { upstreamUp: true }],
   ['at the deadline, "not found" confirmed', CONFIRMED_AT_DEADLINE, DEADLINE, CONFIRMED, { upstreamUp: true }],
-  ['just before the wait for a last word ends', AT_DEADLINE, LAST_WORD - 1, ONE_RESPONSE, { upstreamUp: true }],
-  ['after the wait for a last word', WITHOUT_LAST_WORD, LAST_WORD, ONE_RESPONSE, { upstreamUp: true }],
-  ['the same with the upstream out', WHILE_OUT, LAST_WORD, ONE_RESPONSE, { upstreamUp: false }],
+  ['just before the wait for a last word ends', AT_DEADLINE, FAILURE_LIMIT - 1, ONE_RESPONSE, { upstreamUp: true }],
+  ['after the wait for a last word', BEFORE_FAILURE_LIMIT, FAILURE_LIMIT, ONE_RESPONSE, { upstreamUp: true }],
+  ['the same with the upstream out', WHILE_OUT, FAILURE_LIMIT, ONE_RESPONSE, { upstreamUp: false }],
 ])('%s', (_name, table, at, fields, { upstreamUp }) => {
   const cells = Object.entries(table).flatMap(([status, row]) => {
     const expected = row.trim().split(/\s{2,}/);
@@ -102,31 +107,35 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
     return INPUTS.map((name, column) => ({ status: status as Status, name, expected: expected[column] ?? '' }));
   });
   it.each(cells)('$status, $name → $expected', ({ status, name, expected }) => {
-    const outcome = transition(of(status, { ...ASKED_LATE, ...fields }), input(name, at), context({ upstreamUp }));
-    expect(cell(outcome)).toBe(expected);
-    const after = outcome.change?.status ?? status;
+    const result = transition(
+      of(status, { ...FAILING_SINCE_DEADLINE, ...fields }),
+      input(name, at),
+      context({ upstreamUp }),
+    );
+    expect(cell(result)).toBe(expected);
+    const after = result.change?.status ?? status;
     const isFinal = FINAL_STATUSES.some((final) => final === after);
-    if (!isFinal) expect(outcome.watched).toBe(true);
-    else if (outcome.change) expect(outcome.watched).toBe(false);
+    if (!isFinal) expect(result.watched).toBe(true);
+    else if (result.change) expect(result.watched).toBe(false);
   });
 });
 
 it('the tables cover every status', () => {
-  for (const table of [WITHIN_GRACE, CONFIRMED_FOR_GRACE, AT_DEADLINE, CONFIRMED_AT_DEADLINE, WITHOUT_LAST_WORD])
+  for (const table of [WITHIN_GRACE, CONFIRMED_FOR_GRACE, AT_DEADLINE, CONFIRMED_AT_DEADLINE, BEFORE_FAILURE_LIMIT])
     expect(Object.keys(table).sort()).toEqual([...STATUSES].sort());
 });
 
 describe('past the deadline, without a response about this id', () => {
-  const late = 10 * LAST_WORD;
+  const late = 10 * FAILURE_LIMIT;
   const failsAt = (before: Submission, name: (typeof INPUTS)[number], at: number) => {
-    const outcome = transition(before, input(name, at), context());
-    return { outcome, after: applied(before, outcome, at) };
+    const result = transition(before, input(name, at), context());
+    return { transitionResult: result, after: applied(before, result, at) };
   };
 
   it('the first failure ends nothing, however late it comes and whatever responses preceded it', () => {
     for (const polledAt of [null, 5, DEADLINE, late - 1]) {
-      const { outcome } = failsAt(of('pending', { polledAt }), 'unavailable', late);
-      expect(outcome).toMatchObject({ change: null, watched: true, noResponseSince: late });
+      const { transitionResult: result } = failsAt(of('pending', { polledAt }), 'unavailable', late);
+      expect(result).toMatchObject({ change: null, watched: true, noResponseSince: late });
     }
   });
 
@@ -134,8 +143,8 @@ describe('past the deadline, without a response about this id', () => {
     let { after } = failsAt(of('pending'), 'unavailable', late);
     ({ after } = failsAt(after, 'throttled', late + 1_000));
     ({ after } = failsAt(after, 'unauthorized', late + 2_000));
-    expect(failsAt(after, 'unavailable', late + 299_999).outcome.change).toBeNull();
-    expect(cell(failsAt(after, 'unavailable', late + 300_000).outcome)).toBe('expired');
+    expect(failsAt(after, 'unavailable', late + 299_999).transitionResult.change).toBeNull();
+    expect(cell(failsAt(after, 'unavailable', late + 300_000).transitionResult)).toBe('expired');
   });
 
   it('time without polls is not part of the five minutes', () => {
@@ -162,9 +171,9 @@ describe('a change takes over', () => {
   });
 
   it('the last state of the upstream if the input contains nothing about the submission', () => {
-    const before = of('failing', ASKED_LATE);
+    const before = of('failing', FAILING_SINCE_DEADLINE);
     for (const name of ['cancel', 'unavailable'] as const) {
-      const { change } = transition(before, input(name, LAST_WORD), context());
+      const { change } = transition(before, input(name, FAILURE_LIMIT), context());
       expect(change).toMatchObject({ upstreamState: 'Error', error: 'TIMEOUT', envelope: before.envelope });
     }
     const unseen = transition(of('tracking'), observation('rejected', 10), context());
@@ -194,15 +203,15 @@ describe('after finality', () => {
   const settled = of('finalized', { watched: true });
 
   it('a submission stays watched exactly if a recheck is due', () => {
-    for (const asked of [true, false]) {
-      const outcome = transition(of('pending'), observation('finalized', 10), context({ recheck: asked }));
-      expect(outcome.watched).toBe(asked);
+    for (const isRechecked of [true, false]) {
+      const result = transition(of('pending'), observation('finalized', 10), context({ recheck: isRechecked }));
+      expect(result.watched).toBe(isRechecked);
     }
   });
 
   it('an unchanged response reports nothing and ends the rechecks', () => {
-    const outcome = transition(settled, observation('finalized', 10), recheck);
-    expect(outcome).toMatchObject({ change: null, watched: false });
+    const result = transition(settled, observation('finalized', 10), recheck);
+    expect(result).toMatchObject({ change: null, watched: false });
   });
 
   it('after a correction it is polled until it reads Finalized again, or until its deadline', () => {
@@ -217,16 +226,16 @@ describe('after finality', () => {
 
   it('other hashes are reported as a correction, and replace the old ones', () => {
     const envelope = JSON.stringify(finalEnvelope({ block_hash: '0xb2', tx_hash: '0xa2' }));
-    const outcome = transition(settled, observation({ ...VERDICTS.finalized, envelope }, 10), recheck);
-    expect(cell(outcome)).toBe('corrected');
-    expect(outcome).toMatchObject({ change: { envelope }, watched: false });
+    const result = transition(settled, observation({ ...VERDICTS.finalized, envelope }, 10), recheck);
+    expect(cell(result)).toBe('corrected');
+    expect(result).toMatchObject({ change: { envelope }, watched: false });
   });
 
   it('Finalized → Error is reported as a correction; the submission stays finalized', () => {
-    const outcome = transition(settled, observation('error', 10), recheck);
-    expect(cell(outcome)).toBe('corrected');
-    expect(outcome.change).toMatchObject({ status: 'finalized', upstreamState: 'Error', error: 'TIMEOUT' });
-    const again = transition(applied(settled, outcome, 10), observation('error', 20), recheck);
+    const result = transition(settled, observation('error', 10), recheck);
+    expect(cell(result)).toBe('corrected');
+    expect(result.change).toMatchObject({ status: 'finalized', upstreamState: 'Error', error: 'TIMEOUT' });
+    const again = transition(applied(settled, result, 10), observation('error', 20), recheck);
     expect(cell(again)).toBe('·');
   });
 

@@ -33,7 +33,7 @@ const CANARY = {
 type Canary = keyof typeof CANARY;
 
 /** Answers with all that it was sent, in the way that the id or the path asks for. */
-async function openParrot(): Promise<string> {
+async function openEchoServer(): Promise<string> {
   const quote = ({ url, headers }: IncomingMessage) => JSON.stringify({ url, headers });
   const server = createServer((request, response) => {
     const url = request.url ?? '';
@@ -45,8 +45,8 @@ async function openParrot(): Promise<string> {
     }
     response.statusCode = id === null && !url.includes('name=') ? 500 : status;
     if (id !== null && status === 200) {
-      const said = id.includes('error') ? { state: 'Error', error: quote(request) } : {};
-      response.end(JSON.stringify({ ...finalEnvelope({ extra: quote(request) }, { id }), ...said }));
+      const fields = id.includes('error') ? { state: 'Error', error: quote(request) } : {};
+      response.end(JSON.stringify({ ...finalEnvelope({ extra: quote(request) }, { id }), ...fields }));
       return;
     }
     response.end(JSON.stringify({ error: quote(request) }));
@@ -77,10 +77,10 @@ async function everythingIn(url: string): Promise<string> {
 }
 
 /** Where something was said, and all that was. */
-type Places = Map<string, string>;
+type Locations = Map<string, string>;
 
-function expectKept(places: Places, allowed: Record<string, readonly Canary[]>): void {
-  const found = [...places].flatMap(([place, text]) =>
+function expectKept(locations: Locations, allowed: Record<string, readonly Canary[]>): void {
+  const found = [...locations].flatMap(([place, text]) =>
     (Object.keys(CANARY) as Canary[])
       .filter((name) => text.includes(CANARY[name]) && !allowed[place]?.includes(name))
       .map((name) => `${name} in ${place}: ${text.slice(Math.max(0, text.indexOf(CANARY[name]) - 150)).slice(0, 220)}`),
@@ -92,16 +92,16 @@ it.each([true, false])(
   'no secret leaves the server, through successes and failures (callers forward their own: %s)',
   async (forwards) => {
     const redis = await redisForTest({ password: CANARY.redisPassword });
-    const parrot = await openParrot();
+    const echo = await openEchoServer();
     const smtp = await openSmtpReceiver({ login: { user: 'dawatch', password: 'another-one' } });
     const mailer = smtp.url.replace(/\/\/.*@/, `//dawatch:${CANARY.smtpPassword}@`);
-    const hook = (path: string) => `${parrot}/${path}`;
+    const hook = (path: string) => `${echo}/${path}`;
     const gather_s = 0.05;
     const server = await prepareServer(tempFolder(), {
       auth: { api_key: CANARY.serviceKey, admin_token: CANARY.adminToken },
       upstreams: {
         default: {
-          url: parrot,
+          url: echo,
           api_key: CANARY.upstreamKey,
           ...(!forwards && { bearer: CANARY.upstreamBearer }),
           budget: { requests: 500, per_s: 1, concurrency: 50 },
@@ -122,15 +122,15 @@ it.each([true, false])(
     });
     server.start();
     await server.listening();
-    const places: Places = new Map();
-    const ask = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
-      const answer = await call(server.url, path, {
+    const locations: Locations = new Map();
+    const request = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
+      const response = await call(server.url, path, {
         method,
         headers: { 'x-api-key': [], ...headers },
         ...(body !== undefined && { body }),
       });
-      places.set(`${method} ${path} ${places.size}`, JSON.stringify(answer));
-      return answer;
+      locations.set(`${method} ${path} ${locations.size}`, JSON.stringify(response));
+      return response;
     };
     const service = { 'x-api-key': CANARY.serviceKey };
     const admin = { authorization: `Bearer ${CANARY.adminToken}` };
@@ -146,13 +146,13 @@ it.each([true, false])(
     for (const id of ids.toSorted(
       (a, b) => Number(/s(?:401|403|429|444|50)/.test(a)) - Number(/s(?:401|403|429|444|50)/.test(b)),
     )) {
-      await ask('POST', '/v1/submissions', service, { submission_id: id, callback_url: hook('callback') });
-      await ask('GET', `/v1/get_submission_info?submission_id=${id}`, service);
+      await request('POST', '/v1/submissions', service, { submission_id: id, callback_url: hook('callback') });
+      await request('GET', `/v1/get_submission_info?submission_id=${id}`, service);
     }
-    await ask('DELETE', '/v1/submissions/s404-a', service);
+    await request('DELETE', '/v1/submissions/s404-a', service);
     for (const name of ['200', '401', '403', '404', '429', '444', '500'])
-      await ask('GET', `/users/get_user?name=${name}&email=a%40example.com`, lookup);
-    await ask('GET', '/admin/get_all_users?limit=1', lookup);
+      await request('GET', `/users/get_user?name=${name}&email=a%40example.com`, lookup);
+    await request('GET', '/admin/get_all_users?limit=1', lookup);
     for (const headers of [
       { 'x-api-key': CANARY.guess },
       { authorization: `Bearer ${CANARY.guess}` },
@@ -165,9 +165,9 @@ it.each([true, false])(
         '/nowhere',
         '/queues',
       ])
-        await ask('GET', path, headers);
-    await ask('POST', '/v1/submissions', service, `{"submission_id": ${CANARY.guess.length}`);
-    await ask('POST', '/v1/submissions', service, { submission_id: 'x', upstream: 'nowhere' });
+        await request('GET', path, headers);
+    await request('POST', '/v1/submissions', service, `{"submission_id": ${CANARY.guess.length}`);
+    await request('POST', '/v1/submissions', service, { submission_id: 'x', upstream: 'nowhere' });
 
     const settled = async () => {
       while (server.logged('delivery.failed').length < 5) await sleep(50);
@@ -183,14 +183,14 @@ it.each([true, false])(
       '/openapi.json',
       '/v1/whoami',
     ];
-    for (const path of [...shown, ...ids.map((id) => `/v1/submissions/${id}`)]) await ask('GET', path, service);
+    for (const path of [...shown, ...ids.map((id) => `/v1/submissions/${id}`)]) await request('GET', path, service);
     for (const path of ['/v1/webhooks', '/v1/deliveries?limit=1000', '/v1/audit', '/queues/api/queues'])
-      await ask('GET', path, admin);
-    const deliveries = JSON.stringify([...places]).matchAll(/\\+"id\\+":(\d+),/g);
+      await request('GET', path, admin);
+    const deliveries = JSON.stringify([...locations]).matchAll(/\\+"id\\+":(\d+),/g);
     const numbers = new Set([...deliveries].map(([, id]) => id));
     expect(numbers.size).toBeGreaterThan(0);
-    for (const id of [...numbers].slice(0, 100)) await ask('GET', `/v1/deliveries/${id}`, admin);
-    places.set('Redis', await everythingIn(redis.url));
+    for (const id of [...numbers].slice(0, 100)) await request('GET', `/v1/deliveries/${id}`, admin);
+    locations.set('Redis', await everythingIn(redis.url));
 
     const config = ['--config', `${server.folder}/dawatch.yaml`];
     const env = { DAWATCH_URL: server.url, DAWATCH_API_KEY: CANARY.adminToken, DAWATCH_ADMIN_TOKEN: CANARY.adminToken };
@@ -204,23 +204,23 @@ it.each([true, false])(
       ['webhooks', 'list'],
     ]) {
       const { stdout, stderr } = await cliProcess(args, { env });
-      places.set(`dawatch ${args.slice(0, 2).join(' ')}`, stdout + stderr);
+      locations.set(`dawatch ${args.slice(0, 2).join(' ')}`, stdout + stderr);
     }
     await redis.kill();
     await sleep(1_000);
-    await ask('GET', '/readyz', service);
+    await request('GET', '/readyz', service);
     await server.stop();
-    places.set('the log', server.lines.join('\n'));
+    locations.set('the log', server.lines.join('\n'));
     // Signatures can't be made from a hash.
-    for (const name of ['', '-wal']) places.set(`the ledger${name}`, readable(`${server.file}${name}`));
-    expect(places.get('the log')).toContain('delivery.failed');
-    expect(places.get('the log')).toContain('poll.observed');
+    for (const name of ['', '-wal']) locations.set(`the ledger${name}`, readable(`${server.file}${name}`));
+    expect(locations.get('the log')).toContain('delivery.failed');
+    expect(locations.get('the log')).toContain('poll.observed');
     // Upstream and receivers did quote secrets, and what they said was kept.
     for (const place of [/^GET .v1.submissions.s\d+-error /, /^GET .v1.deliveries.\d+ /])
-      expect([...places].filter(([name, text]) => place.test(name) && text.includes('[redacted]'))).not.toEqual([]);
+      expect([...locations].filter(([name, text]) => place.test(name) && text.includes('[redacted]'))).not.toEqual([]);
     const ledger: Canary[] = ['webhookSecret'];
-    expectKept(places, { 'the ledger': ledger, 'the ledger-wal': ledger });
-    expect(places.get('the ledger') ?? '').toContain(CANARY.webhookSecret);
+    expectKept(locations, { 'the ledger': ledger, 'the ledger-wal': ledger });
+    expect(locations.get('the ledger') ?? '').toContain(CANARY.webhookSecret);
   },
 );
 

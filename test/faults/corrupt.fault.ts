@@ -2,8 +2,8 @@ import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ExitCode } from '../../src/cli/exit.ts';
+import { allDelivered, eventIdsOf } from '../support/deliveries.ts';
 import { sleep } from '../support/killable-server.ts';
-import { allTold, eventIdsOf } from '../support/told.ts';
 import { dawatch } from './support/dawatch.ts';
 import { trackOnce } from './support/requests.ts';
 import { prepareWorld } from './support/world.ts';
@@ -16,7 +16,7 @@ test('a ledger damaged while no server ran is refused unchanged, with advice; a 
   const backup = join(world.folder, 'backup.db');
   await world.start();
   await world.track(300);
-  await allTold(server.file, world.expected.size);
+  await allDelivered(server.file, world.expected.size);
   expect(dawatch(server, 'backup', backup)).toMatchObject({ status: 0 });
   await server.stop();
   damage(server.file, world);
@@ -38,12 +38,12 @@ test('a ledger damaged under a running server is not copied, and the next start 
   const backup = join(world.folder, 'backup.db');
   await world.start();
   await world.track(300);
-  await allTold(server.file, world.expected.size);
+  await allDelivered(server.file, world.expected.size);
   expect(dawatch(server, 'backup', backup)).toMatchObject({ status: 0 });
   damage(server.file, world);
   for (let tried = 0; tried < 5; tried++) {
-    const answer = await trackOnce(server.url, world.submit(20)).catch(() => undefined);
-    console.log(`damaged while it runs, tracking says: ${answer?.status ?? 'nothing'}`);
+    const response = await trackOnce(server.url, world.submit(20)).catch(() => undefined);
+    console.log(`damaged while it runs, tracking says: ${response?.status ?? 'nothing'}`);
     await sleep(200);
   }
   expect(dawatch(server, 'backup', join(world.folder, 'second.db')).status).not.toBe(0);

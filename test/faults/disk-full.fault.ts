@@ -37,7 +37,7 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
       const job = openProducer(redis).enqueue(queued, AbortSignal.timeout(200_000));
       await staysRefused(world, 507);
       rmSync(ballast);
-      await goesOn(world);
+      await expectWorking(world);
       expect(await job).toEqual({ accepted: BATCH, already_tracked: 0 });
       for (const id of queued) world.expected.set(id, 'finalized');
       await world.survives();
@@ -54,7 +54,7 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
     await untilRefused(world, 503);
     await staysRefused(world, 503);
     limit('unlimited');
-    await goesOn(world);
+    await expectWorking(world);
     await world.survives();
   });
 });
@@ -63,9 +63,9 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
 async function untilRefused(world: World, status: number): Promise<void> {
   for (let count = 0; count < 500; count++) {
     const ids = world.submit(BATCH);
-    const answer = await trackOnce(world.server.url, ids);
-    if (answer.status !== 202) {
-      expect(answer).toMatchObject({ status, retryAfter: expect.stringMatching(/^\d+$/) });
+    const response = await trackOnce(world.server.url, ids);
+    if (response.status !== 202) {
+      expect(response).toMatchObject({ status, retryAfter: expect.stringMatching(/^\d+$/) });
       return;
     }
     for (const id of ids) world.expected.set(id, 'finalized');
@@ -84,7 +84,7 @@ async function staysRefused(world: World, status: number): Promise<void> {
 }
 
 /** By itself, within seconds. */
-async function goesOn(world: World): Promise<void> {
+async function expectWorking(world: World): Promise<void> {
   const since = performance.now();
   const soFar = () => performance.now() - since;
   for (let isTaken = false; !isTaken; await sleep(200)) {

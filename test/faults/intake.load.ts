@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { allDelivered } from '../support/deliveries.ts';
 import { CRASH_API_KEY, sleep } from '../support/killable-server.ts';
-import { allTold } from '../support/told.ts';
-import { auditAftermath } from './support/audit.ts';
+import { auditAfterFault } from './support/audit.ts';
 import { openPoster, quantile } from './support/flood.ts';
 import { watch } from './support/probe.ts';
 import { prepareWorld } from './support/world.ts';
@@ -32,8 +32,8 @@ async function survives(world: World, waiting: Iterable<string>): Promise<void> 
   for (const id of waiting) world.expected.set(id, 'tracking');
   const { server, receiver } = world;
   const finals = [...world.expected.values()].filter((status) => status === 'finalized').length;
-  await allTold(server.file, finals);
-  await auditAftermath({ server, expected: world.expected, receiver, memoryMiB: MEMORY_MIB });
+  await allDelivered(server.file, finals);
+  await auditAfterFault({ server, expected: world.expected, receiver, memoryMiB: MEMORY_MIB });
 }
 
 test('accepts 10,000 ids in one request, and one id from 1,000 concurrent clients once', async () => {
@@ -58,13 +58,13 @@ test('refuses excess load early, and loses nothing that it accepted', async () =
   const seen = watch(world.server);
   const poster = openPoster(world.server.url, CRASH_API_KEY, 64);
   const accepted: string[] = [];
-  const answers: number[] = [];
+  const statuses: number[] = [];
   const until = performance.now() + 4_000;
   const flood = async () => {
     while (performance.now() < until) {
       const ids = Array.from({ length: MANY }, () => `flood-${randomUUID()}`);
       const { status, retryAfterS } = await poster.post(JSON.stringify({ submission_ids: ids, upstream: 'absent' }));
-      answers.push(status);
+      statuses.push(status);
       if (status === 202) for (const id of ids) accepted.push(id);
       else expect([status, retryAfterS]).toEqual([503, 5]);
       // Like clients that don't listen.
@@ -72,15 +72,15 @@ test('refuses excess load early, and loses nothing that it accepted', async () =
     }
   };
   await Promise.all(Array.from({ length: 64 }, flood));
-  const { refused, peakMiB, slowestMs, asked } = await seen.end();
+  const { refused, peakMiB, slowestMs, requestCount: requests } = await seen.end();
   poster.close();
-  const taken = answers.filter((status) => status === 202).length;
+  const taken = statuses.filter((status) => status === 202).length;
   console.log(
-    `64 clients with 10,000 ids each: ${taken} requests taken, ${answers.length - taken} refused; ` +
-      `at most ${peakMiB.toFixed(0)} MiB; the slowest of ${asked} probes ${(slowestMs / 1_000).toFixed(1)} s`,
+    `64 clients with 10,000 ids each: ${taken} requests taken, ${statuses.length - taken} refused; ` +
+      `at most ${peakMiB.toFixed(0)} MiB; the slowest of ${requests} probes ${(slowestMs / 1_000).toFixed(1)} s`,
   );
   expect(taken).toBeGreaterThan(0);
-  expect(answers.length - taken).toBeGreaterThan(0);
+  expect(statuses.length - taken).toBeGreaterThan(0);
   expect(refused).toEqual([]);
   expect(peakMiB).toBeLessThan(MEMORY_MIB);
   expect(world.server.lines.some((line) => line.includes('"http.shed"'))).toBe(true);
@@ -113,13 +113,13 @@ test('accepts 2,000 ids a second for a minute while it polls at its full budget'
   const sending: Promise<void>[] = [];
   for (let index = 0; index < requests; index++) {
     // One in ten goes to the upstream that answers: it is asked without a pause.
-    const isAsked = index % 10 === 0;
-    const ids = isAsked ? world.submit(perRequest) : Array.from({ length: perRequest }, () => `i-${randomUUID()}`);
+    const isChecked = index % 10 === 0;
+    const ids = isChecked ? world.submit(perRequest) : Array.from({ length: perRequest }, () => `i-${randomUUID()}`);
     for (const id of ids) {
-      if (isAsked) world.expected.set(id, 'finalized');
+      if (isChecked) world.expected.set(id, 'finalized');
       else accepted.push(id);
     }
-    sending.push(sendForSure(JSON.stringify({ submission_ids: ids, ...(!isAsked && { upstream: 'absent' }) })));
+    sending.push(sendForSure(JSON.stringify({ submission_ids: ids, ...(!isChecked && { upstream: 'absent' }) })));
     await sleep(Math.max(0, from + (index + 1) * everyMs - performance.now()));
   }
   await Promise.all(sending);

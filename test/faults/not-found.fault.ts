@@ -1,21 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sleep } from '../support/killable-server.ts';
-import { openLiar } from './support/liar.ts';
-import { say } from './support/lies-of-content.ts';
+import { respondWith } from './support/content-faults.ts';
+import { openFaultyUpstream } from './support/faulty-upstream.ts';
 import { prepareWorld } from './support/world.ts';
 
 const GRACE_S = 1;
-const recordNotFound = say(500, '{"error":"Record not found"}');
-const notFound = say(404, '{"error":"Submission not found"}');
+const recordNotFound = respondWith(500, '{"error":"Record not found"}');
+const notFound = respondWith(404, '{"error":"Submission not found"}');
 
 async function openWorld(name: string) {
-  const liar = await openLiar();
+  const upstream = await openFaultyUpstream();
   const world = await prepareWorld(name, {
-    upstreamUrl: liar.url,
+    upstreamUrl: upstream.url,
     settings: { submissions: { unknown_grace_s: GRACE_S } },
   });
-  liar.truthUrl = world.sandbox.url;
+  upstream.sandboxUrl = world.sandbox.url;
   await world.start();
   const { client } = world.server;
   const track = async (ids: readonly string[], deadline?: Date) => {
@@ -24,43 +24,43 @@ async function openWorld(name: string) {
   };
   const statusesOf = async (ids: readonly string[]) =>
     new Set(await Promise.all(ids.map(async (id) => (await client.get(id)).status)));
-  return { liar, world, client, track, statusesOf };
+  return { faultyUpstream: upstream, world, client, track, statusesOf };
 }
 
 test.each([
   ['500 "Record not found"', recordNotFound],
   ['404', notFound],
-])('the server was down while the grace period elapsed: %s ends nothing', async (name, lie) => {
-  const { liar, world, track, statusesOf } = await openWorld(`down over the grace period, ${name}`);
+])('the server was down while the grace period elapsed: %s ends nothing', async (name, fault) => {
+  const { faultyUpstream: upstream, world, track, statusesOf } = await openWorld(`down over the grace period, ${name}`);
   await world.track(20);
   const late = world.submit(20);
-  liar.lieAbout(late, lie);
+  upstream.injectFor(late, fault);
   await track(late);
-  for (let life = 0; life < 3; life++) {
+  for (let run = 0; run < 3; run++) {
     await world.server.kill();
     await sleep(2_000 * GRACE_S);
-    const before = late.map((id) => liar.told(id));
+    const before = late.map((id) => upstream.requestCount(id));
     world.server.start();
     await world.server.listening();
     do {
       expect([...(await statusesOf(late))]).toEqual(['tracking']);
       await sleep(50);
-    } while (late.some((id, index) => liar.told(id) < (before[index] ?? 0) + 2));
+    } while (late.some((id, index) => upstream.requestCount(id) < (before[index] ?? 0) + 2));
     expect([...(await statusesOf(late))]).toEqual(['tracking']);
   }
-  liar.relent();
+  upstream.stopFaults();
   await world.survives();
 });
 
 test('a failing database that reports every id as not found ends nothing, including new ids and kills', async () => {
-  const { liar, world, track, statusesOf } = await openWorld('database fault');
+  const { faultyUpstream: upstream, world, track, statusesOf } = await openWorld('database fault');
   await world.track(5);
-  liar.aboutAll = recordNotFound;
+  upstream.aboutAll = recordNotFound;
   const late = world.submit(20);
   await track(late);
   const never: string = randomUUID();
   await world.server.client.track([never]);
-  for (let life = 0; life < 2; life++) {
+  for (let run = 0; run < 2; run++) {
     await sleep(3_000 * GRACE_S);
     await world.server.kill();
     world.server.start();
@@ -69,23 +69,23 @@ test('a failing database that reports every id as not found ends nothing, includ
   expect([...(await statusesOf([...late, never]))]).toEqual(['tracking']);
   await world.server.client.cancel(never);
   world.expected.set(never, 'cancelled');
-  liar.relent();
+  upstream.stopFaults();
   await world.survives();
 });
 
 test('a Retry-After that is longer than the deadline ends nothing, not even after a kill', async () => {
-  const { liar, world, client, track } = await openWorld('Retry-After beyond the deadline');
+  const { faultyUpstream: upstream, world, client, track } = await openWorld('Retry-After beyond the deadline');
   const ids = world.submit(5);
-  const pending = say(200, '{"state":"Pending","error":null,"data":{}}');
+  const pending = respondWith(200, '{"state":"Pending","error":null,"data":{}}');
   const times: number[] = [];
   // The wait outlives the deadline; what comes after it would expire a submission whose deadline had not moved.
-  liar.aboutAll = say(429, 'Too many requests', { 'retry-after': '12' });
+  upstream.aboutAll = respondWith(429, 'Too many requests', { 'retry-after': '12' });
   const deadline = new Date(Date.now() + 3_000);
   await track(ids, deadline);
-  while (world.server.logged('server.started').length === 0 || liar.requests === 0) await sleep(20);
+  while (world.server.logged('server.started').length === 0 || upstream.requests === 0) await sleep(20);
   await sleep(500);
   await world.server.kill();
-  liar.aboutAll = (exchange) => {
+  upstream.aboutAll = (exchange) => {
     times.push(Date.now());
     return pending(exchange);
   };
@@ -94,6 +94,6 @@ test('a Retry-After that is longer than the deadline ends nothing, not even afte
   while (times.length < 10) await sleep(50);
   expect(Math.min(...times)).toBeGreaterThan(deadline.getTime() + 3_000);
   for (const id of ids) expect((await client.get(id)).status).toBe('pending');
-  liar.relent();
+  upstream.stopFaults();
   await world.survives();
 });

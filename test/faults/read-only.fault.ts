@@ -6,7 +6,7 @@ import { ExitCode } from '../../src/cli/exit.ts';
 import { prepareWorld } from './support/world.ts';
 
 /** Who may write everything, as root, has to become somebody else. */
-const NOBODY = 65_534;
+const UNPRIVILEGED_UID = 65_534;
 const SETPRIV = 'setpriv';
 const isRoot = process.getuid?.() === 0;
 
@@ -16,9 +16,11 @@ test.skipIf(isMissing())(
     const world = await prepareWorld('read-only folder');
     const { server, folder } = world;
     const own = () => {
-      if (isRoot) for (const name of ['.', ...readdirSync(folder)]) chownSync(join(folder, name), NOBODY, NOBODY);
+      if (isRoot)
+        for (const name of ['.', ...readdirSync(folder)])
+          chownSync(join(folder, name), UNPRIVILEGED_UID, UNPRIVILEGED_UID);
     };
-    const how = isRoot ? { through: [SETPRIV, `--reuid=${NOBODY}`, '--clear-groups', '--'] } : {};
+    const how = isRoot ? { through: [SETPRIV, `--reuid=${UNPRIVILEGED_UID}`, '--clear-groups', '--'] } : {};
     own();
     await world.start(how);
     await world.track(100);

@@ -15,7 +15,7 @@ test('5,000 readers of the live feed get every event once and in order, and leav
   const world = await prepareWorld('readers', { sandbox: { errorRate: 0.5 }, settings: { log: { level: 'warn' } } });
   await world.start();
   const { url } = world.server;
-  const readers: { told: number[]; response: IncomingMessage }[] = [];
+  const readers: { received: number[]; response: IncomingMessage }[] = [];
   onTestFinished(() => readers.forEach(({ response }) => void response.destroy()));
   for (let opened = 0; opened < READERS; opened += AT_ONCE)
     readers.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => read(url)))));
@@ -23,21 +23,21 @@ test('5,000 readers of the live feed get every event once and in order, and leav
 
   const seen = watch(world.server);
   await world.track(SUBMISSIONS);
-  const isTold = async () => {
+  const isDelivered = async () => {
     const { waiting, newest } = await world.server.client.overview().then(async ({ submissions }) => ({
       waiting: submissions.tracking + submissions.pending + submissions.failing,
-      newest: Math.max(...readers.map(({ told }) => told.at(-1) ?? 0)),
+      newest: Math.max(...readers.map(({ received }) => received.at(-1) ?? 0)),
     }));
-    return waiting === 0 && newest > 0 && readers.every(({ told }) => told.at(-1) === newest);
+    return waiting === 0 && newest > 0 && readers.every(({ received }) => received.at(-1) === newest);
   };
-  while (!(await isTold())) await sleep(200);
+  while (!(await isDelivered())) await sleep(200);
   const { refused, peakMiB } = await seen.end();
-  const first = readers[0]?.told ?? [];
+  const first = readers[0]?.received ?? [];
   console.log(`${READERS} readers, ${first.length} events each, at most ${peakMiB.toFixed(0)} MiB`);
   expect(first.length).toBeGreaterThan(SUBMISSIONS);
   expect(first).toEqual([...new Set(first)].toSorted((a, b) => a - b));
   const all = JSON.stringify(first);
-  expect(readers.filter(({ told }) => JSON.stringify(told) !== all)).toEqual([]);
+  expect(readers.filter(({ received }) => JSON.stringify(received) !== all)).toEqual([]);
   expect(refused).toEqual([]);
   expect(peakMiB).toBeLessThan(MEMORY_MIB);
 
@@ -52,18 +52,19 @@ async function readersOf(url: string): Promise<number | undefined> {
 }
 
 /** The numbers of the events that it is told. */
-function read(url: string): Promise<{ told: number[]; response: IncomingMessage }> {
+function read(url: string): Promise<{ received: number[]; response: IncomingMessage }> {
   return new Promise((resolve, reject) => {
     get(`${url}/v1/events`, { agent: false, headers: { 'x-api-key': CRASH_API_KEY } }, (response) => {
-      const told: number[] = [];
+      const receivedSeqs: number[] = [];
       let rest = '';
       response.setEncoding('utf8').on('data', (chunk: string) => {
         const blocks = (rest + chunk).split('\n\n');
         rest = blocks.pop() ?? '';
-        for (const block of blocks) if (block.includes('\nevent: ')) told.push(Number(/^id: (\d+)/.exec(block)?.[1]));
+        for (const block of blocks)
+          if (block.includes('\nevent: ')) receivedSeqs.push(Number(/^id: (\d+)/.exec(block)?.[1]));
       });
       response.on('error', () => undefined);
-      if (response.statusCode === 200) resolve({ told, response });
+      if (response.statusCode === 200) resolve({ received: receivedSeqs, response });
       else reject(new Error(`a reader was told ${response.statusCode}`));
     }).on('error', reject);
   });

@@ -46,7 +46,7 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   expect(statesOf(world.ledger.file).waiting ?? 0).toBe(0);
   const deadBefore = statesOf(world.ledger.file).dead;
   const flappingHad = flapping.taken.size;
-  await day.mend();
+  await day.repair();
   await world.clock.advance(DAY_MS);
 
   expect(Object.keys(statesOf(world.ledger.file))).toEqual(['delivered']);

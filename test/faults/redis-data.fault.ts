@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { lookInto } from '../support/bullmq-rig.ts';
+import { openRedisClient } from '../support/bullmq-rig.ts';
 import { sleep } from '../support/killable-server.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
@@ -10,10 +10,10 @@ describe.skipIf(isRedisMissing())('Redis loses its data', () => {
     const world = await prepareRedisWorld('FLUSHALL', { redisUrl: redis.url });
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     await world.through(async () => {
       for (let flush = 0; flush < 10; flush++) {
-        await look.flushall();
+        await redisClient.flushall();
         await sleep(world.between(0, 600));
       }
     });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { POLLS_QUEUE, type PollJob } from '../../src/engines/bullmq/poll-job.ts';
-import { lookInto, openOddWorker, openQueue } from '../support/bullmq-rig.ts';
+import { openFakeWorker, openQueue, openRedisClient } from '../support/bullmq-rig.ts';
 import { sleep } from '../support/killable-server.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
@@ -23,10 +23,10 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     const world = await prepareRedisWorld('forged', { redisUrl: redis.url, redisSecret: SECRET });
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     const polls = openQueue(redis);
     // One that takes jobs too, and answers without the secret.
-    const odd = await openOddWorker(redis, async ({ data }) => forge(data));
+    const forger = await openFakeWorker(redis, async ({ data }) => forge(data));
     await world.through(async () => {
       for (let count = 0; count < 40; count++) {
         for (const { id, data } of await polls.getJobs(['active', 'waiting'])) {
@@ -35,13 +35,13 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
             ['event', 'progress', 'jobId', id ?? '', 'data', text],
             ['event', 'completed', 'jobId', id ?? '', 'returnvalue', text],
           ])
-            await look.xadd(`bull:${POLLS_QUEUE}:events`, '*', ...fields);
+            await redisClient.xadd(`bull:${POLLS_QUEUE}:events`, '*', ...fields);
           await polls.add('poll', { ...data, submission_ids: ['stolen'] }, { jobId: `forged-${count}` });
           await polls.add('poll', data, { jobId: `copied-${count}` });
         }
         await sleep(50);
       }
-      await odd.close(true);
+      await forger.close(true);
     });
     expect(world.server.logged('polls.rejected').length).toBeGreaterThan(0);
     expect(world.server.logged('worker.refused')).toMatchObject([{ worker: 'odd' }]);
@@ -74,7 +74,7 @@ describe.skipIf(isRedisMissing())('without a secret', () => {
       `{"state":"Finalized","data":${'['.repeat(5_000)}`,
     ];
     let count = 0;
-    await openOddWorker(redis, async ({ data }) => {
+    await openFakeWorker(redis, async ({ data }) => {
       const result = forge(data);
       for (const { response } of result.polled) response.body = bodies[count++ % bodies.length] ?? '';
       return result;

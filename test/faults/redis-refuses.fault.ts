@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { lookInto } from '../support/bullmq-rig.ts';
+import { openRedisClient } from '../support/bullmq-rig.ts';
 import { sleep } from '../support/killable-server.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
@@ -11,14 +11,14 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     const world = await prepareRedisWorld('Redis is full', { redisUrl: redis.url });
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     await world.through(async () => {
-      await look.config('SET', 'maxmemory', '100kb');
+      await redisClient.config('SET', 'maxmemory', '100kb');
       await untilLogged(world, 'redis.disconnected');
       expect(world.server.logged('redis.disconnected').at(-1)).toMatchObject({ reason: 'refused' });
       expect(await readiness(world.server.url)).toMatchObject({ status: 200, body: { status: 'degraded' } });
       await sleep(2_000);
-      await look.config('SET', 'maxmemory', '0');
+      await redisClient.config('SET', 'maxmemory', '0');
       await untilLogged(world, 'redis.connected', 2);
     });
     await world.survives();
@@ -29,15 +29,15 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     const world = await prepareRedisWorld('eviction', { redisUrl: redis.url });
     await world.start();
     await untilLogged(world, 'redis.eviction_policy');
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     await world.through(async () => {
       for (let count = 0; count < 40; count++) {
-        await look.set(`ballast-${count}`, 'x'.repeat(100_000)).catch(() => undefined);
+        await redisClient.set(`ballast-${count}`, 'x'.repeat(100_000)).catch(() => undefined);
         await sleep(50);
       }
-      await look.config('SET', 'maxmemory', '0');
+      await redisClient.config('SET', 'maxmemory', '0');
     });
-    expect(/^evicted_keys:(\d+)/m.exec(await look.info('stats'))?.[1]).not.toBe('0');
+    expect(/^evicted_keys:(\d+)/m.exec(await redisClient.info('stats'))?.[1]).not.toBe('0');
     await world.survives();
   });
 
@@ -46,12 +46,12 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     const world = await prepareRedisWorld('replica', { redisUrl: redis.url });
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     await world.through(async () => {
-      await look.call('REPLICAOF', '127.0.0.1', String(master.port));
+      await redisClient.call('REPLICAOF', '127.0.0.1', String(master.port));
       await untilLogged(world, 'redis.disconnected');
       await sleep(2_000);
-      await look.call('REPLICAOF', 'NO', 'ONE');
+      await redisClient.call('REPLICAOF', 'NO', 'ONE');
       await untilLogged(world, 'redis.connected', 2);
     });
     await world.survives();
@@ -65,7 +65,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     await untilLogged(world, 'redis.disconnected');
     expect(world.server.logged('redis.disconnected').at(-1)).toMatchObject({ reason: 'refused' });
     await world.track(100);
-    await lookInto(redis).config('SET', 'requirepass', 'wrong');
+    await openRedisClient(redis).config('SET', 'requirepass', 'wrong');
     await untilLogged(world, 'redis.connected');
     await world.through(() => sleep(1_000));
     await world.survives();

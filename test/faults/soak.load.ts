@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
+import { createWebhook } from '../support/deliveries.ts';
 import { CRASH_ADMIN_TOKEN, sleep } from '../support/killable-server.ts';
-import { createWebhook } from '../support/told.ts';
 import { deadAddress } from '../support/upstream-server.ts';
 import { measure, rises, tableOf } from './support/steady.ts';
 import { prepareWorld } from './support/world.ts';
@@ -25,7 +25,7 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
   await world.start({ nodeOptions: MINUTES < SHORT_MINUTES ? COLLECTED : [] });
   const { client, url } = world.server;
   // It refuses every connection, for as long as it lasts.
-  const nobody = await deletableWebhook(url, `${await deadAddress()}/hook`);
+  const unreachable = await deletableWebhook(url, `${await deadAddress()}/hook`);
   const measuring = measure(world.server);
   const until = performance.now() + MINUTES * 60_000;
   const isOver = () => performance.now() > until;
@@ -36,13 +36,13 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
       await sleep(EVERY_MS);
     }
   };
-  const look = async () => {
+  const takeSample = async () => {
     while (!isOver()) {
       const { submissions } = await client.list({ limit: 50 });
       const [one] = submissions;
       if (one) await Promise.all([client.get(one.submission_id), client.wait(one.submission_id, 1)]);
       await Promise.all([client.overview(), client.pacing()]);
-      await fetch(`${url}/v1/submissions`, { method: 'POST', body: '{' }).then((answer) => answer.text());
+      await fetch(`${url}/v1/submissions`, { method: 'POST', body: '{' }).then((response) => response.text());
       await sleep(EVERY_MS);
     }
   };
@@ -58,9 +58,9 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
       await sleep(EVERY_MS);
     }
   };
-  await Promise.all([track(), look(), ...Array.from({ length: READERS }, read)]);
+  await Promise.all([track(), takeSample(), ...Array.from({ length: READERS }, read)]);
   const windows = await measuring.end();
-  await nobody.delete();
+  await unreachable.delete();
   if (windows) console.log(`${world.expected.size} submissions in ${MINUTES} minutes\n${tableOf(windows)}`);
   expect(rises(windows ?? [])).toEqual([]);
   // What the process was given for garbage it gives back late.

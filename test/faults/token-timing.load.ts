@@ -7,7 +7,7 @@ import { credentialsOf } from '../../src/http/access/credentials.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { tellApart } from './support/leak.ts';
+import { distinguishByTime } from './support/timing.ts';
 
 const SECRET = randomBytes(48).toString('hex');
 
@@ -18,20 +18,20 @@ const FAR = [...SECRET].map((digit) => (digit === '0' ? '1' : '0')).join('');
 const chance = seeded('token timing');
 
 test('the timing measurement detects a comparison that stops at the first wrong character', () => {
-  expect(tellApart(chance, [NEAR, FAR], (guess) => naive(guess, SECRET))).toBe(true);
+  expect(distinguishByTime(chance, [NEAR, FAR], (guess) => naive(guess, SECRET))).toBe(true);
 });
 
 test('the response time to a wrong key does not reveal how much of it is right', () => {
   const isKnown = credentials({ api_key: SECRET, admin_token: undefined });
   expect(isKnown(sha256(SECRET))).toMatchObject({ role: 'service' });
-  expect(tellApart(chance, [NEAR, FAR], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
+  expect(distinguishByTime(chance, [NEAR, FAR], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
 });
 
 test('the response time to a wrong key does not reveal whether it resembles the key of a service or of an admin', () => {
   const admin = randomBytes(48).toString('hex');
   const isKnown = credentials({ api_key: SECRET, admin_token: admin });
   const nearAdmin = `${admin.slice(0, -1)}${admin.endsWith('0') ? '1' : '0'}`;
-  expect(tellApart(chance, [NEAR, nearAdmin], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
+  expect(distinguishByTime(chance, [NEAR, nearAdmin], (guess) => isKnown(sha256(guess)) !== undefined)).toBe(false);
 });
 
 test('a hash with one wrong bit at its end takes the same time as one that is wrong from the first bit', () => {
@@ -41,7 +41,7 @@ test('a hash with one wrong bit at its end takes the same time as one that is wr
     hash[index] = (hash[index] ?? 0) ^ 1;
     return hash;
   };
-  expect(tellApart(chance, [wrongAt(31), wrongAt(0)], (hash) => isKnown(hash) !== undefined)).toBe(false);
+  expect(distinguishByTime(chance, [wrongAt(31), wrongAt(0)], (hash) => isKnown(hash) !== undefined)).toBe(false);
 });
 
 test('a locked address learns nothing from the response time to a right key', () => {
@@ -53,7 +53,7 @@ test('a locked address learns nothing from the response time to a right key', ()
       raw: { headersDistinct: { 'x-api-key': [secret] } },
     } as never).kind;
   expect([identify(FAR), identify(SECRET), identify(NEAR)]).toEqual(['unknown', 'locked', 'locked']);
-  expect(tellApart(chance, [SECRET, NEAR], (guess) => identify(guess) === 'known')).toBe(false);
+  expect(distinguishByTime(chance, [SECRET, NEAR], (guess) => identify(guess) === 'known')).toBe(false);
 });
 
 function credentials(auth: { api_key: string | undefined; admin_token: string | undefined }) {

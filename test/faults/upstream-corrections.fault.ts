@@ -1,29 +1,29 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { sleep } from '../support/killable-server.ts';
-import { afterFinalized, CHANGES_OF_MIND } from './support/changes-of-mind.ts';
-import { openLiar } from './support/liar.ts';
-import { truthsOf } from './support/truth.ts';
+import { afterFinalized, CORRECTIONS } from './support/corrections.ts';
+import { openFaultyUpstream } from './support/faulty-upstream.ts';
+import { dataByIdOf } from './support/stored-data.ts';
 import { prepareWorld } from './support/world.ts';
 
 const IDS_EACH = 3;
 
 test('an upstream that contradicts a Finalized causes a correction event each time, and no final status is undone', async () => {
-  const liar = await openLiar();
+  const upstream = await openFaultyUpstream();
   const world = await prepareWorld('upstream corrections', {
-    upstreamUrl: liar.url,
+    upstreamUrl: upstream.url,
     settings: {
       submissions: { recheck_after_s: 0.5 },
       // Long, because an answer that is given up was not said, and here it matters who said what when.
-      upstreams: { default: { url: liar.url, api_key: 'sandbox-key', timeout_s: 8 } },
+      upstreams: { default: { url: upstream.url, api_key: 'sandbox-key', timeout_s: 8 } },
     },
   });
-  liar.truthUrl = world.sandbox.url;
+  upstream.sandboxUrl = world.sandbox.url;
   await world.start();
   const ids = new Map<string, string[]>();
-  for (const [name, { said }] of Object.entries(CHANGES_OF_MIND)) {
+  for (const [name, { responses }] of Object.entries(CORRECTIONS)) {
     const each = world.submit(IDS_EACH);
-    liar.lieAbout(each, afterFinalized(said));
+    upstream.injectFor(each, afterFinalized(responses));
     ids.set(name, each);
   }
   const all = [...ids.values()].flat();
@@ -33,17 +33,17 @@ test('an upstream that contradicts a Finalized causes a correction event each ti
 
   while (watched(world.server.file) > 0) await sleep(100);
   await world.survives();
-  const told = corrections(world.server.file);
+  const reported = corrections(world.server.file);
   for (const [name, each] of ids)
     for (const id of each)
-      expect([name, told.get(id) ?? 0], histories(world.server.file, id)).toEqual([
+      expect([name, reported.get(id) ?? 0], histories(world.server.file, id)).toEqual([
         name,
-        CHANGES_OF_MIND[name]?.corrections,
+        CORRECTIONS[name]?.corrections,
       ]);
-  for (const id of honest) expect(told.get(id)).toBeUndefined();
-  const truths = truthsOf(world.server.file);
+  for (const id of honest) expect(reported.get(id)).toBeUndefined();
+  const expectedData = dataByIdOf(world.server.file);
   const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;
-  for (const id of world.expected.keys()) expect(truths.get(id)?.block_hash, id).toBe(blockOf(id));
+  for (const id of world.expected.keys()) expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
 });
 
 /** Open, or final and still to be asked about once more. */

@@ -3,23 +3,23 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sleep } from '../support/killable-server.ts';
 import { selfSigned } from '../support/receiver.ts';
-import { openLiar } from './support/liar.ts';
+import { openFaultyUpstream } from './support/faulty-upstream.ts';
 import { OUTAGES, type Outage, WAITS } from './support/outages.ts';
-import { truthsOf } from './support/truth.ts';
+import { dataByIdOf } from './support/stored-data.ts';
 import { prepareWorld } from './support/world.ts';
 
 const NAME = 'DNS:upstream.test';
 const OUT_MS = 1_200;
 const tls = selfSigned(NAME);
-const [stranger, misnamed] = [selfSigned(NAME), selfSigned('DNS:other.test')];
+const [untrusted, misnamed] = [selfSigned(NAME), selfSigned('DNS:other.test')];
 const FRAGILE_DNS = new URL('./support/fragile-dns.ts', import.meta.url).href;
 
 describe.skipIf(!tls)('with TLS', () => {
   test('an upstream that fails completely, in one way after another, loses nothing and is polled again', async () => {
-    if (!tls || !stranger || !misnamed) return;
-    const liar = await openLiar(tls);
-    const world = await prepareWorld('upstream outages', { upstreamUrl: `https://upstream.test:${liar.port}` });
-    liar.truthUrl = world.sandbox.url;
+    if (!tls || !untrusted || !misnamed) return;
+    const upstream = await openFaultyUpstream(tls);
+    const world = await prepareWorld('upstream outages', { upstreamUrl: `https://upstream.test:${upstream.port}` });
+    upstream.sandboxUrl = world.sandbox.url;
     const { client } = world.server;
     const dnsFile = join(world.folder, 'dns');
     const dns = (code: string) => writeFileSync(dnsFile, code);
@@ -32,51 +32,51 @@ describe.skipIf(!tls)('with TLS', () => {
     });
     const outages: Record<string, Outage> = {
       ...OUTAGES,
-      'a certificate that nobody trusts': { begin: () => liar.showCertificate(stranger), told: 'down' },
-      'the certificate of another': { begin: () => liar.showCertificate(misnamed), told: 'down' },
+      'a certificate that nobody trusts': { begin: () => upstream.showCertificate(untrusted), reportedAs: 'down' },
+      'the certificate of another': { begin: () => upstream.showCertificate(misnamed), reportedAs: 'down' },
     };
-    for (const [name, { begin, told }] of Object.entries(outages)) {
-      const before = { down: timesTold('down'), unauthorized: timesTold('unauthorized') };
-      begin(liar, dns);
+    for (const [name, { begin, reportedAs }] of Object.entries(outages)) {
+      const before = { down: reportCount('down'), unauthorized: reportCount('unauthorized') };
+      begin(upstream, dns);
       const ids = await world.track(10);
       const endsAt = performance.now() + OUT_MS;
-      while (performance.now() < endsAt || (told && timesTold(told) === before[told])) {
+      while (performance.now() < endsAt || (reportedAs && reportCount(reportedAs) === before[reportedAs])) {
         expect(performance.now(), `${name}: nobody was told`).toBeLessThan(endsAt + 20_000);
         expect((await fetch(`${world.server.url}/livez`)).status, name).toBe(200);
         await sleep(100);
       }
       for (const id of ids) expect([name, (await client.get(id)).status]).toEqual([name, 'tracking']);
       dns('');
-      liar.relent();
+      upstream.stopFaults();
       for (const id of ids)
         expect([name, (await client.waitUntilFinal(id, { timeoutMs: 30_000 })).status]).toEqual([name, 'finalized']);
     }
 
-    for (const [name, lie] of Object.entries(WAITS)) {
-      const asked: number[] = [];
-      liar.aboutAll = (exchange) => {
-        asked.push(performance.now());
-        return lie(exchange);
+    for (const [name, fault] of Object.entries(WAITS)) {
+      const requestCounts: number[] = [];
+      upstream.aboutAll = (exchange) => {
+        requestCounts.push(performance.now());
+        return fault(exchange);
       };
       await world.track(10);
-      while (asked.length === 0) await sleep(10);
+      while (requestCounts.length === 0) await sleep(10);
       await sleep(2_500);
       // What was under way has arrived after a second; who comes within the other two does not wait as told.
-      const [first = 0] = asked;
+      const [first = 0] = requestCounts;
       expect(
-        asked.filter((at) => at > first + 1_000 && at < first + 2_500),
+        requestCounts.filter((at) => at > first + 1_000 && at < first + 2_500),
         name,
       ).toEqual([]);
-      liar.relent();
+      upstream.stopFaults();
     }
 
     await world.survives();
-    const truths = truthsOf(world.server.file);
+    const expectedData = dataByIdOf(world.server.file);
     const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;
-    for (const id of world.expected.keys()) expect(truths.get(id)?.block_hash, id).toBe(blockOf(id));
-    expect(liar.followed).toEqual([]);
+    for (const id of world.expected.keys()) expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
+    expect(upstream.followed).toEqual([]);
 
-    function timesTold(what: 'down' | 'unauthorized'): number {
+    function reportCount(what: 'down' | 'unauthorized'): number {
       return world.server.logged(`upstream.${what}`).length;
     }
   });

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
+import { createWebhook } from '../support/deliveries.ts';
 import { CRASH_ADMIN_TOKEN, sleep } from '../support/killable-server.ts';
-import { createWebhook } from '../support/told.ts';
 import { watch } from './support/probe.ts';
 import { prepareWorld } from './support/world.ts';
 
@@ -29,7 +29,7 @@ test('200 webhooks of which half hang: the others receive every event meanwhile,
   expect(hanging.filter((number) => endpoints.got(number).size > 0)).toEqual([]);
   const held = endpoints.held();
   expect(held).toBeGreaterThan(0);
-  endpoints.mend();
+  endpoints.repair();
   // What hung for so long that it was given up must not wait for its next attempt.
   await sendAgain(world.server.url);
   while (!isDone(hanging)) await sleep(50);
@@ -81,7 +81,7 @@ async function openEndpoints() {
       Array.from({ length: ENDPOINTS }, (_, number) => number).filter((one) => hangs(one) === hanging),
     got: (number: number) => got.get(number) ?? new Set<string>(),
     held: () => held.size,
-    mend(): void {
+    repair(): void {
       isMended = true;
       for (const take of held.values()) take();
     },

@@ -52,9 +52,9 @@ describe('tracking refuses', () => {
     ['a text', '"a-good-id"', '/'],
     ['a number', '1e999', '/'],
   ])('%s', async (_, body, pointer) => {
-    const answer = await post(app.url, body);
-    expect(answer.status).toBe(400);
-    expect(problemOf(answer).errors?.map((error) => error.pointer)).toContain(pointer);
+    const response = await post(app.url, body);
+    expect(response.status).toBe(400);
+    expect(problemOf(response).errors?.map((error) => error.pointer)).toContain(pointer);
   });
 
   it.each<[string, string]>([
@@ -72,9 +72,9 @@ describe('tracking refuses', () => {
     ['ids 100,000 deep', `{"submission_ids":${'['.repeat(100_000)}${']'.repeat(100_000)}}`],
     ['nothing', ''],
   ])('a body that is or has %s', async (_, body) => {
-    const answer = await post(app.url, body);
-    expect(answer.status).toBe(400);
-    problemOf(answer);
+    const response = await post(app.url, body);
+    expect(response.status).toBe(400);
+    problemOf(response);
   });
 
   it.each<[string, string]>([
@@ -82,10 +82,10 @@ describe('tracking refuses', () => {
     ['100,000 unknown fields', `{${Array.from({ length: 100_000 }, (_, index) => `"k${index}":1`).join()}}`],
     ['a million bad ids', `{"submission_ids":[${'1,'.repeat(1_000_000)}1]}`],
   ])('%s, without sending it all back', async (_, body) => {
-    const answer = await post(app.url, body);
-    expect(answer.status).toBe(400);
-    problemOf(answer);
-    expect(answer.text.length).toBeLessThan(2_000);
+    const response = await post(app.url, body);
+    expect(response.status).toBe(400);
+    problemOf(response);
+    expect(response.text.length).toBeLessThan(2_000);
   });
 });
 
@@ -123,9 +123,9 @@ describe('listing refuses', () => {
     'constructor=1',
     'limit=%zz',
   ])('?%s', async (query) => {
-    const answer = await call(app.url, `/v1/submissions?${query}`);
-    expect(answer.status).toBe(400);
-    expect(problemOf(answer).detail).toMatch(/^query\b/);
+    const response = await call(app.url, `/v1/submissions?${query}`);
+    expect(response.status).toBe(400);
+    expect(problemOf(response).detail).toMatch(/^query\b/);
   });
 
   it('names the range of a limit', async () => {
@@ -140,8 +140,8 @@ describe('waiting refuses', () => {
     'timeout_s=1&timeout_s=1',
     'timeout=1',
   ])('?%s', async (query) => {
-    const answer = await call(app.url, `/v1/submissions/${id}/wait?${query}`);
-    expect(answer.status).toBe(400);
-    expect(problemOf(answer).detail).toMatch(/^query\b/);
+    const response = await call(app.url, `/v1/submissions/${id}/wait?${query}`);
+    expect(response.status).toBe(400);
+    expect(problemOf(response).detail).toMatch(/^query\b/);
   });
 });

@@ -60,9 +60,9 @@ it('never responds with 5xx or with an error that is no problem document', async
   });
   await fc.assert(
     fc.asyncProperty(request, async ({ target, ...options }) => {
-      const answer = await call(app.url, target, options);
-      expect(answer.status).toBeLessThan(500);
-      if (answer.status >= 400) problemOf(answer);
+      const response = await call(app.url, target, options);
+      expect(response.status).toBeLessThan(500);
+      if (response.status >= 400) problemOf(response);
     }),
     { numRuns: 600 },
   );
@@ -71,9 +71,9 @@ it('never responds with 5xx or with an error that is no problem document', async
 it('never fails on anything that looks like a request to track', async () => {
   await fc.assert(
     fc.asyncProperty(fields, async (value) => {
-      const answer = await call(app.url, '/v1/submissions', { method: 'POST', body: value });
-      expect([202, 400, 409]).toContain(answer.status);
-      if (answer.status !== 202) problemOf(answer);
+      const response = await call(app.url, '/v1/submissions', { method: 'POST', body: value });
+      expect([202, 400, 409]).toContain(response.status);
+      if (response.status !== 202) problemOf(response);
     }),
     { numRuns: 600 },
   );
@@ -116,8 +116,8 @@ it('never fails on anything that looks like a webhook, a replay or a filter', as
       const fed = await call(app.url, `/v1/events?${query}`, { headers });
       expect(fed.status).toBe(400);
       const listed = `/v1/deliveries?destination=${encodeURIComponent(String(JSON.stringify(dead.destination)).toWellFormed())}`;
-      for (const answer of [made, replayed, fed, await call(app.url, listed, { headers })])
-        if (answer.status >= 300) problemOf(answer);
+      for (const response of [made, replayed, fed, await call(app.url, listed, { headers })])
+        if (response.status >= 300) problemOf(response);
     }),
     { numRuns: 150 },
   );
@@ -151,9 +151,9 @@ it('accepts no spelling of an invalid credential', async () => {
   );
   await fc.assert(
     fc.asyncProperty(credentials, path, async (headers, target) => {
-      const answer = await call(app.url, target, { headers });
-      expect(answer.status).toBe(401);
-      problemOf(answer);
+      const response = await call(app.url, target, { headers });
+      expect(response.status).toBe(401);
+      problemOf(response);
     }),
     { numRuns: 400 },
   );
@@ -163,8 +163,8 @@ it('responds to arbitrary bytes with 4xx or not at all', async () => {
   const head = fc.constantFrom('GET /livez HTTP/1.1\r\nhost: x\r\n', 'POST /v1/submissions HTTP/1.1\r\n', 'GET ', '');
   await fc.assert(
     fc.asyncProperty(head, fc.uint8Array({ maxLength: 300 }), async (begin, rest) => {
-      const told = await sendRaw(app.url, Buffer.concat([Buffer.from(begin), rest, Buffer.from('\r\n\r\n')]));
-      expect(told).toMatch(/^$|^HTTP\/1\.1 [24]\d\d /);
+      const received = await sendRaw(app.url, Buffer.concat([Buffer.from(begin), rest, Buffer.from('\r\n\r\n')]));
+      expect(received).toMatch(/^$|^HTTP\/1\.1 [24]\d\d /);
     }),
     { numRuns: 200 },
   );

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Answer, call, sendRaw } from '../support/http-calls.ts';
+import { call, type HttpResponse, sendRaw } from '../support/http-calls.ts';
 import { fetchDocument } from '../support/openapi-document.ts';
 import { openApp, useApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useApp();
 
-function expectSecured({ headers }: Pick<Answer, 'headers'>): void {
+function expectSecured({ headers }: Pick<HttpResponse, 'headers'>): void {
   expect(headers).toMatchObject({
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
@@ -39,11 +39,11 @@ describe('every response has security headers, reveals no server and is not cach
     ['what the router can not read', 400, '/v1/submissions/%zz', {}],
     ['what the router will not read', 400, `/v1/submissions/${'x'.repeat(400)}`, {}],
   ])('%s', async (_, status, path, options) => {
-    const answer = await call(app.url, path, options);
-    expect(answer.status).toBe(status);
-    expectSecured(answer);
-    expect(answer.headers['cache-control']).toBe('no-store');
-    expect(answer.headers['content-security-policy']).not.toContain('self');
+    const response = await call(app.url, path, options);
+    expect(response.status).toBe(status);
+    expectSecured(response);
+    expect(response.headers['cache-control']).toBe('no-store');
+    expect(response.headers['content-security-policy']).not.toContain('self');
   });
 
   it.each(['/openapi.json', '/events.schema.json', '/docs/json', '/docs/yaml', '/docs', '/docs/static/swagger-ui.css'])(
@@ -51,9 +51,9 @@ describe('every response has security headers, reveals no server and is not cach
     async (path) => {
       const { headers, text } = await call(app.url, path);
       expect([headers['cache-control'], text.length > 0]).toEqual(['no-cache', true]);
-      const ask = (known: unknown) => call(app.url, path, { headers: { 'if-none-match': String(known) } });
-      expect(await ask(headers.etag)).toMatchObject({ status: 304, text: '', headers: { etag: headers.etag } });
-      expect(await ask('"another"')).toMatchObject({ status: 200, text });
+      const request = (known: unknown) => call(app.url, path, { headers: { 'if-none-match': String(known) } });
+      expect(await request(headers.etag)).toMatchObject({ status: 304, text: '', headers: { etag: headers.etag } });
+      expect(await request('"another"')).toMatchObject({ status: 200, text });
     },
   );
 
@@ -71,8 +71,8 @@ describe('every response has security headers, reveals no server and is not cach
 it('every route, file and page has a policy against inline scripts and styles', async () => {
   const { operations } = await fetchDocument(app.url);
   const open = ['/', '/assets/main.js', '/assets/style/base.css', '/docs', '/docs/static/swagger-ui.css', '/docs/json'];
-  const asked = [...operations.keys()].map((operation) => operation.split(' ') as [string, string]);
-  for (const [method, path] of [...asked, ...open.map((path) => ['GET', path] as const)]) {
+  const sent = [...operations.keys()].map((operation) => operation.split(' ') as [string, string]);
+  for (const [method, path] of [...sent, ...open.map((path) => ['GET', path] as const)]) {
     const stream = path === '/v1/events' ? '?after=x' : '';
     const { headers } = await call(app.url, `${path.replace('{id}', 'a')}${stream}`, { method });
     const policy = String(headers['content-security-policy']);
@@ -86,7 +86,8 @@ it('every route, file and page has a policy against inline scripts and styles', 
 describe('pages of other origins', () => {
   const ORIGIN = 'https://app.example';
   const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-api-key' };
-  const corsOf = ({ headers }: Answer) => Object.keys(headers).filter((name) => /^(access-control|vary)/.test(name));
+  const corsOf = ({ headers }: HttpResponse) =>
+    Object.keys(headers).filter((name) => /^(access-control|vary)/.test(name));
 
   async function allowing(corsOrigins: string[]): Promise<string> {
     const { url, close } = await openApp({ database: join(tempFolder(), 'ledger.db'), corsOrigins });
@@ -97,8 +98,8 @@ describe('pages of other origins', () => {
   it('may read nothing unless it is configured', async () => {
     const headers = { origin: ORIGIN, ...preflight };
     expect(corsOf(await call(app.url, '/v1/submissions', { headers }))).toEqual([]);
-    const asked = await call(app.url, '/v1/submissions', { method: 'OPTIONS', headers });
-    expect([asked.status, ...corsOf(asked)]).toEqual([204]);
+    const preflightResponse = await call(app.url, '/v1/submissions', { method: 'OPTIONS', headers });
+    expect([preflightResponse.status, ...corsOf(preflightResponse)]).toEqual([204]);
   });
 
   it('may read responses and refusals, and preflight, if exactly their origin is configured', async () => {
@@ -108,16 +109,16 @@ describe('pages of other origins', () => {
       [401, []],
     ] as const) {
       const headers = { origin: ORIGIN, ...(secret && { 'x-api-key': [...secret] }) };
-      const answer = await call(url, '/v1/submissions', { headers });
-      expect(answer.status).toBe(status);
-      expect(answer.headers).toMatchObject({ 'access-control-allow-origin': ORIGIN, vary: 'Origin' });
-      expect(answer.headers['access-control-expose-headers']).toContain('retry-after');
-      expect(answer.headers).not.toHaveProperty('access-control-allow-credentials');
+      const response = await call(url, '/v1/submissions', { headers });
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject({ 'access-control-allow-origin': ORIGIN, vary: 'Origin' });
+      expect(response.headers['access-control-expose-headers']).toContain('retry-after');
+      expect(response.headers).not.toHaveProperty('access-control-allow-credentials');
     }
     const headers = { origin: ORIGIN, 'x-api-key': [], ...preflight };
-    const asked = await call(url, '/v1/submissions', { method: 'OPTIONS', headers });
-    expect([asked.status, asked.text]).toEqual([204, '']);
-    expect(asked.headers).toMatchObject({
+    const preflightResponse = await call(url, '/v1/submissions', { method: 'OPTIONS', headers });
+    expect([preflightResponse.status, preflightResponse.text]).toEqual([204, '']);
+    expect(preflightResponse.headers).toMatchObject({
       'access-control-allow-origin': ORIGIN,
       'access-control-allow-methods': expect.stringContaining('DELETE'),
       'access-control-allow-headers': expect.stringContaining('x-api-key'),
@@ -134,14 +135,17 @@ describe('pages of other origins', () => {
     '*',
   ])('may read nothing as %s if another origin is configured', async (origin) => {
     const url = await allowing([ORIGIN]);
-    const answer = await call(url, '/v1/submissions', { headers: { origin } });
-    expect(corsOf(answer)).toEqual(['vary']);
-    const asked = await call(url, '/v1/submissions', { method: 'OPTIONS', headers: { origin, ...preflight } });
-    expect([asked.status, ...corsOf(asked)]).toEqual([204, 'vary']);
+    const response = await call(url, '/v1/submissions', { headers: { origin } });
+    expect(corsOf(response)).toEqual(['vary']);
+    const preflightResponse = await call(url, '/v1/submissions', {
+      method: 'OPTIONS',
+      headers: { origin, ...preflight },
+    });
+    expect([preflightResponse.status, ...corsOf(preflightResponse)]).toEqual([204, 'vary']);
   });
 
   it('a request without an origin gets the usual response with Vary', async () => {
-    const answer = await call(await allowing([ORIGIN]), '/livez');
-    expect([answer.status, ...corsOf(answer)]).toEqual([200, 'vary']);
+    const response = await call(await allowing([ORIGIN]), '/livez');
+    expect([response.status, ...corsOf(response)]).toEqual([200, 'vary']);
   });
 });

@@ -23,9 +23,9 @@ describe('a list of large submissions', () => {
     const seen: string[] = [];
     let pages = 0;
     for (let cursor: string | null = ''; cursor !== null; pages++) {
-      const answer = await call(app.url, `/v1/submissions?limit=1000${query}${cursor && `&cursor=${cursor}`}`);
-      expect(answer.text.length).toBeLessThan(MAX_BYTES);
-      const page = listOf(answer);
+      const response = await call(app.url, `/v1/submissions?limit=1000${query}${cursor && `&cursor=${cursor}`}`);
+      expect(response.text.length).toBeLessThan(MAX_BYTES);
+      const page = listOf(response);
       seen.push(...page.submissions.map(({ submission_id }) => submission_id));
       cursor = page.next_cursor;
     }

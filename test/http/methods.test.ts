@@ -28,10 +28,10 @@ describe('a method that a path does not support', () => {
       const also = path === '/v1/deliveries/replay' ? ['GET'] : [];
       for (const method of others.filter((one) => !also.includes(one)))
         for (const headers of [{}, { 'x-api-key': [] }]) {
-          const answer = await call(app.url, path.replace('{id}', '1'), { method, headers });
-          expect(answer.status, `${method} ${path}`).toBe(405);
-          const { detail } = problemOf(answer);
-          const allowed = String(answer.headers.allow).split(', ');
+          const response = await call(app.url, path.replace('{id}', '1'), { method, headers });
+          expect(response.status, `${method} ${path}`).toBe(405);
+          const { detail } = problemOf(response);
+          const allowed = String(response.headers.allow).split(', ');
           expect(detail).toBe(`${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`);
           const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
           expect(allowed.toSorted(), path).toEqual(
@@ -46,9 +46,9 @@ describe('a method that a path does not support', () => {
     ['with a body that is no JSON', { 'content-type': 'application/json' }, '{'],
     ['with a body that is too large', { 'content-type': 'application/json' }, 'x'.repeat(3 * 1024 * 1024)],
   ])('is refused %s', async (_, headers, body) => {
-    const answer = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(() => undefined);
+    const response = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(() => undefined);
     // Who still sends when the connection closes may not see why.
-    if (answer || body.length < 100) expect(answer?.status).toBe(405);
+    if (response || body.length < 100) expect(response?.status).toBe(405);
   });
 
   it.each([
@@ -64,8 +64,8 @@ describe('a method that a path does not support', () => {
     'is 404 where there is nothing: %s',
     async (path) => {
       for (const method of [...METHODS, 'OPTIONS']) {
-        const answer = await call(app.url, path, { method });
-        expect([answer.status, answer.headers.allow], method).toEqual([404, undefined]);
+        const response = await call(app.url, path, { method });
+        expect([response.status, response.headers.allow], method).toEqual([404, undefined]);
       }
     },
   );
@@ -74,32 +74,32 @@ describe('a method that a path does not support', () => {
 describe('OPTIONS', () => {
   it('returns Allow at every path, without a credential', async () => {
     for (const path of (await documentedPaths()).keys()) {
-      const answer = await call(app.url, path.replace('{id}', '1'), {
+      const response = await call(app.url, path.replace('{id}', '1'), {
         method: 'OPTIONS',
         headers: { 'x-api-key': [] },
       });
-      expect([answer.status, answer.text], path).toEqual([204, '']);
-      expect(answer.headers.allow, path).toMatch(/^(?:GET|POST)\b.*, OPTIONS$/);
+      expect([response.status, response.text], path).toEqual([204, '']);
+      expect(response.headers.allow, path).toMatch(/^(?:GET|POST)\b.*, OPTIONS$/);
     }
   });
 
   it('returns the methods of all paths for the server', async () => {
-    const answer = await call(app.url, '*', { method: 'OPTIONS' });
-    expect([answer.status, answer.headers.allow]).toEqual([204, 'GET, HEAD, POST, PATCH, DELETE, OPTIONS']);
+    const response = await call(app.url, '*', { method: 'OPTIONS' });
+    expect([response.status, response.headers.allow]).toEqual([204, 'GET, HEAD, POST, PATCH, DELETE, OPTIONS']);
   });
 
   it('remains the preflight of browsers for configured origins', async () => {
     const open = await openApp({ database: `${tempFolder()}/ledger.db`, corsOrigins: ['https://app.example'] });
     onTestFinished(() => open.close());
-    const ask = (origin: string) =>
+    const request = (origin: string) =>
       call(open.url, '/v1/submissions', {
         method: 'OPTIONS',
         headers: { 'x-api-key': [], origin, 'access-control-request-method': 'POST' },
       });
-    const allowed = await ask('https://app.example');
+    const allowed = await request('https://app.example');
     expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([204, 'https://app.example']);
     expect(allowed.headers['access-control-allow-methods']).toContain('POST');
-    const foreign = await ask('https://evil.example');
+    const foreign = await request('https://evil.example');
     expect([foreign.status, foreign.headers.allow]).toEqual([204, 'GET, HEAD, POST, OPTIONS']);
     expect(foreign.headers).not.toHaveProperty('access-control-allow-origin');
     expect(foreign.headers).not.toHaveProperty('access-control-allow-methods');

@@ -39,6 +39,6 @@ it.each([
   ['with a letter that no id has', 'i1.é', 'prefix=a&'],
 ])('refuses a cursor %s', async (_, text, query) => {
   const cursor = Buffer.from(text).toString('base64url');
-  const answer = await call(app.url, `/v1/submissions?${query}cursor=${cursor}`);
-  expect(problemOf(answer).errors).toEqual([{ pointer: 'cursor', detail: 'is not a cursor returned by this list' }]);
+  const response = await call(app.url, `/v1/submissions?${query}cursor=${cursor}`);
+  expect(problemOf(response).errors).toEqual([{ pointer: 'cursor', detail: 'is not a cursor returned by this list' }]);
 });

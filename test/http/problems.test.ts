@@ -2,14 +2,14 @@ import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
-import { type Answer, call, listOf, post, problemOf, sendRaw } from '../support/http-calls.ts';
+import { call, type HttpResponse, listOf, post, problemOf, sendRaw } from '../support/http-calls.ts';
 import { API_KEY, useApp } from '../support/running-app.ts';
 
 const app = useApp();
 
 /** The one answer that a raw connection got. */
-function answerOf(told: string): Answer {
-  const [head = '', text = ''] = told.split('\r\n\r\n');
+function parseResponse(received: string): HttpResponse {
+  const [head = '', text = ''] = received.split('\r\n\r\n');
   const [first = '', ...lines] = head.split('\r\n');
   const pairs = lines.map((line) => line.split(': '));
   const headers = Object.fromEntries(pairs.map(([name = '', value = '']) => [name.toLowerCase(), value]));
@@ -28,9 +28,9 @@ describe('an unknown route is 404:', () => {
     ['OPTIONS', '/nothing'],
     ['PROPFIND', '/nothing'],
   ])('%s %s', async (method, path) => {
-    const answer = await call(app.url, path, { method });
-    expect(answer.status).toBe(404);
-    expect(problemOf(answer).detail).toBe(`there is no ${method} ${path}`);
+    const response = await call(app.url, path, { method });
+    expect(response.status).toBe(404);
+    expect(problemOf(response).detail).toBe(`there is no ${method} ${path}`);
   });
 });
 
@@ -43,9 +43,9 @@ it.each([
   'json',
   '',
 ])('refuses a body of the type "%s" with 415', async (type) => {
-  const answer = await post(app.url, '{"submission_id":"typed"}', { 'content-type': type });
-  expect(answer.status).toBe(415);
-  expect(problemOf(answer).title).toBe('The body must be JSON');
+  const response = await post(app.url, '{"submission_id":"typed"}', { 'content-type': type });
+  expect(response.status).toBe(415);
+  expect(problemOf(response).title).toBe('The body must be JSON');
 });
 
 it.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])(
@@ -58,21 +58,23 @@ it.each(['application/json', 'application/json; charset=utf-8', 'Application/JSO
 it('refuses a body above 2 MiB with 413, declared or not', async () => {
   const body = `{"submission_id":"large","metadata":{"a":"${'x'.repeat(2 * 1024 * 1024)}"}}`;
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
-  const announced = answerOf(await sendRaw(app.url, `${head}content-length: ${body.length}\r\n\r\n`));
+  const announced = parseResponse(await sendRaw(app.url, `${head}content-length: ${body.length}\r\n\r\n`));
   expect(announced.status).toBe(413);
   expect(problemOf(announced).title).toBe('The body is too large');
   const chunk = 'x'.repeat(0x10_000);
   const chunks = `10000\r\n${chunk}\r\n`.repeat(33);
-  const chunked = answerOf(
+  const chunked = parseResponse(
     await sendRaw(app.url, `${head}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${chunks}0\r\n\r\n`),
   );
   expect(chunked.status).toBe(413);
 });
 
 it('refuses headers above 16 KiB with 431', async () => {
-  const answer = answerOf(await sendRaw(app.url, `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(16_500)}\r\n\r\n`));
-  expect(answer.status).toBe(431);
-  expect(problemOf(answer).title).toBe('The headers are too large');
+  const response = parseResponse(
+    await sendRaw(app.url, `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(16_500)}\r\n\r\n`),
+  );
+  expect(response.status).toBe(431);
+  expect(problemOf(response).title).toBe('The headers are too large');
 });
 
 describe('invalid HTTP is refused with 400:', () => {
@@ -91,9 +93,9 @@ describe('invalid HTTP is refused with 400:', () => {
     ],
     ['a negative length', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n'],
   ])('%s', async (_, bytes) => {
-    const answer = answerOf(await sendRaw(app.url, bytes));
-    expect(answer.status).toBe(400);
-    problemOf(answer);
+    const response = parseResponse(await sendRaw(app.url, bytes));
+    expect(response.status).toBe(400);
+    problemOf(response);
   });
 });
 
@@ -111,7 +113,7 @@ it('still works after all of these', async () => {
 });
 
 describe('an internal error', () => {
-  async function answerTo(error: unknown): Promise<{ answer: Answer; logged: string }> {
+  async function responseTo(error: unknown): Promise<{ response: HttpResponse; logged: string }> {
     let logged = '';
     const write = (line: string) => {
       logged += line;
@@ -122,14 +124,14 @@ describe('an internal error', () => {
     server.get('/', async () => {
       throw error;
     });
-    return { answer: await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/'), logged };
+    return { response: await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/'), logged };
   }
 
   it('has Retry-After if the disk is full', async () => {
-    const { answer, logged } = await answerTo(new LedgerError('full', 'no room left to write /secret/path'));
-    expect(answer.status).toBe(507);
-    expect(answer.headers['retry-after']).toBe('30');
-    expect(problemOf(answer)).toMatchObject({
+    const { response, logged } = await responseTo(new LedgerError('full', 'no room left to write /secret/path'));
+    expect(response.status).toBe(507);
+    expect(response.headers['retry-after']).toBe('30');
+    expect(problemOf(response)).toMatchObject({
       type: 'urn:dawatch:problem:out-of-space',
       detail: 'the disk is full: nothing of the request was stored',
     });
@@ -141,10 +143,10 @@ describe('an internal error', () => {
     ['an error that claims to be of the client', Object.assign(new Error('the secret text'), { statusCode: 299 })],
     ['an error of an upstream', Object.assign(new Error('the secret text'), { statusCode: 502 })],
   ])('that is %s hides its text, which the log has under the same instance', async (_, error) => {
-    const { answer, logged } = await answerTo(error);
-    expect(answer.status).toBe(500);
-    const problem = problemOf(answer);
-    expect(answer.text).not.toContain('secret');
+    const { response, logged } = await responseTo(error);
+    expect(response.status).toBe(500);
+    const problem = problemOf(response);
+    expect(response.text).not.toContain('secret');
     expect(logged).toContain('the secret text');
     expect(logged).toContain(problem.instance);
   });

@@ -71,9 +71,9 @@ it('a list responds to any cursor with a page or 400', async () => {
   await fc.assert(
     fc.asyncProperty(lists, text, async (list, cursor) => {
       const headers = { 'x-api-key': ADMIN_TOKEN };
-      const answer = await call(app.url, `${list}&cursor=${encodeURIComponent(cursor.toWellFormed())}`, { headers });
-      expect([200, 400]).toContain(answer.status);
-      if (answer.status === 400) expect(problemOf(answer).detail).toMatch(/cursor/);
+      const response = await call(app.url, `${list}&cursor=${encodeURIComponent(cursor.toWellFormed())}`, { headers });
+      expect([200, 400]).toContain(response.status);
+      if (response.status === 400) expect(problemOf(response).detail).toMatch(/cursor/);
     }),
     { numRuns: 300 },
   );

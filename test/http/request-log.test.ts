@@ -26,23 +26,23 @@ describe('every response has its request id', () => {
     ['what is not there', 404, '/nowhere', {}],
     ['what the router can not read', 400, '/v1/submissions/%zz', {}],
   ])('%s', async (_, status, path, options) => {
-    const answer = await call(app.url, path, options);
-    expect([answer.status, answer.headers['x-request-id']]).toEqual([status, expect.stringMatching(UUID)]);
-    if (status >= 400) expect(problemOf(answer).instance).toBe(answer.headers['x-request-id']);
+    const response = await call(app.url, path, options);
+    expect([response.status, response.headers['x-request-id']]).toEqual([status, expect.stringMatching(UUID)]);
+    if (status >= 400) expect(problemOf(response).instance).toBe(response.headers['x-request-id']);
   });
 
   it('also what is no HTTP', async () => {
-    const answer = await sendRaw(app.url, 'nonsense\r\n\r\n');
-    const id = /^x-request-id: (.+)\r$/m.exec(answer)?.[1];
+    const response = await sendRaw(app.url, 'nonsense\r\n\r\n');
+    const id = /^x-request-id: (.+)\r$/m.exec(response)?.[1];
     expect(id).toMatch(UUID);
-    expect(answer).toContain(`"instance":"${id}"`);
+    expect(response).toContain(`"instance":"${id}"`);
   });
 });
 
 describe("the client's own id", () => {
   it.each(['a', 'A1_b.c:d-e', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11', 'x'.repeat(64)])('%s is used', async (id) => {
-    const answer = await named(id, '/nowhere');
-    expect([answer.headers['x-request-id'], problemOf(answer).instance]).toEqual([id, id]);
+    const response = await named(id, '/nowhere');
+    expect([response.headers['x-request-id'], problemOf(response).instance]).toEqual([id, id]);
     expect(await linesOf(id)).toHaveLength(1);
   });
 
@@ -56,9 +56,9 @@ describe("the client's own id", () => {
     ['what a terminal obeys', '\u009b2J'],
     ['two of them', 'one, two'],
   ])('is replaced if it is %s', async (_, id) => {
-    const answer = await named(id, '/nowhere');
-    expect(answer.headers['x-request-id']).toMatch(UUID);
-    expect(await linesOf(answer.headers['x-request-id'])).toHaveLength(1);
+    const response = await named(id, '/nowhere');
+    expect(response.headers['x-request-id']).toMatch(UUID);
+    expect(await linesOf(response.headers['x-request-id'])).toHaveLength(1);
   });
 });
 

@@ -11,7 +11,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 /** A server that waited for its shutdown bound would outlast the test. */
 const SHUTDOWN_S = 3_600;
-const ANSWER_WITHIN_MS = 10_000;
+const RESPONSE_TIMEOUT_MS = 10_000;
 
 const CREDENTIALS = { admin: `x-api-key: ${ADMIN_TOKEN}\r\n`, none: '' };
 
@@ -22,7 +22,7 @@ function send(url: string, line: string, header = ''): Promise<string> {
     const timer = setTimeout(() => {
       socket.destroy();
       reject(new Error(`${line.slice(0, 100)} was not answered`));
-    }, ANSWER_WITHIN_MS);
+    }, RESPONSE_TIMEOUT_MS);
     let received = '';
     socket.setEncoding('latin1').on('data', (part) => {
       received += part;

@@ -17,10 +17,10 @@ const HEX = SIZE.toString(16);
 const INNER = `DELETE /v1/submissions/kept HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
 const CHUNKED = `${HEX}\r\n${BODY}\r\n0\r\n\r\n`;
 
-type Told = { statuses: number[]; text: string; isClosed: boolean };
+type Received = { statuses: number[]; text: string; isClosed: boolean };
 
 /** Everything a connection is told up to and with its answer to the last request on it, or until it is closed. */
-function talk(bytes: string, answers = 1): Promise<Told> {
+function exchange(bytes: string, responseCount = 1): Promise<Received> {
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
     let text = '';
@@ -31,7 +31,7 @@ function talk(bytes: string, answers = 1): Promise<Told> {
     };
     socket.setEncoding('latin1').on('data', (part) => {
       text += part;
-      if (statuses().filter((status) => status !== 100).length >= answers && text.endsWith('}')) done(false);
+      if (statuses().filter((status) => status !== 100).length >= responseCount && text.endsWith('}')) done(false);
     });
     socket.on('error', () => undefined).on('close', () => done(true));
     socket.write(bytes, 'latin1');
@@ -39,10 +39,10 @@ function talk(bytes: string, answers = 1): Promise<Told> {
 }
 
 /** The server is given the time to read on where it should not. */
-async function refused(bytes: string): Promise<Told> {
-  const told = await talk(bytes, Number.POSITIVE_INFINITY);
-  expect(told.isClosed).toBe(true);
-  return told;
+async function refused(bytes: string): Promise<Received> {
+  const received = await exchange(bytes, Number.POSITIVE_INFINITY);
+  expect(received.isClosed).toBe(true);
+  return received;
 }
 
 describe('is refused with 400 once, and the rest of its connection is ignored:', () => {
@@ -88,8 +88,8 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
     ['HTTP/2 by prior knowledge', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     await post(app.url, { submission_id: 'kept' });
-    const told = await refused(bytes + INNER);
-    expect(told.statuses).toEqual([400]);
+    const received = await refused(bytes + INNER);
+    expect(received.statuses).toEqual([400]);
     const { submissions } = listOf(await call(app.url, '/v1/submissions'));
     expect(submissions).toMatchObject([{ submission_id: 'kept', status: 'tracking' }]);
   });
@@ -119,9 +119,9 @@ it('more than one Host is refused, in every version', async () => {
 it.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x'])(
   'a body encoded with %s is refused',
   async (coding) => {
-    const answer = await post(app.url, { submission_id: 'packed' }, { 'content-encoding': coding });
-    expect(answer.status).toBe(415);
-    expect(problemOf(answer).detail).toBe('the body must be sent without Content-Encoding');
+    const response = await post(app.url, { submission_id: 'packed' }, { 'content-encoding': coding });
+    expect(response.status).toBe(415);
+    expect(problemOf(response).detail).toBe('the body must be sent without Content-Encoding');
   },
 );
 
@@ -133,19 +133,20 @@ it('a compressed transfer encoding is refused', async () => {
 it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is ignored', async () => {
   const tunnel = await refused(`CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n${INNER}`);
   expect(tunnel.text).toBe('');
-  const trace = await talk(`TRACE /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
+  const trace = await exchange(`TRACE /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
   expect(trace.statuses).toEqual([405]);
   expect(trace.text).not.toContain(API_KEY);
   for (const protocol of ['websocket', 'h2c']) {
     const upgrade = `GET /livez HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: ${protocol}\r\n\r\n`;
-    expect((await talk(upgrade)).statuses).toEqual([200]);
+    expect((await exchange(upgrade)).statuses).toEqual([200]);
   }
 });
 
 it('an absolute target refers to this server, whatever its host, with the same authentication', async () => {
-  const ask = (header: string) => talk(`GET http://evil.example/v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`);
-  expect((await ask('')).statuses).toEqual([401]);
-  expect((await ask(`x-api-key: ${API_KEY}\r\n`)).statuses).toEqual([200]);
+  const request = (header: string) =>
+    exchange(`GET http://evil.example/v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`);
+  expect((await request('')).statuses).toEqual([401]);
+  expect((await request(`x-api-key: ${API_KEY}\r\n`)).statuses).toEqual([200]);
 });
 
 describe('one connection', () => {
@@ -155,7 +156,7 @@ describe('one connection', () => {
     const list = (header: string) => `GET /v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`;
     const key = `x-api-key: ${API_KEY}\r\n`;
     const bytes = [list(key), list(''), livez, list(key), list('')].join('');
-    expect((await talk(bytes, 5)).statuses).toEqual([200, 401, 200, 200, 401]);
+    expect((await exchange(bytes, 5)).statuses).toEqual([200, 401, 200, 200, 401]);
   });
 
   it.each<[string, string, number]>([
@@ -164,7 +165,7 @@ describe('one connection', () => {
     ['to a route that is not there', 'GET /nowhere', 404],
   ])('reads the body %s as a body, not as a request', async (_, line, status) => {
     const head = `${line} HTTP/1.1\r\nhost: x\r\ncontent-length: ${INNER.length}\r\ncontent-type: application/json\r\n\r\n`;
-    const { statuses } = await talk(`${head}${INNER}${livez}`, 2);
+    const { statuses } = await exchange(`${head}${INNER}${livez}`, 2);
     expect(statuses).toEqual([status, 200]);
   });
 
@@ -172,23 +173,23 @@ describe('one connection', () => {
     const head =
       'POST /v1/submissions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n';
     const trailer = `${head}trailer: x-api-key\r\n\r\n${CHUNKED.slice(0, -2)}x-api-key: ${API_KEY}\r\n\r\n`;
-    expect((await talk(trailer)).statuses).toEqual([401]);
+    expect((await exchange(trailer)).statuses).toEqual([401]);
   });
 
   it('of HTTP/1.0 ends with its response, unless it requests otherwise, and never continues after chunks', async () => {
     expect(await refused('GET /livez HTTP/1.0\r\n\r\n')).toMatchObject({ statuses: [200] });
-    const kept = await talk(`GET /livez HTTP/1.0\r\nconnection: keep-alive\r\n\r\n${livez}`, 2);
+    const kept = await exchange(`GET /livez HTTP/1.0\r\nconnection: keep-alive\r\n\r\n${livez}`, 2);
     expect(kept.statuses).toEqual([200, 200]);
     const chunks = HEAD.replace('HTTP/1.1', 'HTTP/1.0').replace(API_KEY, 'nobody');
-    const told = await refused(`${chunks}transfer-encoding: chunked\r\n\r\n${CHUNKED}${INNER}`);
+    const received = await refused(`${chunks}transfer-encoding: chunked\r\n\r\n${CHUNKED}${INNER}`);
     // What comes after the end of the connection is refused before the answer has left.
-    expect(told.statuses).toEqual([400]);
+    expect(received.statuses).toEqual([400]);
   });
 
   it('that expects 100-continue gets it, and its length is enforced', async () => {
     const head = HEAD.replace(API_KEY, 'nobody');
     const expecting = `${head}expect: 100-continue\r\ncontent-length: ${INNER.length}\r\n\r\n${INNER}${livez}`;
-    expect((await talk(expecting, 2)).statuses).toEqual([100, 401, 200]);
+    expect((await exchange(expecting, 2)).statuses).toEqual([100, 401, 200]);
     const huge = await refused(`${HEAD}expect: 100-continue\r\ncontent-length: 99999999\r\n\r\n`);
     expect(huge.statuses).toEqual([100, 413]);
   });

@@ -69,8 +69,8 @@ describe('a UUID in any case is one submission', () => {
     expect(all).toEqual([others[1], ...ids]);
     const lower = await listed(`prefix=${begin}`);
     expect(lower.submissions.map(({ submission_id }) => submission_id)).toEqual([others[0], ...ids].toSorted());
-    const whole = await listed(`prefix=${uuid('a').toUpperCase()}`);
-    expect(whole.submissions.map(({ submission_id }) => submission_id)).toEqual([uuid('a')]);
+    const allMatches = await listed(`prefix=${uuid('a').toUpperCase()}`);
+    expect(allMatches.submissions.map(({ submission_id }) => submission_id)).toEqual([uuid('a')]);
   });
 
   it('is followed on the live feed in each spelling', async () => {
@@ -82,7 +82,7 @@ describe('a UUID in any case is one submission', () => {
     await call(app.url, pathOf(id.toUpperCase()), { method: 'DELETE' });
     for (const reader of readers) {
       await reader.has(1);
-      expect(reader.told).toMatchObject([{ body: { data: { submission: { submission_id: id } } } }]);
+      expect(reader.received).toMatchObject([{ body: { data: { submission: { submission_id: id } } } }]);
     }
   });
 

@@ -90,14 +90,14 @@ describe('the reasons of invalid requests are clear', () => {
         // What would be answered by a stream, or change something, is not what this is about.
         if (path === '/v1/events' && /^(type|submission_id|metadata)=words/.test(query)) continue;
         const controller = new AbortController();
-        const answer = await call(app.url, `${filled(path)}?${query}`, {
+        const response = await call(app.url, `${filled(path)}?${query}`, {
           method,
           headers: { ...headers, ...(path === '/v1/events' && { 'last-event-id': 'x' }) },
           signal: controller.signal,
         });
-        if (answer.status !== 400) continue;
+        if (response.status !== 400) continue;
         refused += 1;
-        expectClear(answer.status, answer.text, `${method} ${path}?${query.slice(0, 60)}`);
+        expectClear(response.status, response.text, `${method} ${path}?${query.slice(0, 60)}`);
       }
     }
     expect(refused).toBeGreaterThan(150);
@@ -115,15 +115,15 @@ describe('the reasons of invalid requests are clear', () => {
       ];
       for (const body of bodies) {
         const sent = typeof body === 'string' ? body : JSON.stringify(body);
-        const answer = await call(app.url, filled(path), {
+        const response = await call(app.url, filled(path), {
           method,
           headers: { ...headers, 'content-type': 'application/json' },
           body: sent,
         });
-        if (answer.status < 400) continue;
+        if (response.status < 400) continue;
         refused += 1;
-        expectClear(answer.status, answer.text, `${method} ${path} ${sent.slice(0, 80)}`);
-        expect(answer.text.length).toBeLessThan(10_000);
+        expectClear(response.status, response.text, `${method} ${path} ${sent.slice(0, 80)}`);
+        expect(response.text.length).toBeLessThan(10_000);
       }
     }
     expect(refused).toBeGreaterThan(300);
@@ -133,8 +133,8 @@ describe('the reasons of invalid requests are clear', () => {
     for (const { method, path } of await operations())
       for (const id of ['%20', 'a%20b', '%00', 'words%7f', '0', '-1', 'x'.repeat(200), '%E2%82%AC'])
         if (path.includes('{id}') && !path.endsWith('/wait')) {
-          const answer = await call(app.url, path.replace('{id}', id), { method, headers });
-          if (answer.status === 400) expectClear(answer.status, answer.text, `${method} ${path} ${id}`);
+          const response = await call(app.url, path.replace('{id}', id), { method, headers });
+          if (response.status === 400) expectClear(response.status, response.text, `${method} ${path} ${id}`);
         }
   });
 
@@ -146,13 +146,13 @@ describe('the reasons of invalid requests are clear', () => {
     ['another type', '{}', 'text/csv', 415, 'application/json, not "text/csv"'],
     ['too much', `"${'x'.repeat(2 * 1024 * 1024)}"`, 'application/json', 413, 'at most 2097152 bytes'],
   ])('for a body that is %s', async (_, body, type, status, detail) => {
-    const answer = await call(app.url, '/v1/submissions', {
+    const response = await call(app.url, '/v1/submissions', {
       method: 'POST',
       headers: { ...headers, 'content-type': type },
       body,
     });
-    expect(answer.status).toBe(status);
-    expect(expectClear(status, answer.text, body.slice(0, 20)).detail).toContain(detail);
+    expect(response.status).toBe(status);
+    expect(expectClear(status, response.text, body.slice(0, 20)).detail).toContain(detail);
   });
 
   it.each<[string, string, unknown, string, string]>([
@@ -199,9 +199,9 @@ describe('the reasons of invalid requests are clear', () => {
     ['GET', '/v1/submissions?offset=1', undefined, '', 'there is no parameter "offset"'],
     ['GET', '/v1/get_submission_info', undefined, 'submission_id', 'is missing: it must be a string'],
   ])('%s %s with %j reports "%s": %s', async (method, path, body, pointer, expected) => {
-    const answer = await call(app.url, path, { method, headers, ...(body !== undefined && { body }) });
-    expect(answer.status).toBe(400);
-    const { detail, errors } = expectClear(answer.status, answer.text, path);
+    const response = await call(app.url, path, { method, headers, ...(body !== undefined && { body }) });
+    expect(response.status).toBe(400);
+    const { detail, errors } = expectClear(response.status, response.text, path);
     expect(detail).toContain(expected);
     if (pointer !== '') expect(errors?.[0]).toMatchObject({ pointer, detail: expect.stringContaining(expected) });
   });

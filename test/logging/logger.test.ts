@@ -58,13 +58,13 @@ function recorded(
   at: number,
 ): RecordedObservation {
   const known = submission(before);
-  const answer = observation(verdict, at);
-  const outcome = transition(known, answer, context());
+  const response = observation(verdict, at);
+  const result = transition(known, response, context());
   return {
-    observation: answer,
-    result: outcome,
+    observation: response,
+    result: result,
     previousStatus: known.status,
-    submission: applied(known, outcome, at),
+    submission: applied(known, result, at),
   };
 }
 
@@ -217,9 +217,9 @@ it('the types take no name, level or field that is not documented', () => {
 describe('the monitor', () => {
   it('writes one line with all fields for a finalization', () => {
     const { log, lines } = openLog({ level: 'info' });
-    const answer = JSON.stringify(finalEnvelope({ created_at: '1970-01-01T00:00:01.000' }));
+    const response = JSON.stringify(finalEnvelope({ created_at: '1970-01-01T00:00:01.000' }));
     const before = { status: 'pending', polls: 4, trackedAt: 2_000, version: 2 } as const;
-    logMonitor(log).recorded?.(recorded(before, { ...VERDICTS.finalized, envelope: answer }, 9_000));
+    logMonitor(log).recorded?.(recorded(before, { ...VERDICTS.finalized, envelope: response }, 9_000));
     expect(lines()).toEqual([
       {
         level: 'info',
@@ -292,9 +292,9 @@ describe('text of the upstream', () => {
   it.each(['json', 'pretty'] as const)('can neither imitate a line nor control a terminal (%s)', (format) => {
     const { log, raw, text } = openLog({ format });
     const data = { block_number: 'n'.repeat(60_000) + NASTY, block_hash: NASTY, created_at: NASTY };
-    const answer = JSON.stringify({ state: NASTY, error: NASTY, data });
-    logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: answer }, 500));
-    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.finalized, state: NASTY, envelope: answer }, 500));
+    const response = JSON.stringify({ state: NASTY, error: NASTY, data });
+    logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: response }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.finalized, state: NASTY, envelope: response }, 500));
     logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.rejected, error: nasty.error }, 500));
     logMonitor(log).writeFailed?.(new Error(nasty.error));
     expect(raw().filter((line) => line.startsWith('{"level"')).length).toBe(format === 'json' ? raw().length : 0);

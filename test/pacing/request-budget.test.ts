@@ -9,7 +9,7 @@ function sendAll(budget: RequestBudget, now: number): number {
   return count;
 }
 
-function answerAll(budget: RequestBudget, count: number, now: number): void {
+function respondToAll(budget: RequestBudget, count: number, now: number): void {
   for (let i = 0; i < count; i++) budget.complete(now);
 }
 
@@ -18,7 +18,7 @@ describe('a request budget', () => {
     const budget = new RequestBudget({ requests: 3, perMs: 1_000, concurrency: 10 });
     expect(sendAll(budget, 0)).toBe(3);
     expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
-    answerAll(budget, 3, 400);
+    respondToAll(budget, 3, 400);
     // The request may have completed up to 1 ms after the reading.
     expect(budget.availableAt()).toBe(1_401);
     expect(budget.available(1_400)).toBe(0);
@@ -52,7 +52,7 @@ const settings = fc.record({
 const attempts = fc.array(
   fc.record({
     afterMs: fc.double({ min: 0, max: 400, noNaN: true }),
-    answerMs: fc.double({ min: 0, max: 300, noNaN: true }),
+    responseMs: fc.double({ min: 0, max: 300, noNaN: true }),
   }),
   { maxLength: 60, size: 'max' },
 );
@@ -67,19 +67,19 @@ describe('any pattern of requests', () => {
         (given, tries, where) => {
           const budget = new RequestBudget(given);
           const counted: number[] = [];
-          let underWay: number[] = [];
+          let inFlight: number[] = [];
           let now = 0;
-          for (const { afterMs, answerMs } of tries) {
+          for (const { afterMs, responseMs } of tries) {
             const availableAt = budget.availableAt();
             // Half of the attempts come as soon as the budget allows.
             now = afterMs < 200 && Number.isFinite(availableAt) ? Math.max(now, availableAt) : now + afterMs;
-            for (const at of underWay.filter((at) => at <= now).sort((a, b) => a - b)) budget.complete(Math.floor(at));
-            underWay = underWay.filter((at) => at > now);
+            for (const at of inFlight.filter((at) => at <= now).sort((a, b) => a - b)) budget.complete(Math.floor(at));
+            inFlight = inFlight.filter((at) => at > now);
             const sent = sendAll(budget, Math.floor(now));
-            expect(underWay.length + sent).toBeLessThanOrEqual(given.concurrency);
+            expect(inFlight.length + sent).toBeLessThanOrEqual(given.concurrency);
             for (let i = 0; i < sent; i++) {
-              counted.push(now + answerMs * (where.next().value ?? 0));
-              underWay.push(now + answerMs);
+              counted.push(now + responseMs * (where.next().value ?? 0));
+              inFlight.push(now + responseMs);
             }
           }
           counted.sort((a, b) => a - b);
@@ -100,7 +100,7 @@ describe('any pattern of requests', () => {
         let now = 0;
         for (const { afterMs } of tries) {
           now += Math.floor(afterMs);
-          answerAll(budget, sendAll(budget, now), now);
+          respondToAll(budget, sendAll(budget, now), now);
           const at = budget.availableAt();
           if (at <= now) continue;
           expect(budget.available(at - 1)).toBe(0);

@@ -10,22 +10,22 @@ function modelWith(options: SandboxOptionsInput): Model {
 }
 
 /** Every state a lookup would have seen, in order, each with the seconds since the start. */
-function lifeOf(model: Model, id: string, forS: number): string[] {
-  const life: string[] = [];
+function historyOf(model: Model, id: string, forS: number): string[] {
+  const history: string[] = [];
   for (let nowMs: number | undefined = START_MS; nowMs !== undefined && nowMs <= START_MS + forS * 1000; ) {
     const row = model.read(id, nowMs);
     const seen = row === undefined ? 'none' : row.state;
-    if (life.at(-1)?.split('@')[0] !== seen) life.push(`${seen}@${(nowMs - START_MS) / 1000}`);
+    if (history.at(-1)?.split('@')[0] !== seen) history.push(`${seen}@${(nowMs - START_MS) / 1000}`);
     nowMs = model.nextChangeAt(nowMs);
   }
-  return life;
+  return history;
 }
 
 function submitMany(model: Model, count: number, everyMs: number): string[] {
   return Array.from({ length: count }, (_, index) => model.submit(`data ${index}`, START_MS + index * everyMs));
 }
 
-const statesOf = (life: readonly string[]) => life.map((entry) => entry.split('@')[0]);
+const statesOf = (history: readonly string[]) => history.map((entry) => entry.split('@')[0]);
 
 describe('a submission', () => {
   test('gets a UUID at once and its row later', () => {
@@ -71,7 +71,7 @@ describe('a submission', () => {
 
   test('is ten times faster at speed 10', () => {
     const model = modelWith({ speed: 10 });
-    expect(lifeOf(model, model.submit('data', START_MS), 100)).toEqual(['Pending@0', 'Finalized@6']);
+    expect(historyOf(model, model.submit('data', START_MS), 100)).toEqual(['Pending@0', 'Finalized@6']);
   });
 
   test('has fees that exceed the numbers of JavaScript, and never more than 39 digits', () => {
@@ -93,10 +93,10 @@ describe('parallel sending', () => {
     const ids = submitMany(model, 600, 100);
     const instants = new Set(ids.map((id) => model.finalizedAt(id, START_MS + 1e6)));
     expect([...instants].map((atMs) => Number(atMs) - START_MS)).toEqual([60_000, 80_000, 100_000]);
-    const places = ids.map((id) => model.read(id, START_MS + 1e6)?.block);
-    expect(new Set(places.map((block) => block?.hash)).size).toBe(3);
-    expect(new Set(places.map((block) => `${block?.number}/${block?.txIndex}`)).size).toBe(600);
-    expect(new Set(places.map((block) => block?.txHash)).size).toBe(600);
+    const blocks = ids.map((id) => model.read(id, START_MS + 1e6)?.block);
+    expect(new Set(blocks.map((block) => block?.hash)).size).toBe(3);
+    expect(new Set(blocks.map((block) => `${block?.number}/${block?.txIndex}`)).size).toBe(600);
+    expect(new Set(blocks.map((block) => block?.txHash)).size).toBe(600);
   });
 
   test('sends stragglers later, and the others normally', () => {
@@ -152,11 +152,11 @@ describe('serial senders', () => {
 describe('a failed attempt', () => {
   test('reads Error with a text, and is repeated by the next run of the fallback job', () => {
     const model = modelWith({ errorRate: 0.5, seed: 7 });
-    const lives = submitMany(model, 40, 0).map((id) => lifeOf(modelWithSame(id), id, 600));
-    const recovered = lives.filter((life) => statesOf(life).join() === 'Pending,Error,Pending,Finalized');
+    const histories = submitMany(model, 40, 0).map((id) => historyOf(modelWithSame(id), id, 600));
+    const recovered = histories.filter((history) => statesOf(history).join() === 'Pending,Error,Pending,Finalized');
     expect(recovered.length).toBeGreaterThan(3);
-    for (const life of recovered) expect(life[2]).toBe('Pending@10');
-    for (const life of lives) expect(life.at(-1)).toContain('Finalized');
+    for (const history of recovered) expect(history[2]).toBe('Pending@10');
+    for (const history of histories) expect(history.at(-1)).toContain('Finalized');
 
     // A fresh model each time, since a model's time never goes back.
     function modelWithSame(id: string): Model {
@@ -168,16 +168,16 @@ describe('a failed attempt', () => {
 
   test('times out after 120 s', () => {
     const model = modelWith({ errorRate: 1, timeoutRate: 1 });
-    const life = lifeOf(model, model.submit('data', START_MS), 300);
-    expect(life).toEqual(['Pending@0', 'Error@120', 'Pending@130', 'Error@250', 'Pending@260']);
+    const history = historyOf(model, model.submit('data', START_MS), 300);
+    expect(history).toEqual(['Pending@0', 'Error@120', 'Pending@130', 'Error@250', 'Pending@260']);
   });
 
   test('times out after 120 s although its block is final by then, if its row is not', () => {
     // The next block after 20 s, final 100 s later; after 130 s the next block is at 140 s.
     for (const updateS of [0, 1]) {
       const model = modelWith({ finalityGap: 5, rowUpdateMinS: updateS, rowUpdateMaxS: updateS });
-      const life = lifeOf(model, model.submit('data', START_MS), 600);
-      expect(life).toEqual(['Pending@0', 'Error@120', 'Pending@130', `Finalized@${240 + updateS}`]);
+      const history = historyOf(model, model.submit('data', START_MS), 600);
+      expect(history).toEqual(['Pending@0', 'Error@120', 'Pending@130', `Finalized@${240 + updateS}`]);
     }
   });
 
@@ -193,7 +193,7 @@ describe('a failed attempt', () => {
 
   test('left behind by a restart is repeated after 15 minutes', () => {
     const model = modelWith({ leftBehindRate: 1 });
-    expect(lifeOf(model, model.submit('data', START_MS), 2000)).toEqual(['Pending@0', 'Finalized@960']);
+    expect(historyOf(model, model.submit('data', START_MS), 2000)).toEqual(['Pending@0', 'Finalized@960']);
   });
 });
 

@@ -35,8 +35,8 @@ export async function openSandbox(options: SandboxOptionsInput = {}): Promise<Op
     order: (fault) => post('/_sandbox/faults', fault),
     lookUp: (submissionId, headers = key) => get(`/v1/get_submission_info?submission_id=${submissionId}`, headers),
     async submit(data = 'some data') {
-      const answer = (await (await post('/v1/submit_data', { data })).json()) as { submission_id: string };
-      return answer.submission_id;
+      const response = (await (await post('/v1/submit_data', { data })).json()) as { submission_id: string };
+      return response.submission_id;
     },
   };
 }

@@ -17,16 +17,16 @@ describe('one user', () => {
     'is returned as a bare record at %s',
     async (path) => {
       const sandbox = await openSandbox();
-      const answer = await sandbox.get(`${path}?${SECOND}`, USER);
-      expect(answer.status).toBe(200);
-      expect(await answer.json()).toEqual({ ...RECORD, name: 'User 2', email: 'user2@example.com', app_id: 101 });
+      const response = await sandbox.get(`${path}?${SECOND}`, USER);
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual({ ...RECORD, name: 'User 2', email: 'user2@example.com', app_id: 101 });
     },
   );
 
   test('is wrapped if configured', async () => {
     const sandbox = await openSandbox({ wrapped: true });
-    const answer = await sandbox.get(`/users/get_user?${SECOND}`, USER);
-    expect(await answer.json()).toEqual({ state: 'SUCCESS', message: expect.any(String), data: RECORD });
+    const response = await sandbox.get(`/users/get_user?${SECOND}`, USER);
+    expect(await response.json()).toEqual({ state: 'SUCCESS', message: expect.any(String), data: RECORD });
   });
 
   test("is the token's own if the parameters are ignored", async () => {
@@ -37,8 +37,11 @@ describe('one user', () => {
 
   test('must be identified by name and email if the deployment requires both', async () => {
     const sandbox = await openSandbox();
-    const answer = await sandbox.get('/users/get_user?name=User%202', USER);
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([400, expect.stringContaining('text/plain')]);
+    const response = await sandbox.get('/users/get_user?name=User%202', USER);
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      400,
+      expect.stringContaining('text/plain'),
+    ]);
   });
 
   test('is unknown if name and email do not belong together: 404 in plain text, or 500', async () => {
@@ -52,8 +55,8 @@ describe('one user', () => {
   test.each([{}, { authorization: 'Bearer other' }, { authorization: 'Basic sandbox-user-token' }])(
     'is refused with 401 for %j',
     async (headers) => {
-      const answer = await (await openSandbox()).get(`/users/get_user?${SECOND}`, headers);
-      expect([answer.status, await answer.text()]).toEqual([401, 'Unauthorized']);
+      const response = await (await openSandbox()).get(`/users/get_user?${SECOND}`, headers);
+      expect([response.status, await response.text()]).toEqual([401, 'Unauthorized']);
     },
   );
 
@@ -65,8 +68,8 @@ describe('one user', () => {
 
   test('has more fields if the deployment has them', async () => {
     const sandbox = await openSandbox({ extraFields: true });
-    const answer = await sandbox.get(`/users/get_user?${SECOND}`, USER);
-    expect(await answer.json()).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
+    const response = await sandbox.get(`/users/get_user?${SECOND}`, USER);
+    expect(await response.json()).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
   });
 });
 
@@ -79,33 +82,36 @@ describe('the listing', () => {
     ['dataOk', (users: unknown) => ({ data: { Ok: users } })],
   ] as const)('has the form %s', async (listingForm, form) => {
     const sandbox = await openSandbox({ listingForm });
-    const answer = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
-    expect(await answer.json()).toEqual(form([RECORD, RECORD]));
+    const response = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
+    expect(await response.json()).toEqual(form([RECORD, RECORD]));
   });
 
   test('can be a database error with status 200', async () => {
     const sandbox = await openSandbox({ listingForm: 'dataErr' });
-    const answer = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
-    expect([answer.status, await answer.json()]).toEqual([200, { data: { Err: expect.any(String) } }]);
+    const response = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
+    expect([response.status, await response.json()]).toEqual([200, { data: { Err: expect.any(String) } }]);
   });
 
   test('does not limit the requested number, and ends with the last user', async () => {
     const sandbox = await openSandbox({ users: 1200 });
     const count = async (limit: string) => {
-      const answer = await sandbox.get(`/v1/admin/get_all_users?limit=${limit}`, ADMIN);
-      return ((await answer.json()) as unknown[]).length;
+      const response = await sandbox.get(`/v1/admin/get_all_users?limit=${limit}`, ADMIN);
+      return ((await response.json()) as unknown[]).length;
     };
     expect([await count('0'), await count('1100'), await count('99999999')]).toEqual([0, 1100, 1200]);
   });
 
   test.each(['', '?limit=', '?limit=-1', '?limit=ten'])('is refused with 400 in plain text for %j', async (query) => {
-    const answer = await (await openSandbox()).get(`/admin/get_all_users${query}`, ADMIN);
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([400, expect.stringContaining('text/plain')]);
+    const response = await (await openSandbox()).get(`/admin/get_all_users${query}`, ADMIN);
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      400,
+      expect.stringContaining('text/plain'),
+    ]);
   });
 
   test.each([USER, {}])('is refused with 401 without an admin token: %j', async (headers) => {
-    const answer = await (await openSandbox()).get('/admin/get_all_users?limit=2', headers);
-    expect([answer.status, await answer.text()]).toEqual([401, 'Unauthorized']);
-    expect(answer.headers.get('content-type')).toContain('text/plain');
+    const response = await (await openSandbox()).get('/admin/get_all_users?limit=2', headers);
+    expect([response.status, await response.text()]).toEqual([401, 'Unauthorized']);
+    expect(response.headers.get('content-type')).toContain('text/plain');
   });
 });

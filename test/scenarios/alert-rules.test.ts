@@ -161,7 +161,7 @@ describe.skipIf(isPromtoolMissing())('the rule', () => {
       ...fires.map((series) => ({ alert, series, fires: true })),
       ...isQuiet.map((series) => ({ alert, series, fires: false })),
     ];
-    const { status, said } = run(tests);
-    expect(status, said).toBe(0);
+    const { status, output } = run(tests);
+    expect(status, output).toBe(0);
   });
 });

@@ -113,16 +113,16 @@ describe.skipIf(isRedisMissing())('the Redis of docker-compose.yml', () => {
     });
     const [kind, client = '', ...check] = healthcheck?.test ?? [];
     expect([kind, client]).toEqual(['CMD', 'redis-cli']);
-    const ask = (auth: string | undefined, words = check) =>
+    const runCheck = (auth: string | undefined, words = check) =>
       spawnSync(client, ['-s', socket, ...words], {
         encoding: 'utf8',
         env: { PATH: process.env.PATH, ...(auth && { REDISCLI_AUTH: auth }) },
       });
     const password = filledIn(environment.REDISCLI_AUTH ?? '');
-    await vi.waitFor(() => expect(ask(password).status).toBe(0), { timeout: 10_000, interval: 50 });
-    expect(ask(undefined).status).not.toBe(0);
-    expect(ask('wrong').status).not.toBe(0);
-    expect(ask(password, ['config', 'get', 'maxmemory-policy']).stdout).toContain('noeviction');
-    expect(ask(password, ['config', 'get', 'appendonly']).stdout).toContain('yes');
+    await vi.waitFor(() => expect(runCheck(password).status).toBe(0), { timeout: 10_000, interval: 50 });
+    expect(runCheck(undefined).status).not.toBe(0);
+    expect(runCheck('wrong').status).not.toBe(0);
+    expect(runCheck(password, ['config', 'get', 'maxmemory-policy']).stdout).toContain('noeviction');
+    expect(runCheck(password, ['config', 'get', 'appendonly']).stdout).toContain('yes');
   });
 });

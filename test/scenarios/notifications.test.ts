@@ -46,13 +46,13 @@ it('a finalized submission is delivered to a webhook and to its callback, each s
   await vi.waitUntil(() => receiver.requests.length + caller.requests.length >= 2, { timeout: 10_000 });
   const verified = (request: (typeof receiver.requests)[number] | undefined, key: string): DawatchEvent =>
     verifyWebhook({ payload: request?.body ?? '', headers: request?.headers ?? {}, secret: key });
-  const told = verified(receiver.requests[0], secret);
-  expect(told).toMatchObject({
+  const event = verified(receiver.requests[0], secret);
+  expect(event).toMatchObject({
     type: 'submission.finalized',
     data: { submission: { submission_id: id, status: 'finalized', metadata }, cut: false },
   });
   expect(caller.requests[0]?.path).toBe('/done?order=7');
-  expect(verified(caller.requests.at(-1), callbackSecret)).toEqual(told);
+  expect(verified(caller.requests.at(-1), callbackSecret)).toEqual(event);
   expect(() => verified(receiver.requests[0], callbackSecret)).toThrow();
   expect(receiver.requests).toHaveLength(1);
 });
@@ -76,18 +76,18 @@ it('an outage is reported once to the chat of the operators, as is its end', asy
     channels: { ops: { type: 'slack', url: `${chat.url}/services/SECRET`, gather_s: 0 } },
     routes: [{ types: ['alert.*'], channels: ['ops'] }],
   });
-  await answerWith('database');
+  await respondWith('database');
   await client.track(Array.from({ length: 50 }, submit));
   const raised = () => chat.requests.filter(({ body }) => body.includes('is not responding'));
   await vi.waitUntil(() => raised().length > 0, { timeout: 10_000 });
   await new Promise((resolve) => setTimeout(resolve, 300));
-  await answerWith('none');
+  await respondWith('none');
   await vi.waitUntil(() => chat.requests.length >= 2, { timeout: 10_000 });
   expect(chat.requests).toHaveLength(2);
   expect(chat.requests[0]?.body).toContain('The upstream default is not responding; 50 submissions are waiting for it');
   expect(chat.requests[1]?.body).toMatch(/resolved|over/i);
 
-  async function answerWith(kind: string): Promise<void> {
+  async function respondWith(kind: string): Promise<void> {
     const headers = { 'content-type': 'application/json' };
     const order = { method: 'POST', headers, body: JSON.stringify({ kind }) };
     expect((await fetch(`${sandbox.url}/_sandbox/faults`, order)).status).toBe(204);

@@ -58,11 +58,11 @@ function writeLedger(file: string, url: string): { poisoned: number; webhookId: 
   const delivery = raw.prepare(`INSERT INTO deliveries (event, destination, state, next_at, created_at)
     VALUES (?, ?, 'waiting', 0, 0)`);
   const destinations = [`webhook:${webhookId}`, 'channel:chat', 'channel:mail', 'channel:queue'];
-  const nothing = { at: 1, upstream: null, submission: null, history: null, detail: null };
+  const empty = { at: 1, upstream: null, submission: null, history: null, detail: null };
   const poison = (round: number) => {
     for (const [index, [, fields]] of POISON.entries()) {
       const id = round > 0 && 'id' in fields ? `${fields.id}${round}` : (fields.id ?? `evt_poison_${round}_${index}`);
-      const { seq } = event.get({ ...nothing, ...fields, id }) as { seq: number };
+      const { seq } = event.get({ ...empty, ...fields, id }) as { seq: number };
       for (const destination of destinations) delivery.run(seq, destination);
     }
   };
@@ -114,13 +114,13 @@ it.skipIf(isRedisMissing())(
     onTestFinished(() => app.close());
     const client = new DawatchClient({ url: app.url, apiKey: API_KEY, token: ADMIN });
 
-    const heard: string[] = [];
+    const received: string[] = [];
     const gaps: number[] = [];
     const feed = client.events({ after: 0, onGap: ({ through }) => gaps.push(through) });
     const reading = (async () => {
       for await (const { data } of feed) {
-        if ('submission' in data) heard.push(data.submission.submission_id);
-        if (heard.includes('new')) return;
+        if ('submission' in data) received.push(data.submission.submission_id);
+        if (received.includes('new')) return;
       }
     })();
 
@@ -128,7 +128,7 @@ it.skipIf(isRedisMissing())(
     await client.track(['new']);
     await client.cancel('new');
     await reading;
-    expect(heard).toEqual(['well', 'deep', 'new']);
+    expect(received).toEqual(['well', 'deep', 'new']);
     expect(gaps).toHaveLength(poisoned);
 
     const arrived = async () => ({

@@ -100,7 +100,7 @@ it('docs/metrics.md lists the labels of every family', () => {
 
 describe.skipIf(isPromtoolMissing())('promtool accepts', () => {
   it('the metrics', () => {
-    expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, said: '' });
+    expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, output: '' });
     // It would have.
     expect(promtool(['check', 'metrics'], 'bad_total{} 1\n# TYPE bad_total gauge\n').status).not.toBe(0);
   });
@@ -109,7 +109,7 @@ describe.skipIf(isPromtoolMissing())('promtool accepts', () => {
     expect(promtool(['check', 'rules', RULES])).toMatchObject({ status: 0 });
     const checked = promtool(['check', 'config', CONFIG]);
     expect(checked).toMatchObject({ status: 0 });
-    expect(checked.said).toContain('alerts.yml');
+    expect(checked.output).toContain('alerts.yml');
   });
 
   it('the queries of the dashboard', () => {

@@ -20,7 +20,7 @@ const COUNT = 40;
 function bodiesWith(secret: string, seed: number): { status: number; body: string }[] {
   const text = fc.string({ maxLength: 20 }).map((each) => JSON.stringify(each).slice(1, -1));
   const field = fc.constantFrom('state', 'error', 'extra');
-  const answer = fc.record({
+  const response = fc.record({
     status: fc.constantFrom(200, 200, 200, 200, 404, 406, 400),
     body: fc.tuple(escapedIn(secret), text, text, field).map(([quoted, before, after, name]) => {
       const fields = { state: '"Error"', error: '"refused"', extra: '1', [name]: `"${before} ${quoted} ${after}"` };
@@ -28,7 +28,7 @@ function bodiesWith(secret: string, seed: number): { status: number; body: strin
       return `{${members.join()},"data":{"user_id":"${quoted}","${quoted}":"${quoted}"}}`;
     }),
   });
-  return fc.sample(answer, { numRuns: COUNT, seed });
+  return fc.sample(response, { numRuns: COUNT, seed });
 }
 
 it.skipIf(isRedisMissing())(
@@ -36,14 +36,14 @@ it.skipIf(isRedisMissing())(
   async () => {
     const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
     const [secret = ''] = fc.sample(secretText, { numRuns: 1, seed });
-    const answers = bodiesWith(secret, seed);
+    const bodies = bodiesWith(secret, seed);
     expect(
-      answers.every(({ body }) => reveals(body, secret)),
+      bodies.every(({ body }) => reveals(body, secret)),
       `TEST_SEED=${seed}`,
     ).toBe(true);
     const upstream = await serve((request, response) => {
       const id = Number(new URL(request.url ?? '', 'http://x').searchParams.get('submission_id')?.slice(1));
-      const { status = 500, body = '' } = answers[id] ?? {};
+      const { status = 500, body = '' } = bodies[id] ?? {};
       response.writeHead(status).end(body);
     });
     const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
@@ -67,7 +67,7 @@ it.skipIf(isRedisMissing())(
     onTestFinished(() => app.close());
     const client = new DawatchClient({ url: app.url, apiKey: API_KEY, token: ADMIN });
     await client.webhooks.create({ url: hooks.url, types: ['*'] });
-    const ids = answers.map((_, index) => `s${index}`);
+    const ids = bodies.map((_, index) => `s${index}`);
     await client.track(ids);
     await vi.waitUntil(() => upstream.requests.length > 3 * COUNT, { timeout: 15_000 });
     await Promise.all(ids.map((id) => client.cancel(id)));
@@ -85,8 +85,8 @@ it.skipIf(isRedisMissing())(
     const rows = Object.values(allRows(database))
       .flat()
       .map((row) => Object.values(row as object).join('\n'));
-    const told = hooks.requests.map(({ body }) => body);
-    for (const [place, texts] of Object.entries({ lines, shown, jobs, rows, told })) {
+    const delivered = hooks.requests.map(({ body }) => body);
+    for (const [place, texts] of Object.entries({ lines, shown, jobs, rows, bodies: delivered })) {
       expect(texts.length, place).toBeGreaterThan(0);
       for (const text of texts) expect(reveals(text, secret), `${place}, TEST_SEED=${seed}: ${text}`).toBe(false);
     }

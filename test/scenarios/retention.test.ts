@@ -7,7 +7,7 @@ import { openLedger, trackRequest, trackRequests } from '../support/ledger-file.
 import { API_KEY, openApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const LOOK_MS = 60_000;
+const CHECK_MS = 60_000;
 const FAR = 1e14;
 
 /** A ledger with 50 submissions that became final in 1970, and an open one. */
@@ -25,7 +25,7 @@ function oldLedger(): string {
 }
 
 it('a server deletes expired data while it serves, and reports it everywhere', async () => {
-  const clock = new HeldClock(LOOK_MS);
+  const clock = new HeldClock(CHECK_MS);
   let log = '';
   const onLog = (line: string) => {
     log += line;
@@ -34,17 +34,19 @@ it('a server deletes expired data while it serves, and reports it everywhere', a
   const app = await openApp({ database: oldLedger(), clock, onLog, alerts, retention: { submissions_days: 30 } });
   onTestFinished(() => app.close());
   expect((await call(app.url, pathOf('s7'))).status).toBe(200);
-  clock.fire(LOOK_MS);
+  clock.fire(CHECK_MS);
   await vi.waitFor(() => expect(log).toContain('ledger.pruned'), { timeout: 15_000 });
   expect(log).toContain('"submissions":50');
   expect((await call(app.url, pathOf('s7'))).status).toBe(404);
   expect((await call(app.url, pathOf('open'))).status).toBe(200);
   const feed = await fetch(`${app.url}/v1/events?after=0`, { headers: { 'x-api-key': API_KEY } });
-  let told = '';
+  let output = '';
   for await (const chunk of feed.body ?? []) {
-    told += Buffer.from(chunk).toString();
-    if (/feed\.gap\n.*\n\n/.test(told)) break;
+    output += Buffer.from(chunk).toString();
+    if (/feed\.gap\n.*\n\n/.test(output)) break;
   }
-  expect(told).toMatch(/^: dawatch\nid: 0\n\nid: 0\nevent: feed\.gap\ndata: .*"data":\{"after":0,"through":50\}\}\n\n/);
+  expect(output).toMatch(
+    /^: dawatch\nid: 0\n\nid: 0\nevent: feed\.gap\ndata: .*"data":\{"after":0,"through":50\}\}\n\n/,
+  );
   expect(trackedOf(await post(app.url, { submission_id: 's7' }))).toMatchObject({ accepted: 1, already_tracked: 0 });
 });

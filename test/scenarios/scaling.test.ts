@@ -11,7 +11,7 @@ import { systemClock } from '../../src/platform/system-clock.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { startWorker } from '../../src/worker.ts';
-import { lookInto, openQueue } from '../support/bullmq-rig.ts';
+import { openQueue, openRedisClient } from '../support/bullmq-rig.ts';
 import { recordEvents } from '../support/event-recorder.ts';
 import { call, post } from '../support/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/lookups.ts';
@@ -92,9 +92,10 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const workedFor = new Set(jobs.map(({ processedBy }) => processedBy));
     expect([...workedFor].sort()).toEqual(workers.toSorted());
     // Nothing in Redis could be used to ask the upstream.
-    const look = lookInto(redis);
-    for (const key of await look.keys('*'))
-      if ((await look.type(key)) === 'hash') expect(JSON.stringify(await look.hgetall(key))).not.toContain(KEY);
+    const redisClient = openRedisClient(redis);
+    for (const key of await redisClient.keys('*'))
+      if ((await redisClient.type(key)) === 'hash')
+        expect(JSON.stringify(await redisClient.hgetall(key))).not.toContain(KEY);
   });
 
   it('pauses all workers after a 429 to one of them', async () => {

@@ -21,9 +21,9 @@ const NO_TIME = 9_000_000_000_000_000;
 
 /** What each row of the ledger is made to hold, and which fields of it are shown as unreadable. */
 const DAMAGES: [id: string, fields: string[], damage: (db: Database.Database, row: number) => void][] = [
-  ['answer-no-json', ['data'], (db, row) => setAnswer(db, row, '{"state":"Finalized"')],
-  ['answer-deep', ['data'], (db, row) => setAnswer(db, row, `{"data":${DEEP(20_000)}}`)],
-  ['answer-just-too-deep', ['data'], (db, row) => setAnswer(db, row, `{"data":${DEEP(80)}}`)],
+  ['answer-no-json', ['data'], (db, row) => setResponse(db, row, '{"state":"Finalized"')],
+  ['answer-deep', ['data'], (db, row) => setResponse(db, row, `{"data":${DEEP(20_000)}}`)],
+  ['answer-just-too-deep', ['data'], (db, row) => setResponse(db, row, `{"data":${DEEP(80)}}`)],
   ['metadata-no-json', ['metadata'], (db, row) => setMetadata(db, row, '{"order":')],
   ['metadata-no-object', ['metadata'], (db, row) => setMetadata(db, row, '[1]')],
   ['metadata-deep', ['metadata'], (db, row) => setMetadata(db, row, DEEP(20_000))],
@@ -39,7 +39,7 @@ function setMetadata(db: Database.Database, row: number, text: string): void {
   set(db, 'submissions', row, 'metadata', text);
 }
 
-function setAnswer(db: Database.Database, row: number, text: string): void {
+function setResponse(db: Database.Database, row: number, text: string): void {
   db.prepare('UPDATE history SET answer = ? WHERE submission = ?').run(text, row);
 }
 
@@ -171,7 +171,7 @@ describe('unreadable rows', () => {
     const newest = DAMAGES.length + 2 + 3;
     await reader.reaches(newest);
     const ofSubmission = Object.fromEntries(
-      reader.told.flatMap(({ body: { data } }) =>
+      reader.received.flatMap(({ body: { data } }) =>
         'submission' in data ? [[data.submission.submission_id, data.submission.unreadable]] : [],
       ),
     );
@@ -181,7 +181,7 @@ describe('unreadable rows', () => {
     // A filter can not tell whether it is one of those that are wanted.
     const filtered = await readEvents(url, '?after=0&type=upstream.*');
     await filtered.reaches(newest);
-    expect([filtered.told.map(({ type }) => type), filtered.gaps]).toEqual([['upstream.up'], [newest - 1, newest]]);
+    expect([filtered.received.map(({ type }) => type), filtered.gaps]).toEqual([['upstream.up'], [newest - 1, newest]]);
     const reported = reportedOf(log).flatMap(({ row, unreadable }) => (row === 'event' ? [unreadable] : []));
     expect(reported).toEqual([
       ...DAMAGES.map(([, fields]) => (fields[0] === 'data' ? 'previous_data, data' : fields.join(', '))),
@@ -206,9 +206,9 @@ describe('unreadable rows', () => {
     await json('/v1/submissions');
     const lines = reportedOf(log);
     for (const [id, fields] of DAMAGES) {
-      const mine = lines.filter(({ row, row_id }) => row === 'submission' && row_id === id);
-      expect(mine, id).toHaveLength(1);
-      expect(mine[0]).toMatchObject({ level: 'error', unreadable: fields.join(', ') });
+      const ownLines = lines.filter(({ row, row_id }) => row === 'submission' && row_id === id);
+      expect(ownLines, id).toHaveLength(1);
+      expect(ownLines[0]).toMatchObject({ level: 'error', unreadable: fields.join(', ') });
     }
     expect(log.filter((line) => line.includes('http.failed'))).toEqual([]);
   });
@@ -253,8 +253,8 @@ describe('unreadable rows', () => {
       const body = { url: receiver.url, types };
       return JSON.parse((await call(url, '/v1/webhooks', { method: 'POST', headers: admin, body })).text);
     };
-    const [whole, noTypes, noFilter] = [await create(['*']), await create(['*']), await create(['*'])];
-    receiver.secret = whole.secret;
+    const [readable, noTypes, noFilter] = [await create(['*']), await create(['*']), await create(['*'])];
+    receiver.secret = readable.secret;
     const db = rawConnection(file);
     const damage = (id: string, column: string, text: string) =>
       db.prepare(`UPDATE webhooks SET ${column} = ? WHERE webhook_id = ?`).run(text, id);
@@ -262,14 +262,14 @@ describe('unreadable rows', () => {
     damage(noFilter.id, 'metadata', DEEP(20_000));
     // The ledger remembers webhooks until one changes.
     const patch = { method: 'PATCH', headers: admin, body: { description: 'changed' } };
-    expect((await call(url, `/v1/webhooks/${whole.id}`, patch)).status).toBe(200);
+    expect((await call(url, `/v1/webhooks/${readable.id}`, patch)).status).toBe(200);
     const { webhooks } = await json('/v1/webhooks', admin);
     const marks = Object.fromEntries(
       webhooks.map((one: { id: string; unreadable?: string[] }) => [one.id, one.unreadable]),
     );
-    expect(marks).toMatchObject({ [whole.id]: undefined, [noTypes.id]: ['types'], [noFilter.id]: ['metadata'] });
+    expect(marks).toMatchObject({ [readable.id]: undefined, [noTypes.id]: ['types'], [noFilter.id]: ['metadata'] });
     const tested = JSON.parse(
-      (await call(url, `/v1/webhooks/${whole.id}/test`, { method: 'POST', headers: admin })).text,
+      (await call(url, `/v1/webhooks/${readable.id}/test`, { method: 'POST', headers: admin })).text,
     );
     expect(tested.state).toBe('waiting');
     await vi.waitFor(() => expect(receiver.bodies.size).toBe(1), 5_000);
@@ -282,13 +282,13 @@ describe('unreadable rows', () => {
     const add = db.prepare(
       `INSERT INTO deliveries (event, destination, state, next_at, created_at) VALUES (?, ?, 'waiting', 1, ?)`,
     );
-    for (const seq of due) add.run(seq, `webhook:${whole.id}`, seq === due[0] ? NO_TIME : 1);
+    for (const seq of due) add.run(seq, `webhook:${readable.id}`, seq === due[0] ? NO_TIME : 1);
     const last = db.prepare('SELECT max(id) FROM deliveries').pluck().get();
     db.prepare(
       "UPDATE deliveries SET dead_reason = 'moon', state = 'dead', next_at = NULL, ended_at = 1 WHERE id = ?",
     ).run(last);
     db.close();
-    await call(url, `/v1/webhooks/${whole.id}/test`, { method: 'POST', headers: admin });
+    await call(url, `/v1/webhooks/${readable.id}/test`, { method: 'POST', headers: admin });
     await vi.waitFor(() => expect(receiver.bodies.size).toBe(due.length), 10_000);
     expect(receiver.invalid).toEqual([]);
     const bodies = [...receiver.bodies.values()].flatMap((each) => [...each]).join('\n');
@@ -345,9 +345,9 @@ describe('unreadable rows', () => {
     const hook = { url: 'https://h.example/', types: ['*'], description: '', signature: 'v1', enabled: true } as const;
     const secret = { secret: 'whsec_x', publicKey: null };
     const { id } = ledger.webhooks.create({ ...hook, metadata: null }, secret, 0);
-    const picky = ledger.webhooks.create({ ...hook, metadata: { order: 1 } }, secret, 0);
+    const filtered = ledger.webhooks.create({ ...hook, metadata: { order: 1 } }, secret, 0);
     ledger.webhooks.ensureCallbacks(() => secret, 0);
-    const all = [id, picky.id, 'callbacks'];
+    const all = [id, filtered.id, 'callbacks'];
     for (const one of all) ledger.webhooks.update(one, { enabled: false }, 1);
     const tracked = { metadata: { order: 1 }, callbackUrl: 'https://c.example/' };
     ledger.track([trackRequest('damaged', tracked), trackRequest('whole', tracked)], 2);

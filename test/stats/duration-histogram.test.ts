@@ -17,8 +17,8 @@ it('returns every quantile to 4 % for durations between a millisecond and a week
   fc.assert(
     fc.property(durations, fc.constantFrom(0, 0.5, 0.9, 0.99, 1), (all, share) => {
       const exact = all.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(share * all.length) - 1)] ?? 0;
-      const told = histogramOf(all).quantileMs(share) ?? 0;
-      expect(Math.abs(told / exact - 1)).toBeLessThan(0.041);
+      const measured = histogramOf(all).quantileMs(share) ?? 0;
+      expect(Math.abs(measured / exact - 1)).toBeLessThan(0.041);
     }),
   );
 });
@@ -39,7 +39,7 @@ it('merges several histograms without loss', () => {
   ] as const;
   const together = histogramOf(first);
   together.addAll(histogramOf(second));
-  const whole = histogramOf([...first, ...second]);
-  for (const share of [0, 0.3, 0.5, 0.8, 1]) expect(together.quantileMs(share)).toBe(whole.quantileMs(share));
-  expect([together.count, together.meanMs()]).toEqual([5, whole.meanMs()]);
+  const combined = histogramOf([...first, ...second]);
+  for (const share of [0, 0.3, 0.5, 0.8, 1]) expect(together.quantileMs(share)).toBe(combined.quantileMs(share));
+  expect([together.count, together.meanMs()]).toEqual([5, combined.meanMs()]);
 });

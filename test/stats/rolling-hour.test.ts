@@ -3,7 +3,7 @@ import { RollingHour } from '../../src/stats/rolling-hour.ts';
 
 const MINUTE_MS = 60_000;
 const NOON = 1_760_000_400_000;
-const about = (ms: number) => expect.toSatisfy((told: number) => Math.abs(told / ms - 1) < 0.05, `about ${ms}`);
+const about = (ms: number) => expect.toSatisfy((actual: number) => Math.abs(actual / ms - 1) < 0.05, `about ${ms}`);
 const found = (at: number, fields: { timeToFinalityMs?: number; lagMs?: number | null; polls?: number } = {}) => ({
   at,
   timeToFinalityMs: 50_000,

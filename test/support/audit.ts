@@ -9,7 +9,7 @@ type HistoryRow = {
   previous_status: string | null;
   upstream_state: string | null;
   error: string | null;
-  answer: string | null;
+  response: string | null;
 };
 
 const MAX_SHOWN = 20;
@@ -27,14 +27,14 @@ export function auditLedger(file: string, acknowledged: Iterable<string>): Map<s
     const statuses = new Map(rows.map((row) => [row.submission_id, row.status]));
     expect([...acknowledged].filter((id) => !statuses.has(id))).toEqual([]);
     auditHistories(db, rows);
-    const notToldOnce = db
+    const notReportedOnce = db
       .prepare(`
         -- Finalized submissions that were not told to be so exactly once.
         SELECT s.submission_id FROM submissions s
         LEFT JOIN outbox o ON o.submission = s.id AND o.type = 'submission.finalized'
         WHERE s.status = 'finalized' GROUP BY s.id HAVING count(o.seq) <> 1`)
       .all();
-    expect(notToldOnce).toEqual([]);
+    expect(notReportedOnce).toEqual([]);
     return statuses;
   } finally {
     db.close();
@@ -44,7 +44,7 @@ export function auditLedger(file: string, acknowledged: Iterable<string>): Map<s
 function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   const history = db
     .prepare(`
-      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.answer
+      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.answer AS response
       FROM history h JOIN submissions s ON s.id = h.submission ORDER BY s.id, h.version`)
     .all() as HistoryRow[];
   const last = new Map<string, HistoryRow>();
@@ -56,7 +56,8 @@ function auditHistories(db: Database.Database, rows: readonly Row[]): void {
     if (version !== (before?.version ?? 0) + 1) wrong.push(`${id}: ${version} follows ${before?.version}`);
     if (previous_status !== (before?.status ?? null))
       wrong.push(`${id}: ${version} is said to follow ${previous_status}, and follows ${before?.status}`);
-    if (before && said(row) === said(before)) wrong.push(`${id}: ${version} says the same as the one before`);
+    if (before && responseKey(row) === responseKey(before))
+      wrong.push(`${id}: ${version} says the same as the one before`);
     last.set(id, row);
   }
   for (const { submission_id: id, status, version } of rows) {
@@ -67,6 +68,6 @@ function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   expect(wrong.slice(0, MAX_SHOWN)).toEqual([]);
 }
 
-function said({ status, upstream_state, error, answer }: HistoryRow): string {
-  return JSON.stringify([status, upstream_state, error, answer]);
+function responseKey({ status, upstream_state, error, response }: HistoryRow): string {
+  return JSON.stringify([status, upstream_state, error, response]);
 }

@@ -82,7 +82,7 @@ export function openWorker(
   } = {},
 ) {
   const { sendPoll = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'], prefix = 'bull' } = setting;
-  const asked: string[] = [];
+  const polled: string[] = [];
   const events: PollWorkerEvent[] = [];
   const worker = new PollWorker({
     redis: { url: redis.url, prefix },
@@ -92,7 +92,7 @@ export function openWorker(
     concurrency: 16,
     clock: systemClock,
     sendPoll: (upstream, submissionId) => {
-      asked.push(submissionId);
+      polled.push(submissionId);
       return sendPoll(upstream, submissionId);
     },
     timeoutMsOf: (upstream) => (upstreams.includes(upstream) ? timeoutMs : undefined),
@@ -100,18 +100,18 @@ export function openWorker(
   });
   const close = (limitMs = 2_000) => worker.close(limitMs);
   onTestFinished(() => close());
-  return { worker, asked, events, close };
+  return { worker, polled: polled, events, close };
 }
 
 /** A worker that does as it likes with a job; announced as one for as long as a test takes. */
-export async function openOddWorker(
+export async function openFakeWorker(
   redis: Pick<RedisServer, 'url'>,
   process: (job: Job) => Promise<unknown>,
   name = 'odd',
   secrets: string[] = [],
 ) {
   const { url } = redis;
-  const register = new WorkerRegistry(lookInto(redis), { prefix: 'bull' });
+  const register = new WorkerRegistry(openRedisClient(redis), { prefix: 'bull' });
   const announce = () =>
     register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 }, new MessageSigner(secrets));
   await announce();
@@ -126,7 +126,7 @@ export async function openOddWorker(
 }
 
 /** Beside all of them, to look at Redis and to meddle with it. */
-export function lookInto({ url }: Pick<RedisServer, 'url'>): Redis {
+export function openRedisClient({ url }: Pick<RedisServer, 'url'>): Redis {
   const redis = new Redis(url);
   redis.on('error', () => undefined);
   onTestFinished(() => redis.disconnect());

@@ -1,21 +1,26 @@
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../src/cli/program.ts';
 
-type Surroundings = { env: Record<string, string>; input: string; cwd: string };
+type Environment = { env: Record<string, string>; input: string; cwd: string };
 
 let last: Promise<unknown> = Promise.resolve();
 
 /** A command of the CLI within this process, which lends it its own streams and variables: one command at a time. */
-export function runHere(args: readonly string[], surroundings: Surroundings) {
-  const ended = last.then(() => runAlone(args, surroundings));
+export function runHere(args: readonly string[], environment: Environment) {
+  const ended = last.then(() => runAlone(args, environment));
   last = ended.catch(() => undefined);
   return ended;
 }
 
-async function runAlone(args: readonly string[], { env, input, cwd }: Surroundings) {
+async function runAlone(args: readonly string[], { env, input, cwd }: Environment) {
   const [stdout, stderr] = [new Captured(), new Captured()];
   const stdin = Readable.from(input === '' ? [] : [Buffer.from(input)]);
-  const takeBack = [lend('stdin', stdin), lend('stdout', stdout), lend('stderr', stderr), lend('env', env)];
+  const takeBack = [
+    override('stdin', stdin),
+    override('stdout', stdout),
+    override('stderr', stderr),
+    override('env', env),
+  ];
   const before = { folder: process.cwd(), exitCode: process.exitCode };
   try {
     process.chdir(cwd);
@@ -30,7 +35,7 @@ async function runAlone(args: readonly string[], { env, input, cwd }: Surroundin
 }
 
 /** Gives back what undoes it. */
-function lend(name: 'stdin' | 'stdout' | 'stderr' | 'env', value: unknown): () => void {
+function override(name: 'stdin' | 'stdout' | 'stderr' | 'env', value: unknown): () => void {
   const own = Object.getOwnPropertyDescriptor(process, name) ?? {};
   Object.defineProperty(process, name, { value, configurable: true, enumerable: true });
   return () => Object.defineProperty(process, name, own);

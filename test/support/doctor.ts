@@ -14,16 +14,16 @@ export function settingsOf(env: Record<string, string>): LoadedConfig {
 
 /** Every finding with these settings, by name. */
 export async function findingsOf(loaded: LoadedConfig, fields: Partial<DoctorOptions> = {}) {
-  const told: Record<'begun' | 'ended', string[]> = { begun: [], ended: [] };
+  const progress: Record<'started' | 'ended', string[]> = { started: [], ended: [] };
   const findings = await runDoctor({
     loaded,
     env: {},
     now: Date.now(),
     full: false,
     limitMs: 5_000,
-    onBegin: (names) => told.begun.push(...names),
-    onEnded: (name) => told.ended.push(name),
+    onBegin: (names) => progress.started.push(...names),
+    onEnded: (name) => progress.ended.push(name),
     ...fields,
   });
-  return { findings, named: (name: string) => findings.filter((finding) => finding.name === name), told };
+  return { findings, named: (name: string) => findings.filter((finding) => finding.name === name), progress };
 }

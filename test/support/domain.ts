@@ -112,11 +112,11 @@ export function observation(verdict: VerdictName | Classification, at: number, s
 }
 
 /** What the ledger makes of an outcome. */
-export function applied(before: Submission, outcome: TransitionResult, at: number): Submission {
-  const { watched, becameStuck, noResponseSince, notFoundMs } = outcome;
+export function applied(before: Submission, result: TransitionResult, at: number): Submission {
+  const { watched, becameStuck, noResponseSince, notFoundMs } = result;
   const stuck = before.stuck || becameStuck;
   const after = { ...before, watched, stuck, noResponseSince, notFoundMs, polledAt: at };
-  const { change } = outcome;
+  const { change } = result;
   if (!change) return after;
   const { status, upstreamState, error, envelope } = change;
   const finalizedAt = status === 'finalized' ? (before.finalizedAt ?? at) : null;

@@ -3,12 +3,12 @@ import { expect, onTestFinished, vi } from 'vitest';
 import { type EventBody, eventSchema } from '../../src/domain/notifications/event-body.ts';
 import { API_KEY } from './running-app.ts';
 
-type Told = { seq: number; type: string; body: EventBody };
+type ReceivedEvent = { seq: number; type: string; body: EventBody };
 
 export type EventReader = {
   response: IncomingMessage;
   /** Every event so far, oldest first. */
-  told: Told[];
+  received: ReceivedEvent[];
   /** The numbers up to which events were missing. */
   gaps: number[];
   /** What `id:` said last, with an event or without. */
@@ -33,7 +33,7 @@ export async function readEvents(url: string, query = '', headers: OutgoingHttpH
   });
   onTestFinished(() => void response.destroy());
   expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'text/event-stream']);
-  const told: Told[] = [];
+  const received: ReceivedEvent[] = [];
   const gaps: number[] = [];
   let position = -1;
   let heartbeats = 0;
@@ -52,7 +52,7 @@ export async function readEvents(url: string, query = '', headers: OutgoingHttpH
         continue;
       }
       const body = eventSchema.parse(JSON.parse(data));
-      told.push({ seq: position, type: String(fields.get('event')), body });
+      received.push({ seq: position, type: String(fields.get('event')), body });
       expect(fields.get('event')).toBe(body.type);
     }
   });
@@ -62,11 +62,11 @@ export async function readEvents(url: string, query = '', headers: OutgoingHttpH
   await until(() => expect(position).toBeGreaterThan(-1));
   return {
     response,
-    told,
+    received: received,
     gaps,
     position: () => position,
     heartbeats: () => heartbeats,
-    has: (count) => until(() => expect(told.length).toBeGreaterThanOrEqual(count)),
+    has: (count) => until(() => expect(received.length).toBeGreaterThanOrEqual(count)),
     reaches: (seq) => until(() => expect(position).toBeGreaterThanOrEqual(seq)),
     cut: () => void response.destroy(),
     ended,

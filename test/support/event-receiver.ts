@@ -24,7 +24,7 @@ export async function openEventReceiver(
     bodies: new Map<string, Set<string>>(),
     /** What was sent with a signature that is none. */
     invalid: [] as unknown[],
-    underWay: () => open,
+    inFlight: () => open,
   };
   let open = 0;
   let count = 0;

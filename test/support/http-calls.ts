@@ -12,7 +12,7 @@ import {
 } from '../../src/http/routes/submission-body.ts';
 import { API_KEY } from './running-app.ts';
 
-export type Answer = { status: number; headers: IncomingHttpHeaders; text: string };
+export type HttpResponse = { status: number; headers: IncomingHttpHeaders; text: string };
 
 type Call = {
   method?: string;
@@ -30,7 +30,7 @@ export function call(
   path: string,
   { method = 'GET', headers = {}, body, signal, localAddress }: Call = {},
 ) {
-  return new Promise<Answer>((resolve, reject) => {
+  return new Promise<HttpResponse>((resolve, reject) => {
     const { hostname, port } = new URL(url);
     const isJson = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);
     const sent = isJson ? JSON.stringify(body) : (body as string | Uint8Array | undefined);
@@ -57,7 +57,7 @@ export function call(
   });
 }
 
-export function post(url: string, body: unknown, headers: OutgoingHttpHeaders = {}): Promise<Answer> {
+export function post(url: string, body: unknown, headers: OutgoingHttpHeaders = {}): Promise<HttpResponse> {
   return call(url, '/v1/submissions', { method: 'POST', body, headers });
 }
 
@@ -70,19 +70,19 @@ export function sendRaw(url: string, bytes: string | Uint8Array): Promise<string
   return new Promise((resolve) => {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
-    let told = '';
+    let received = '';
     socket.setEncoding('latin1').on('data', (chunk) => {
-      told += chunk;
+      received += chunk;
     });
     // The server may end it while we still write.
     socket.on('error', () => undefined);
-    socket.on('close', () => resolve(told));
+    socket.on('close', () => resolve(received));
     socket.end(bytes);
   });
 }
 
 /** The problem document that an answer must be, checked field by field. */
-export function problemOf({ status, headers, text }: Answer): z.output<typeof problemSchema> {
+export function problemOf({ status, headers, text }: HttpResponse): z.output<typeof problemSchema> {
   expect(headers['content-type']).toBe('application/problem+json');
   const problem = problemSchema.strict().parse(JSON.parse(text));
   expect(problem.status).toBe(status);
@@ -91,13 +91,13 @@ export function problemOf({ status, headers, text }: Answer): z.output<typeof pr
 }
 
 /** The answers of the routes. Each must have the documented status and shape, and nothing beyond. */
-export const trackedOf = (answer: Answer) => parse(answer, 202, trackedSchema.strict());
-export const submissionOf = (answer: Answer) => parse(answer, 200, submissionSchema.strict());
-export const detailsOf = (answer: Answer) => parse(answer, 200, submissionWithHistorySchema.strict());
-export const listOf = (answer: Answer) => parse(answer, 200, submissionListSchema.strict());
+export const trackedOf = (response: HttpResponse) => parse(response, 202, trackedSchema.strict());
+export const submissionOf = (response: HttpResponse) => parse(response, 200, submissionSchema.strict());
+export const detailsOf = (response: HttpResponse) => parse(response, 200, submissionWithHistorySchema.strict());
+export const listOf = (response: HttpResponse) => parse(response, 200, submissionListSchema.strict());
 
-function parse<S extends z.ZodType>(answer: Answer, status: number, schema: S): z.output<S> {
-  expect(answer, answer.text.slice(0, 500)).toMatchObject({ status });
-  expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
-  return schema.parse(JSON.parse(answer.text));
+function parse<S extends z.ZodType>(response: HttpResponse, status: number, schema: S): z.output<S> {
+  expect(response, response.text.slice(0, 500)).toMatchObject({ status });
+  expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+  return schema.parse(JSON.parse(response.text));
 }

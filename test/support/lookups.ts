@@ -10,7 +10,7 @@ import type { Role } from '../../src/http/ports.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { type Answer, call } from './http-calls.ts';
+import { call, type HttpResponse } from './http-calls.ts';
 import { openApp } from './running-app.ts';
 
 export const ADMIN_TOKEN = 'an-admin-token-for-tests';
@@ -105,7 +105,7 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     revoked,
     logs: () => logs,
     /** With this bearer, or with nothing at all. */
-    get: (path: string, token?: string): Promise<Answer> =>
+    get: (path: string, token?: string): Promise<HttpResponse> =>
       call(app.url, path, { headers: { 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) } }),
     revoke: (role: Role) => query((db) => db.prepare('UPDATE credentials SET revoked_at = 1 WHERE role = ?').run(role)),
     /** The audit, oldest first. */

@@ -12,9 +12,9 @@ export async function scrape(url: string) {
   const staleAt = (scrapedAt.get(url) ?? Number.NEGATIVE_INFINITY) + SHARED_MS + 20;
   // By the server's clock, which is slower while the machine's is set back.
   while (systemClock.now() < staleAt) await new Promise((resolve) => setTimeout(resolve, 20));
-  const answer = await call(url, '/metrics', { headers: { 'x-api-key': [] } });
+  const response = await call(url, '/metrics', { headers: { 'x-api-key': [] } });
   scrapedAt.set(url, systemClock.now());
-  return answer;
+  return response;
 }
 
 /** The text format, family by family. Throws on a line that is none of it. */

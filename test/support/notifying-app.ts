@@ -2,14 +2,14 @@ import { expect, vi } from 'vitest';
 import type { z } from 'zod';
 import { deliveryDetailsSchema, deliveryListSchema, deliverySchema } from '../../src/http/routes/delivery-body.ts';
 import { webhookListSchema, webhookSchema, webhookWithSecretSchema } from '../../src/http/routes/webhook-body.ts';
-import { type Answer, call, pathOf, post } from './http-calls.ts';
+import { call, type HttpResponse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';
 
 /** One app for a whole test file whose webhooks may be on this machine, and what its administrator does. */
 export function useNotifyingApp() {
   const app = useApp({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
-  const admin = (method: string, path: string, body?: unknown): Promise<Answer> =>
+  const admin = (method: string, path: string, body?: unknown): Promise<HttpResponse> =>
     call(app.url, path, {
       method,
       headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
@@ -44,15 +44,15 @@ export function useNotifyingApp() {
 }
 
 /** The answers of the routes. Each must have the documented status and shape, and nothing beyond. */
-export const createdOf = (answer: Answer) => parse(answer, 201, webhookWithSecretSchema.strict());
-export const rotatedOf = (answer: Answer) => parse(answer, 200, webhookWithSecretSchema.strict());
-export const webhookOf = (answer: Answer) => parse(answer, 200, webhookSchema.strict());
-export const webhooksOf = (answer: Answer) => parse(answer, 200, webhookListSchema.strict());
-export const acceptedOf = (answer: Answer) => parse(answer, 202, deliverySchema.strict());
-const deliveryOf = (answer: Answer) => parse(answer, 200, deliveryDetailsSchema.strict());
-export const deliveriesOf = (answer: Answer) => parse(answer, 200, deliveryListSchema.strict());
+export const createdOf = (response: HttpResponse) => parse(response, 201, webhookWithSecretSchema.strict());
+export const rotatedOf = (response: HttpResponse) => parse(response, 200, webhookWithSecretSchema.strict());
+export const webhookOf = (response: HttpResponse) => parse(response, 200, webhookSchema.strict());
+export const webhooksOf = (response: HttpResponse) => parse(response, 200, webhookListSchema.strict());
+export const acceptedOf = (response: HttpResponse) => parse(response, 202, deliverySchema.strict());
+const deliveryOf = (response: HttpResponse) => parse(response, 200, deliveryDetailsSchema.strict());
+export const deliveriesOf = (response: HttpResponse) => parse(response, 200, deliveryListSchema.strict());
 
-function parse<S extends z.ZodType>(answer: Answer, status: number, schema: S): z.output<S> {
-  expect(answer, answer.text.slice(0, 500)).toMatchObject({ status });
-  return schema.parse(JSON.parse(answer.text));
+function parse<S extends z.ZodType>(response: HttpResponse, status: number, schema: S): z.output<S> {
+  expect(response, response.text.slice(0, 500)).toMatchObject({ status });
+  return schema.parse(JSON.parse(response.text));
 }

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { sleep } from './killable-server.ts';
 
-const LOOK_MS = 200;
+const CHECK_MS = 200;
 
 /**
  * A careful backend with nothing but BullMQ: enqueues, looks until the job is done, and enqueues again what is gone from
@@ -52,7 +52,7 @@ export function openProducer({ url }: { url: string }) {
         } catch (error) {
           if (error instanceof RefusedError) throw error;
         }
-        await sleep(LOOK_MS);
+        await sleep(CHECK_MS);
       }
     },
   };

@@ -8,8 +8,8 @@ export function isPromtoolMissing(): boolean {
 }
 
 /** What it says, and how it ends: 0 only without any complaint. */
-export function promtool(args: readonly string[], input = ''): { status: number | null; said: string } {
+export function promtool(args: readonly string[], input = ''): { status: number | null; output: string } {
   const { status, stdout, stderr, error } = spawnSync('promtool', args, { input, encoding: 'utf8' });
   if (error) throw error;
-  return { status, said: `${stdout}${stderr}` };
+  return { status, output: `${stdout}${stderr}` };
 }

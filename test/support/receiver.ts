@@ -22,7 +22,7 @@ type Received = {
 };
 
 /** What is answered, or what is done instead: a function may use the socket as it likes. */
-export type ScriptedAnswer =
+export type ScriptedResponse =
   | { status?: number; headers?: OutgoingHttpHeaders; body?: string | Uint8Array }
   | ((exchange: { request: IncomingMessage; response: ServerResponse; socket: Socket }) => void);
 
@@ -36,10 +36,10 @@ type ReceiverOptions = {
  * request gets the next one, and the last one is for all that follow; without any, it is 200 and nothing more.
  */
 export async function openReceiver(
-  script: ScriptedAnswer | readonly ScriptedAnswer[] = {},
+  script: ScriptedResponse | readonly ScriptedResponse[] = {},
   { host = '127.0.0.1', tls }: ReceiverOptions = {},
 ) {
-  const answers = [script].flat();
+  const responses = [script].flat();
   const requests: Received[] = [];
   const open = new Set<Socket>();
   let total = 0;
@@ -49,9 +49,9 @@ export async function openReceiver(
     if (body === undefined) return;
     const { method = '', url = '', headers, socket } = request;
     requests.push({ method, path: url, headers, body, localAddress: socket.localAddress });
-    const answer = answers[Math.min(requests.length, answers.length) - 1] ?? {};
-    if (typeof answer === 'function') return answer({ request, response, socket });
-    response.writeHead(answer.status ?? 200, answer.headers).end(answer.body);
+    const httpResponse = responses[Math.min(requests.length, responses.length) - 1] ?? {};
+    if (typeof httpResponse === 'function') return httpResponse({ request, response, socket });
+    response.writeHead(httpResponse.status ?? 200, httpResponse.headers).end(httpResponse.body);
   });
   server.on('connection', (socket: Socket) => {
     open.add(socket);

@@ -94,8 +94,8 @@ async function run(port: number, folder: string, options: RedisOptions): Promise
   const settings = { port, bind: '127.0.0.1', ...kept, ...secured(password), ...more };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => (said += text));
+  let output = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (output += text));
   // A test run that is cut off leaves no server behind.
   const killAtExit = () => child.kill('SIGKILL');
   process.once('exit', killAtExit);
@@ -104,12 +104,14 @@ async function run(port: number, folder: string, options: RedisOptions): Promise
     child.once('error', (cause) => reject(new Error('redis-server can not be started; is it installed?', { cause })));
     child.once('close', () =>
       reject(
-        said.includes('Address already in use') ? new PortTakenError(said) : new Error(`redis-server ended: ${said}`),
+        output.includes('Address already in use')
+          ? new PortTakenError(output)
+          : new Error(`redis-server ended: ${output}`),
       ),
     );
   });
   try {
-    await Promise.race([failure, answers(port)]);
+    await Promise.race([failure, waitUntilReady(port)]);
   } catch (error) {
     await killed(child);
     throw error;
@@ -132,7 +134,7 @@ async function killed(child: ChildProcess): Promise<void> {
 }
 
 /** One that wants a password answers PING too: that it wants one. */
-async function answers(port: number): Promise<void> {
+async function waitUntilReady(port: number): Promise<void> {
   const until = performance.now() + START_TIMEOUT_MS;
   while (!/^(?:\+PONG|-NOAUTH)/.test(await ping(port))) {
     if (performance.now() > until) throw new Error('redis-server does not answer');

@@ -14,7 +14,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 
 export const API_KEY = 'a-service-key-for-tests';
 /** Nobody listens there. */
-const NOWHERE = 'http://127.0.0.1:1';
+const CLOSED_PORT_URL = 'http://127.0.0.1:1';
 
 type AppSetting = {
   database: string;
@@ -67,7 +67,7 @@ function impatient(settings: { lagPrice: number }): PolicyFactory {
 
 /** The real app, with a second upstream "other" that is out, pacing as fast as a sandbox lives. The caller closes it. */
 export function openApp(setting: AppSetting): Promise<App> {
-  const { database, upstreamUrl = NOWHERE, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
+  const { database, upstreamUrl = CLOSED_PORT_URL, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
   const { config } = loadConfig({
     env: { DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key', DAWATCH_DATABASE: database },
   });
@@ -95,7 +95,7 @@ export function openApp(setting: AppSetting): Promise<App> {
       retention: { ...config.retention, ...setting.retention },
       redis: { ...config.redis, url: setting.redisUrl },
       alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
-      upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: NOWHERE } }),
+      upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
       // A sandbox that runs 200 times faster than life makes a second worth as much more.
       pacing: { lag_price: setting.lagPrice ?? 1_000 },
       breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },

@@ -15,11 +15,11 @@ type Served = {
 };
 
 /** An HTTP server on a free port; gone with its connections when the test ends. */
-export async function serve(answer: RequestListener): Promise<Served> {
+export async function serve(respond: RequestListener): Promise<Served> {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     requests.push(request);
-    answer(request, response);
+    respond(request, response);
   });
   return { requests, ...(await listening(server)) };
 }

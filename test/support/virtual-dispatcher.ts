@@ -119,7 +119,7 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
     destinations: () => deliveries.destinations(),
     due: (destination, query) => deliveries.due(destination, query),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
-    recordResults: (settlements, disableAfterMs) => deliveries.recordResults(settlements, disableAfterMs),
+    recordResults: (results, disableAfterMs) => deliveries.recordResults(results, disableAfterMs),
     expireUnconfigured: (destination, createdBefore, now) =>
       deliveries.expireUnconfigured(destination, createdBefore, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),

@@ -25,7 +25,7 @@ const SCHEDULER_SETTINGS: SchedulerSettings = {
 
 type World = {
   /** The response of the upstream; a pending promise for one that hangs. */
-  answer: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
+  respond: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
   scheduler?: Partial<SchedulerSettings>;
   recheck?: boolean;
   policy?: PolicyFactory;
@@ -39,13 +39,13 @@ type World = {
 export function openWatcher(world: World) {
   const clock = createVirtualClock(START_MS);
   const file = world.file ?? join(tempFolder(), 'ledger.db');
-  const asked: { submissionId: string; at: number }[] = [];
+  const polls: { submissionId: string; at: number }[] = [];
   const turns: UpstreamChange[] = [];
   const engine = createLocalEngine({
     clock,
     sendPoll: async (_upstream, submissionId) => {
-      asked.push({ submissionId, at: clock.now() });
-      return world.answer(submissionId);
+      polls.push({ submissionId, at: clock.now() });
+      return world.respond(submissionId);
     },
   });
   const settings: WatcherSettings = {
@@ -77,7 +77,7 @@ export function openWatcher(world: World) {
   return {
     clock,
     file,
-    asked,
+    polls: polls,
     turns,
     get ledger() {
       return process.ledger;

@@ -8,12 +8,12 @@ const TIMEOUT_MS = 200;
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';
 
 async function failureOf(url: string, timeoutMs = 5_000) {
-  const answer = await openClient(url, { timeoutMs }).getSubmissionInfo('s');
-  if (answer.kind !== 'failure') throw new Error(`answered with ${answer.httpStatus}`);
-  expect(answer.detail).not.toContain(KEY);
-  expect(answer.detail.length).toBeLessThan(300);
-  expect(classify('s', answer)).toMatchObject({ kind: 'unavailable', reason: answer.reason });
-  return answer;
+  const response = await openClient(url, { timeoutMs }).getSubmissionInfo('s');
+  if (response.kind !== 'failure') throw new Error(`answered with ${response.httpStatus}`);
+  expect(response.detail).not.toContain(KEY);
+  expect(response.detail.length).toBeLessThan(300);
+  expect(classify('s', response)).toMatchObject({ kind: 'unavailable', reason: response.reason });
+  return response;
 }
 
 describe('the time limit of a call applies to', () => {
@@ -27,8 +27,8 @@ describe('the time limit of a call applies to', () => {
     ['headers, and then nothing', (_request, response) => response.flushHeaders()],
     ['half a body', (_request, response) => response.writeHead(200, { 'content-length': 100 }).write('{')],
     ['a byte now and then', drip],
-  ])('%s', async (_name, answer) => {
-    const { url, sockets } = await serve(answer);
+  ])('%s', async (_name, respond) => {
+    const { url, sockets } = await serve(respond);
     expect(await failureOf(url, TIMEOUT_MS)).toMatchObject({
       reason: 'timeout',
       detail: expect.stringMatching(/200 ms/),
@@ -49,10 +49,10 @@ describe('the time limit of a call applies to', () => {
     const { url } = await serve((_request, response) => void response.end('{}'));
     const client = openClient(url, { timeoutMs: 1_000 });
     await client.getSubmissionInfo('s');
-    const answer = client.getSubmissionInfo('s');
+    const httpResponse = client.getSubmissionInfo('s');
     const until = performance.now() + 1_600;
     while (performance.now() < until);
-    expect(await answer).toMatchObject({ kind: 'response' });
+    expect(await httpResponse).toMatchObject({ kind: 'response' });
   });
 
   it('nothing that completes in time', async () => {
@@ -73,11 +73,11 @@ describe('an endless body is cut off, and its connection closed', () => {
     const chunk = Buffer.alloc(64 * 1024, 0x20);
     const { url, sockets } = await serve((_request, response) => {
       response.writeHead(200, headers);
-      const pour = () => {
+      const sendChunks = () => {
         while (!response.destroyed && response.write(chunk)) sentBytes += chunk.length;
       };
-      response.on('drain', pour);
-      pour();
+      response.on('drain', sendChunks);
+      sendChunks();
     });
     expect((await failureOf(url)).reason).toBe('too_large');
     await vi.waitFor(() => expect(sockets.open.size).toBe(0));
@@ -94,12 +94,12 @@ describe('a broken connection is a network failure', () => {
     ['before the body', HEAD],
     ['within the body', `${HEAD}{"state":`],
     ['within a chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\n{"sta'],
-  ])('reset %s', async (_name, said) => {
+  ])('reset %s', async (_name, sent) => {
     const { url } = await serveRaw((socket) => {
-      if (said === null) socket.resetAndDestroy();
+      if (sent === null) socket.resetAndDestroy();
       else
         socket.once('data', () => {
-          socket.write(said, () => setTimeout(() => socket.resetAndDestroy(), 5));
+          socket.write(sent, () => setTimeout(() => socket.resetAndDestroy(), 5));
         });
     });
     expect((await failureOf(url)).reason).toBe('network');
@@ -110,8 +110,8 @@ describe('a broken connection is a network failure', () => {
     ['a header without end', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}`],
     ['two lengths that differ', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x'],
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
-  ])('%s', async (_name, said) => {
-    const { url } = await serveRaw((socket) => socket.once('data', () => socket.end(said)));
+  ])('%s', async (_name, sent) => {
+    const { url } = await serveRaw((socket) => socket.once('data', () => socket.end(sent)));
     expect((await failureOf(url)).reason).toBe('network');
   });
 
@@ -150,7 +150,8 @@ describe('closing', () => {
     const calls = ['hangs', 'body', 'waits'].map((id) => client.getSubmissionInfo(id));
     await vi.waitFor(() => expect(requests).toHaveLength(2));
     await client.close();
-    for (const answer of await Promise.all(calls)) expect(answer).toMatchObject({ kind: 'failure', reason: 'network' });
+    for (const response of await Promise.all(calls))
+      expect(response).toMatchObject({ kind: 'failure', reason: 'network' });
     await vi.waitFor(() => expect(sockets.open.size).toBe(0));
     await client.close();
     expect(await client.getSubmissionInfo('late')).toMatchObject({

@@ -37,9 +37,9 @@ describe('a request', () => {
     async (id) => {
       const { url, requests } = await ok();
       await openClient(url).getSubmissionInfo(id);
-      const asked = new URL(requests[0]?.url ?? '', url);
-      expect(asked.pathname).toBe('/v1/get_submission_info');
-      expect([...asked.searchParams]).toEqual([['submission_id', id]]);
+      const requested = new URL(requests[0]?.url ?? '', url);
+      expect(requested.pathname).toBe('/v1/get_submission_info');
+      expect([...requested.searchParams]).toEqual([['submission_id', id]]);
     },
   );
 });
@@ -63,8 +63,8 @@ describe('a response', () => {
       response.sendDate = false;
       response.end();
     });
-    const answer = await openClient(url, { now: () => 86_400_000 }).getSubmissionInfo('s');
-    expect(answer).toMatchObject({ retryAfter: null, date: 'Fri, 02 Jan 1970 00:00:00 GMT', body: '' });
+    const httpResponse = await openClient(url, { now: () => 86_400_000 }).getSubmissionInfo('s');
+    expect(httpResponse).toMatchObject({ retryAfter: null, date: 'Fri, 02 Jan 1970 00:00:00 GMT', body: '' });
   });
 
   it('in chunks that split a character is reassembled', async () => {
@@ -81,18 +81,18 @@ describe('a response', () => {
     const { url } = await serve((_request, response) => {
       response.writeHead(502, { 'content-type': 'text/html' }).end(page);
     });
-    const answer = await openClient(url).getSubmissionInfo('s');
-    expect(answer).toMatchObject({ kind: 'response', httpStatus: 502, body: page });
-    expect(classify('s', answer)).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
+    const httpResponse = await openClient(url).getSubmissionInfo('s');
+    expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 502, body: page });
+    expect(classify('s', httpResponse)).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
   });
 
   it('with compression that was not requested does not count as a submission', async () => {
     const { url } = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"state":"Finalized"}'));
     });
-    const answer = await openClient(url).getSubmissionInfo('s');
-    expect(answer).toMatchObject({ kind: 'response', httpStatus: 200 });
-    expect(classify('s', answer)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
+    const httpResponse = await openClient(url).getSubmissionInfo('s');
+    expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 200 });
+    expect(classify('s', httpResponse)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
   });
 
   it.each([301, 302, 303, 307, 308])(
@@ -137,15 +137,15 @@ describe('connections', () => {
       setTimeout(() => response.end('{}'), 5);
     });
     const client = openClient(url, { connections: 3 });
-    const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => client.getSubmissionInfo(`s${i}`)));
-    expect(answers.every(({ kind }) => kind === 'response')).toBe(true);
+    const responses = await Promise.all(Array.from({ length: 60 }, (_, i) => client.getSubmissionInfo(`s${i}`)));
+    expect(responses.every(({ kind }) => kind === 'response')).toBe(true);
     expect(sockets.most).toBe(3);
   });
 
   it('time spent waiting for a free one counts towards the limit of a call', async () => {
     const { url } = await serve(() => undefined);
     const client = openClient(url, { connections: 1, timeoutMs: 150 });
-    const answers = await Promise.all([client.getSubmissionInfo('a'), client.getSubmissionInfo('b')]);
-    expect(answers).toMatchObject([{ reason: 'timeout' }, { reason: 'timeout' }]);
+    const responses = await Promise.all([client.getSubmissionInfo('a'), client.getSubmissionInfo('b')]);
+    expect(responses).toMatchObject([{ reason: 'timeout' }, { reason: 'timeout' }]);
   });
 });

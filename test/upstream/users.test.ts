@@ -18,54 +18,58 @@ function usersOf(url: string, options: Partial<UpstreamUsersOptions> & { timeout
 
 /** Always the same answer; keeps what was asked. */
 async function upstream(body: unknown, status = 200, headers: Record<string, string> = {}) {
-  const asked: { url: string | undefined; method: string | undefined; headers: IncomingHttpHeaders; body: string }[] =
-    [];
+  const requests: {
+    url: string | undefined;
+    method: string | undefined;
+    headers: IncomingHttpHeaders;
+    body: string;
+  }[] = [];
   const { url } = await serve(async (request, response) => {
-    asked.push({ url: request.url, method: request.method, headers: request.headers, body: await text(request) });
+    requests.push({ url: request.url, method: request.method, headers: request.headers, body: await text(request) });
     response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
   });
-  return { url, asked };
+  return { url, requests };
 }
 
 describe('a request', () => {
   it('has its parameters in the query', async () => {
-    const { url, asked } = await upstream(RECORD);
+    const { url, requests } = await upstream(RECORD);
     await usersOf(`${url}/base`).getUser(USER, 'Bearer mine');
     await usersOf(`${url}/base`).listUsers(7, 'Bearer mine');
-    expect(asked).toMatchObject([
+    expect(requests).toMatchObject([
       { method: 'GET', url: '/base/users/get_user?name=Ada%20%26%20S%C3%B6hne&email=ada%2B1%40example.com', body: '' },
       { method: 'GET', url: '/base/admin/get_all_users?limit=7', body: '' },
     ]);
-    expect(asked[0]?.headers).toMatchObject({ authorization: 'Bearer mine', 'content-type': 'application/json' });
-    expect(asked[1]?.headers).toMatchObject({ authorization: 'Bearer mine', accept: 'application/json' });
+    expect(requests[0]?.headers).toMatchObject({ authorization: 'Bearer mine', 'content-type': 'application/json' });
+    expect(requests[1]?.headers).toMatchObject({ authorization: 'Bearer mine', accept: 'application/json' });
   });
 
   it('has them in a JSON body if the upstream requires that', async () => {
-    const { url, asked } = await upstream(RECORD);
+    const { url, requests } = await upstream(RECORD);
     const users = usersOf(url, { parameters: 'body' });
     expect(await users.getUser(USER)).toMatchObject({ kind: 'found' });
     await users.listUsers(7);
-    expect(asked.map((one) => [one.method, one.url, JSON.parse(one.body)])).toEqual([
+    expect(requests.map((one) => [one.method, one.url, JSON.parse(one.body)])).toEqual([
       ['GET', '/users/get_user', USER],
       ['GET', '/admin/get_all_users', { limit: 7 }],
     ]);
-    for (const { headers } of asked) expect(headers['content-type']).toBe('application/json');
+    for (const { headers } of requests) expect(headers['content-type']).toBe('application/json');
   });
 
   it('is sent to the configured paths', async () => {
-    const { url, asked } = await upstream(RECORD);
+    const { url, requests } = await upstream(RECORD);
     const users = usersOf(url, { getPath: '/v1/user/get_user', listPath: '/v1/admin/all' });
     await users.getUser(USER);
     await users.listUsers(1);
-    expect(asked.map((one) => one.url?.split('?')[0])).toEqual(['/v1/user/get_user', '/v1/admin/all']);
+    expect(requests.map((one) => one.url?.split('?')[0])).toEqual(['/v1/user/get_user', '/v1/admin/all']);
   });
 
   it('has the configured bearer, never both that and the one of the caller', async () => {
-    const { url, asked } = await upstream(RECORD);
+    const { url, requests } = await upstream(RECORD);
     await usersOf(url, { bearer: 'ours' }).getUser(USER, 'Bearer theirs');
     await usersOf(url, { bearer: 'ours' }).listUsers(1);
     await usersOf(url).listUsers(1);
-    expect(asked.map((one) => one.headers.authorization)).toEqual(['Bearer ours', 'Bearer ours', undefined]);
+    expect(requests.map((one) => one.headers.authorization)).toEqual(['Bearer ours', 'Bearer ours', undefined]);
   });
 });
 
@@ -122,10 +126,10 @@ it('lookups above the limit are refused at once, and accepted again when others 
   const waiting = Array.from({ length: 64 }, () => users.getUser(USER));
   expect(await users.getUser(USER)).toEqual({ kind: 'busy' });
   expect(await users.listUsers(1)).toEqual({ kind: 'busy' });
-  const answering = setInterval(() => {
-    for (const answer of held.splice(0)) answer();
+  const interval = setInterval(() => {
+    for (const respond of held.splice(0)) respond();
   }, 5);
-  onTestFinished(() => clearInterval(answering));
+  onTestFinished(() => clearInterval(interval));
   for (const lookup of await Promise.all(waiting)) expect(lookup.kind).toBe('found');
   expect((await users.getUser(USER)).kind).toBe('found');
   expect(requests).toHaveLength(65);
@@ -170,6 +174,6 @@ describe('a failure contains nothing of the request or the response:', () => {
       reason: 'http_status',
       detail: 'HTTP 307',
     });
-    expect(other.asked).toEqual([]);
+    expect(other.requests).toEqual([]);
   });
 });

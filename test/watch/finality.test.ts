@@ -6,33 +6,33 @@ import type { Finality } from '../../src/watch/finality.ts';
 import { byAge } from '../support/pacing.ts';
 import { openWatcher, pending, response, START_MS, unauthorized } from '../support/virtual-watcher.ts';
 
-const answerOf = (block: number) =>
+const responseOf = (block: number) =>
   response(200, { state: 'Finalized', error: null, data: { block_hash: '0xabc', block_number: block } });
 
 /** An upstream where everything becomes final 40 s after the start and every 20 s from then on. */
 function world({
-  answerInstead,
+  respondInstead,
   policy = byAge,
 }: {
-  answerInstead?: () => UpstreamResponse | undefined;
+  respondInstead?: () => UpstreamResponse | undefined;
   policy?: PolicyFactory;
 } = {}) {
-  const told: Finality[] = [];
+  const finalities: Finality[] = [];
   const now = () => monitor.clock.now();
   const bornAt = new Map<string, number>();
   const monitor = openWatcher({
-    answer(id) {
-      const other = answerInstead?.();
+    respond(id) {
+      const other = respondInstead?.();
       if (other) return other;
       const block = Math.ceil(((bornAt.get(id) ?? START_MS) + 25_000 - START_MS) / 20_000);
-      return now() >= START_MS + block * 20_000 ? answerOf(block) : pending;
+      return now() >= START_MS + block * 20_000 ? responseOf(block) : pending;
     },
     policy,
-    listener: { finalized: (finality) => told.push(finality) },
+    listener: { finalized: (finality) => finalities.push(finality) },
   });
   return {
     monitor,
-    told,
+    reported: finalities,
     track(id: string) {
       bornAt.set(id, now());
       monitor.track([id]);
@@ -41,28 +41,28 @@ function world({
 }
 
 it('is reported once, with the time it was last found open, its polls and its duration', async () => {
-  const { monitor, told, track } = world();
+  const { monitor, reported: finalities, track } = world();
   track('a');
   await monitor.clock.advance(60_000);
-  expect(told).toHaveLength(1);
-  const [{ at = 0, after = 0, trackedAt, polls, upstream } = {}] = told;
-  const asked = monitor.asked.map((one) => one.at);
-  expect({ trackedAt, polls, upstream }).toEqual({ trackedAt: START_MS, polls: asked.length, upstream: 'default' });
-  expect(at).toBe(asked.at(-1));
-  expect(after).toBe(asked.at(-2));
+  expect(finalities).toHaveLength(1);
+  const [{ at = 0, after = 0, trackedAt, polls, upstream } = {}] = finalities;
+  const pollTimes = monitor.polls.map((one) => one.at);
+  expect({ trackedAt, polls, upstream }).toEqual({ trackedAt: START_MS, polls: pollTimes.length, upstream: 'default' });
+  expect(at).toBe(pollTimes.at(-1));
+  expect(after).toBe(pollTimes.at(-2));
   expect(after).toBeLessThan(START_MS + 40_000);
   expect(at).toBeGreaterThanOrEqual(START_MS + 40_000);
 });
 
 it('is never bounded too late, whenever the learned policy polls', async () => {
-  const { monitor, told, track } = world({ policy: learnedPacing({ lagPrice: 1 }) });
+  const { monitor, reported: finalities, track } = world({ policy: learnedPacing({ lagPrice: 1 }) });
   for (let second = 0; second < 300; second += 2) {
     track(`s${second}`);
     await monitor.clock.advance(2_000);
   }
   await monitor.clock.advance(60_000);
-  expect(told).toHaveLength(150);
-  for (const { at, after, trackedAt } of told) {
+  expect(finalities).toHaveLength(150);
+  for (const { at, after, trackedAt } of finalities) {
     expect(after).toBeGreaterThanOrEqual(trackedAt);
     // Truly final at multiples of 20 s.
     expect(after).toBeLessThanOrEqual(at - ((at - START_MS) % 20_000));
@@ -74,12 +74,12 @@ it('is bounded by other submissions of its block, even for one that is polled on
     ...byAge(deps),
     register: ({ trackedAt }) => (trackedAt === START_MS ? trackedAt : trackedAt + 49_000),
   });
-  const { monitor, told, track } = world({ policy: firstOften });
+  const { monitor, reported: finalities, track } = world({ policy: firstOften });
   track('often');
   await monitor.clock.advance(1_000);
   track('once');
   await monitor.clock.advance(60_000);
-  const [often, once] = told;
+  const [often, once] = finalities;
   expect(once).toMatchObject({ trackedAt: START_MS + 1_000, polls: 1 });
   expect(often?.after).toBeGreaterThan(START_MS + 20_000);
   expect(once?.after).toBe(often?.after);
@@ -87,13 +87,17 @@ it('is bounded by other submissions of its block, even for one that is polled on
 
 it('a response without information about the submission does not move the bound', async () => {
   let isKeyRefused = false;
-  const { monitor, told, track } = world({ answerInstead: () => (isKeyRefused ? unauthorized : undefined) });
+  const {
+    monitor,
+    reported: finalities,
+    track,
+  } = world({ respondInstead: () => (isKeyRefused ? unauthorized : undefined) });
   track('a');
   await monitor.clock.advance(20_000);
-  const lastOpen = monitor.asked.at(-1)?.at;
+  const lastOpen = monitor.polls.at(-1)?.at;
   isKeyRefused = true;
   await monitor.clock.advance(100_000);
   isKeyRefused = false;
   await monitor.clock.advance(100_000);
-  expect(told.map(({ after }) => after)).toEqual([lastOpen]);
+  expect(finalities.map(({ after }) => after)).toEqual([lastOpen]);
 });

@@ -7,12 +7,12 @@ const KINDS = ['recorded', 'finalized', 'upstream', 'writeFailed'] as const;
 /** A listener that throws at everything, between two that take note of what they are told. */
 function openWithThrowing(
   kinds: readonly (keyof WatcherListener)[],
-  answer: Parameters<typeof openWatcher>[0]['answer'],
+  sendResponse: Parameters<typeof openWatcher>[0]['respond'],
 ) {
-  const told: string[] = [];
+  const calls: string[] = [];
   const faults: unknown[] = [];
   const noting = (name: string): WatcherListener => ({
-    ...Object.fromEntries(KINDS.map((kind) => [kind, () => told.push(`${name} ${kind}`)])),
+    ...Object.fromEntries(KINDS.map((kind) => [kind, () => calls.push(`${name} ${kind}`)])),
     listenerFailed: (error) => faults.push(error),
   });
   const throwing = Object.fromEntries(
@@ -23,8 +23,8 @@ function openWithThrowing(
       },
     ]),
   );
-  const world = openWatcher({ answer, listeners: [noting('first'), throwing, noting('last')] });
-  return { world, told, faults };
+  const world = openWatcher({ respond: sendResponse, listeners: [noting('first'), throwing, noting('last')] });
+  return { world, calls, faults };
 }
 
 describe('a listener that throws', () => {
@@ -38,7 +38,7 @@ describe('a listener that throws', () => {
         expect(world.get(id)).toMatchObject({ status: 'finalized', polls: 1, watched: false });
         expect(world.statuses(id)).toEqual(['tracking', 'finalized']);
       }
-      expect(world.asked).toHaveLength(3);
+      expect(world.polls).toHaveLength(3);
       expect(world.ledger.outbox.after(0, 100)).toHaveLength(3);
       expect(world.monitor.health().ledgerWritable).toBe(true);
       expect(faults.map(String)).toContain(`Error: fault in ${kind}`);
@@ -46,23 +46,23 @@ describe('a listener that throws', () => {
   );
 
   it('does not affect the listeners before and after it', async () => {
-    let answer = pending;
-    const { world, told } = openWithThrowing(KINDS, () => answer);
+    let response = pending;
+    const { world, calls } = openWithThrowing(KINDS, () => response);
     world.track(['a', 'b']);
     await world.clock.advance(1_000);
-    answer = databaseDown;
+    response = databaseDown;
     await world.clock.advance(5 * MINUTE_MS);
-    answer = finalized;
+    response = finalized;
     await world.clock.advance(5 * MINUTE_MS);
     for (const kind of ['recorded', 'finalized', 'upstream']) {
-      const first = told.filter((line) => line === `first ${kind}`);
+      const first = calls.filter((line) => line === `first ${kind}`);
       expect(first.length).toBeGreaterThan(1);
-      expect(told.filter((line) => line === `last ${kind}`)).toHaveLength(first.length);
+      expect(calls.filter((line) => line === `last ${kind}`)).toHaveLength(first.length);
     }
   });
 
   it('stops neither polls, nor on-demand polls, nor write retries', async () => {
-    const { world, told } = openWithThrowing(KINDS, () => finalized);
+    const { world, calls } = openWithThrowing(KINDS, () => finalized);
     const record = world.ledger.record.bind(world.ledger);
     world.ledger.record = () => {
       throw new Error('not now');
@@ -74,12 +74,12 @@ describe('a listener that throws', () => {
     await world.clock.advance(5 * MINUTE_MS);
     expect(await onDemand).toMatchObject({ kind: 'observed' });
     expect(world.get('a').status).toBe('finalized');
-    expect(told).toContain('last writeFailed');
+    expect(calls).toContain('last writeFailed');
   });
 
   it('does not receive its own errors: an error in listenerFailed is dropped', async () => {
     const world = openWatcher({
-      answer: () => finalized,
+      respond: () => finalized,
       listeners: [
         {
           finalized: () => {

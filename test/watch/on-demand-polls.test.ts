@@ -11,77 +11,77 @@ import {
   unauthorized,
 } from '../support/virtual-watcher.ts';
 
-const kinds = (asked: { kind: string; observation?: { kind: string } }[]) =>
-  asked.map(({ kind, observation }) => observation?.kind ?? kind);
+const kinds = (results: { kind: string; observation?: { kind: string } }[]) =>
+  results.map(({ kind, observation }) => observation?.kind ?? kind);
 
 test('two hundred concurrent polls of one submission share one request', async () => {
-  const world = openWatcher({ answer: () => pending });
-  const asked = Promise.all(Array.from({ length: 200 }, () => world.monitor.pollOnDemand('default', 'untracked')));
+  const world = openWatcher({ respond: () => pending });
+  const polls = Promise.all(Array.from({ length: 200 }, () => world.monitor.pollOnDemand('default', 'untracked')));
   await world.clock.advance(100);
-  expect(new Set(kinds(await asked))).toEqual(new Set(['pending']));
-  expect(world.asked.length).toBe(1);
+  expect(new Set(kinds(await polls))).toEqual(new Set(['pending']));
+  expect(world.polls.length).toBe(1);
   expect(world.ledger.get('untracked')).toBeUndefined();
   expect(world.monitor.health().upstreams[0]).toMatchObject({ tracked: 0, inFlight: 0 });
 });
 
 test('an on-demand poll of a submission that is in flight costs no request', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
-  const world = openWatcher({ answer: () => hanging.promise });
+  const world = openWatcher({ respond: () => hanging.promise });
   world.track(['a']);
-  const asked = world.monitor.pollOnDemand('default', 'a');
+  const poll = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   hanging.resolve(finalized);
   await world.clock.advance(10);
-  expect(kinds([await asked])).toEqual(['finalized']);
-  expect(world.asked.length).toBe(1);
+  expect(kinds([await poll])).toEqual(['finalized']);
+  expect(world.polls.length).toBe(1);
   expect(world.get('a').status).toBe('finalized');
 });
 
 test('the observation of a tracked submission is committed before the on-demand poll resolves', async () => {
-  let answer = pending;
-  const world = openWatcher({ answer: () => answer });
+  let response = pending;
+  const world = openWatcher({ respond: () => response });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
-  answer = finalized;
+  response = finalized;
   let status: string | undefined;
-  const asked = world.monitor.pollOnDemand('default', 'a').then(() => {
+  const poll = world.monitor.pollOnDemand('default', 'a').then(() => {
     status = world.get('a').status;
   });
   await world.clock.advance(10);
-  await asked;
+  await poll;
   expect(status).toBe('finalized');
 });
 
 test('a submission that is tracked while its on-demand poll is in flight is watched from then on', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
-  let answer: UpstreamResponse | Promise<UpstreamResponse> = hanging.promise;
-  const world = openWatcher({ answer: () => answer });
-  const asked = world.monitor.pollOnDemand('default', 'a');
+  let response: UpstreamResponse | Promise<UpstreamResponse> = hanging.promise;
+  const world = openWatcher({ respond: () => response });
+  const poll = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   world.track(['a']);
-  answer = finalized;
+  response = finalized;
   hanging.resolve(pending);
   await world.clock.advance(10);
-  expect(kinds([await asked])).toEqual(['pending']);
+  expect(kinds([await poll])).toEqual(['pending']);
   await world.clock.advance(MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
 });
 
 test('on-demand polls respect the budget, and neither they nor the due submissions starve', async () => {
   const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
-  const world = openWatcher({ answer: () => pending, scheduler: { budget } });
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
   world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
   await world.clock.advance(1_000);
-  const asked = Promise.all(
+  const polls = Promise.all(
     Array.from({ length: 100 }, (_, index) => world.monitor.pollOnDemand('default', `question-${index}`)),
   );
   await world.clock.advance(60_000);
-  const times = world.asked.map(({ at }) => at);
+  const times = world.polls.map(({ at }) => at);
   const mostInAWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
   expect(mostInAWindow).toBe(10);
-  const answered = kinds(await asked).filter((kind) => kind === 'pending').length;
-  expect(answered).toBeGreaterThan(3);
-  const due = world.asked.filter(
+  const pendingCount = kinds(await polls).filter((kind) => kind === 'pending').length;
+  expect(pendingCount).toBeGreaterThan(3);
+  const due = world.polls.filter(
     ({ submissionId, at }) => submissionId.startsWith('due') && at > (times[10] ?? 0),
   ).length;
   expect(due).toBeGreaterThan(3);
@@ -89,7 +89,7 @@ test('on-demand polls respect the budget, and neither they nor the due submissio
 
 test('an on-demand poll fails when the budget stays exhausted, with the time of a retry', async () => {
   const world = openWatcher({
-    answer: () => pending,
+    respond: () => pending,
     scheduler: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
   });
   const first = world.monitor.pollOnDemand('default', 'a');
@@ -99,26 +99,26 @@ test('an on-demand poll fails when the budget stays exhausted, with the time of 
     reason: 'budget_exhausted',
     retryAfterMs: MINUTE_MS + 1 - 10,
   });
-  expect(world.asked.length).toBe(1);
+  expect(world.polls.length).toBe(1);
 });
 
 test.each([
   ['is out', databaseDown],
   ['refuses us', unauthorized],
-])('while the upstream %s, an on-demand poll fails at once, without a request', async (_how, answer) => {
+])('while the upstream %s, an on-demand poll fails at once, without a request', async (_how, response) => {
   const world = openWatcher({
-    answer: () => answer,
+    respond: () => response,
     scheduler: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
   });
   world.track(['a', 'b']);
   await world.clock.advance(100);
-  const before = world.asked.length;
+  const before = world.polls.length;
   expect(await world.monitor.pollOnDemand('default', 'c')).toMatchObject({ reason: 'upstream_down' });
-  expect(world.asked.length).toBe(before);
+  expect(world.polls.length).toBe(before);
 });
 
 test('a 429 delays on-demand polls too', async () => {
-  const world = openWatcher({ answer: () => response(429, '', { retryAfter: '30' }) });
+  const world = openWatcher({ respond: () => response(429, '', { retryAfter: '30' }) });
   const first = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['throttled']);
@@ -128,38 +128,38 @@ test('a 429 delays on-demand polls too', async () => {
 });
 
 test('an on-demand poll counts as a probe when one is due, and its result ends the outage', async () => {
-  let answer: UpstreamResponse = databaseDown;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = databaseDown;
+  const world = openWatcher({ respond: () => response });
   for (let round = 0; round < 5; round++) {
-    const asked = world.monitor.pollOnDemand('default', `q-${round}`);
+    const poll = world.monitor.pollOnDemand('default', `q-${round}`);
     await world.clock.advance(10);
-    await asked;
+    await poll;
   }
   expect(world.monitor.health().upstreams[0]?.state).toBe('down');
-  answer = notFound;
+  response = notFound;
   await world.clock.advance(2_000);
-  const asked = world.monitor.pollOnDemand('default', 'later');
+  const results = world.monitor.pollOnDemand('default', 'later');
   await world.clock.advance(2_000);
-  expect(kinds([await asked])).toEqual(['not_found']);
+  expect(kinds([await results])).toEqual(['not_found']);
   expect(world.monitor.health().upstreams[0]?.state).toBe('closed');
 });
 
 test('when the watcher stops, open on-demand polls fail immediately', async () => {
   const world = openWatcher({
-    answer: () => pending,
+    respond: () => pending,
     scheduler: { budget: { requests: 1, perMs: 5_000, concurrency: 1 } },
   });
   world.track(['a']);
   await world.clock.advance(10);
-  const asked = world.monitor.pollOnDemand('default', 'b');
+  const poll = world.monitor.pollOnDemand('default', 'b');
   await world.monitor.stop(1_000);
-  expect(kinds([await asked])).toEqual(['failed']);
+  expect(kinds([await poll])).toEqual(['failed']);
   await world.clock.advance(MINUTE_MS);
-  expect(world.asked.length).toBe(1);
+  expect(world.polls.length).toBe(1);
 });
 
 test('an on-demand poll of an unknown upstream fails', async () => {
-  const world = openWatcher({ answer: () => pending });
+  const world = openWatcher({ respond: () => pending });
   expect(kinds([await world.monitor.pollOnDemand('nowhere', 'a')])).toEqual(['failed']);
 });
 
@@ -168,83 +168,83 @@ test.each([
   ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
   ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
 ])('with a budget of %s used up by both, on-demand polls and due submissions share it', async (_name, budget) => {
-  const world = openWatcher({ answer: () => pending, scheduler: { budget } });
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
   world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
   let isOver = false;
-  const askFor = async (name: string) => {
+  const pollRepeatedly = async (name: string) => {
     for (let count = 0; !isOver; count++) {
       await world.monitor.pollOnDemand('default', `question-${name}-${count}`);
       await new Promise<void>((resolve) => world.clock.after(50, resolve));
     }
   };
-  const clients = Promise.all(Array.from({ length: 8 }, (_, index) => askFor(String(index))));
+  const clients = Promise.all(Array.from({ length: 8 }, (_, index) => pollRepeatedly(String(index))));
   await world.clock.advance(5 * MINUTE_MS);
   isOver = true;
-  const questions = world.asked.filter(({ submissionId }) => submissionId.startsWith('question')).length;
-  const due = world.asked.length - questions;
-  expect(Math.abs(questions - due) / world.asked.length).toBeLessThan(0.2);
+  const onDemandCount = world.polls.filter(({ submissionId }) => submissionId.startsWith('question')).length;
+  const due = world.polls.length - onDemandCount;
+  expect(Math.abs(onDemandCount - due) / world.polls.length).toBeLessThan(0.2);
   await world.clock.advance(MINUTE_MS);
   await clients;
 });
 
 test('an on-demand poll without a response fails after the lease', async () => {
-  const world = openWatcher({ answer: () => new Promise(() => undefined) });
-  const asked = world.monitor.pollOnDemand('default', 'a');
+  const world = openWatcher({ respond: () => new Promise(() => undefined) });
+  const poll = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(MINUTE_MS);
-  expect(await asked).toMatchObject({ kind: 'failed', reason: 'no_response' });
+  expect(await poll).toMatchObject({ kind: 'failed', reason: 'no_response' });
 });
 
 /** What is asked for by one client that asks for very much, and by others. */
 async function openBusy() {
   const budget = { requests: 10, perMs: 1_000, concurrency: 4 };
-  const world = openWatcher({ answer: () => pending, scheduler: { budget } });
-  const answered: string[] = [];
-  const ask = (id: string, client: string) =>
-    world.monitor.pollOnDemand('default', id, client).then((asked) => {
-      answered.push(asked.kind === 'observed' ? id : `${id} ${asked.reason}`);
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
+  const completed: string[] = [];
+  const poll = (id: string, client: string) =>
+    world.monitor.pollOnDemand('default', id, client).then((result) => {
+      completed.push(result.kind === 'observed' ? id : `${id} ${result.reason}`);
     });
-  for (let index = 0; index < 500; index++) void ask(`busy-${index}`, 'busy');
+  for (let index = 0; index < 500; index++) void poll(`busy-${index}`, 'busy');
   await world.clock.advance(1);
-  return { world, answered, ask };
+  return { world, completed, poll };
 }
 
 test('clients take turns for the budget, however many ids one of them requests', async () => {
-  const { world, answered, ask } = await openBusy();
-  for (const id of ['other-0', 'other-1', 'other-2']) void ask(id, 'other');
-  void ask('third-0', 'third');
+  const { world, completed, poll } = await openBusy();
+  for (const id of ['other-0', 'other-1', 'other-2']) void poll(id, 'other');
+  void poll('third-0', 'third');
   await world.clock.advance(2_000);
-  const places = ['other-0', 'third-0', 'other-1', 'other-2'].map((id) => answered.indexOf(id));
-  expect(places.every((place) => place >= 0 && place < 25)).toBe(true);
-  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  const positions = ['other-0', 'third-0', 'other-1', 'other-2'].map((id) => completed.indexOf(id));
+  expect(positions.every((place) => place >= 0 && place < 25)).toBe(true);
+  expect(positions).toEqual(positions.toSorted((a, b) => a - b));
   await world.clock.advance(20_000);
   // The budget of some seconds, and no more waiting than was promised.
-  expect(answered.filter((text) => text.endsWith(' budget_exhausted')).length).toBeGreaterThan(300);
-  expect(answered).toHaveLength(504);
+  expect(completed.filter((text) => text.endsWith(' budget_exhausted')).length).toBeGreaterThan(300);
+  expect(completed).toHaveLength(504);
 });
 
 test("a client that requests an id from the end of another client's queue gets it in its own turn", async () => {
-  const { world, answered, ask } = await openBusy();
-  void ask('busy-499', 'other');
+  const { world, completed, poll } = await openBusy();
+  void poll('busy-499', 'other');
   await world.clock.advance(2_000);
-  expect(answered).toContain('busy-499');
-  expect(world.asked.filter(({ submissionId }) => submissionId === 'busy-499')).toHaveLength(1);
+  expect(completed).toContain('busy-499');
+  expect(world.polls.filter(({ submissionId }) => submissionId === 'busy-499')).toHaveLength(1);
 });
 
 test('a client may wait although another has filled the queue, and is refused beyond its share', async () => {
   const world = openWatcher({
-    answer: () => pending,
+    respond: () => pending,
     scheduler: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
   });
-  const outcomes: Record<string, number> = {};
-  const ask = (id: string, client: string) =>
-    world.monitor.pollOnDemand('default', id, client).then((asked) => {
-      const outcome = `${client} ${asked.kind === 'observed' ? 'answered' : asked.reason}`;
-      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+  const counts: Record<string, number> = {};
+  const poll = (id: string, client: string) =>
+    world.monitor.pollOnDemand('default', id, client).then((result) => {
+      const label = `${client} ${result.kind === 'observed' ? 'answered' : result.reason}`;
+      counts[label] = (counts[label] ?? 0) + 1;
     });
-  for (let index = 0; index < 10_100; index++) void ask(`busy-${index}`, 'busy');
-  for (let index = 0; index < 5_100; index++) void ask(`other-${index}`, 'other');
+  for (let index = 0; index < 10_100; index++) void poll(`busy-${index}`, 'busy');
+  for (let index = 0; index < 5_100; index++) void poll(`other-${index}`, 'other');
   await world.clock.advance(1);
-  const refused = { busy: outcomes['busy budget_exhausted'] ?? 0, other: outcomes['other budget_exhausted'] ?? 0 };
+  const refused = { busy: counts['busy budget_exhausted'] ?? 0, other: counts['other budget_exhausted'] ?? 0 };
   expect(refused.busy).toBeGreaterThan(90);
   expect(refused.busy).toBeLessThanOrEqual(100);
   expect(refused.other).toBe(100);

@@ -11,24 +11,24 @@ const ids = Array.from({ length: MANY }, (_, index) => `id-${index}`);
 
 /** A ledger with so many open submissions that nobody has asked about yet, and a monitor that has just started on it. */
 function openLarge(options: Partial<Parameters<typeof openWatcher>[0]> = {}) {
-  const world = openWatcher({ answer: () => finalized, ...options });
+  const world = openWatcher({ respond: () => finalized, ...options });
   const at = world.clock.now() + 600 * MINUTE_MS;
   const requests = ids.map((id) => trackRequest(id, { deadlineAt: at, graceEndsAt: at, stuckAt: at }));
   world.ledger.track(requests, world.clock.now());
   world.restart();
   return Object.assign(world, {
     tracked: () => world.monitor.pacing()[0]?.tracked,
-    countOf: (id: string) => world.asked.filter(({ submissionId }) => submissionId === id).length,
+    countOf: (id: string) => world.polls.filter(({ submissionId }) => submissionId === id).length,
     /** Which of them are not final. */
     open: () => ids.filter((id) => world.get(id).status !== 'finalized'),
   });
 }
 
 test('after a restart open submissions are registered page by page, and polling begins after the last page', async () => {
-  const world = openLarge({ answer: () => pending });
-  expect([world.tracked(), world.asked.length]).toEqual([PIECE, 0]);
+  const world = openLarge({ respond: () => pending });
+  expect([world.tracked(), world.polls.length]).toEqual([PIECE, 0]);
   await world.clock.advance(0);
-  expect([world.tracked(), world.asked.length]).toEqual([MANY, 50]);
+  expect([world.tracked(), world.polls.length]).toEqual([MANY, 50]);
 });
 
 test('submissions tracked meanwhile are registered after the others', async () => {
@@ -37,7 +37,7 @@ test('submissions tracked meanwhile are registered after the others', async () =
   world.monitor.track([trackRequest('id-5999')]);
   expect(world.tracked()).toBe(PIECE);
   await world.clock.advance(0);
-  expect(world.monitor.pacing()[0]?.tracked).toBe(MANY + 1 - world.asked.length);
+  expect(world.monitor.pacing()[0]?.tracked).toBe(MANY + 1 - world.polls.length);
   await world.clock.advance(10 * MINUTE_MS);
   expect([world.open(), world.monitor.pacing()[0]?.tracked]).toEqual([[], 0]);
   expect([world.countOf('new'), world.countOf('id-5999')]).toEqual([1, 1]);
@@ -52,13 +52,13 @@ test('a submission that is cancelled before it is registered is never polled', a
 
 test('an on-demand poll waits until all submissions are registered, and is sent once', async () => {
   const world = openLarge({
-    answer: () => pending,
+    respond: () => pending,
     scheduler: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
   });
-  const asked = world.monitor.pollOnDemand('default', 'id-5999');
-  expect(world.asked).toEqual([]);
+  const poll = world.monitor.pollOnDemand('default', 'id-5999');
+  expect(world.polls).toEqual([]);
   await world.clock.advance(2_000);
-  expect((await asked).kind).toBe('observed');
+  expect((await poll).kind).toBe('observed');
   expect([world.countOf('id-5999'), world.get('id-5999').polls]).toEqual([1, 1]);
 });
 
@@ -72,7 +72,7 @@ test('a page that cannot be read is read again; until then health reports it, an
   world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
   await world.clock.advance(5_000);
   expect(failures.length).toBeGreaterThan(5);
-  expect([world.monitor.health().ledgerWritable, world.asked.length]).toEqual([false, 0]);
+  expect([world.monitor.health().ledgerWritable, world.polls.length]).toEqual([false, 0]);
   read.mockRestore();
   await world.clock.advance(10 * MINUTE_MS);
   expect([world.open(), world.get('new').status]).toEqual([[], 'finalized']);
@@ -93,7 +93,7 @@ test.each([
   expect(world.monitor.health().ledgerWritable).toBe(false);
   meanwhile(world);
   await world.clock.advance(5_000);
-  expect([world.monitor.health().ledgerWritable, world.asked.length]).toEqual([true, 0]);
+  expect([world.monitor.health().ledgerWritable, world.polls.length]).toEqual([true, 0]);
 });
 
 test('a stop ends the retries of a page as well', async () => {
@@ -115,14 +115,14 @@ test('a stop ends the registration: nothing is read or polled afterwards', async
   const stopped = world.monitor.stop(1_000);
   await world.clock.advance(10 * MINUTE_MS);
   await stopped;
-  expect([read.mock.calls.length, world.asked.length, world.clock.pending]).toEqual([0, 0, 0]);
+  expect([read.mock.calls.length, world.polls.length, world.clock.pending]).toEqual([0, 0, 0]);
 });
 
 test('an outage that only previously seen submissions can show continues after a restart', async () => {
   const lost: UpstreamResponse = response(500, { state: 'ERROR', error: 'Record not found' });
   // So many pieces that an answer could come between two of them.
   const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
-  const world = openWatcher({ answer: () => lost });
+  const world = openWatcher({ respond: () => lost });
   const at = world.clock.now();
   const far = at + 600 * MINUTE_MS;
   const limits = { deadlineAt: far, graceEndsAt: at + 15 * MINUTE_MS, stuckAt: far };

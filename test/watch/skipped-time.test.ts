@@ -13,7 +13,7 @@ import {
 const HOUR_MS = 60 * MINUTE_MS;
 
 it('the sleep of a machine ends no id that is not found, because it was not polled meanwhile', async () => {
-  const world = openWatcher({ answer: (id) => (id === 'neighbor' ? pending : recordNotFound) });
+  const world = openWatcher({ respond: (id) => (id === 'neighbor' ? pending : recordNotFound) });
   world.track(['neighbor', 'a'], { deadlineAt: START_MS + 1_000 * HOUR_MS });
   for (let round = 0; round < 8; round++) {
     world.clock.skip(10 * MINUTE_MS);
@@ -25,7 +25,7 @@ it('the sleep of a machine ends no id that is not found, because it was not poll
 });
 
 it('a sleep moves deadlines, also after a restart', async () => {
-  const world = openWatcher({ answer: () => pending });
+  const world = openWatcher({ respond: () => pending });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
   world.clock.skip(5 * HOUR_MS);
@@ -39,7 +39,7 @@ it('a sleep moves deadlines, also after a restart', async () => {
 });
 
 it('a sleep does not move the deadline of a submission tracked afterwards', async () => {
-  const world = openWatcher({ answer: () => pending });
+  const world = openWatcher({ respond: () => pending });
   world.track(['a'], { deadlineAt: START_MS + 10 * HOUR_MS });
   await world.clock.advance(MINUTE_MS);
   world.clock.skip(5 * HOUR_MS);
@@ -53,15 +53,15 @@ it('a sleep does not move the deadline of a submission tracked afterwards', asyn
 });
 
 it('a sleep during an outage counts once', async () => {
-  let answer: UpstreamResponse = pending;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
-  answer = databaseDown;
+  response = databaseDown;
   await world.clock.advance(10 * MINUTE_MS);
   world.clock.skip(HOUR_MS);
   await world.clock.advance(10 * MINUTE_MS);
-  answer = pending;
+  response = pending;
   await world.clock.advance(MINUTE_MS);
   const movedMs = world.monitor.deadlineAt(world.get('a')) - START_MS - 10 * MINUTE_MS;
   expect(movedMs).toBeGreaterThan(HOUR_MS + 15 * MINUTE_MS);
@@ -70,29 +70,29 @@ it('a sleep during an outage counts once', async () => {
 
 it('a step forward does not allow a second budget, because the elapsed part of the window is unknown', async () => {
   const world = openWatcher({
-    answer: () => pending,
+    respond: () => pending,
     scheduler: { budget: { requests: 5, perMs: MINUTE_MS, concurrency: 5 } },
   });
   world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
   await world.clock.advance(1_000);
-  expect(world.asked).toHaveLength(5);
+  expect(world.polls).toHaveLength(5);
   world.clock.skip(2 * MINUTE_MS);
   await world.clock.advance(MINUTE_MS - 1_000);
-  expect(world.asked).toHaveLength(5);
+  expect(world.polls).toHaveLength(5);
   await world.clock.advance(2_000);
-  expect(world.asked).toHaveLength(10);
+  expect(world.polls).toHaveLength(10);
 });
 
 it('submissions in flight at the start of a sleep are polled again, and a late response still counts', async () => {
-  const held: ((answer: UpstreamResponse) => void)[] = [];
-  const world = openWatcher({ answer: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
+  const held: ((response: UpstreamResponse) => void)[] = [];
+  const world = openWatcher({ respond: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   world.clock.skip(HOUR_MS);
   held[0]?.(finalized);
   await world.clock.advance(5_000);
   expect(world.get('a').status).toBe('finalized');
-  for (const answer of held) answer(finalized);
+  for (const respond of held) respond(finalized);
   await world.clock.advance(5_000);
   expect(world.get('b').status).toBe('finalized');
   expect(world.statuses('a')).toEqual(['tracking', 'finalized']);

@@ -17,31 +17,31 @@ import {
 } from '../support/virtual-watcher.ts';
 
 test('a submission is polled until it is finalized, and not afterwards', async () => {
-  let answer: UpstreamResponse = notFound;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = notFound;
+  const world = openWatcher({ respond: () => response });
   world.track(['a']);
   await world.clock.advance(3_000);
-  answer = pending;
+  response = pending;
   await world.clock.advance(30_000);
-  answer = finalized;
+  response = finalized;
   await world.clock.advance(30_000);
 
   expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
   const { polls, finalizedAt, envelope: kept } = world.get('a');
-  expect(polls).toBe(world.asked.length);
+  expect(polls).toBe(world.polls.length);
   expect(finalizedAt).toBeGreaterThan(START_MS + 33_000);
   expect(kept).toContain('1'.repeat(39));
-  const asked = world.asked.length;
+  const pollsBefore = world.polls.length;
   await world.clock.advance(60 * MINUTE_MS);
-  expect(world.asked.length).toBe(asked);
+  expect(world.polls.length).toBe(pollsBefore);
   expect(world.clock.pending).toBe(0);
 });
 
 test('the first request is sent at once, the next ones at growing intervals', async () => {
-  const world = openWatcher({ answer: () => pending });
+  const world = openWatcher({ respond: () => pending });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
-  const times = world.asked.map(({ at }) => at - START_MS);
+  const times = world.polls.map(({ at }) => at - START_MS);
   const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
   expect(times[0]).toBe(0);
   expect(gaps[0]).toBe(2_000);
@@ -50,22 +50,22 @@ test('the first request is sent at once, the next ones at growing intervals', as
 });
 
 test('every open submission continues from the ledger after a restart', async () => {
-  let answer: UpstreamResponse = pending;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
   const ids = Array.from({ length: 300 }, (_, index) => `id-${index}`);
   world.track(ids);
   await world.clock.advance(20_000);
   world.restart();
-  answer = finalized;
+  response = finalized;
   await world.clock.advance(5 * MINUTE_MS);
   expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
 });
 
 test('a new process continues with the learned state of the previous one', async () => {
-  const recalled: string[] = [];
+  const restored: string[] = [];
   let polls = 0;
   const world = openWatcher({
-    answer: () => pending,
+    respond: () => pending,
     policy: (deps) => ({
       ...byAge(deps),
       confirm(_item, now) {
@@ -73,18 +73,18 @@ test('a new process continues with the learned state of the previous one', async
         return now;
       },
       snapshot: () => `${polls} polls`,
-      restore: (learned) => recalled.push(learned),
+      restore: (learned) => restored.push(learned),
     }),
   });
   world.track(['a']);
   await world.clock.advance(3 * MINUTE_MS);
   world.restart();
-  expect(recalled).toEqual([expect.stringMatching(/^[1-9]\d* polls$/)]);
+  expect(restored).toEqual([expect.stringMatching(/^[1-9]\d* polls$/)]);
 });
 
 test('a restart does not spend the budget of the previous process again', async () => {
   const world = openWatcher({
-    answer: () => pending,
+    respond: () => pending,
     scheduler: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
   });
   world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
@@ -93,14 +93,14 @@ test('a restart does not spend the budget of the previous process again', async 
     world.restart();
   }
   await world.clock.advance(30_000);
-  const times = world.asked.map(({ at }) => at);
+  const times = world.polls.map(({ at }) => at);
   const mostInAWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
   expect(mostInAWindow).toBeLessThanOrEqual(5);
 });
 
 test('twenty kills before the first response do not spend it either', async () => {
   const world = openWatcher({
-    answer: () => new Promise(() => undefined),
+    respond: () => new Promise(() => undefined),
     scheduler: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
   });
   world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
@@ -108,11 +108,11 @@ test('twenty kills before the first response do not spend it either', async () =
     await world.clock.advance(1_000);
     world.restart();
   }
-  expect(world.asked.length).toBe(5);
+  expect(world.polls.length).toBe(5);
 });
 
 test('an id that is never found ends as unknown after its grace period, and not before', async () => {
-  const world = openWatcher({ answer: () => notFound });
+  const world = openWatcher({ respond: () => notFound });
   world.track(['a']);
   await world.clock.advance(14.9 * MINUTE_MS);
   expect(world.get('a').status).toBe('tracking');
@@ -121,30 +121,30 @@ test('an id that is never found ends as unknown after its grace period, and not 
 });
 
 test('Error is provisional: it can recover, and becomes failed only at the deadline', async () => {
-  let answer: UpstreamResponse = failing;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = failing;
+  const world = openWatcher({ respond: () => response });
   world.track(['recovers', 'never'], { deadlineAt: START_MS + 30 * MINUTE_MS });
   await world.clock.advance(MINUTE_MS);
-  answer = pending;
+  response = pending;
   await world.clock.advance(MINUTE_MS);
-  answer = failing;
+  response = failing;
   await world.clock.advance(40 * MINUTE_MS);
   expect(world.statuses('never')).toEqual(['tracking', 'failing', 'pending', 'failing', 'failed']);
   expect(world.get('never').error).toBe('TIMEOUT');
 });
 
 test('an outage opens the circuit breaker, is reported once, and moves every deadline by its length', async () => {
-  let answer: UpstreamResponse = pending;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
   const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(5 * MINUTE_MS);
-  answer = databaseDown;
+  response = databaseDown;
   await world.clock.advance(30 * MINUTE_MS);
   expect(world.monitor.health().upstreams[0]?.state).toBe('down');
   expect(ids.every((id) => world.get(id).status === 'pending')).toBe(true);
 
-  answer = pending;
+  response = pending;
   await world.clock.advance(2 * MINUTE_MS);
   expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
   const outageMs = world.turns[1]?.record.outageMs ?? 0;
@@ -156,44 +156,44 @@ test('an outage opens the circuit breaker, is reported once, and moves every dea
 });
 
 test('an upstream in an outage receives only probes', async () => {
-  const world = openWatcher({ answer: () => databaseDown });
+  const world = openWatcher({ respond: () => databaseDown });
   world.track(Array.from({ length: 1_000 }, (_, index) => `id-${index}`));
   await world.clock.advance(60 * MINUTE_MS);
   // Every 30 s at most, and what was under way when it opened.
-  expect(world.asked.length).toBeLessThan(32 + 160);
+  expect(world.polls.length).toBeLessThan(32 + 160);
   expect(world.get('id-0').status).toBe('tracking');
 });
 
 test('an outage continues after a restart', async () => {
-  let answer: UpstreamResponse = databaseDown;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = databaseDown;
+  const world = openWatcher({ respond: () => response });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(5 * MINUTE_MS);
   world.restart();
   expect(world.monitor.health().upstreams[0]?.state).toBe('down');
   await world.clock.advance(20 * MINUTE_MS);
-  answer = pending;
+  response = pending;
   await world.clock.advance(MINUTE_MS);
   expect(world.get('a').status).toBe('pending');
   expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
 });
 
 test('refused credentials raise one alert, are probed slowly, and lose no submission', async () => {
-  let answer: UpstreamResponse = unauthorized;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = unauthorized;
+  const world = openWatcher({ respond: () => response });
   const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(60 * MINUTE_MS);
-  expect(world.asked.length).toBeLessThan(32 + 160);
+  expect(world.polls.length).toBeLessThan(32 + 160);
   expect(world.turns.map(({ event }) => event)).toEqual(['upstream.unauthorized']);
-  answer = finalized;
+  response = finalized;
   await world.clock.advance(5 * MINUTE_MS);
   expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
 });
 
 test('a few ids that crash the upstream do not stop the polls of the others', async () => {
-  const answers: Record<string, UpstreamResponse> = { good: pending };
-  const world = openWatcher({ answer: (id) => answers[id] ?? response(400, 'Bad Request') });
+  const responses: Record<string, UpstreamResponse> = { good: pending };
+  const world = openWatcher({ respond: (id) => responses[id] ?? response(400, 'Bad Request') });
   world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
   await world.clock.advance(MINUTE_MS);
   world.track(['good']);
@@ -204,7 +204,7 @@ test('a few ids that crash the upstream do not stop the polls of the others', as
 
 test('an outage is probed with submissions that the upstream has returned before', async () => {
   let good: UpstreamResponse = pending;
-  const world = openWatcher({ answer: (id) => (id === 'good' ? good : response(403, '<html>')) });
+  const world = openWatcher({ respond: (id) => (id === 'good' ? good : response(403, '<html>')) });
   world.track(['good']);
   await world.clock.advance(100);
   good = databaseDown;
@@ -217,29 +217,29 @@ test('an outage is probed with submissions that the upstream has returned before
 });
 
 test('a 429 stops all polls until its Retry-After has passed', async () => {
-  let answer: UpstreamResponse = response(429, '', { retryAfter: '90' });
+  let httpResponse: UpstreamResponse = response(429, '', { retryAfter: '90' });
   const world = openWatcher({
-    answer: () => answer,
+    respond: () => httpResponse,
     scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
   });
   world.track(Array.from({ length: 20 }, (_, index) => `id-${index}`));
   await world.clock.advance(1);
-  expect(world.asked.length).toBe(4);
-  answer = finalized;
+  expect(world.polls.length).toBe(4);
+  httpResponse = finalized;
   await world.clock.advance(89_000);
-  expect(world.asked.length).toBe(4);
+  expect(world.polls.length).toBe(4);
   await world.clock.advance(30_000);
   expect(world.get('id-19').status).toBe('finalized');
 });
 
 test('the budget holds for any number of submissions', async () => {
   const world = openWatcher({
-    answer: () => pending,
+    respond: () => pending,
     scheduler: { budget: { requests: 15, perMs: MINUTE_MS, concurrency: 8 } },
   });
   world.track(Array.from({ length: 500 }, (_, index) => `id-${index}`));
   await world.clock.advance(20 * MINUTE_MS);
-  const times = world.asked.map(({ at }) => at);
+  const times = world.polls.map(({ at }) => at);
   const mostInAWindow = Math.max(
     ...times.map((from) => times.filter((at) => at >= from && at < from + MINUTE_MS).length),
   );
@@ -247,11 +247,11 @@ test('the budget holds for any number of submissions', async () => {
 });
 
 test('a finalized submission whose data changes is corrected with an event', async () => {
-  let answer: UpstreamResponse = finalized;
-  const world = openWatcher({ answer: () => answer, recheck: true });
+  let httpResponse: UpstreamResponse = finalized;
+  const world = openWatcher({ respond: () => httpResponse, recheck: true });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
-  answer = response(200, { state: 'Finalized', error: null, data: { ...data, block_hash: '0xother' } });
+  httpResponse = response(200, { state: 'Finalized', error: null, data: { ...data, block_hash: '0xother' } });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'finalized', 'finalized']);
   expect(world.get('a').envelope).toContain('0xother');
@@ -259,7 +259,7 @@ test('a finalized submission whose data changes is corrected with an event', asy
 });
 
 test('a recheck that is due survives a restart', async () => {
-  const world = openWatcher({ answer: () => finalized, recheck: true });
+  const world = openWatcher({ respond: () => finalized, recheck: true });
   world.track(['a']);
   await world.clock.advance(1_000);
   world.restart();
@@ -270,30 +270,30 @@ test('a recheck that is due survives a restart', async () => {
 
 test('cancelling stops the polls, including one in flight', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
-  const world = openWatcher({ answer: () => hanging.promise });
+  const world = openWatcher({ respond: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
   expect(world.monitor.cancel(['a'])[0]?.status).toBe('cancelled');
   hanging.resolve(finalized);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled']);
-  expect(world.asked.length).toBe(1);
+  expect(world.polls.length).toBe(1);
 });
 
 test('tracking a tracked submission again changes nothing and polls nothing', async () => {
-  const world = openWatcher({ answer: () => finalized });
+  const world = openWatcher({ respond: () => finalized });
   world.track(['a']);
   await world.clock.advance(1_000);
   const again = world.track(['a'], { metadata: { other: true } });
   await world.clock.advance(MINUTE_MS);
   expect(again).toMatchObject({ kind: 'tracked', submissions: [{ isNew: false }] });
-  expect(world.asked.length).toBe(1);
+  expect(world.polls.length).toBe(1);
   expect(world.get('a').metadata).toBeNull();
 });
 
 test('a full ledger loses observations but no submissions, and accepts writes again once there is space', async () => {
   let failures = 0;
-  const world = openWatcher({ answer: () => finalized, listener: { writeFailed: () => failures++ } });
+  const world = openWatcher({ respond: () => finalized, listener: { writeFailed: () => failures++ } });
   world.track(['a']);
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
@@ -310,7 +310,7 @@ test('a full ledger loses observations but no submissions, and accepts writes ag
 });
 
 test('while the ledger cannot be written nothing is polled: the budget is not spent on lost results', async () => {
-  const world = openWatcher({ answer: () => pending });
+  const world = openWatcher({ respond: () => pending });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   const { ledger } = world;
@@ -320,15 +320,15 @@ test('while the ledger cannot be written nothing is polled: the budget is not sp
   };
   Object.assign(ledger, { record: full, recordPolling: full });
   await world.clock.advance(10 * MINUTE_MS);
-  expect(world.asked.length).toBeLessThanOrEqual(4);
+  expect(world.polls.length).toBeLessThanOrEqual(4);
   Object.assign(ledger, { record, recordPolling });
   await world.clock.advance(MINUTE_MS);
-  expect(world.asked.length).toBeGreaterThan(5);
+  expect(world.polls.length).toBeGreaterThan(5);
   expect(world.monitor.health().ledgerWritable).toBe(true);
 });
 
 test('an observation that cannot be recorded does not affect the others', async () => {
-  const world = openWatcher({ answer: () => finalized });
+  const world = openWatcher({ respond: () => finalized });
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
   ledger.record = (observations, context) => {
@@ -341,12 +341,12 @@ test('an observation that cannot be recorded does not affect the others', async 
   expect(world.get('b')).toMatchObject({ status: 'finalized', polls: 1 });
   expect(world.get('poison').status).toBe('tracking');
   expect(world.monitor.health().ledgerWritable).toBe(true);
-  expect(world.asked.length).toBeLessThan(10);
+  expect(world.polls.length).toBeLessThan(10);
 });
 
 test('waiting ends with finality, with the timeout, or with the monitor', async () => {
-  let answer: UpstreamResponse = pending;
-  const world = openWatcher({ answer: () => answer });
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
   world.track(['a', 'b']);
   await world.clock.advance(100);
   const ended: string[] = [];
@@ -356,11 +356,11 @@ test('waiting ends with finality, with the timeout, or with the monitor', async 
   wait('long', 'a', 10 * MINUTE_MS);
   await world.clock.advance(2_000);
   expect(ended).toEqual(['short']);
-  answer = finalized;
+  response = finalized;
   await world.clock.advance(10_000);
   expect(ended).toEqual(['short', 'long']);
   world.track(['c']);
-  answer = pending;
+  response = pending;
   world.track(['d']);
   wait('stopped', 'd', 10 * MINUTE_MS);
   await world.clock.advance(0);
@@ -372,7 +372,7 @@ test('waiting ends with finality, with the timeout, or with the monitor', async 
 test('stopping is limited in time, and drops later results', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
   let failures = 0;
-  const world = openWatcher({ answer: () => hanging.promise, listener: { writeFailed: () => failures++ } });
+  const world = openWatcher({ respond: () => hanging.promise, listener: { writeFailed: () => failures++ } });
   world.track(['a']);
   await world.clock.advance(100);
   const stopped = world.monitor.stop(1_000);
@@ -386,7 +386,7 @@ test('stopping is limited in time, and drops later results', async () => {
 
 test('stopping waits for results in flight and commits them', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
-  const world = openWatcher({ answer: () => hanging.promise });
+  const world = openWatcher({ respond: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
   const stopped = world.monitor.stop(1_000);
@@ -396,30 +396,30 @@ test('stopping waits for results in flight and commits them', async () => {
 });
 
 test('a settled submission that an on-demand poll finds changed is rechecked until it is settled again', async () => {
-  let answer = finalized;
-  const world = openWatcher({ answer: () => answer, recheck: true });
+  let response = finalized;
+  const world = openWatcher({ respond: () => response, recheck: true });
   world.track(['a']);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a').watched).toBe(false);
   const from = world.clock.now();
-  const before = world.asked.length;
-  answer = pending;
-  const asked = world.monitor.pollOnDemand('default', 'a');
+  const before = world.polls.length;
+  response = pending;
+  const poll = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(1.5 * MINUTE_MS);
-  expect(await asked).toMatchObject({ kind: 'observed' });
+  expect(await poll).toMatchObject({ kind: 'observed' });
   expect(world.get('a')).toMatchObject({ watched: true, upstreamState: 'Pending' });
-  answer = finalized;
+  response = finalized;
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a')).toMatchObject({ watched: false, upstreamState: 'Finalized' });
-  expect(world.asked.slice(before).map(({ at }) => at - from)).toEqual([0, MINUTE_MS, 2 * MINUTE_MS]);
+  expect(world.polls.slice(before).map(({ at }) => at - from)).toEqual([0, MINUTE_MS, 2 * MINUTE_MS]);
   expect(world.monitor.pacing()[0]?.tracked).toBe(0);
 });
 
 test('a late result about a settled submission causes no second poll while one is in flight', async () => {
-  const held: ((answer: UpstreamResponse) => void)[] = [];
+  const held: ((response: UpstreamResponse) => void)[] = [];
   let isHeld = false;
   const world = openWatcher({
-    answer: () => (isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized),
+    respond: () => (isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized),
     recheck: true,
   });
   world.track(['a', 'b']);
@@ -442,7 +442,7 @@ test.each([
 ])(
   'cancelling a finalized submission that waits for its recheck leaves it final%s',
   async (_name, waitMs, deadlineMinutes) => {
-    const world = openWatcher({ answer: () => finalized, recheck: true });
+    const world = openWatcher({ respond: () => finalized, recheck: true });
     const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
     world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
     world.restart();

@@ -14,7 +14,7 @@ const EVIL =
   'x\u001b]0;owned\u0007\u001b[2J\u009b31m\u009d0;t\u009c\u202Eevil\u2066\u2069\u200e\u200f\u061c\u{e0041}\u007f';
 /** Of colours and bars, which are ours. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what this looks for
-const OURS = /\u001b\[(?:\?(?:25|7)[hl]|[\d;]*[mKGABJ])/g;
+const OWN_ESCAPES = /\u001b\[(?:\?(?:25|7)[hl]|[\d;]*[mKGABJ])/g;
 const STEERING = /(?![\n\r])[\p{Cc}\p{Cf}\u2028\u2029]/u;
 
 /** A server of somebody else, who writes that into every text of every answer. */
@@ -39,7 +39,7 @@ async function evilServer(status = 200): Promise<string> {
     ...{ dead_reason: EVIL, attempts_made: EVIL, created_at: EVIL, ended_at: EVIL, event: null },
     attempts: [{ at: EVIL, duration_ms: 1, http_status: EVIL, error: EVIL, response: EVIL }],
   };
-  const answer = {
+  const httpResponse = {
     ...submission,
     submissions: [submission],
     accepted: 1,
@@ -58,7 +58,7 @@ async function evilServer(status = 200): Promise<string> {
             ? delivery
             : /get_user/.test(path)
               ? { [EVIL]: EVIL, name: EVIL }
-              : answer;
+              : httpResponse;
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -116,7 +116,7 @@ describe('escapes control characters in every text that a server sends:', () => 
     ]) {
       const shown = await inTerminal(args, { env: { DAWATCH_URL: server } });
       expect(shown).toContain('u202e');
-      expect(shown.replace(OURS, ''), args.join(' ')).not.toMatch(STEERING);
+      expect(shown.replace(OWN_ESCAPES, ''), args.join(' ')).not.toMatch(STEERING);
     }
   });
 });
@@ -146,7 +146,7 @@ describe('an export', () => {
     for (const format of ['ndjson', 'csv']) {
       const shown = await inTerminal(['export', '--format', format], { env });
       expect(shown).toContain('u202e');
-      expect(shown.replace(OURS, ''), format).not.toMatch(STEERING);
+      expect(shown.replace(OWN_ESCAPES, ''), format).not.toMatch(STEERING);
     }
   });
 });

@@ -109,10 +109,10 @@ describe('the body of an event', () => {
   });
 
   it('is complete up to the limit', () => {
-    const room = MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ envelope: long(0) }))) - 1;
-    const whole = toEventJson(event({ envelope: long(room) }));
-    expect(Buffer.byteLength(whole)).toBe(MAX_EVENT_BYTES - 1);
-    expect(JSON.parse(whole).data.cut).toBe(false);
-    expect(JSON.parse(toEventJson(event({ envelope: long(room + 1) }))).data.cut).toBe(true);
+    const remaining = MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ envelope: long(0) }))) - 1;
+    const complete = toEventJson(event({ envelope: long(remaining) }));
+    expect(Buffer.byteLength(complete)).toBe(MAX_EVENT_BYTES - 1);
+    expect(JSON.parse(complete).data.cut).toBe(false);
+    expect(JSON.parse(toEventJson(event({ envelope: long(remaining + 1) }))).data.cut).toBe(true);
   });
 });

@@ -3,13 +3,13 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../../src/domain/classify.ts';
 import { POLLS_QUEUE, type PollJob } from '../../../src/engines/bullmq/poll-job.ts';
 import type { PollEngine } from '../../../src/watch/ports.ts';
-import { openEngine, openOddWorker, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { openEngine, openFakeWorker, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
 import { openClient } from '../../support/upstream-server.ts';
 import { describeEngine } from '../engine-conformance.ts';
 
 /** Nothing falls back on this process: every answer is one of a worker. */
-const nobody = async () => Promise.reject(new Error('asked by this process'));
+const neverPoll = async () => Promise.reject(new Error('asked by this process'));
 const polledOf = (submission_id: string, error = 'x') => ({
   submission_id,
   duration_ms: 1,
@@ -27,7 +27,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
     const sendPoll = (_upstream: string, submissionId: string) => client.getSubmissionInfo(submissionId);
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody, timeoutMs, leaseMs: timeoutMs * 2 + 10_000 });
+    const server = openEngine(redis, { local: neverPoll, timeoutMs, leaseMs: timeoutMs * 2 + 10_000 });
     openWorker(redis, { sendPoll, timeoutMs });
     openWorker(redis, { sendPoll, timeoutMs });
     await server.sees(2);
@@ -36,7 +36,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('distributes a batch among the workers, in jobs of at most fifty ids', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
+    const server = openEngine(redis, { local: neverPoll });
     const sizes: number[] = [];
     const held = Promise.withResolvers<void>();
     const work = async ({ data }: Job<PollJob>) => {
@@ -44,8 +44,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       await held.promise;
       return { polled: data.submission_ids.map((id) => polledOf(id)) };
     };
-    await openOddWorker(redis, work, 'one');
-    await openOddWorker(redis, work, 'two');
+    await openFakeWorker(redis, work, 'one');
+    await openFakeWorker(redis, work, 'two');
     await server.sees(2);
     const ids = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
     const small = polled(server.engine, ids(5));
@@ -71,7 +71,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const worker = openWorker(redis, { upstreams: ['another'] });
     await server.sees(1);
     expect(await polled(server.engine, ['a'])).toMatchObject([{ submissionId: 'a', kind: 'pending' }]);
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
     expect(server.events).toContainEqual({ kind: 'returned', reason: 'upstream', upstream: 'default', submissions: 1 });
   });
 
@@ -81,14 +81,14 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const worker = openWorker(redis, { timeoutMs: 1_001 });
     await server.sees(1);
     expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
     expect(worker.events).toContainEqual({ kind: 'returned', reason: 'timeout', upstream: 'default' });
   });
 
   it('accepts each id once', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
-    await openOddWorker(redis, async (job) => {
+    const server = openEngine(redis, { local: neverPoll });
+    await openFakeWorker(redis, async (job) => {
       await job.updateProgress({ polled: [polledOf('a'), polledOf('a', 'again')] });
       return { polled: [polledOf('a', 'once more'), polledOf('b')] };
     });
@@ -100,26 +100,26 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('a failed job, such as a stalled one, occupies its request budget until the lease expires', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
-    await openOddWorker(redis, async () => Promise.reject(new Error('job stalled more than allowable limit')));
+    const server = openEngine(redis, { local: neverPoll });
+    await openFakeWorker(redis, async () => Promise.reject(new Error('job stalled more than allowable limit')));
     await server.sees(1);
     expect(await polled(server.engine, ['a'])).toEqual([]);
   });
 
   it('a result after the lease is dropped, and the ids can be polled again', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody, leaseMs: 400, timeoutMs: 100 });
+    const server = openEngine(redis, { local: neverPoll, leaseMs: 400, timeoutMs: 100 });
     const late = Promise.withResolvers<void>();
-    let answered = 0;
-    await openOddWorker(redis, async ({ data }: Job<PollJob>) => {
-      answered += 1;
-      if (answered === 1) await late.promise;
-      return { polled: [polledOf(data.submission_ids[0] ?? '', answered === 1 ? 'late' : 'in time')] };
+    let responseCount = 0;
+    await openFakeWorker(redis, async ({ data }: Job<PollJob>) => {
+      responseCount += 1;
+      if (responseCount === 1) await late.promise;
+      return { polled: [polledOf(data.submission_ids[0] ?? '', responseCount === 1 ? 'late' : 'in time')] };
     });
     await server.sees(1);
     const first: Observation[] = [];
     const polling = server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, (o) => first.push(o));
-    await vi.waitUntil(() => answered === 1);
+    await vi.waitUntil(() => responseCount === 1);
     // That the worker answers others keeps the server's trust in it.
     expect(await polled(server.engine, ['b'])).toHaveLength(1);
     await polling;
@@ -136,12 +136,12 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await openQueue(redis).pause();
     expect(await polled(server.engine, ['a'])).toEqual([]);
     expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
   });
 
   it('continues after an unreadable event', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
+    const server = openEngine(redis, { local: neverPoll });
     openWorker(redis);
     await server.sees(1);
     const garbage = ['event', 'progress', 'jobId', 'x', 'data', '{'] as const;
@@ -151,9 +151,9 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('jobs contain no secret, and Redis keeps a limited number of completed jobs', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
+    const server = openEngine(redis, { local: neverPoll });
     const jobs: Job[] = [];
-    await openOddWorker(redis, async (job) => {
+    await openFakeWorker(redis, async (job) => {
       jobs.push(job);
       return { polled: [polledOf('a')] };
     });
@@ -176,8 +176,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('removes waiting jobs from the queue when it is closed', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
-    await openOddWorker(redis, async () => undefined);
+    const server = openEngine(redis, { local: neverPoll });
+    await openFakeWorker(redis, async () => undefined);
     await server.sees(1);
     const queue = openQueue(redis);
     await queue.pause();
@@ -190,27 +190,27 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('keeps its queues under the configured prefix', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody, prefix: '{team-a}' });
+    const server = openEngine(redis, { local: neverPoll, prefix: '{team-a}' });
     const worker = openWorker(redis, { prefix: '{team-a}' });
     const other = openWorker(redis, { prefix: 'bull' });
     await server.sees(1);
     await polled(server.engine, ['a']);
-    expect(worker.asked).toEqual(['a']);
-    expect(other.asked).toEqual([]);
+    expect(worker.polled).toEqual(['a']);
+    expect(other.polled).toEqual([]);
   });
 });
 
 it('without Redis this process polls, from the first batch on', async () => {
-  const asked: string[] = [];
+  const polledIds: string[] = [];
   const server = openEngine(
     { url: 'redis://127.0.0.1:1' },
     {
       local: async (_upstream, submissionId) => {
-        asked.push(submissionId);
+        polledIds.push(submissionId);
         return PENDING;
       },
     },
   );
   expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending', at: expect.any(Number) }]);
-  expect(asked).toEqual(['a']);
+  expect(polledIds).toEqual(['a']);
 });

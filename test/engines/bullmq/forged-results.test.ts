@@ -5,7 +5,7 @@ import { type Polled, type PollJob, type PollResult, signedResult } from '../../
 import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import type { PollEngine } from '../../../src/watch/ports.ts';
-import { lookInto, openEngine, openOddWorker, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { openEngine, openFakeWorker, openRedisClient, openWorker, PENDING } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
 
 const BODY = '{"state":"Pending","error":null,"data":null}';
@@ -13,8 +13,8 @@ const SECRET = 'a-secret-of-server-and-workers-0123456789';
 const OTHER = 'another-secret-that-nobody-shares-0123456';
 
 /** Nothing falls back on this process: every response is one of a worker. */
-const nobody = async () => Promise.reject(new Error('polled by this process'));
-const SHORT = { local: nobody, leaseMs: 600, timeoutMs: 100 };
+const neverPoll = async () => Promise.reject(new Error('polled by this process'));
+const SHORT = { local: neverPoll, leaseMs: 600, timeoutMs: 100 };
 
 const one = (submission_id = 'a', more: object = {}): Polled =>
   ({ submission_id, duration_ms: 1, response: PENDING, ...more }) as Polled;
@@ -67,7 +67,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
   ])('%s is rejected as a whole, reported, and its id can be polled again', async (_what, forged, reason) => {
     const redis = await redisForTest();
     const server = openEngine(redis, SHORT);
-    await openOddWorker(redis, async () => forged);
+    await openFakeWorker(redis, async () => forged);
     await server.sees(1);
     expect(await poll(server.engine, ['a'])).toEqual([]);
     expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', upstream: 'default', reason }));
@@ -76,8 +76,8 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
 
   it('does not affect the results of a worker', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
-    await openOddWorker(redis, async (job) => {
+    const server = openEngine(redis, { local: neverPoll });
+    await openFakeWorker(redis, async (job) => {
       await job.updateProgress({ polled: [one('not of this job')] });
       await job.updateProgress(7);
       return { polled: [one('a')] };
@@ -89,9 +89,9 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
 
   it('finalizes nothing without a block hash, nor with a body that is not JSON: the server classifies', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
+    const server = openEngine(redis, { local: neverPoll });
     const bodies = ['{"state":"Finalized","error":null,"data":{}}', 'Finalized', '{"state":"Finalized"', BODY];
-    await openOddWorker(redis, async ({ data }: Job<PollJob>) => ({
+    await openFakeWorker(redis, async ({ data }: Job<PollJob>) => ({
       polled: data.submission_ids.map((id, index) => one(id, { response: { ...PENDING, body: bodies[index] } })),
     }));
     await server.sees(1);
@@ -101,8 +101,8 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
 
   it('gets the times of the server, whatever the result contains', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody });
-    await openOddWorker(redis, async () => ({ polled: [one('a', { at: 9e15, received_at: 9e15 })] }));
+    const server = openEngine(redis, { local: neverPoll });
+    await openFakeWorker(redis, async () => ({ polled: [one('a', { at: 9e15, received_at: 9e15 })] }));
     await server.sees(1);
     const [observation] = await poll(server.engine, ['a']);
     expect(observation?.at).toBeLessThanOrEqual(systemClock.now());
@@ -112,7 +112,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
 describe.skipIf(isRedisMissing())('with a secret', () => {
   it('server and workers process many results of one job', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    const server = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
     const worker = openWorker(redis, {
       secrets: [SECRET],
       sendPoll: async (_upstream, id) => ({
@@ -124,7 +124,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     const ids = Array.from({ length: 100 }, (_, index) => `s${index}`);
     const observations = await poll(server.engine, ids);
     expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual(ids.toSorted());
-    expect(worker.asked).toHaveLength(100);
+    expect(worker.polled).toHaveLength(100);
     expect(server.events.filter(({ kind }) => kind === 'rejected' || kind === 'job_failed')).toEqual([]);
   });
 
@@ -142,7 +142,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
       earlier ??= job;
       return job === earlier ? sign(SECRET, job, { polled: [one('first')] }) : forge(job, earlier);
     };
-    await openOddWorker(redis, work, 'odd', [SECRET]);
+    await openFakeWorker(redis, work, 'odd', [SECRET]);
     await server.sees(1);
     expect(await poll(server.engine, ['first'])).toHaveLength(1);
     expect(await poll(server.engine, ['a'])).toEqual([]);
@@ -159,12 +159,12 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
       await job.updateProgress(result);
       return result;
     };
-    await openOddWorker(redis, work, 'odd', [SECRET]);
+    await openFakeWorker(redis, work, 'odd', [SECRET]);
     await server.sees(1);
     expect(await poll(server.engine, ['a'])).toHaveLength(1);
     const [first] = kept;
     const replay = ['event', 'completed', 'jobId', first?.job.id ?? '', 'returnvalue', JSON.stringify(first?.result)];
-    await lookInto(redis).xadd(`bull:${first?.job.queueName}:events`, '*', ...replay);
+    await openRedisClient(redis).xadd(`bull:${first?.job.queueName}:events`, '*', ...replay);
     expect(await poll(server.engine, ['a'])).toHaveLength(1);
     expect(server.events.filter(({ kind }) => kind === 'rejected')).toEqual([]);
   });
@@ -173,36 +173,42 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     ['the worker has another', [SECRET], [OTHER], 'other_secret', 'other_secret'],
     ['the worker has none', [SECRET], [], 'unsigned', 'no_secret'],
     ['the server has none', [], [SECRET], 'no_secret', 'unsigned'],
-  ])('%s: both report it, the worker takes no job, and this process polls', async (_what, ours, theirs, seen, felt) => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, { secrets: ours });
-    await server.isUp();
-    const worker = openWorker(redis, { secrets: theirs, name: 'w-1' });
-    const refused = { kind: 'worker_refused', worker: { name: 'w-1', reason: seen } };
-    await vi.waitFor(() => expect(server.events).toContainEqual(refused), 10_000);
-    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'secret_mismatch', problem: felt }), 10_000);
-    expect(server.link.health).toMatchObject({ workers: [], refusedWorkers: 1 });
-    expect(await poll(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
-    expect(worker.asked).toEqual([]);
-  });
+  ])(
+    '%s: both report it, the worker takes no job, and this process polls',
+    async (_what, serverSecret, workerSecret, seen, reported) => {
+      const redis = await redisForTest();
+      const server = openEngine(redis, { secrets: serverSecret });
+      await server.isUp();
+      const worker = openWorker(redis, { secrets: workerSecret, name: 'w-1' });
+      const refused = { kind: 'worker_refused', worker: { name: 'w-1', reason: seen } };
+      await vi.waitFor(() => expect(server.events).toContainEqual(refused), 10_000);
+      await vi.waitFor(
+        () => expect(worker.events).toContainEqual({ kind: 'secret_mismatch', problem: reported }),
+        10_000,
+      );
+      expect(server.link.health).toMatchObject({ workers: [], refusedWorkers: 1 });
+      expect(await poll(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
+      expect(worker.polled).toEqual([]);
+    },
+  );
 
   it('is rotated without an interruption: first the workers accept both secrets, then the server changes', async () => {
     const redis = await redisForTest();
-    const before = openEngine(redis, { local: nobody, secrets: [OTHER] });
+    const before = openEngine(redis, { local: neverPoll, secrets: [OTHER] });
     const worker = openWorker(redis, { secrets: [SECRET, OTHER] });
     await before.sees(1);
     expect(await poll(before.engine, ['a'])).toHaveLength(1);
     await before.close();
-    const after = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    const after = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
     await after.sees(1);
     expect(await poll(after.engine, ['b'])).toHaveLength(1);
-    expect(worker.asked).toEqual(['a', 'b']);
+    expect(worker.polled).toEqual(['a', 'b']);
     expect(worker.events.map(({ kind }) => kind)).not.toContain('secret_mismatch');
   });
 
   it('a worker stops when its server changes the secret, and continues when the server restores it', async () => {
     const redis = await redisForTest();
-    const first = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    const first = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
     const worker = openWorker(redis, { secrets: [SECRET] });
     await first.sees(1);
     await first.close();
@@ -212,13 +218,13 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     expect(await poll(second.engine, ['a'])).toHaveLength(1);
     await second.close();
     // Without a fencing token nothing is known of the server's secret.
-    await lookInto(redis).flushall();
+    await openRedisClient(redis).flushall();
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(worker.events.at(-1)?.kind).toBe('secret_mismatch');
-    const third = openEngine(redis, { local: nobody, secrets: [SECRET] });
+    const third = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
     await third.sees(1);
     expect(await poll(third.engine, ['b'])).toHaveLength(1);
-    expect(worker.asked).toEqual(['b']);
+    expect(worker.polled).toEqual(['b']);
     await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_matched'), 5_000);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { TrackBody } from '../../../src/domain/track-request.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../../../src/engines/bullmq/intake.ts';
 import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
-import { lookInto, openQueue } from '../../support/bullmq-rig.ts';
+import { openQueue, openRedisClient } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
 
 type Track = ConstructorParameters<typeof Intake>[0]['track'];
@@ -172,7 +172,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     openIntake(redis, track);
     const { enqueue, ended } = openProducer(redis);
     await ended(await enqueue({ submission_id: 'a' }));
-    await lookInto(redis).flushall();
+    await openRedisClient(redis).flushall();
     await ended(await enqueue({ submission_id: 'b' }));
     await redis.restart();
     await ended(await enqueue({ submission_id: 'c' }));

@@ -5,7 +5,7 @@ import type { UpstreamResponse } from '../../../src/domain/classify.ts';
 import { FencingTokenStore } from '../../../src/engines/bullmq/fencing-token.ts';
 import { POLLS_QUEUE, type PollJob, signedJob } from '../../../src/engines/bullmq/poll-job.ts';
 import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
-import { lookInto, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { openQueue, openRedisClient, openWorker, PENDING } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
 
 const SECRET = 'a-secret-of-server-and-workers-0123456789';
@@ -13,13 +13,13 @@ const SECRET = 'a-secret-of-server-and-workers-0123456789';
 /** A server that hands out what it likes, by hand. */
 async function openServer(redis: RedisServer, secrets: string[] = []) {
   const signer = new MessageSigner(secrets);
-  const look = lookInto(redis);
-  const epochs = new FencingTokenStore(look, { prefix: 'bull' });
-  const issue = async () => epochs.issue((await epochs.read()).runId, signer);
+  const redisClient = openRedisClient(redis);
+  const fencingTokens = new FencingTokenStore(redisClient, { prefix: 'bull' });
+  const issue = async () => fencingTokens.issue((await fencingTokens.read()).runId, signer);
   const fencing_token = await issue();
   const queue = openQueue(redis);
-  async function handOut(more: Partial<PollJob> = {}): Promise<Job> {
-    const { redisMs } = await epochs.read();
+  async function addJob(more: Partial<PollJob> = {}): Promise<Job> {
+    const { redisMs } = await fencingTokens.read();
     const data = {
       upstream: 'default',
       submission_ids: ['a'],
@@ -37,17 +37,17 @@ async function openServer(redis: RedisServer, secrets: string[] = []) {
       if (!found?.finishedOn) throw new Error('not yet');
       return found;
     }, 10_000);
-  return { look, issue, queue, handOut, ended };
+  return { redisClient: redisClient, issue, queue, addJob: addJob, ended };
 }
 
 function holding() {
-  const begun = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
   const held = Promise.withResolvers<UpstreamResponse>();
   const sendPoll = async () => {
-    begun.resolve();
+    started.resolve();
     return held.promise;
   };
-  return { sendPoll, begun: begun.promise, answer: () => held.resolve(PENDING) };
+  return { sendPoll, started: started.promise, respond: () => held.resolve(PENDING) };
 }
 
 describe.skipIf(isRedisMissing())('a worker', () => {
@@ -55,8 +55,8 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const worker = openWorker(redis);
-    const job = await server.ended(await server.handOut({ submission_ids: ['a', 'b'] }));
-    expect(worker.asked).toEqual(['a', 'b']);
+    const job = await server.ended(await server.addJob({ submission_ids: ['a', 'b'] }));
+    expect(worker.polled).toEqual(['a', 'b']);
     expect(job.returnvalue.polled).toEqual([
       { submission_id: 'a', duration_ms: expect.any(Number), response: PENDING },
       { submission_id: 'b', duration_ms: expect.any(Number), response: PENDING },
@@ -74,29 +74,29 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest();
     const server = await openServer(redis, [SECRET]);
     const worker = openWorker(redis, { secrets: [SECRET] });
-    const genuine = await server.ended(await server.handOut());
+    const genuine = await server.ended(await server.addJob());
     const forged = await server.queue.add('poll', forge(genuine.data), { jobId: `j-${randomUUID()}` });
     expect((await server.ended(forged)).failedReason).toMatch(reason);
-    expect(worker.asked).toEqual(['a']);
+    expect(worker.polled).toEqual(['a']);
   });
 
   it('with a secret, refuses a genuine job that is added to Redis again', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis, [SECRET]);
     const worker = openWorker(redis, { secrets: [SECRET] });
-    const genuine = await server.ended(await server.handOut());
+    const genuine = await server.ended(await server.addJob());
     await genuine.remove();
     const again = await server.queue.add('poll', genuine.data, { jobId: genuine.id ?? '' });
     expect((await server.ended(again)).failedReason).toBe('the job was already started');
-    expect(worker.asked).toEqual(['a']);
+    expect(worker.polled).toEqual(['a']);
   });
 
   it('without a secret, refuses a signed job', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const worker = openWorker(redis);
-    expect((await server.ended(await server.handOut({ signature: 'x' }))).failedReason).toMatch(/no redis.secret/);
-    expect(worker.asked).toEqual([]);
+    expect((await server.ended(await server.addJob({ signature: 'x' }))).failedReason).toMatch(/no redis.secret/);
+    expect(worker.polled).toEqual([]);
   });
 
   it('sends long responses in batches, which limits the size of an entry in Redis', async () => {
@@ -105,8 +105,8 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const body = 'x'.repeat(200_000);
     openWorker(redis, { sendPoll: async () => ({ ...PENDING, body }) as UpstreamResponse });
     const submission_ids = Array.from({ length: 20 }, (_, index) => `s${index}`);
-    await server.ended(await server.handOut({ submission_ids }));
-    const entries = await server.look.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
+    await server.ended(await server.addJob({ submission_ids }));
+    const entries = await server.redisClient.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
     expect(Math.max(...entries.map(([, fields]) => fields.join('').length))).toBeLessThan(1_000_000);
     const seen = new Set(JSON.stringify(entries).match(/\bs\d+\b/g));
     expect([...seen].toSorted()).toEqual(submission_ids.toSorted());
@@ -116,37 +116,37 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const worker = openWorker(redis, { timeoutMs: 1_000 });
-    const [seconds] = await server.look.time();
-    const job = await server.ended(await server.handOut({ expires_at: Number(seconds) * 1_000 + 1_000 }));
+    const [seconds] = await server.redisClient.time();
+    const job = await server.ended(await server.addJob({ expires_at: Number(seconds) * 1_000 + 1_000 }));
     expect(job.returnvalue).toEqual({ polled: [], not_polled: 'late' });
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
   });
 
   it('polls no jobs of a previous server process, and none without a fencing token', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     await server.queue.pause();
-    const old = await server.handOut();
+    const old = await server.addJob();
     await server.issue();
     await server.queue.resume();
     const worker = openWorker(redis);
     expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
-    await server.look.del('bull:dawatch-workers:fencing-token');
-    const unasked = await server.ended(await server.handOut());
-    expect(unasked.returnvalue).toEqual({ polled: [], not_polled: 'emptied' });
-    expect(worker.asked).toEqual([]);
+    await server.redisClient.del('bull:dawatch-workers:fencing-token');
+    const withoutPolls = await server.ended(await server.addJob());
+    expect(withoutPolls.returnvalue).toEqual({ polled: [], not_polled: 'emptied' });
+    expect(worker.polled).toEqual([]);
   });
 
   it('polls no jobs of a previous Redis process, even with the same fencing token', async () => {
     const redis = await redisForTest({ keeps: true });
     const server = await openServer(redis);
     await server.queue.pause();
-    const old = await server.handOut();
+    const old = await server.addJob();
     await redis.restart();
     const worker = openWorker(redis);
     await vi.waitFor(() => server.queue.resume(), 10_000);
     expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
   });
 
   it.each<[string, unknown]>([
@@ -162,86 +162,87 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const worker = openWorker(redis);
     const job =
       typeof garbage === 'object' && garbage !== null
-        ? await server.handOut(garbage)
+        ? await server.addJob(garbage)
         : await server.queue.add('poll', garbage, { attempts: 5 });
     const { failedReason, attemptsMade } = await server.ended(job);
     expect(failedReason).toBe('the job has an invalid format');
     expect(attemptsMade).toBe(1);
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
   });
 
   it('does not start a started job again', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const hands = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
-    hands.on('error', () => undefined);
-    onTestFinished(() => hands.close());
-    const job = await server.handOut();
-    const taken = await hands.getNextJob('token');
+    const bullWorker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
+    bullWorker.on('error', () => undefined);
+    onTestFinished(() => bullWorker.close());
+    const job = await server.addJob();
+    const taken = await bullWorker.getNextJob('token');
     await taken?.moveToDelayed(Date.now(), 'token');
     const worker = openWorker(redis);
     expect(await server.ended(job)).toMatchObject({ failedReason: 'the job was already started' });
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
   });
 
   it('does not start a job that stalled in a crashed worker', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const watch = { lockDuration: 300, stalledInterval: 200, maxStalledCount: 0, skipLockRenewal: true };
-    const hands = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url }, ...watch });
-    hands.on('error', () => undefined);
-    onTestFinished(() => hands.close());
-    const job = await server.handOut();
-    await hands.getNextJob('token');
-    await hands.startStalledCheckTimer();
+    const bullWorker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url }, ...watch });
+    bullWorker.on('error', () => undefined);
+    onTestFinished(() => bullWorker.close());
+    const job = await server.addJob();
+    await bullWorker.getNextJob('token');
+    await bullWorker.startStalledCheckTimer();
     const worker = openWorker(redis);
     expect(await server.ended(job)).toMatchObject({ failedReason: 'job stalled more than allowable limit' });
-    expect(worker.asked).toEqual([]);
+    expect(worker.polled).toEqual([]);
   });
 
   it('registers, reports its state, and unregisters', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const { sendPoll, begun, answer } = holding();
+    const { sendPoll, started, respond } = holding();
     const worker = openWorker(redis, { sendPoll, name: 'w-1' });
-    const announced = async () => JSON.parse((await server.look.get('bull:dawatch-workers:names:w-1')) ?? 'null');
-    await server.handOut({ submission_ids: ['a', 'b', 'c'] });
-    await begun;
+    const announced = async () =>
+      JSON.parse((await server.redisClient.get('bull:dawatch-workers:names:w-1')) ?? 'null');
+    await server.addJob({ submission_ids: ['a', 'b', 'c'] });
+    await started;
     const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 3, concurrency: 16 };
     await vi.waitFor(async () => expect(await announced()).toEqual({ format: 3, worker: seen }), 5_000);
-    answer();
+    respond();
     await worker.close();
     expect(await announced()).toBeNull();
-    expect(await server.look.smembers('bull:dawatch-workers:names')).toEqual([]);
+    expect(await server.redisClient.smembers('bull:dawatch-workers:names')).toEqual([]);
   });
 
   it('completes its requests in flight when it is stopped, and starts no more', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const { sendPoll, begun, answer } = holding();
+    const { sendPoll, started, respond } = holding();
     const first = openWorker(redis, { sendPoll });
-    const under = await server.handOut();
-    await begun;
+    const current = await server.addJob();
+    await started;
     const closing = first.close(10_000);
-    const next = await server.handOut({ submission_ids: ['b'] });
-    answer();
+    const next = await server.addJob({ submission_ids: ['b'] });
+    respond();
     await closing;
-    expect((await server.ended(under)).returnvalue.polled).toHaveLength(1);
+    expect((await server.ended(current)).returnvalue.polled).toHaveLength(1);
     const second = openWorker(redis);
     // The one that stops may have been given it already: then it gives it back unasked.
     const { polled, not_polled } = (await server.ended(next)).returnvalue;
     if (polled.length === 0) expect(not_polled).toBe('drained');
-    expect(first.asked).toEqual(['a']);
-    expect(second.asked).toEqual(polled.length === 1 ? ['b'] : []);
+    expect(first.polled).toEqual(['a']);
+    expect(second.polled).toEqual(polled.length === 1 ? ['b'] : []);
   });
 
   it('stops within its time limit although a request hangs', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const { sendPoll, begun } = holding();
+    const { sendPoll, started } = holding();
     const worker = openWorker(redis, { sendPoll });
-    await server.handOut();
-    await begun;
+    await server.addJob();
+    await started;
     await worker.close(100);
   });
 
@@ -261,11 +262,11 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await vi.waitFor(() => expect(worker.events).toMatchObject([{ kind: 'disconnected' }]), 5_000);
     await redis.restart();
     const server = await openServer(redis);
-    await server.ended(await server.handOut());
+    await server.ended(await server.addJob());
     await redis.restart();
     const later = await openServer(redis);
-    await later.ended(await later.handOut({ submission_ids: ['b'] }));
-    expect(worker.asked).toEqual(['a', 'b']);
+    await later.ended(await later.addJob({ submission_ids: ['b'] }));
+    expect(worker.polled).toEqual(['a', 'b']);
   });
 
   it('reports why Redis refuses it, without the password, and retries', async () => {
@@ -274,7 +275,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await vi.waitUntil(() => worker.events.length > 0, 5_000);
     expect(worker.events).toMatchObject([{ kind: 'disconnected', detail: expect.stringMatching(/WRONGPASS|NOAUTH/) }]);
     expect(JSON.stringify(worker.events)).not.toContain('wrong-one');
-    await lookInto(redis).config('SET', 'requirepass', 'wrong-one');
+    await openRedisClient(redis).config('SET', 'requirepass', 'wrong-one');
     await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 10_000);
   });
 });

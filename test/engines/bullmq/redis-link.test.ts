@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../../src/domain/classify.ts';
-import { lookInto, openEngine, openWorker, PENDING } from '../../support/bullmq-rig.ts';
+import { openEngine, openRedisClient, openWorker, PENDING } from '../../support/bullmq-rig.ts';
 import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
 import { deadAddress } from '../../support/upstream-server.ts';
 
-const EPOCH = 'bull:dawatch-workers:fencing-token';
+const FENCING_TOKEN_KEY = 'bull:dawatch-workers:fencing-token';
 
 /** A server's half that remembers what it asked itself. */
 function openServer(redis: { url: string }, setting: { leaseMs?: number; timeoutMs?: number } = {}) {
@@ -39,17 +39,17 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await redis.restart();
     await server.sees(1);
     expect(await server.poll('b')).toEqual(['b']);
-    expect(worker.asked).toEqual(['b']);
+    expect(worker.polled).toEqual(['b']);
   });
 
   it('Redis crashes during a batch: nothing is polled twice, later batches are polled by this process', async () => {
     const redis = await redisForTest();
     const server = openServer(redis, { leaseMs: 1_500, timeoutMs: 100 });
-    const under = Promise.withResolvers<void>();
+    const inFlight = Promise.withResolvers<void>();
     const worker = openWorker(redis, {
       timeoutMs: 100,
       sendPoll: async () => {
-        under.resolve();
+        inFlight.resolve();
         await held.promise;
         return PENDING;
       },
@@ -57,7 +57,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const held = Promise.withResolvers<void>();
     await server.sees(1);
     const out = server.poll('a');
-    await under.promise;
+    await inFlight.promise;
     await redis.kill();
     held.resolve();
     await server.isAway();
@@ -67,24 +67,24 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await redis.restart();
     await server.sees(1);
     expect(await server.poll('c')).toEqual(['c']);
-    expect(worker.asked).toEqual(['a', 'c']);
+    expect(worker.polled).toEqual(['a', 'c']);
   });
 
   it('Redis restarts with its data while a worker polls: the result is accepted', async () => {
     const redis = await redisForTest({ keeps: true });
     const server = openServer(redis, { leaseMs: 20_000 });
-    const under = Promise.withResolvers<void>();
+    const inFlight = Promise.withResolvers<void>();
     const held = Promise.withResolvers<void>();
     openWorker(redis, {
       sendPoll: async () => {
-        under.resolve();
+        inFlight.resolve();
         await held.promise;
         return PENDING;
       },
     });
     await server.sees(1);
     const out = server.poll('a');
-    await under.promise;
+    await inFlight.promise;
     await redis.restart();
     held.resolve();
     expect(await out).toEqual(['a']);
@@ -104,7 +104,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     redis.resume();
     await server.sees(1);
     expect(await server.poll('b')).toEqual(['b']);
-    expect(worker.asked).toEqual(['b']);
+    expect(worker.polled).toEqual(['b']);
   });
 
   it('FLUSHALL: workers are registered again with a new fencing token, and polls continue', async () => {
@@ -113,12 +113,12 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const worker = openWorker(redis);
     await server.sees(1);
     const before = server.link.usable?.fencingToken;
-    await lookInto(redis).flushall();
+    await openRedisClient(redis).flushall();
     await vi.waitUntil(() => server.link.usable && server.link.usable.fencingToken !== before, 5_000);
     await server.sees(1);
     // What was read before the new epoch may be lost once more: then it is asked again.
     await vi.waitFor(async () => expect(await server.poll('a')).toEqual(['a']), 15_000);
-    expect(worker.asked).toContain('a');
+    expect(worker.polled).toContain('a');
     expect(server.events.filter(({ kind }) => kind === 'fencing_token_lost')).toEqual([]);
   });
 
@@ -147,12 +147,12 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const server = openServer(redis);
     openWorker(redis);
     await server.sees(1);
-    const look = lookInto(redis);
-    await look.config('SET', 'maxmemory', '1');
+    const redisClient = openRedisClient(redis);
+    await redisClient.config('SET', 'maxmemory', '1');
     await server.isAway();
     expect(server.events).toContainEqual(server.away('refused'));
     expect(await server.poll('a')).toEqual(['a']);
-    await look.config('SET', 'maxmemory', '0');
+    await redisClient.config('SET', 'maxmemory', '0');
     await server.sees(1);
   });
 
@@ -160,12 +160,12 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const redis = await redisForTest();
     const server = openServer(redis);
     await server.isUp();
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     const { port } = new URL(await deadAddress());
-    await look.replicaof('127.0.0.1', port);
+    await redisClient.replicaof('127.0.0.1', port);
     await server.isAway();
     expect(await server.poll('a')).toEqual(['a']);
-    await look.replicaof('NO', 'ONE');
+    await redisClient.replicaof('NO', 'ONE');
     await server.isUp();
   });
 
@@ -185,7 +185,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const server = openServer(redis);
     await server.isUp();
     const before = server.link.usable?.fencingToken ?? '';
-    await lookInto(redis).set(EPOCH, `${before.split('/')[0]}/another`);
+    await openRedisClient(redis).set(FENCING_TOKEN_KEY, `${before.split('/')[0]}/another`);
     await vi.waitUntil(() => server.link.usable?.fencingToken !== before, 5_000);
     expect(server.events).toContainEqual({ kind: 'fencing_token_lost' });
   });
@@ -205,10 +205,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('a worker with the previous format is reported and gets no jobs', async () => {
     const redis = await redisForTest();
-    const look = lookInto(redis);
-    await look.sadd('bull:dawatch-workers:names', 'old');
+    const redisClient = openRedisClient(redis);
+    await redisClient.sadd('bull:dawatch-workers:names', 'old');
     const old = { name: 'old', version: '0.1.0', in_flight: 0, concurrency: 100 };
-    await look.set('bull:dawatch-workers:names:old', JSON.stringify(old), 'PX', 60_000);
+    await redisClient.set('bull:dawatch-workers:names:old', JSON.stringify(old), 'PX', 60_000);
     const server = openServer(redis);
     await server.isUp();
     expect(server.events).toContainEqual({ kind: 'worker_refused', worker: { name: 'old', reason: 'other_format' } });
@@ -228,10 +228,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     ],
   ])('%s is not a worker, and does no harm', async (_what, name, worker) => {
     const redis = await redisForTest();
-    const look = lookInto(redis);
-    await look.sadd('bull:dawatch-workers:names', name);
+    const redisClient = openRedisClient(redis);
+    await redisClient.sadd('bull:dawatch-workers:names', name);
     const text = JSON.stringify({ format: 2, worker: { name, ...(worker as object) } });
-    await look.set(`bull:dawatch-workers:names:${name}`, text, 'PX', 60_000);
+    await redisClient.set(`bull:dawatch-workers:names:${name}`, text, 'PX', 60_000);
     const server = openServer(redis);
     openWorker(redis, { name: 'genuine' });
     await server.sees(1);
@@ -242,14 +242,14 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('an invalid entry among the workers is ignored', async () => {
     const redis = await redisForTest();
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     const names = 'bull:dawatch-workers:names';
-    await look.sadd(names, 'a', 'b', 'c');
-    await look.mset(`${names}:a`, '{', `${names}:b`, '{"name":7}');
+    await redisClient.sadd(names, 'a', 'b', 'c');
+    await redisClient.mset(`${names}:a`, '{', `${names}:b`, '{"name":7}');
     const server = openServer(redis);
     await server.isUp();
     expect(server.link.health.workers).toEqual([]);
     // What is only a name belongs to a worker that is gone.
-    expect((await look.smembers(names)).sort()).toEqual(['a', 'b']);
+    expect((await redisClient.smembers(names)).sort()).toEqual(['a', 'b']);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
 import { ResultStream } from '../../../src/engines/bullmq/result-stream.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
-import { lookInto } from '../../support/bullmq-rig.ts';
+import { openRedisClient } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
 
 const EVENTS = `bull:${POLLS_QUEUE}:events`;
@@ -10,7 +10,7 @@ const EVENTS = `bull:${POLLS_QUEUE}:events`;
 /** A stream that is read from now on, and what it reported. */
 async function openStream() {
   const redis = await redisForTest();
-  const look = lookInto(redis);
+  const redisClient = openRedisClient(redis);
   const completed: string[] = [];
   const stream = new ResultStream({
     redis: { url: redis.url, prefix: 'bull' },
@@ -22,11 +22,11 @@ async function openStream() {
     },
   });
   onTestFinished(() => stream.close());
-  const [seconds] = await look.time();
+  const [seconds] = await redisClient.time();
   stream.readFrom(Number(seconds) * 1_000 - 1_000);
   await vi.waitUntil(() => stream.isReading, 5_000);
   const done = (jobId: string) => ['event', 'completed', 'jobId', jobId, 'returnvalue', '{}'];
-  return { redis, look, stream, completed, done };
+  return { redis, client: redisClient, stream, completed, done };
 }
 
 describe.skipIf(isRedisMissing())('the result stream', () => {
@@ -39,8 +39,8 @@ describe.skipIf(isRedisMissing())('the result stream', () => {
     ['an event that nobody knows', ['event', '__proto__', 'jobId', 'x']],
     ['a field without a value after it', ['event', 'failed']],
   ])('an entry with %s does not affect entries read together with it', async (_what, garbage) => {
-    const { look, completed, done } = await openStream();
-    const both = look.multi();
+    const { client: redisClient, completed, done } = await openStream();
+    const both = redisClient.multi();
     both.xadd(EVENTS, '*', ...done('before'));
     both.xadd(EVENTS, '*', ...garbage);
     both.xadd(EVENTS, '*', ...done('after'));
@@ -49,22 +49,22 @@ describe.skipIf(isRedisMissing())('the result stream', () => {
   });
 
   it('a read that Redis refuses for a while skips no later entry', async () => {
-    const { look, stream, completed, done } = await openStream();
-    await look.xadd(EVENTS, '*', ...done('first'));
+    const { client: redisClient, stream, completed, done } = await openStream();
+    await redisClient.xadd(EVENTS, '*', ...done('first'));
     await vi.waitFor(() => expect(completed).toEqual(['first']), 5_000);
-    await look.acl('SETUSER', 'default', '-xread');
-    await look.xadd(EVENTS, '*', ...done('second'));
+    await redisClient.acl('SETUSER', 'default', '-xread');
+    await redisClient.xadd(EVENTS, '*', ...done('second'));
     await vi.waitFor(() => expect(stream.isReading).toBe(false), 15_000);
-    await look.xadd(EVENTS, '*', ...done('third'));
-    await look.acl('SETUSER', 'default', '+xread');
+    await redisClient.xadd(EVENTS, '*', ...done('third'));
+    await redisClient.acl('SETUSER', 'default', '+xread');
     await vi.waitFor(() => expect(completed).toEqual(['first', 'second', 'third']), 15_000);
   });
 
   it('connections that are cut repeatedly lose nothing', async () => {
-    const { look, completed, done } = await openStream();
+    const { client: redisClient, completed, done } = await openStream();
     for (let count = 0; count < 20; count++) {
-      await look.xadd(EVENTS, '*', ...done(`job-${count}`));
-      await look.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await redisClient.xadd(EVENTS, '*', ...done(`job-${count}`));
+      await redisClient.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     }
     await vi.waitFor(() => expect(completed).toEqual(Array.from({ length: 20 }, (_, n) => `job-${n}`)), 15_000);
   });

@@ -6,7 +6,7 @@ import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
 import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { untilPreviousPollsEnded } from '../../../src/engines/bullmq/startup-delay.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
-import { lookInto, openEngine, openQueue } from '../../support/bullmq-rig.ts';
+import { openEngine, openQueue, openRedisClient } from '../../support/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
 
 const LONG = 60_000;
@@ -33,16 +33,16 @@ function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG }
 }
 
 /** As the server before it did. */
-async function beginEpoch(redis: RedisServer): Promise<void> {
-  const epochs = new FencingTokenStore(lookInto(redis), { prefix: 'bull' });
-  await epochs.issue((await epochs.read()).runId, new MessageSigner([]));
+async function issueFencingToken(redis: RedisServer): Promise<void> {
+  const fencingTokens = new FencingTokenStore(openRedisClient(redis), { prefix: 'bull' });
+  await fencingTokens.issue((await fencingTokens.read()).runId, new MessageSigner([]));
 }
 
 /** What the server before it handed out, one job waiting and one in the hands of a worker. */
 async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
   const queue = openQueue(redis);
-  await beginEpoch(redis);
-  const [seconds] = await lookInto(redis).time();
+  await issueFencingToken(redis);
+  const [seconds] = await openRedisClient(redis).time();
   const data = {
     upstream: 'default',
     submission_ids: ['a'],
@@ -50,11 +50,11 @@ async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
     expires_at: Number(seconds) * 1_000 + expiresInMs,
     timeout_ms: 1_000,
   };
-  const hands = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
-  hands.on('error', () => undefined);
-  onTestFinished(() => hands.close());
+  const worker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
+  worker.on('error', () => undefined);
+  onTestFinished(() => worker.close());
   await queue.add('poll', data, { jobId: `j-${randomUUID()}` });
-  const job = await hands.getNextJob('token');
+  const job = await worker.getNextJob('token');
   await queue.add('poll', data, { jobId: `j-${randomUUID()}` });
   return { queue, end: () => job?.moveToCompleted({ polled: [] }, 'token', false) };
 }
@@ -85,7 +85,7 @@ describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
 
   it('polls at once if nothing is in flight', async () => {
     const redis = await redisForTest();
-    await beginEpoch(redis);
+    await issueFencingToken(redis);
     await start(redis).alone;
   });
 
@@ -93,8 +93,8 @@ describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
     'a Redis that %s does not know what is in flight: the server waits for as long as a request can take',
     async (how) => {
       const redis = await redisForTest({ keeps: true });
-      await beginEpoch(redis);
-      if (how === 'was emptied') await lookInto(redis).flushall();
+      await issueFencingToken(redis);
+      if (how === 'was emptied') await openRedisClient(redis).flushall();
       else await redis.restart();
       const { state, alone, isUp } = start(redis, { timeoutMs: 1_000 });
       await isUp();

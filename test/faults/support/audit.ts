@@ -2,11 +2,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { auditLedger } from '../../support/audit.ts';
+import { eventIdsOf } from '../../support/deliveries.ts';
 import type { EventReceiver } from '../../support/event-receiver.ts';
 import { type KillableServer, sleep } from '../../support/killable-server.ts';
-import { eventIdsOf } from '../../support/told.ts';
 
-type Aftermath = {
+type AuditOptions = {
   /** The server that lived through it all, still running and with nothing left to do. */
   server: KillableServer;
   /** The right final status of every id that was acknowledged. */
@@ -26,7 +26,7 @@ const MEMORY_WAIT_MS = 20_000;
  * and no repeat, the ledger is sound, every event arrived under one id with one body, memory came back, and no process
  * stays behind.
  */
-export async function auditAftermath({ server, expected, receiver, memoryMiB = MEMORY_MIB }: Aftermath) {
+export async function auditAfterFault({ server, expected, receiver, memoryMiB = MEMORY_MIB }: AuditOptions) {
   const heldMiB = await memoryCameBack(server, memoryMiB);
   expect(await server.stop(), server.lines.slice(-3).join('\n')).toBe(0);
   const statuses = auditLedger(server.file, expected.keys());
@@ -53,10 +53,13 @@ async function memoryCameBack(server: KillableServer, atMostMiB: number): Promis
   }
 }
 
-function auditEvents(told: readonly string[], { bodies, invalid }: Pick<EventReceiver, 'bodies' | 'invalid'>): void {
+function auditEvents(
+  eventIds: readonly string[],
+  { bodies, invalid }: Pick<EventReceiver, 'bodies' | 'invalid'>,
+): void {
   expect(invalid).toEqual([]);
-  expect(told.filter((id) => !bodies.has(id))).toEqual([]);
-  const known = new Set(told);
+  expect(eventIds.filter((id) => !bodies.has(id))).toEqual([]);
+  const known = new Set(eventIds);
   expect([...bodies.keys()].filter((id) => !known.has(id))).toEqual([]);
   expect([...bodies].filter(([, each]) => each.size !== 1)).toEqual([]);
 }

@@ -9,5 +9,5 @@ export function dawatch({ folder }: Pick<KillableServer, 'folder'>, ...args: str
     encoding: 'utf8',
     env: COMPILED,
   });
-  return { status, said: stdout + stderr };
+  return { status, output: stdout + stderr };
 }

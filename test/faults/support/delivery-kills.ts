@@ -1,12 +1,12 @@
 import { expect, onTestFinished } from 'vitest';
 import type { DawatchClient } from '../../../src/client/index.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
+import { allDelivered, createWebhook } from '../../support/deliveries.ts';
 import { type EventReceiver, openEventReceiver } from '../../support/event-receiver.ts';
 import { prepareServer, sleep, trackForSure } from '../../support/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { allTold, createWebhook } from '../../support/told.ts';
-import { allFinalized, auditAftermath } from './audit.ts';
+import { allFinalized, auditAfterFault } from './audit.ts';
 
 const BATCH = 10;
 
@@ -39,24 +39,24 @@ export async function killDeliveries({ kills }: { kills: number }): Promise<void
     await server.listening();
     await isBusy(receiver);
     await sleep(between(0, 40));
-    interrupted += receiver.underWay() > 0 ? 1 : 0;
+    interrupted += receiver.inFlight() > 0 ? 1 : 0;
     await server.kill();
     server.start();
   }
   killing.abort();
   await tracking;
   await server.listening();
-  await allTold(server.file, acknowledged.size);
+  await allDelivered(server.file, acknowledged.size);
 
   console.log(`${interrupted} of ${kills} kills hit a delivery under way, ${receiver.bodies.size} events`);
   // Otherwise the kills hit nothing that was under way.
   expect(interrupted).toBeGreaterThan(kills / 10);
-  await auditAftermath({ server, expected: allFinalized(acknowledged), receiver });
+  await auditAfterFault({ server, expected: allFinalized(acknowledged), receiver });
 }
 
 /** Something is under way, or nothing came for a while. */
 async function isBusy(receiver: EventReceiver): Promise<void> {
-  for (let waitedMs = 0; receiver.underWay() === 0 && waitedMs < 400; waitedMs += 5) await sleep(5);
+  for (let waitedMs = 0; receiver.inFlight() === 0 && waitedMs < 400; waitedMs += 5) await sleep(5);
 }
 
 async function trackUntil(

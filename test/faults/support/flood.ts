@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 
-type Answered = { status: number; retryAfterS: number | undefined; ms: number };
+type PostResult = { status: number; retryAfterS: number | undefined; ms: number };
 
 /** Posts to one server over so many connections that stay open. Rejects if there is no answer. */
 export function openPoster(url: string, apiKey: string, connections: number) {
@@ -8,7 +8,7 @@ export function openPoster(url: string, apiKey: string, connections: number) {
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
   return {
     post: (body: string) =>
-      new Promise<Answered>((resolve, reject) => {
+      new Promise<PostResult>((resolve, reject) => {
         let from = performance.now();
         const outgoing = request(`${url}/v1/submissions`, {
           agent,

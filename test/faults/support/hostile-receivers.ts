@@ -15,7 +15,7 @@ export type Hostility = (exchange: {
   /** It has it, whatever it answers. */
   take: () => void;
   /** Takes it, with this answer. */
-  accept: (answer?: { headers?: Record<string, string>; body?: Uint8Array | string }) => void;
+  accept: (response?: { headers?: Record<string, string>; body?: Uint8Array | string }) => void;
   /** Nothing more comes, until the sender gives up. */
   park: () => void;
 }) => void;

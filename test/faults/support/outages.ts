@@ -1,33 +1,36 @@
-import type { Liar, Lie } from './liar.ts';
-import { fake, say } from './lies-of-content.ts';
+import { fake, respondWith } from './content-faults.ts';
+import type { FaultyUpstream, ResponseFault } from './faulty-upstream.ts';
 
 /** How a whole upstream fails, and what its users are told. */
-export type Outage = { begin: (liar: Liar, dns: (code: string) => void) => void; told?: 'down' | 'unauthorized' };
+export type Outage = {
+  begin: (upstream: FaultyUpstream, dns: (code: string) => void) => void;
+  reportedAs?: 'down' | 'unauthorized';
+};
 
-const toAll = (lie: Lie, told?: Outage['told']): Outage => ({
-  begin: (liar) => {
-    liar.aboutAll = lie;
+const toAll = (fault: ResponseFault, reportedAs?: Outage['reportedAs']): Outage => ({
+  begin: (upstream) => {
+    upstream.aboutAll = fault;
   },
-  ...(told && { told }),
+  ...(reportedAs && { reportedAs: reportedAs }),
 });
-const atConnection = (act: NonNullable<Liar['atConnection']>): Outage => ({
-  begin: (liar) => {
-    liar.atConnection = act;
-    liar.hangUp();
+const atConnection = (act: NonNullable<FaultyUpstream['atConnection']>): Outage => ({
+  begin: (upstream) => {
+    upstream.atConnection = act;
+    upstream.hangUp();
   },
-  told: 'down',
+  reportedAs: 'down',
 });
 const nameFails = (code: string): Outage => ({
-  begin: (liar, dns) => {
+  begin: (upstream, dns) => {
     dns(code);
-    liar.hangUp();
+    upstream.hangUp();
   },
-  told: 'down',
+  reportedAs: 'down',
 });
 const plain = { 'content-type': 'text/plain' };
 const throttle = (retryAfter?: string, date?: string) =>
   toAll(
-    say(429, 'Too many requests', {
+    respondWith(429, 'Too many requests', {
       ...plain,
       ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
       ...(date && { date }),
@@ -47,26 +50,26 @@ export const OUTAGES: Record<string, Outage> = {
   'HTTP where TLS is asked for': atConnection((socket) =>
     socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
   ),
-  '401 to everybody': toAll(say(401, 'Invalid API key', plain), 'unauthorized'),
-  '403 to everybody': toAll(say(403, '{"error":"Forbidden"}'), 'unauthorized'),
+  '401 to everybody': toAll(respondWith(401, 'Invalid API key', plain), 'unauthorized'),
+  '403 to everybody': toAll(respondWith(403, '{"error":"Forbidden"}'), 'unauthorized'),
   '429 without a time': throttle(),
   '429 with zero seconds': throttle('0'),
   '429 with seconds below zero': throttle('-5'),
   '429 with junk': throttle('soon, or later\u00e9'),
   '429 with more digits than a number has': throttle('0.'.padEnd(300, '0')),
   '429 with a date that is past': throttle(inSeconds(LONG_AGO, -5), LONG_AGO),
-  '503 with Retry-After': toAll(say(503, '<html>', { 'retry-after': '1' }), 'down'),
-  redirects: toAll(say(302, '', { location: 'http://localhost:1/elsewhere' }), 'down'),
+  '503 with Retry-After': toAll(respondWith(503, '<html>', { 'retry-after': '1' }), 'down'),
+  redirects: toAll(respondWith(302, '', { location: 'http://localhost:1/elsewhere' }), 'down'),
   'the answer to another question, for everybody': toAll(
-    say(200, () => fake('0c9e2d7a-1111-4222-8333-444455556666')),
+    respondWith(200, () => fake('0c9e2d7a-1111-4222-8333-444455556666')),
     'down',
   ),
-  'record not found, for everybody': toAll(say(500, '{"error":"Record not found"}')),
+  'record not found, for everybody': toAll(respondWith(500, '{"error":"Record not found"}')),
 };
 
 /** What asks for a wait of three seconds, each in its own way. */
-export const WAITS: Record<string, Lie> = {
-  seconds: say(429, 'Too many requests', { ...plain, 'retry-after': '3' }),
-  'a date of a clock far ahead': say(429, '', { 'retry-after': inSeconds(FAR, 3), date: FAR }),
-  'a date of a clock far behind': say(429, '', { 'retry-after': inSeconds(LONG_AGO, 3), date: LONG_AGO }),
+export const WAITS: Record<string, ResponseFault> = {
+  seconds: respondWith(429, 'Too many requests', { ...plain, 'retry-after': '3' }),
+  'a date of a clock far ahead': respondWith(429, '', { 'retry-after': inSeconds(FAR, 3), date: FAR }),
+  'a date of a clock far behind': respondWith(429, '', { 'retry-after': inSeconds(LONG_AGO, 3), date: LONG_AGO }),
 };

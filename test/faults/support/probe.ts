@@ -5,7 +5,7 @@ const EVERY_MS = 200;
 
 /** Looks at a server all the time: whether it says that it lives and is ready, and how much memory it holds. */
 export function watch(server: KillableServer) {
-  const seen = { asked: 0, refused: [] as string[], peakMiB: 0, slowestMs: 0 };
+  const seen = { requestCount: 0, refused: [] as string[], peakMiB: 0, slowestMs: 0 };
   let isOver = false;
   const watching = (async () => {
     while (!isOver) {
@@ -17,7 +17,7 @@ export function watch(server: KillableServer) {
         );
         if (status !== 200) seen.refused.push(`${path}: ${status}`);
         seen.slowestMs = Math.max(seen.slowestMs, performance.now() - from);
-        seen.asked += 1;
+        seen.requestCount += 1;
       }
       seen.peakMiB = Math.max(seen.peakMiB, server.residentMiB() ?? 0);
       await sleep(EVERY_MS);

@@ -7,7 +7,7 @@ import { createAddressGuard, type LookupAll } from '../../../src/notify/transpor
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
 import { context, observation } from '../../support/domain.ts';
 import { trackRequest } from '../../support/ledger-file.ts';
-import { openReceiver, type ScriptedAnswer, selfSigned } from '../../support/receiver.ts';
+import { openReceiver, type ScriptedResponse, selfSigned } from '../../support/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { DAY_MS, failed, openDispatcher } from '../../support/virtual-dispatcher.ts';
 import { addressOf, HOSTILITIES, type Hostility, SELF_SIGNED, TURNS_PRIVATE } from './hostile-receivers.ts';
@@ -82,7 +82,7 @@ export function openDay(between: (least: number, most: number) => number) {
   });
   const { clock, ledger } = world;
 
-  function script(receiver: DayReceiver, hostility: Hostility): ScriptedAnswer {
+  function script(receiver: DayReceiver, hostility: Hostility): ScriptedResponse {
     const seen = new Map<string, number>();
     return ({ request, response, socket }) => {
       const received = server(receiver).requests.splice(0).at(-1);
@@ -102,11 +102,11 @@ export function openDay(between: (least: number, most: number) => number) {
       };
       if (received?.localAddress !== '127.0.0.1')
         violations.push(`${receiver.name}: was reached at ${received?.localAddress}`);
-      const accept: Parameters<Hostility>[0]['accept'] = ({ headers = {}, body: answer } = {}) => {
+      const accept: Parameters<Hostility>[0]['accept'] = ({ headers = {}, body: httpResponse } = {}) => {
         take();
         response
           .writeHead(200, { ...headers, ...(receiver.name === TURNS_PRIVATE && { connection: 'close' }) })
-          .end(answer);
+          .end(httpResponse);
       };
       const park = () => exchanges.park(`${receiver.name}:${eventId}`);
       if (isMended) accept();
@@ -167,7 +167,7 @@ export function openDay(between: (least: number, most: number) => number) {
       return verdicts.length;
     },
     /** From now on all of them are honest; what they missed is sent again. */
-    async mend(): Promise<void> {
+    async repair(): Promise<void> {
       isMended = true;
       for (const receiver of receivers.values()) {
         if (receiver.name === SELF_SIGNED) await moveToPlain(receiver);

@@ -1,7 +1,8 @@
 import { QueueEvents } from 'bullmq';
 import { expect, onTestFinished } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { lookInto } from '../../support/bullmq-rig.ts';
+import { openRedisClient } from '../../support/bullmq-rig.ts';
+import { allDelivered, createWebhook, eventIdsOf } from '../../support/deliveries.ts';
 import { openEventReceiver } from '../../support/event-receiver.ts';
 import { recordEvents } from '../../support/event-recorder.ts';
 import { prepareServer, sleep } from '../../support/killable-server.ts';
@@ -10,8 +11,7 @@ import { openProducer } from '../../support/producer.ts';
 import { type RedisServer, redisForTest } from '../../support/redis-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { allTold, createWebhook, eventIdsOf } from '../../support/told.ts';
-import { allFinalized, auditAftermath } from './audit.ts';
+import { allFinalized, auditAfterFault } from './audit.ts';
 
 const BATCH = 25;
 /** In a second of the server's time. */
@@ -47,13 +47,13 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
     log: { level: 'silent' },
   });
   const workers = ['one', 'two', 'three'].map((name) => prepareWorker(folder, name, settings));
-  const hands = [server, ...workers];
-  for (const hand of hands) hand.start();
+  const targets = [server, ...workers];
+  for (const target of targets) target.start();
   await server.listening();
   const receiver = await openEventReceiver();
   receiver.secret = await createWebhook(server.url, receiver.url);
   const consumed = recordEvents(redis);
-  const answered = countAnswered(redis);
+  const resultCount = countResults(redis);
 
   const acknowledged = new Set<string>();
   const given = new AbortController();
@@ -67,7 +67,7 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
   );
   const destroyed = new Set<string>();
   for (let kill = 0; kill < kills; kill++) {
-    await untilAnswered(answered, 3);
+    await untilResults(resultCount, 3);
     await pause(0, 900);
     if (redisKills.includes(kill)) {
       await redis.kill();
@@ -75,14 +75,14 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
       await redis.restart();
     }
     if (kill === flushAt) for (const id of await flush(redis)) destroyed.add(id);
-    const hand = hands[between(0, hands.length - 1)];
-    await hand?.kill();
-    hand?.start();
+    const target = targets[between(0, targets.length - 1)];
+    await target?.kill();
+    target?.start();
   }
-  const answeredBetweenKills = answered();
+  const resultsBetweenKills = resultCount();
   await tracking;
   await server.listening();
-  await allTold(server.file, submissions);
+  await allDelivered(server.file, submissions);
   const events = eventIdsOf(server.file);
   const isMissing = (id: string) => !consumed.has(id) && !destroyed.has(id);
   for (let tried = 0; tried < 200 && events.some(isMissing); tried++) await sleep(100);
@@ -90,11 +90,11 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
 
   expect(acknowledged.size).toBe(submissions);
   // Otherwise the kills hit idle workers and prove nothing.
-  expect(answeredBetweenKills).toBeGreaterThan(kills);
+  expect(resultsBetweenKills).toBeGreaterThan(kills);
   // Every event reached the consumer of the queue, but for those that FLUSHALL took out of its hands.
   expect(events.filter(isMissing)).toEqual([]);
   expect([...consumed].filter(([id, bodies]) => bodies.size !== 1 || !events.includes(id))).toEqual([]);
-  await auditAftermath({ server, expected: allFinalized(acknowledged), receiver });
+  await auditAfterFault({ server, expected: allFinalized(acknowledged), receiver });
   // Whatever died in between: the upstream never saw more than it grants.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
   expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(LIMIT);
@@ -124,8 +124,8 @@ async function enqueueAll(
 /** Empties Redis, and gives back the events that nobody had taken by then. */
 async function flush(redis: RedisServer): Promise<string[]> {
   const lists = ['wait', 'active'].map((list) => `bull:dawatch-events:${list}`);
-  const look = lookInto(redis);
-  const found = await look
+  const redisClient = openRedisClient(redis);
+  const found = await redisClient
     .multi()
     .lrange(lists[0] ?? '', 0, -1)
     .lrange(lists[1] ?? '', 0, -1)
@@ -135,13 +135,13 @@ async function flush(redis: RedisServer): Promise<string[]> {
 }
 
 /** Until workers answered so many batches more, but not for long: there may be nobody who could. */
-async function untilAnswered(answered: () => number, more: number): Promise<void> {
-  const enough = answered() + more;
-  for (let tried = 0; tried < 150 && answered() < enough; tried++) await sleep(20);
+async function untilResults(resultCount: () => number, more: number): Promise<void> {
+  const enough = resultCount() + more;
+  for (let tried = 0; tried < 150 && resultCount() < enough; tried++) await sleep(20);
 }
 
 /** How many batches workers answered. */
-function countAnswered(redis: RedisServer): () => number {
+function countResults(redis: RedisServer): () => number {
   let count = 0;
   const events = new QueueEvents('dawatch-polls-3', { connection: { url: redis.url, retryStrategy: () => 200 } });
   events.on('error', () => undefined).on('completed', () => (count += 1));

@@ -5,7 +5,7 @@ import { auditLedger } from '../../support/audit.ts';
 import { type KillableServer, prepareServer, sleep, trackForSure } from '../../support/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { allFinalized, auditAftermath } from './audit.ts';
+import { allFinalized, auditAfterFault } from './audit.ts';
 
 const BATCH = 25;
 
@@ -50,7 +50,7 @@ export async function killServer({ kills, submissions }: { kills: number; submis
   await allFinal(server.client);
 
   expect(acknowledged.size).toBe(submissions);
-  await auditAftermath({ server, expected: allFinalized(acknowledged) });
+  await auditAfterFault({ server, expected: allFinalized(acknowledged) });
   // Whatever died in between: the upstream never saw more than it grants.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
   expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(100);

@@ -1,13 +1,13 @@
 import { expect, onTestFinished } from 'vitest';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
+import { allDelivered, createWebhook } from '../../support/deliveries.ts';
 import { openEventReceiver } from '../../support/event-receiver.ts';
 import { prepareServer, trackForSure } from '../../support/killable-server.ts';
 import { prepareWorker } from '../../support/killable-worker.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { allTold, createWebhook } from '../../support/told.ts';
-import { auditAftermath } from './audit.ts';
+import { auditAfterFault } from './audit.ts';
 
 type WorldOptions = {
   sandbox?: SandboxOptionsInput;
@@ -50,7 +50,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   onTestFinished(() => sandbox.close());
   const receiver = await openEventReceiver(options.receiver);
   const redisOf = (secret: string | undefined) => ({ url: redisUrl, ...(secret !== undefined && { secret }) });
-  const hands = {
+  const common = {
     upstreams: {
       default: { url: options.upstreamUrl ?? sandbox.url, ...UPSTREAM, ...options.upstream },
       ...options.upstreams,
@@ -58,7 +58,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
     ...(redisUrl && { redis: redisOf(options.redisSecret) }),
   };
   const server = await prepareServer(folder, {
-    ...hands,
+    ...common,
     pacing: { lag_price: 1_000 },
     breaker: { failures: 5, probe_after_s: 0.1, max_probe_s: 0.5 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
@@ -69,7 +69,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   });
   const workers = Array.from({ length: workerCount }, (_, index) =>
     prepareWorker(folder, `worker-${index}`, {
-      ...hands,
+      ...common,
       ...(options.workerSecret !== undefined && { redis: redisOf(options.workerSecret) }),
       log: { level: 'info' },
     }),
@@ -104,9 +104,9 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
     /** Waits until all is final and told, and audits; the server runs, and is ended. */
     async survives(limits: { memoryMiB?: number } = {}): Promise<void> {
       await server.listening();
-      await allTold(server.file, expected.size);
+      await allDelivered(server.file, expected.size);
       for (const worker of workers) expect(await worker.stop(), worker.lines.slice(-3).join('\n')).toBe(0);
-      await auditAftermath({ server, expected, receiver, ...limits });
+      await auditAfterFault({ server, expected, receiver, ...limits });
     },
   };
 }

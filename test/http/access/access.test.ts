@@ -13,10 +13,10 @@ const GUARDED = [
 const none = { 'x-api-key': [] };
 
 it.each(GUARDED)('responds 401 to %s %s without a credential, before checking anything else', async (method, path) => {
-  const answer = await call(app.url, `${path}?limit=bad&timeout_s=bad`, { method, headers: none, body: '{ no JSON' });
-  expect(answer.status).toBe(401);
-  expect(answer.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
-  expect(problemOf(answer).detail).toBe('send a valid credential as x-api-key or Authorization: Bearer');
+  const response = await call(app.url, `${path}?limit=bad&timeout_s=bad`, { method, headers: none, body: '{ no JSON' });
+  expect(response.status).toBe(401);
+  expect(response.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
+  expect(problemOf(response).detail).toBe('send a valid credential as x-api-key or Authorization: Bearer');
 });
 
 it.each<[string, Record<string, string | string[]>]>([

@@ -248,13 +248,13 @@ describe('the limits of a server behind a proxy', () => {
     });
     const limits = { failed_authentications_per_minute: 3 };
     const lookups = await openLookups({ upstreamUrl: url, bearer: null, limits, trustedProxies: ['loopback'] });
-    const ask = async (bearer: string, client: string) => {
+    const request = async (bearer: string, client: string) => {
       const headers = { 'x-api-key': [], authorization: `Bearer ${bearer}`, 'x-forwarded-for': client };
       return (await call(lookups.url, userPath(), { headers })).status;
     };
     const statuses: number[] = [];
-    for (let n = 0; n < 6; n++) statuses.push(await ask(`wrong-${n}`, '192.0.2.66'));
+    for (let n = 0; n < 6; n++) statuses.push(await request(`wrong-${n}`, '192.0.2.66'));
     expect(statuses).toEqual([401, 401, 401, 429, 429, 429]);
-    for (let n = 0; n < 6; n++) expect(await ask(`right-${n}`, `192.0.2.${n}`)).toBe(200);
+    for (let n = 0; n < 6; n++) expect(await request(`right-${n}`, `192.0.2.${n}`)).toBe(200);
   });
 });

@@ -7,7 +7,7 @@ import { sha256 } from '../../../src/http/access/access.ts';
 import { makeToken } from '../../../src/http/access/credentials.ts';
 import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
-import { type Answer, call, problemOf } from '../../support/http-calls.ts';
+import { call, type HttpResponse, problemOf } from '../../support/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, userPath } from '../../support/lookups.ts';
 import { API_KEY, openApp } from '../../support/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 type Limited = {
-  ask(headers: Record<string, string>, path?: string, localAddress?: string): Promise<Answer>;
+  request(headers: Record<string, string>, path?: string, localAddress?: string): Promise<HttpResponse>;
   token(): string;
 };
 
@@ -32,7 +32,7 @@ async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
   const app = await openApp({ database, limits });
   onTestFinished(() => app.close());
   return {
-    ask: (headers, path = '/v1/submissions', localAddress = '127.0.0.1') =>
+    request: (headers, path = '/v1/submissions', localAddress = '127.0.0.1') =>
       call(app.url, path, { headers: { 'x-api-key': [], ...headers }, localAddress }),
     token() {
       const { database: ledger, close } = openBeside({ file: database, now: 0 });
@@ -46,57 +46,57 @@ async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
 
 const key = (secret: string) => ({ 'x-api-key': secret });
 const GOOD = key(API_KEY);
-const limitOf = ({ headers }: Answer) => [headers['ratelimit-limit'], headers['ratelimit-remaining']];
+const limitOf = ({ headers }: HttpResponse) => [headers['ratelimit-limit'], headers['ratelimit-remaining']];
 
 describe('the requests of one credential', () => {
   it('are counted in headers, refused with 429 and Retry-After past the limit, and counted anew a minute later', async () => {
     const app = await limited({ requests_per_minute: 2 });
-    expect(limitOf(await app.ask(GOOD))).toEqual(['2', '1']);
+    expect(limitOf(await app.request(GOOD))).toEqual(['2', '1']);
     vi.setSystemTime(Date.now() + 20_000);
-    expect(limitOf(await app.ask(GOOD, '/v1/submissions/missing'))).toEqual(['2', '0']);
-    const refused = await app.ask(GOOD);
+    expect(limitOf(await app.request(GOOD, '/v1/submissions/missing'))).toEqual(['2', '0']);
+    const refused = await app.request(GOOD);
     expect(refused.status).toBe(429);
     expect(problemOf(refused).detail).toMatch(/^at most 2 requests a minute; try again in \d+ s$/);
     expect(refused.headers['retry-after']).toBe(refused.headers['ratelimit-reset']);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(40);
     vi.setSystemTime(Date.now() + 41_000);
-    expect((await app.ask(GOOD)).status).toBe(200);
+    expect((await app.request(GOOD)).status).toBe(200);
   });
 
   it('are the same in both headers that may carry it', async () => {
     const app = await limited({ requests_per_minute: 2 });
-    await app.ask(GOOD);
-    expect(limitOf(await app.ask({ authorization: `Bearer ${API_KEY}` }))).toEqual(['2', '0']);
+    await app.request(GOOD);
+    expect(limitOf(await app.request({ authorization: `Bearer ${API_KEY}` }))).toEqual(['2', '0']);
   });
 
   it('are independent of other credentials from the same address and of requests without one', async () => {
     const app = await limited({ requests_per_minute: 1 });
     const other = key(app.token());
-    await app.ask(GOOD);
-    expect((await app.ask(GOOD)).status).toBe(429);
-    expect((await app.ask(other)).status).toBe(200);
-    expect((await app.ask({}, '/openapi.json')).status).toBe(200);
-    expect((await app.ask({}, '/openapi.json')).status).toBe(429);
+    await app.request(GOOD);
+    expect((await app.request(GOOD)).status).toBe(429);
+    expect((await app.request(other)).status).toBe(200);
+    expect((await app.request({}, '/openapi.json')).status).toBe(200);
+    expect((await app.request({}, '/openapi.json')).status).toBe(429);
   });
 
   it('include requests that are not found, invalid or forbidden', async () => {
     const app = await limited({ requests_per_minute: 3 });
     const statuses: number[] = [];
     for (const path of ['/nowhere', '/v1/submissions?limit=x', '/v1/audit', '/docs'])
-      statuses.push((await app.ask(GOOD, path)).status);
+      statuses.push((await app.request(GOOD, path)).status);
     expect(statuses.at(-1)).toBe(429);
     expect(statuses.slice(0, 3)).toEqual([404, 400, 403]);
   });
 
   it('are not limited by 0, nor on routes for monitoring', async () => {
     const off = await limited({ requests_per_minute: 0 });
-    expect(limitOf(await off.ask(GOOD))).toEqual([undefined, undefined]);
+    expect(limitOf(await off.request(GOOD))).toEqual([undefined, undefined]);
     const app = await limited({ requests_per_minute: 1 });
-    await app.ask(GOOD);
+    await app.request(GOOD);
     for (const path of ['/livez', '/readyz', '/metrics', '/livez', '/readyz', '/metrics']) {
-      const answer = await app.ask(GOOD, path);
-      expect([answer.status, ...limitOf(answer)]).toEqual([200, undefined, undefined]);
+      const response = await app.request(GOOD, path);
+      expect([response.status, ...limitOf(response)]).toEqual([200, undefined, undefined]);
     }
   });
 
@@ -107,21 +107,21 @@ describe('the requests of one credential', () => {
       forwarded: `for=${address}`,
       'x-real-ip': address,
     });
-    expect((await app.ask({ ...key('guess-1'), ...claim('192.0.2.1') })).status).toBe(401);
-    expect((await app.ask({ ...key('guess-2'), ...claim('192.0.2.2') })).status).toBe(401);
-    expect((await app.ask(claim('192.0.2.3'))).status).toBe(401);
-    expect((await app.ask({ ...key('guess-3'), ...claim('192.0.2.4') })).status).toBe(429);
-    expect((await app.ask(GOOD)).status).toBe(200);
+    expect((await app.request({ ...key('guess-1'), ...claim('192.0.2.1') })).status).toBe(401);
+    expect((await app.request({ ...key('guess-2'), ...claim('192.0.2.2') })).status).toBe(401);
+    expect((await app.request(claim('192.0.2.3'))).status).toBe(401);
+    expect((await app.request({ ...key('guess-3'), ...claim('192.0.2.4') })).status).toBe(429);
+    expect((await app.request(GOOD)).status).toBe(200);
   });
 });
 
 describe('wrong credentials of one address', () => {
-  const guess = (app: Limited, secret: string) => app.ask(key(secret)).then(({ status }) => status);
+  const guess = (app: Limited, secret: string) => app.request(key(secret)).then(({ status }) => status);
 
   it('are not looked up past the limit for the rest of the minute', async () => {
     const app = await limited({ failed_authentications_per_minute: 2 });
     expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 401]);
-    const refused = await app.ask({ authorization: 'Bearer c' });
+    const refused = await app.request({ authorization: 'Bearer c' });
     expect(refused.status).toBe(429);
     expect(problemOf(refused).detail).toMatch(
       /^too many wrong credentials came from this address; try again in \d+ s$/,
@@ -141,22 +141,22 @@ describe('wrong credentials of one address', () => {
     const socket = connect(Number(port), hostname);
     const guess = (end: string) => `GET /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: wrong\r\n${end}\r\n`;
     socket.write(`${guess('').repeat(3)}${guess('connection: close\r\n')}`);
-    const told = await text(socket);
-    expect(told.match(/HTTP\/1.1 \d+/g)).toEqual([401, 401, 429, 429].map((status) => `HTTP/1.1 ${status}`));
-    expect(told.match(/retry-after: \d+/g)).toEqual(['retry-after: 60', 'retry-after: 60']);
+    const received = await text(socket);
+    expect(received.match(/HTTP\/1.1 \d+/g)).toEqual([401, 401, 429, 429].map((status) => `HTTP/1.1 ${status}`));
+    expect(received.match(/retry-after: \d+/g)).toEqual(['retry-after: 60', 'retry-after: 60']);
   });
 
   it('do not lock out credentials used before, tokens of dawatch and requests without a credential', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
-    expect((await app.ask(GOOD)).status).toBe(200);
+    expect((await app.request(GOOD)).status).toBe(200);
     expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
-    expect((await app.ask(GOOD)).status).toBe(200);
-    expect((await app.ask({ authorization: `Bearer ${API_KEY}` })).status).toBe(200);
-    expect((await app.ask(key(app.token()))).status).toBe(200);
+    expect((await app.request(GOOD)).status).toBe(200);
+    expect((await app.request({ authorization: `Bearer ${API_KEY}` })).status).toBe(200);
+    expect((await app.request(key(app.token()))).status).toBe(200);
     expect(await guess(app, makeToken('service'))).toBe(401);
-    expect((await app.ask({})).status).toBe(401);
-    expect((await app.ask({}, '/docs')).status).toBe(200);
-    expect((await app.ask(key('c'), '/livez')).status).toBe(200);
+    expect((await app.request({})).status).toBe(401);
+    expect((await app.request({}, '/docs')).status).toBe(200);
+    expect((await app.request(key('c'), '/livez')).status).toBe(200);
   });
 
   it.each(['/v1/submissions', '/v1/audit', '/docs', '/nowhere', '/v1/whoami'])(
@@ -164,21 +164,21 @@ describe('wrong credentials of one address', () => {
     async (path) => {
       const app = await limited({ failed_authentications_per_minute: 1 });
       await guess(app, 'a');
-      const answers = [];
+      const responses = [];
       for (const secret of [API_KEY, 'wrong', `dawatch_service_${API_KEY}`])
         for (const headers of [key(secret), { authorization: `Bearer ${secret}` }]) {
-          const { status, headers: told, text } = await app.ask(headers, path);
-          const { 'x-request-id': _id, date: _date, ...same } = told;
-          answers.push(JSON.stringify([status, same, { ...JSON.parse(text), instance: '' }]));
+          const { status, headers: responseHeaders, text } = await app.request(headers, path);
+          const { 'x-request-id': _id, date: _date, ...same } = responseHeaders;
+          responses.push(JSON.stringify([status, same, { ...JSON.parse(text), instance: '' }]));
         }
-      expect(new Set(answers).size).toBe(1);
-      expect(answers[0]).toMatch(/^\[429,/);
+      expect(new Set(responses).size).toBe(1);
+      expect(responses[0]).toMatch(/^\[429,/);
     },
   );
 
   it.each(['/docs', '/nowhere', '/openapi.json'])('count also at %s, which requires none', async (path) => {
     const app = await limited({ failed_authentications_per_minute: 2 });
-    for (const secret of ['a', 'b']) expect((await app.ask(key(secret), path)).status).not.toBe(429);
+    for (const secret of ['a', 'b']) expect((await app.request(key(secret), path)).status).not.toBe(429);
     expect(await guess(app, 'c')).toBe(429);
   });
 
@@ -187,23 +187,23 @@ describe('wrong credentials of one address', () => {
     const statuses = [];
     for (let times = 0; times < 5; times++) statuses.push(await guess(app, 'outdated'));
     expect(statuses).toEqual([401, 401, 401, 429, 429]);
-    expect((await app.ask(GOOD)).status).toBe(200);
+    expect((await app.request(GOOD)).status).toBe(200);
     expect([await guess(app, 'a'), await guess(app, 'b'), await guess(app, 'c')]).toEqual([401, 401, 429]);
   });
 
   it('lock one address, not another', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
     expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
-    expect((await app.ask(GOOD, '/v1/submissions', '127.0.0.2')).status).toBe(200);
-    expect((await app.ask(GOOD)).status).toBe(429);
+    expect((await app.request(GOOD, '/v1/submissions', '127.0.0.2')).status).toBe(200);
+    expect((await app.request(GOOD)).status).toBe(429);
   });
 
   it('do not include requests without a credential or with a wrong role', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
     for (let times = 0; times < 3; times++) {
-      expect((await app.ask({})).status).toBe(401);
-      expect((await app.ask(GOOD)).status).toBe(200);
-      expect((await app.ask(GOOD, '/v1/audit')).status).toBe(403);
+      expect((await app.request({})).status).toBe(401);
+      expect((await app.request(GOOD)).status).toBe(200);
+      expect((await app.request(GOOD, '/v1/audit')).status).toBe(403);
     }
     expect([await guess(app, 'a'), await guess(app, 'b')]).toEqual([401, 429]);
   });
@@ -215,8 +215,8 @@ describe('wrong credentials of one address', () => {
 
   it('are counted regardless of forwarding headers', async () => {
     const app = await limited({ failed_authentications_per_minute: 1 });
-    await app.ask({ ...key('a'), 'x-forwarded-for': '192.0.2.1' });
-    expect((await app.ask({ ...key('b'), 'x-forwarded-for': '192.0.2.2' })).status).toBe(429);
+    await app.request({ ...key('a'), 'x-forwarded-for': '192.0.2.1' });
+    expect((await app.request({ ...key('b'), 'x-forwarded-for': '192.0.2.2' })).status).toBe(429);
   });
 });
 
@@ -225,12 +225,12 @@ describe('where the upstream judges the bearers', () => {
 
   /** A bearer is answered with the status that it begins with; `held`: not before `answer`, so that many lookups are under way at once. */
   async function forwarding(limits: Partial<Config['limits']>, { held = false } = {}) {
-    const { promise: answers, resolve: answer } = Promise.withResolvers<void>();
-    if (!held) answer();
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    if (!held) release();
     const revoked = new Set<string>();
     const upstream = await serve(({ headers: { authorization = '' } }, response) => {
       const status = revoked.has(authorization) ? 401 : Number(authorization.slice('Bearer '.length).split('-')[0]);
-      void answers.then(() => response.writeHead(status).end(status === 200 ? '{"id":"1"}' : '{"error":"x"}'));
+      void released.then(() => response.writeHead(status).end(status === 200 ? '{"id":"1"}' : '{"error":"x"}'));
     });
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null, limits });
     const show = (bearer: string, path = userPath()) => lookups.get(path, bearer);
@@ -239,14 +239,14 @@ describe('where the upstream judges the bearers', () => {
       lookups,
       upstream,
       show,
-      answer,
+      sendResponse: release,
       status,
       /** The upstream answers once so many of them were refused: all the others are under way then. */
       atOnce(bearers: readonly string[], { refused }: { refused: number }): Promise<number[]> {
         let left = refused;
         const one = async (bearer: string) => {
           const got = await status(bearer);
-          if (got === 429 && --left === 0) answer();
+          if (got === 429 && --left === 0) release();
           return got;
         };
         return Promise.all(bearers.map(one));
@@ -268,14 +268,14 @@ describe('where the upstream judges the bearers', () => {
     const { lookups, status } = await forwarding({ failed_authentications_per_minute: 1 });
     expect(await status('200-valid')).toBe(200);
     expect([await status('401-a'), await status('401-b'), await status('200-valid')]).toEqual([401, 429, 200]);
-    const elsewhere = async (bearer: string) =>
+    const fromOtherAddress = async (bearer: string) =>
       (
         await call(lookups.url, userPath(), {
           headers: { authorization: `Bearer ${bearer}` },
           localAddress: '127.0.0.2',
         })
       ).status;
-    expect([await elsewhere('401-a'), await elsewhere('200-valid')]).toEqual([401, 429]);
+    expect([await fromOtherAddress('401-a'), await fromOtherAddress('200-valid')]).toEqual([401, 429]);
   });
 
   it('a client with an outdated bearer locks out no other client of its address', async () => {
@@ -316,9 +316,9 @@ describe('where the upstream judges the bearers', () => {
     const { lookups } = await forwarding({ failed_authentications_per_minute: 1 });
     const remaining: number[] = [];
     for (const secret of ['guess', API_KEY, 'guess']) {
-      const answer = await call(lookups.url, userPath(), { headers: key(secret) });
-      expect(answer.status).toBe(401);
-      remaining.push(Number(answer.headers['ratelimit-remaining']));
+      const response = await call(lookups.url, userPath(), { headers: key(secret) });
+      expect(response.status).toBe(401);
+      remaining.push(Number(response.headers['ratelimit-remaining']));
     }
     expect(remaining).toEqual([59_999, 59_998, 59_997]);
   });
@@ -359,16 +359,16 @@ describe('where the upstream judges the bearers', () => {
 
   it('a client that disconnects before the response is counted', async () => {
     const limits = { failed_authentications_per_minute: 1 };
-    const { lookups, upstream, status, answer } = await forwarding(limits, { held: true });
+    const { lookups, upstream, status, sendResponse: respond } = await forwarding(limits, { held: true });
     const hangUp = new AbortController();
     const headers = { 'x-api-key': [], authorization: 'Bearer 401-gone' };
     const gone = call(lookups.url, userPath(), { headers, signal: hangUp.signal });
-    const outcome = expect(gone).rejects.toThrow();
+    const rejection = expect(gone).rejects.toThrow();
     await vi.waitFor(() => expect(upstream.requests).toHaveLength(1));
     hangUp.abort();
-    await outcome;
+    await rejection;
     expect(await status('401-next')).toBe(429);
-    answer();
+    respond();
     await vi.waitFor(() => expect(lookups.audit()).toHaveLength(1));
     expect(await status('401-next')).toBe(429);
   });
@@ -377,11 +377,11 @@ describe('where the upstream judges the bearers', () => {
     ['403-', 403],
     ['500-', 502],
     ['429-', 502],
-  ])('bearers that the upstream answers with %s count as wrong, which bounds the audit', async (bearer, answer) => {
+  ])('bearers that the upstream answers with %s count as wrong, which bounds the audit', async (bearer, response) => {
     const { lookups, show } = await forwarding({ failed_authentications_per_minute: 2 });
     const statuses: number[] = [];
     for (let n = 0; n < 5; n++) statuses.push((await show(`${bearer}${n}`, LISTING)).status);
-    expect(statuses).toEqual([answer, answer, 429, 429, 429]);
+    expect(statuses).toEqual([response, response, 429, 429, 429]);
     expect(lookups.audit()).toHaveLength(2);
   });
 

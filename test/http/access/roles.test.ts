@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../../src/http/ports.ts';
-import { type Answer, call } from '../../support/http-calls.ts';
+import { call, type HttpResponse } from '../../support/http-calls.ts';
 import { useLookups } from '../../support/lookups.ts';
 import { fetchDocument } from '../../support/openapi-document.ts';
 
@@ -47,7 +47,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
 const ROLES: readonly Role[] = ['service', 'user', 'admin'];
 
 const lookups = useLookups();
-const send = (endpoint: string, headers: Record<string, string | string[]>): Promise<Answer> => {
+const send = (endpoint: string, headers: Record<string, string | string[]>): Promise<HttpResponse> => {
   const [method = '', path = ''] = endpoint.split(' ');
   const { query = '', body } = MATRIX[endpoint] ?? {};
   const target = `${path.replace('{id}', 'of-the-matrix')}${query}`;
@@ -90,8 +90,8 @@ describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
       expect(gone.status).toBe(access === 'open' ? 200 : 401);
       if (access === 'open') continue;
       expect(gone.headers['www-authenticate']).toMatch(/^Bearer/);
-      const said = ({ text }: { text: string }) => ({ ...JSON.parse(text), instance: '' });
-      expect(said(gone)).toEqual(said(never));
+      const problem = ({ text }: { text: string }) => ({ ...JSON.parse(text), instance: '' });
+      expect(problem(gone)).toEqual(problem(never));
       expect(Object.keys(gone.headers)).toEqual(Object.keys(never.headers));
     }
   });
@@ -102,9 +102,9 @@ describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
     ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
     ['a hash instead of the secret', { 'x-api-key': 'a'.repeat(64) }],
   ])('with %s', async (_what, headers) => {
-    const { status, headers: answered } = await send(endpoint, headers);
+    const { status, headers: responseHeaders } = await send(endpoint, headers);
     expect(status).toBe(access === 'open' ? 200 : 401);
-    if (access !== 'open') expect(answered['www-authenticate']).toMatch(/^Bearer/);
+    if (access !== 'open') expect(responseHeaders['www-authenticate']).toMatch(/^Bearer/);
   });
 });
 

@@ -105,7 +105,7 @@ describe.each([
 
   it('refuses a valid token in HTTP Basic, which only /queues accepts', async () => {
     const authorization = `Basic ${Buffer.from(`any:${ADMIN_TOKEN}`).toString('base64')}`;
-    const answer = await call(app.url, '/v1/events', { headers: { 'x-api-key': [], authorization } });
-    expect(problemOf(answer).status).toBe(401);
+    const response = await call(app.url, '/v1/events', { headers: { 'x-api-key': [], authorization } });
+    expect(problemOf(response).status).toBe(401);
   });
 });

@@ -18,9 +18,10 @@ function openLog() {
     reads: 0,
     missing: 0,
     /** `answer`: it is about a submission, of which the upstream said so. */
-    add(answer?: string): void {
+    add(response?: string): void {
       const seq = events.length + 1;
-      const about = answer === undefined ? { upstream: 'default' } : { submission: { envelope: answer }, previous: {} };
+      const about =
+        response === undefined ? { upstream: 'default' } : { submission: { envelope: response }, previous: {} };
       events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', ...about } as EventRecord);
       for (const listener of listeners) listener();
     },
@@ -110,29 +111,29 @@ it('sends an event at once, and those soon after it in one write', async () => {
 
 it('serves many readers in slices, each with the newest events', async () => {
   const { log, clock, feed, readers } = await openMany(250);
-  const told = () => new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
-  const tell = async (delayMs: number, expected: string[]) => {
+  const received = () => new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
+  const publish = async (delayMs: number, expected: string[]) => {
     clock.fire(delayMs);
-    await until(() => expect([...told()]).toEqual(expected));
+    await until(() => expect([...received()]).toEqual(expected));
   };
   log.add();
-  await tell(0, ['0: 1', '1: ', '2: ']);
+  await publish(0, ['0: 1', '1: ', '2: ']);
   log.add();
-  await tell(0, ['0: 1', '1: 1,2', '2: ']);
-  await tell(0, ['0: 1', '1: 1,2', '2: 1,2']);
-  await tell(10, ['0: 1,2', '1: 1,2', '2: 1,2']);
+  await publish(0, ['0: 1', '1: 1,2', '2: ']);
+  await publish(0, ['0: 1', '1: 1,2', '2: 1,2']);
+  await publish(10, ['0: 1,2', '1: 1,2', '2: 1,2']);
   feed.close();
 });
 
 it('sends a burst without pauses, in pages of bounded size', async () => {
   const { log, clock, feed, readers } = await openMany(350);
-  const told = () => readers.map((reader) => seqsOf(reader).length);
+  const received = () => readers.map((reader) => seqsOf(reader).length);
   for (let count = 0; count < 250; count++) log.add();
-  while (told().some((count) => count < 250)) {
-    const before = told();
+  while (received().some((count) => count < 250)) {
+    const before = received();
     clock.fire(0);
     await new Promise(setImmediate);
-    const more = told().map((count, index) => count - (before[index] ?? 0));
+    const more = received().map((count, index) => count - (before[index] ?? 0));
     expect(Math.max(...more)).toBeGreaterThan(0);
     expect(Math.max(...more)).toBeLessThanOrEqual(100);
   }
@@ -162,12 +163,12 @@ it('sends every reader its matching events once and in order, in any interleavin
   const log = openLog();
   const clock = new HeldClock(0);
   const feed = openFeed(log, clock);
-  const odd: EventFilter = ({ seq }) => seq % 2 === 1;
+  const oddSeqs: EventFilter = ({ seq }) => seq % 2 === 1;
   type Reading = { reader: ReturnType<typeof read>; from: number; filter: EventFilter };
   const [readers, left]: [Reading[], Reading[]] = [[], []];
   for (let step = 0; step < 400; step++) {
     const [act, from] = [between(0, 5), between(0, log.newestSeq())];
-    const filter = between(0, 3) === 0 ? odd : matchAll;
+    const filter = between(0, 3) === 0 ? oddSeqs : matchAll;
     if (act === 0 && readers.length < 350) readers.push({ reader: read(feed, from, filter), from, filter });
     else if (act === 1 && readers.length > 0) {
       left.push(...readers.splice(between(0, readers.length - 1), 1));

@@ -18,7 +18,7 @@ const track = (submission_ids: string[], fields = {}) => post(app.url, { submiss
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
 /** Tracked where nobody answers, so that it only ends by a cancel. */
 const open = (...ids: string[]) => track(ids, { upstream: 'other' });
-const seqs = (told: readonly { seq: number }[]) => told.map(({ seq }) => seq);
+const seqs = (received: readonly { seq: number }[]) => received.map(({ seq }) => seq);
 const count = (from: number, to: number) =>
   Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
 
@@ -42,7 +42,7 @@ it('sends new events as they occur', async () => {
   await open('live');
   await cancel('live');
   await reader.has(1);
-  expect(reader.told).toMatchObject([
+  expect(reader.received).toMatchObject([
     {
       seq: before + 1,
       type: 'submission.cancelled',
@@ -56,24 +56,24 @@ it('resumes from every position without gap or repeat, while submissions finaliz
   const ids = Array.from({ length: 40 }, app.submit);
   const last = begin + ids.length;
   await track(ids);
-  const whole = await readEvents(app.url, `?after=${begin}`);
+  const complete = await readEvents(app.url, `?after=${begin}`);
   const pieces: number[] = [];
   for (let after = begin; after < last; after = pieces.at(-1) ?? after) {
     const reader = await readEvents(app.url, '?after=0', { 'last-event-id': String(after) });
     await reader.has(1);
     reader.cut();
     await reader.ended;
-    pieces.push(...seqs(reader.told));
+    pieces.push(...seqs(reader.received));
   }
-  await whole.reaches(last);
+  await complete.reaches(last);
   expect(pieces).toEqual(count(begin + 1, last));
-  expect(seqs(whole.told)).toEqual(pieces);
-  expect(whole.told.map(({ body }) => body.type)).toEqual(ids.map(() => 'submission.finalized'));
-  const told = whole.told.map(({ body }) => 'submission' in body.data && body.data.submission.submission_id);
-  expect(told.toSorted()).toEqual(ids.toSorted());
+  expect(seqs(complete.received)).toEqual(pieces);
+  expect(complete.received.map(({ body }) => body.type)).toEqual(ids.map(() => 'submission.finalized'));
+  const types = complete.received.map(({ body }) => 'submission' in body.data && body.data.submission.submission_id);
+  expect(types.toSorted()).toEqual(ids.toSorted());
   const resumed = await Promise.all(count(begin, last).map((after) => readEvents(app.url, `?after=${after}`)));
   await Promise.all(resumed.map((reader) => reader.reaches(last)));
-  for (const [index, reader] of resumed.entries()) expect(reader.told).toEqual(whole.told.slice(index));
+  for (const [index, reader] of resumed.entries()) expect(reader.received).toEqual(complete.received.slice(index));
 });
 
 it('sends two readers the same events, and a third that resumes from far behind', async () => {
@@ -84,7 +84,7 @@ it('sends two readers the same events, and a third that resumes from far behind'
   readers.push(await readEvents(app.url, '?after=0'));
   for (const id of ids) await cancel(id);
   for (const reader of readers) await reader.reaches(begin + ids.length);
-  const [first, second, late] = readers.map(({ told }) => told);
+  const [first, second, late] = readers.map(({ received: types }) => types);
   expect(seqs(first ?? [])).toEqual(count(begin + 1, begin + ids.length));
   expect(second).toEqual(first);
   expect(late?.slice(begin)).toEqual(first);
@@ -137,10 +137,10 @@ describe('filters', () => {
         },
         { timeout: 15_000, interval: 5 },
       );
-      const told = reader.told.map(({ body }) =>
+      const types = reader.received.map(({ body }) =>
         'submission' in body.data ? `${body.data.submission.status} ${body.data.submission.submission_id.at(-1)}` : '',
       );
-      expect(told).toEqual(expected);
+      expect(types).toEqual(expected);
     }
   });
 });
@@ -161,7 +161,7 @@ it('serves 500 readers', async () => {
   await cancel('for-all');
   for (const reader of readers) {
     await reader.has(1);
-    expect(reader.told).toMatchObject([{ type: 'submission.cancelled' }]);
+    expect(reader.received).toMatchObject([{ type: 'submission.cancelled' }]);
   }
 });
 
@@ -203,9 +203,9 @@ describe('refuses with 400 and a reason:', () => {
     ['an id with spaces', '?submission_id=a%20b', {}, 'submission_id', 'a submission id is'],
     ['an unknown parameter', '?since=1', {}, '', 'since'],
   ])('%s', async (_, query, headers, pointer, detail) => {
-    const answer = await call(app.url, `/v1/events${encodeURI(query).replaceAll('%25', '%')}`, { headers });
-    expect(answer.status).toBe(400);
-    const problem = problemOf(answer);
+    const response = await call(app.url, `/v1/events${encodeURI(query).replaceAll('%25', '%')}`, { headers });
+    expect(response.status).toBe(400);
+    const problem = problemOf(response);
     expect(problem.errors?.[0]?.pointer).toBe(pointer);
     expect(problem.detail.toLowerCase()).toContain(detail);
   });
@@ -220,13 +220,13 @@ it('sends no chunks, and announces the end of the connection', async () => {
   const socket = connect(Number(port), hostname);
   onTestFinished(() => void socket.destroy());
   socket.write(`GET /v1/events HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
-  let told = '';
+  let received = '';
   socket.on('data', (chunk) => {
-    told += chunk;
+    received += chunk;
   });
-  await vi.waitFor(() => expect(told).toMatch(/\r\n\r\n: dawatch\nid: \d+\n\n/), { timeout: 15_000, interval: 5 });
-  expect(told.toLowerCase()).toContain('\r\nconnection: close\r\n');
-  expect(told.toLowerCase()).not.toContain('transfer-encoding');
+  await vi.waitFor(() => expect(received).toMatch(/\r\n\r\n: dawatch\nid: \d+\n\n/), { timeout: 15_000, interval: 5 });
+  expect(received.toLowerCase()).toContain('\r\nconnection: close\r\n');
+  expect(received.toLowerCase()).not.toContain('transfer-encoding');
 });
 
 it('does not support HEAD', async () => {

@@ -14,7 +14,7 @@ it('a public EventSource client reads through a cut connection without gap or re
     fetch: (input, init) => fetch(input, { ...init, headers: { ...init.headers, 'x-api-key': API_KEY } }),
   });
   onTestFinished(() => source.close());
-  const told: { seq: number; id: string }[] = [];
+  const received: { seq: number; id: string }[] = [];
   let errors = 0;
   source.addEventListener('error', () => {
     errors += 1;
@@ -22,10 +22,10 @@ it('a public EventSource client reads through a cut connection without gap or re
   for (const type of EVENT_TYPES)
     source.addEventListener(type, ({ data, lastEventId }) => {
       const event = JSON.parse(data);
-      told.push({ seq: Number(lastEventId), id: event.data.submission.submission_id });
+      received.push({ seq: Number(lastEventId), id: event.data.submission.submission_id });
     });
   const has = (count: number) =>
-    vi.waitFor(() => expect(told.length).toBeGreaterThanOrEqual(count), { timeout: 18_000, interval: 5 });
+    vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(count), { timeout: 18_000, interval: 5 });
 
   const ids = Array.from({ length: EVENTS }, (_, index) => `s${index}`);
   await post(app.url, { submission_ids: ids });
@@ -39,9 +39,9 @@ it('a public EventSource client reads through a cut connection without gap or re
     if (index === 30) await has(31);
   }
   await has(EVENTS);
-  expect(told.map(({ id }) => id)).toEqual(ids);
-  expect(told.map(({ seq }) => seq)).toEqual(told.map(({ seq }) => seq).toSorted((a, b) => a - b));
-  expect(new Set(told.map(({ seq }) => seq)).size).toBe(EVENTS);
+  expect(received.map(({ id }) => id)).toEqual(ids);
+  expect(received.map(({ seq }) => seq)).toEqual(received.map(({ seq }) => seq).toSorted((a, b) => a - b));
+  expect(new Set(received.map(({ seq }) => seq)).size).toBe(EVENTS);
   expect(errors).toBeGreaterThanOrEqual(1);
   expect(proxy.connections()).toBeGreaterThanOrEqual(2);
 }, 30_000);

@@ -39,8 +39,8 @@ async function postAtOnce(url: string, bodies: readonly object[]): Promise<numbe
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname).setEncoding('latin1');
   socket.write(requests.join(''));
-  const told = await text(socket);
-  return [...told.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+  const received = await text(socket);
+  return [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
 }
 
 const batch = (name: string, size: number) => ({
@@ -64,8 +64,8 @@ it('refuses with 503 and Retry-After when too many ids would wait, reports it, a
 it('responds separately to requests that share a commit', async () => {
   const app = await bounded({});
   const late = { submission_id: 'late', deadline: '2000-01-01T00:00:00Z' };
-  const elsewhere = { submission_id: 'elsewhere', upstream: 'moon' };
-  const bodies = [batch('a', 3), { submission_id: 'b' }, late, { submission_id: 'b' }, elsewhere, batch('c', 2)];
+  const otherUpstream = { submission_id: 'elsewhere', upstream: 'moon' };
+  const bodies = [batch('a', 3), { submission_id: 'b' }, late, { submission_id: 'b' }, otherUpstream, batch('c', 2)];
   expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 400, 202, 400, 202]);
   const { submissions } = listOf(await call(app.url, '/v1/submissions'));
   expect(submissions.map(({ submission_id }) => submission_id)).toEqual(['c-1', 'c-0', 'b', 'a-2', 'a-1', 'a-0']);
@@ -80,12 +80,12 @@ describe('bodies being received', () => {
   const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
   const large = JSON.stringify(batch('large', 1)).padEnd(MAX_BODY);
   const json = { 'content-type': 'application/json' };
-  let told = '';
+  let received = '';
 
   /** Begins many bodies of 2 MiB at once, of which so many bytes are sent; one more would end the request. */
   async function begin(url: string, count: number, bytes: number, header = `content-length: ${MAX_BODY}\r\n`) {
     const { hostname, port } = new URL(url);
-    told = '';
+    received = '';
     return Promise.all(
       Array.from({ length: count }, async () => {
         const socket = connect(Number(port), hostname);
@@ -95,7 +95,7 @@ describe('bodies being received', () => {
         // It was seen, and its body is waited for.
         expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
         const body = ' '.repeat(bytes);
-        socket.on('data', (part) => (told += part));
+        socket.on('data', (part) => (received += part));
         socket.write(header.startsWith('transfer') ? `${bytes.toString(16)}\r\n${body}\r\n` : body);
         return socket;
       }),
@@ -121,9 +121,9 @@ describe('bodies being received', () => {
     const slow = await begin(app.url, 16, MAX_BODY - 2_048, header);
     const refused = await vi.waitFor(
       async () => {
-        const answer = await post(app.url, large, json);
-        expect(answer.status).toBe(503);
-        return answer;
+        const response = await post(app.url, large, json);
+        expect(response.status).toBe(503);
+        return response;
       },
       { timeout: 15_000, interval: 20 },
     );
@@ -143,8 +143,8 @@ describe('bodies being received', () => {
   it('are refused while they are received, once memory is exhausted', async () => {
     const app = await bounded({});
     await begin(app.url, 20, MAX_BODY - 1);
-    await vi.waitFor(() => expect(told).toMatch(/503 .*connection: close.*too many ids are waiting/is), 15_000);
-    expect((told.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
+    await vi.waitFor(() => expect(received).toMatch(/503 .*connection: close.*too many ids are waiting/is), 15_000);
+    expect((received.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
   });
 });
 
@@ -184,12 +184,12 @@ it('limits requests held open: 503 with Retry-After until one ends', async () =>
 describe('the queue of tracking requests', () => {
   function openLine(maxWaitMs: number) {
     const deferred: { run: () => void; restMs: number }[] = [];
-    const told = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
+    const seen = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
     const settled = () => new Promise((resolve) => setImmediate(resolve));
     const admission = new Admission({
       processBatch: (names: readonly string[]) => {
-        told.commits.push(names.join('+'));
-        told.now += told.commitMs;
+        seen.commits.push(names.join('+'));
+        seen.now += seen.commitMs;
         if (names.includes('bad')) throw new Error('this one can not be kept');
         if (names.includes('full')) throw new LedgerUnavailableError('no room');
         return [...names];
@@ -198,31 +198,31 @@ describe('the queue of tracking requests', () => {
       maxHeldOpen: 1,
       onShed: () => undefined,
       defer: (run, restMs) => deferred.push({ run, restMs }),
-      now: () => told.now,
+      now: () => seen.now,
     });
     return {
       admission,
       deferred,
-      now: () => told.now,
+      now: () => seen.now,
       commitsTake: (ms: number) => {
-        told.commitMs = ms;
+        seen.commitMs = ms;
       },
       take: (name: string, ids: number, client?: string) => {
         const taken = admission.take(name, ids, client).catch(() => `failed ${name}`);
-        void taken.then((outcome) => told.taken.push(outcome ?? `not ${name}`));
+        void taken.then((result) => seen.taken.push(result ?? `not ${name}`));
       },
       taken: async () => {
         await settled();
-        return told.taken.splice(0).join();
+        return seen.taken.splice(0).join();
       },
       /** What was tried in one commit. */
-      commits: () => told.commits.splice(0),
+      commits: () => seen.commits.splice(0),
       /** What has its turn in between takes so long. */
       next(tookMs: number): void {
-        told.now += tookMs;
+        seen.now += tookMs;
         deferred.shift()?.run();
         const rest = deferred.find(({ restMs }) => restMs > 0);
-        told.now += rest?.restMs ?? 0;
+        seen.now += rest?.restMs ?? 0;
         rest?.run();
         if (rest) deferred.splice(deferred.indexOf(rest), 1);
       },

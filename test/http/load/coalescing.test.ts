@@ -7,18 +7,18 @@ import { coalesceRequests, coalesceResponses } from '../../../src/http/load/coal
 
 describe('requests on several connections', () => {
   let app: FastifyInstance;
-  const happened: string[] = [];
+  const events: string[] = [];
   let connections: Socket[] = [];
 
   beforeEach(async () => {
     app = fastify();
     coalesceRequests(app);
     coalesceResponses(app);
-    app.server.on('request', () => happened.push('arrived'));
+    app.server.on('request', () => events.push('arrived'));
     app.addHook('onRequest', async () => undefined);
     app.get('/', async (_request, reply) => {
-      happened.push('served');
-      reply.raw.once('finish', () => happened.push('answered'));
+      events.push('served');
+      reply.raw.once('finish', () => events.push('answered'));
       return 'done';
     });
     app.get('/bad', async (_request, reply) => reply.header('x-name', 'no\nheader').send('done'));
@@ -28,8 +28,8 @@ describe('requests on several connections', () => {
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;
     connections = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'));
-    for (const connection of connections) expect(await ask(connection)).toContain('200 OK');
-    happened.length = 0;
+    for (const connection of connections) expect(await request(connection)).toContain('200 OK');
+    events.length = 0;
   });
 
   afterEach(async () => {
@@ -38,27 +38,27 @@ describe('requests on several connections', () => {
   });
 
   it('that arrive together are served together, and their responses sent together', async () => {
-    const answers = await Promise.all(connections.map((connection) => ask(connection)));
-    expect(answers.filter((answer) => answer.includes('200 OK'))).toHaveLength(3);
-    const [arrived, served, answered] = ['arrived', 'served', 'answered'].map((what) => [what, what, what]);
-    expect(happened).toEqual([arrived, served, answered].flat());
+    const responses = await Promise.all(connections.map((connection) => request(connection)));
+    expect(responses.filter((response) => response.includes('200 OK'))).toHaveLength(3);
+    const [arrived, served, responded] = ['arrived', 'served', 'answered'].map((what) => [what, what, what]);
+    expect(events).toEqual([arrived, served, responded].flat());
   });
 
   it.each(['/bad', '/twice'])('get their responses although one of them cannot: %s', async (path) => {
     const [first, ...others] = connections as [Socket, ...Socket[]];
-    const faulty = ask(first, path);
-    const answers = await Promise.all(others.map((connection) => ask(connection)));
-    for (const answer of answers) expect(answer).toContain('200 OK');
+    const faulty = request(first, path);
+    const responses = await Promise.all(others.map((connection) => request(connection)));
+    for (const response of responses) expect(response).toContain('200 OK');
     expect(await faulty).toContain(path === '/bad' ? 'HTTP/1.1 500' : '200 OK');
   });
 
   it('that arrive while ids are committed are served before the next commit', async () => {
     const [connection] = connections as [Socket];
-    let answer: Promise<string> | undefined;
+    let response: Promise<string> | undefined;
     const admission = new Admission({
       processBatch: (names: readonly string[]) => {
-        happened.push(...names);
-        answer ??= ask(connection);
+        events.push(...names);
+        response ??= request(connection);
         return [...names];
       },
       maxWaitMs: 1_000,
@@ -66,14 +66,14 @@ describe('requests on several connections', () => {
       onShed: () => undefined,
     });
     await Promise.all([admission.take('first', 1), admission.take('next', 1)]);
-    await answer;
-    expect(happened.filter((what) => what !== 'arrived' && what !== 'answered')).toEqual(['first', 'served', 'next']);
+    await response;
+    expect(events.filter((what) => what !== 'arrived' && what !== 'answered')).toEqual(['first', 'served', 'next']);
   });
 });
 
 /** Is written at once; resolves to the answer. */
-async function ask(connection: Socket, path = '/'): Promise<string> {
+async function request(connection: Socket, path = '/'): Promise<string> {
   connection.write(`GET ${path} HTTP/1.1\r\nhost: test\r\n\r\n`);
-  const [answer] = (await once(connection, 'data')) as [Buffer];
-  return answer.toString();
+  const [response] = (await once(connection, 'data')) as [Buffer];
+  return response.toString();
 }

@@ -91,16 +91,16 @@ describe('pipelined requests', () => {
 
 describe('unread responses', () => {
   /** More than what the system keeps for two sockets. */
-  const ANSWER = 'x'.repeat(16 * 1024 * 1024);
+  const LARGE_BODY = 'x'.repeat(16 * 1024 * 1024);
 
   async function serve(maxChars: number) {
     const lines: string[] = [];
     const server = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(line) } } });
     onTestFinished(() => server.close());
     limitUnreadResponses(server, maxChars);
-    server.get('/large', async () => ANSWER);
+    server.get('/large', async () => LARGE_BODY);
     const url = await server.listen({ port: 0, host: '127.0.0.1' });
-    const ask = async (count = 1): Promise<Socket> => {
+    const request = async (count = 1): Promise<Socket> => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
       onTestFinished(() => void socket.destroy());
       socket.on('error', () => undefined);
@@ -108,7 +108,11 @@ describe('unread responses', () => {
       await once(socket, 'readable');
       return socket;
     };
-    return { url, ask, dropped: () => lines.filter((line) => line.includes('http.slow_client_closed')).length };
+    return {
+      url,
+      sendRequest: request,
+      dropped: () => lines.filter((line) => line.includes('http.slow_client_closed')).length,
+    };
   }
   /** The server's end shows only to a client that reads on. */
   const isCut = async (socket: Socket) => {
@@ -117,43 +121,43 @@ describe('unread responses', () => {
     socket.on('data', () => {
       read = socket.bytesRead;
     });
-    await Promise.race([once(socket, 'close'), until(() => expect(read).toBeGreaterThan(ANSWER.length))]);
-    return read <= ANSWER.length;
+    await Promise.race([once(socket, 'close'), until(() => expect(read).toBeGreaterThan(LARGE_BODY.length))]);
+    return read <= LARGE_BODY.length;
   };
 
   it('are dropped with their connection above the limit, oldest first', async () => {
-    const { ask, dropped } = await serve(3 * ANSWER.length);
-    const sockets = [await ask(), await ask(), await ask()];
+    const { sendRequest: request, dropped } = await serve(3 * LARGE_BODY.length);
+    const sockets = [await request(), await request(), await request()];
     expect(dropped()).toBe(0);
-    sockets.push(await ask());
+    sockets.push(await request());
     expect(dropped()).toBe(1);
     expect(await Promise.all(sockets.map(isCut))).toEqual([true, false, false, false]);
   });
 
   it('of one connection are dropped together', async () => {
-    const { ask, dropped } = await serve(3 * ANSWER.length);
-    const many = await ask(3);
-    const others = [await ask(), await ask(), await ask()];
+    const { sendRequest: request, dropped } = await serve(3 * LARGE_BODY.length);
+    const many = await request(3);
+    const others = [await request(), await request(), await request()];
     expect(dropped()).toBe(1);
     expect(await isCut(many)).toBe(true);
     expect(await Promise.all(others.map(isCut))).toEqual([false, false, false]);
   });
 
   it('stop counting once they are read or the client disconnects', async () => {
-    const { ask, url, dropped } = await serve(2 * ANSWER.length);
+    const { sendRequest: request, url, dropped } = await serve(2 * LARGE_BODY.length);
     for (let round = 0; round < 4; round++) {
-      expect((await fetch(`${url}/large`).then((response) => response.text())).length).toBe(ANSWER.length);
-      const left = await ask();
+      expect((await fetch(`${url}/large`).then((response) => response.text())).length).toBe(LARGE_BODY.length);
+      const left = await request();
       left.destroy();
       await once(left, 'close');
     }
-    await ask();
+    await request();
     expect(dropped()).toBe(0);
   });
 
   it('are not dropped if there is only one', async () => {
-    const { ask, dropped } = await serve(1);
-    const socket = await ask();
+    const { sendRequest: request, dropped } = await serve(1);
+    const socket = await request();
     expect([dropped(), await isCut(socket)]).toEqual([0, false]);
   });
 });

@@ -32,38 +32,38 @@ async function openServer() {
       return name;
     });
   await app.ready();
-  const ask = async (...paths: string[]) => {
+  const sendRequest = async (...paths: string[]) => {
     const before = served.length;
-    const answers = await Promise.all(paths.map((path) => app.inject(path).catch(() => undefined)));
-    return { answers: answers.map((answer) => answer?.payload), served: served.slice(before) };
+    const responses = await Promise.all(paths.map((path) => app.inject(path).catch(() => undefined)));
+    return { responses: responses.map((response) => response?.payload), served: served.slice(before) };
   };
-  return { ask };
+  return { sendRequest: sendRequest };
 }
 
 it('serves expensive requests one by one in their order, even if some fail', async () => {
-  const { ask } = await openServer();
+  const { sendRequest: request } = await openServer();
   for (let round = 0; round < 2; round++) {
-    const { answers, served } = await ask('/long/a', '/long/b', '/long/failing', '/long/c');
-    expect(answers).toEqual(['a', 'b', expect.stringContaining('no such page'), 'c']);
+    const { responses, served } = await request('/long/a', '/long/b', '/long/failing', '/long/c');
+    expect(responses).toEqual(['a', 'b', expect.stringContaining('no such page'), 'c']);
     expect(served.map(({ name }) => name)).toEqual(['a', 'b', 'failing', 'c']);
     expect(new Set(served.map(({ turn }) => turn)).size).toBe(4);
   }
 });
 
 it('serves credentials in turn', async () => {
-  const { ask } = await openServer();
-  const { served } = await ask('/long/a1?client=a', '/long/a2?client=a', '/long/a3?client=a', '/long/b1?client=b');
+  const { sendRequest: request } = await openServer();
+  const { served } = await request('/long/a1?client=a', '/long/a2?client=a', '/long/a3?client=a', '/long/b1?client=b');
   expect(served.map(({ name }) => name)).toEqual(['a1', 'a2', 'b1', 'a3']);
 });
 
 it('does not delay other requests', async () => {
-  const { ask } = await openServer();
-  const { served } = await ask('/long/a', '/long/b', '/long/c', '/short/d');
+  const { sendRequest: request } = await openServer();
+  const { served } = await request('/long/a', '/long/b', '/long/c', '/short/d');
   expect(served.map(({ name }) => name).indexOf('d')).toBeLessThan(2);
 });
 
 it('drops requests of disconnected clients', async () => {
-  const { ask } = await openServer();
-  const { served } = await ask('/long/a', '/long/gone', '/long/b');
+  const { sendRequest: request } = await openServer();
+  const { served } = await request('/long/a', '/long/gone', '/long/b');
   expect(served.map(({ name }) => name)).toEqual(['a', 'b']);
 });

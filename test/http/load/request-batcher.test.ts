@@ -76,9 +76,9 @@ describe('submissions', () => {
       `DELETE ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n${end}\r\n`;
     const socket = connect(Number(port), hostname);
     socket.write(`${ids.map((id) => cancel(id)).join('')}${cancel('never', 'connection: close\r\n')}`);
-    const told = await text(socket);
-    expect(told.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual([...ids.map(() => '200'), '404']);
-    expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(ids);
+    const received = await text(socket);
+    expect(received.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual([...ids.map(() => '200'), '404']);
+    expect(received.match(/(?<="submission_id":")[^"]+/g)).toEqual(ids);
     // Answers about them are committed meanwhile too.
     expect((await commits()) - before).toBeLessThan(ids.length / 2);
   });
@@ -90,16 +90,20 @@ describe('submissions', () => {
     const read = (id: string, end = '') =>
       `GET ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n${end}\r\n`;
     const socket = connect(Number(port), hostname);
-    const asked = ['never', ...ids.toReversed(), 'read-0', ...ids];
-    socket.write(`${asked.map((id) => read(id)).join('')}${read('never', 'connection: close\r\n')}`);
-    const told = await text(socket);
-    const known = asked.filter((id) => id !== 'never');
-    expect(told.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual(['404', ...known.map(() => '200'), '404']);
-    expect(told.match(/(?<="submission_id":")[^"]+/g)).toEqual(known);
-    expect(told.match(/"history":\[\{/g)).toHaveLength(known.length);
+    const requested = ['never', ...ids.toReversed(), 'read-0', ...ids];
+    socket.write(`${requested.map((id) => read(id)).join('')}${read('never', 'connection: close\r\n')}`);
+    const received = await text(socket);
+    const known = requested.filter((id) => id !== 'never');
+    expect(received.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual(['404', ...known.map(() => '200'), '404']);
+    expect(received.match(/(?<="submission_id":")[^"]+/g)).toEqual(known);
+    expect(received.match(/"history":\[\{/g)).toHaveLength(known.length);
     const mixed = connect(Number(port), hostname);
-    const asking = (method: string, id: string, end = '') => read(id, end).replace('GET', method);
-    const calls = [asking('DELETE', 'read-1'), read('read-2'), asking('DELETE', 'read-2', 'connection: close\r\n')];
+    const requestText = (method: string, id: string, end = '') => read(id, end).replace('GET', method);
+    const calls = [
+      requestText('DELETE', 'read-1'),
+      read('read-2'),
+      requestText('DELETE', 'read-2', 'connection: close\r\n'),
+    ];
     mixed.write(calls.join(''));
     const states = (await text(mixed)).match(
       /(?<="status":")[^"]+(?=","upstream_state":null,"data":null,"error":null,"tracked_at")/g,

@@ -18,11 +18,11 @@ async function faulty(register: (app: FastifyInstance) => void) {
 
 it('responds 503 if the handler never does, closes the connection, and logs the route and the request id', async () => {
   const { url, lines } = await faulty((app) => app.get('/never/:id', () => undefined));
-  const answer = await call(url, '/never/1');
-  expect(problemOf(answer)).toMatchObject({ status: 503, detail: 'the request took too long' });
-  expect(answer.headers.connection).toBe('close');
+  const response = await call(url, '/never/1');
+  expect(problemOf(response)).toMatchObject({ status: 503, detail: 'the request took too long' });
+  expect(response.headers.connection).toBe('close');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { msg: 'http.no_response', method: 'GET', route: '/never/:id', request_id: problemOf(answer).instance },
+    { msg: 'http.no_response', method: 'GET', route: '/never/:id', request_id: problemOf(response).instance },
   ]);
 });
 
@@ -60,8 +60,8 @@ it('ignores requests held open, responses that have begun and disconnected clien
   });
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.write('GET /never HTTP/1.1\r\nhost: x\r\n\r\n', () => socket.destroy());
-  const answers = await Promise.all([call(url, '/open'), call(url, '/begun')]);
-  expect(answers.map(({ text }) => text)).toEqual(['open', 'begun and ended']);
+  const responses = await Promise.all([call(url, '/open'), call(url, '/begun')]);
+  expect(responses.map(({ text }) => text)).toEqual(['open', 'begun and ended']);
   await vi.waitFor(() => expect(socket.destroyed).toBe(true));
   expect(lines).toEqual([]);
 });

@@ -6,17 +6,20 @@ import { API_KEY, useApp } from '../../support/running-app.ts';
 const TIMEOUT_S = 0.3;
 const app = useApp({ timeoutS: TIMEOUT_S });
 
-type Talk = { socket: Socket; heard: () => string; isClosed: () => boolean };
+type Connection = { socket: Socket; received: () => string; isClosed: () => boolean };
 /** `atEnd`: the hook of the test, which one that runs beside others has to name. */
-type TalkOptions = { drip?: string | undefined; atEnd?: (end: () => void) => void };
+type ConnectionOptions = { drip?: string | undefined; atEnd?: (end: () => void) => void };
 
 /**
  * A raw connection that says this, and then drips, without end. It never closes its side: the server must free its own,
  * which shows in a reset of what is sent after its end.
  */
-async function talk(say: string, { drip, atEnd = onTestFinished }: TalkOptions = {}): Promise<Talk> {
+async function openConnection(
+  requestText: string,
+  { drip, atEnd = onTestFinished }: ConnectionOptions = {},
+): Promise<Connection> {
   const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true });
-  let heard = '';
+  let received = '';
   let isClosed = false;
   let dripping: NodeJS.Timeout | undefined;
   const dripOf = (text: string) => {
@@ -24,7 +27,7 @@ async function talk(say: string, { drip, atEnd = onTestFinished }: TalkOptions =
     dripping = setInterval(() => socket.write(text), 20);
   };
   socket.setEncoding('latin1').on('data', (text) => {
-    heard += text;
+    received += text;
   });
   socket.on('end', () => dripOf('x'));
   socket.on('error', () => undefined);
@@ -33,17 +36,20 @@ async function talk(say: string, { drip, atEnd = onTestFinished }: TalkOptions =
     isClosed = true;
   });
   await new Promise((resolve) => socket.once('connect', resolve));
-  socket.write(say);
+  socket.write(requestText);
   if (drip !== undefined) dripOf(drip);
   atEnd(() => void socket.destroy());
-  return { socket, heard: () => heard, isClosed: () => isClosed };
+  return { socket, received: () => received, isClosed: () => isClosed };
 }
 
-const closed = (...talks: Talk[]) =>
-  vi.waitFor(() => expect(talks.filter(({ isClosed }) => !isClosed()).map(({ heard }) => heard())).toEqual([]), {
-    timeout: 15_000,
-    interval: 20,
-  });
+const closed = (...connections: Connection[]) =>
+  vi.waitFor(
+    () => expect(connections.filter(({ isClosed }) => !isClosed()).map(({ received }) => received())).toEqual([]),
+    {
+      timeout: 15_000,
+      interval: 20,
+    },
+  );
 
 const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
 
@@ -68,15 +74,15 @@ describe('a connection is closed, with a reason where possible, if its client', 
       ' ',
       /^HTTP\/1\.1 401 /,
     ],
-  ])('%s', async ([, say, drip, heard], { onTestFinished: atEnd }) => {
-    const caller = await talk(say, { drip, atEnd });
+  ])('%s', async ([, text, drip, expected], { onTestFinished: atEnd }) => {
+    const caller = await openConnection(text, { drip, atEnd });
     await closed(caller);
-    expect(caller.heard()).toMatch(heard);
+    expect(caller.received()).toMatch(expected);
   });
 
   it('reads nothing of a large response', async () => {
-    const asks = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
-    const caller = await talk(asks.repeat(20));
+    const requestText = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
+    const caller = await openConnection(requestText.repeat(20));
     caller.socket.pause();
     await vi.waitFor(() => expect(caller.socket.bytesRead).toBeGreaterThan(0), { timeout: 15_000 });
     const before = sockets();
@@ -98,13 +104,13 @@ describe('a body below the minimum rate', () => {
       forMs,
       chunked = false,
       atEnd,
-    }: { bytes: number; forMs: number; chunked?: boolean } & Required<Pick<TalkOptions, 'atEnd'>>,
+    }: { bytes: number; forMs: number; chunked?: boolean } & Required<Pick<ConnectionOptions, 'atEnd'>>,
   ): Promise<string> {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     atEnd(() => void socket.destroy());
-    let heard = '';
+    let received = '';
     socket.setEncoding('latin1').on('data', (text) => {
-      heard += text;
+      received += text;
     });
     socket.on('error', () => undefined);
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
@@ -113,14 +119,14 @@ describe('a body below the minimum rate', () => {
     socket.write(`${HEAD}connection: close\r\n`);
     const length = rounds * bytes + body.length;
     socket.write(chunked ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`);
-    for (let round = 0; round < rounds && heard === ''; round++) {
+    for (let round = 0; round < rounds && received === ''; round++) {
       if (bytes > 0) write(' '.repeat(bytes));
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     write(body);
     if (chunked) socket.write('0\r\n\r\n');
     await closed;
-    return heard;
+    return received;
   }
 
   it.concurrent.for([
@@ -130,8 +136,8 @@ describe('a body below the minimum rate', () => {
   ] as const)(
     'is refused with 408 long before the timeout: %s',
     async ([, bytes, chunked], { onTestFinished: atEnd }) => {
-      const heard = await drip(slow.url, { bytes, forMs: 2_000, chunked, atEnd });
-      expect(heard).toMatch(
+      const received = await drip(slow.url, { bytes, forMs: 2_000, chunked, atEnd });
+      expect(received).toMatch(
         /^HTTP\/1\.1 408 .*connection: close.*the body was received at less than 4096 bytes a second/is,
       );
     },
@@ -151,14 +157,14 @@ const sockets = () => process.getActiveResourcesInfo().filter((name) => name ===
 
 it('a slow response does not time out', async () => {
   await post(app.url, { submission_id: 'waited-for' });
-  const answer = await call(app.url, `/v1/submissions/waited-for/wait?timeout_s=${Math.ceil(TIMEOUT_S * 3)}`);
-  expect(answer.status).toBe(200);
+  const response = await call(app.url, `/v1/submissions/waited-for/wait?timeout_s=${Math.ceil(TIMEOUT_S * 3)}`);
+  expect(response.status).toBe(200);
 });
 
 it('hundreds of silent and dripping connections delay no other client, and all are closed', async () => {
-  const silent = await Promise.all(Array.from({ length: 300 }, () => talk('')));
+  const silent = await Promise.all(Array.from({ length: 300 }, () => openConnection('')));
   const dripping = await Promise.all(
-    Array.from({ length: 100 }, () => talk('GET /livez HTTP/1.1\r\na: ', { drip: 'x' })),
+    Array.from({ length: 100 }, () => openConnection('GET /livez HTTP/1.1\r\na: ', { drip: 'x' })),
   );
   expect((await call(app.url, '/v1/submissions')).status).toBe(200);
   expect((await post(app.url, { submission_id: 'among-slow-ones' })).status).toBe(202);

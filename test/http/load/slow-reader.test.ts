@@ -37,7 +37,7 @@ async function openVerboseApp(clock: HeldClock) {
 const ids = Array.from({ length: EVENTS }, (_, index) => `s${index}`);
 const all = ids.map((_, index) => index + 1);
 
-const seqs = (...readers: EventReader[]) => readers.flatMap(({ told }) => told.map(({ seq }) => seq));
+const seqs = (...readers: EventReader[]) => readers.flatMap(({ received }) => received.map(({ seq }) => seq));
 
 /** Heartbeats go by until so many readers are dropped. Returns how many bytes were waiting for each. */
 async function dropped(app: { log(): string }, clock: HeldClock, count: number): Promise<number[]> {
@@ -58,7 +58,7 @@ it('sends a slow reader everything over one connection', async () => {
   slow.response.pause();
   await post(app.url, { submission_ids: ids });
   await quick.has(EVENTS);
-  expect(slow.told).toEqual([]);
+  expect(slow.received).toEqual([]);
   slow.response.resume();
   await slow.has(EVENTS);
   expect([seqs(slow), seqs(quick)]).toEqual([all, all]);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { HeldClock } from '../../support/held-clock.ts';
-import { type Answer, call, detailsOf, pathOf, post, problemOf, submissionOf } from '../../support/http-calls.ts';
+import { call, detailsOf, type HttpResponse, pathOf, post, problemOf, submissionOf } from '../../support/http-calls.ts';
 import { openApp, useAppWithSandbox } from '../../support/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -44,21 +44,21 @@ it('responds as soon as a submission is final', async () => {
 
 it('responds with the current submission after the timeout', async () => {
   const id = await open();
-  let answer: Answer | undefined;
+  let response: HttpResponse | undefined;
   const waiting = wait(id, 203).then((given) => {
-    answer = given;
+    response = given;
   });
   await untilHeld(1, 203);
-  expect(answer).toBeUndefined();
+  expect(response).toBeUndefined();
   clock.fire(203_000);
   await waiting;
-  expect(answer && submissionOf(answer)).toMatchObject({ submission_id: id, status: 'tracking' });
+  expect(response && submissionOf(response)).toMatchObject({ submission_id: id, status: 'tracking' });
 });
 
 it('responds at once for an unknown submission', async () => {
-  const answer = await wait('never', 204);
-  expect(answer.status).toBe(404);
-  problemOf(answer);
+  const response = await wait('never', 204);
+  expect(response.status).toBe(404);
+  problemOf(response);
 });
 
 it('drops a disconnected client and still responds to the other', async () => {
@@ -78,10 +78,10 @@ it('drops a disconnected client and still responds to the other', async () => {
 
 it('responds to a thousand waiting clients', async () => {
   const id = await open();
-  const answers = Array.from({ length: 1_000 }, () => wait(id, 207));
+  const responses = Array.from({ length: 1_000 }, () => wait(id, 207));
   await untilHeld(1_000, 207);
   await call(app.url, pathOf(id), { method: 'DELETE' });
-  for (const answer of await Promise.all(answers)) expect(submissionOf(answer).status).toBe('cancelled');
+  for (const response of await Promise.all(responses)) expect(submissionOf(response).status).toBe('cancelled');
   expect(clock.held(207_000)).toBe(0);
 });
 
@@ -89,9 +89,9 @@ it('responds to waiting clients when the server closes', async () => {
   const closing = await openApp({ database: join(tempFolder(), 'ledger.db'), clock });
   onTestFinished(() => closing.close());
   await post(closing.url, { submission_id: 'open' });
-  const answer = call(closing.url, `${pathOf('open')}/wait?timeout_s=208`);
+  const response = call(closing.url, `${pathOf('open')}/wait?timeout_s=208`);
   await untilHeld(1, 208);
   await closing.close();
-  expect(submissionOf(await answer)).toMatchObject({ submission_id: 'open', status: 'tracking' });
+  expect(submissionOf(await response)).toMatchObject({ submission_id: 'open', status: 'tracking' });
   expect(clock.held(208_000)).toBe(0);
 });

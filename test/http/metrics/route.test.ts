@@ -71,9 +71,9 @@ it('counts responses by route pattern, never by the path of a client', async () 
   expect(now).not.toContain(id);
   expect(now).not.toContain(API_KEY);
   expect(now).not.toContain('such');
-  const answers = (labels: Record<string, string>) => reading(now, 'dawatch_http_requests_total', labels);
-  expect(answers({ method: 'any', route: 'none', status: '404' })).toBeGreaterThanOrEqual(2);
-  expect(answers({ method: 'GET', route: '/v1/submissions/:id/wait', status: '200' })).toBeGreaterThanOrEqual(1);
+  const responseCount = (labels: Record<string, string>) => reading(now, 'dawatch_http_requests_total', labels);
+  expect(responseCount({ method: 'any', route: 'none', status: '404' })).toBeGreaterThanOrEqual(2);
+  expect(responseCount({ method: 'GET', route: '/v1/submissions/:id/wait', status: '200' })).toBeGreaterThanOrEqual(1);
   const routes = familiesOf(now).get('dawatch_http_request_duration_seconds')?.samples ?? [];
   expect(routes.map(({ labels }) => labels.route)).toContain('/v1/submissions');
   // Whoever waits for finality would make the server look slow.
@@ -117,8 +117,8 @@ it('has no samples for Redis and workers without Redis', async () => {
 });
 
 it('does not mix concurrent scrapes', async () => {
-  const answers = await Promise.all(Array.from({ length: 20 }, () => text()));
-  const names = answers.map((one) =>
+  const responseCount = await Promise.all(Array.from({ length: 20 }, () => text()));
+  const names = responseCount.map((one) =>
     [...familiesOf(one).values()].map(({ name, samples }) => (name.startsWith('dawatch_pacing') ? samples.length : 0)),
   );
   expect(new Set(names.map((one) => one.join())).size).toBe(1);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type Answer, call, problemOf } from '../../support/http-calls.ts';
+import { call, type HttpResponse, problemOf } from '../../support/http-calls.ts';
 import { useApp } from '../../support/running-app.ts';
 
 const app = useApp();
-const get = (path: string): Promise<Answer> => call(app.url, path, { headers: { 'x-api-key': [] } });
+const get = (path: string): Promise<HttpResponse> => call(app.url, path, { headers: { 'x-api-key': [] } });
 
 /** What a page, or a style sheet, has a browser load. */
 function loadedBy(text: string): string[] {
@@ -64,8 +64,8 @@ describe('the page at /docs', () => {
     '/docs/static/none.js',
     '/docs/x',
   ])('has nothing else: %s', async (path) => {
-    const answer = await get(path);
-    expect([403, 404]).toContain(answer.status);
-    problemOf(answer);
+    const response = await get(path);
+    expect([403, 404]).toContain(response.status);
+    problemOf(response);
   });
 });

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Answer, call, pathOf, problemOf, sendRaw } from '../../support/http-calls.ts';
+import { call, type HttpResponse, pathOf, problemOf, sendRaw } from '../../support/http-calls.ts';
 import { openLookups, useLookups, userPath } from '../../support/lookups.ts';
 import { type Documented, fetchDocument, type Operation } from '../../support/openapi-document.ts';
 
@@ -49,27 +49,27 @@ function send(
 }
 
 /** Must be what the document says of this status, and nothing else. */
-function expectDocumented(route: string, status: number, answer: Answer): void {
-  expect(answer.status, answer.text).toBe(status);
+function expectDocumented(route: string, status: number, response: HttpResponse): void {
+  expect(response.status, response.text).toBe(status);
   const documented = spec.operations.get(route)?.responses[status] ?? expect.fail(`${route} has no ${status}`);
   if (status === 204) {
-    expect([documented.content, answer.text]).toEqual([{}, '']);
+    expect([documented.content, response.text]).toEqual([{}, '']);
     return;
   }
-  const type = String(answer.headers['content-type']).split(';')[0] ?? '';
+  const type = String(response.headers['content-type']).split(';')[0] ?? '';
   const { schema } = documented.content[type] ?? expect.fail(`${route} has no ${status} as ${type}`);
   z.fromJSONSchema(schema as z.core.JSONSchema.BaseSchema).parse(
-    type.endsWith('json') ? JSON.parse(answer.text) : answer.text,
+    type.endsWith('json') ? JSON.parse(response.text) : response.text,
   );
-  if (status >= 400 && type === 'application/problem+json') problemOf(answer);
+  if (status >= 400 && type === 'application/problem+json') problemOf(response);
 }
 
 const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 /** Asks while the upstream fails in this way, once. */
-function failing(kind: 'hang' | 'html_502', target: 'users' | 'submissions', ask: () => Promise<Answer>) {
+function failing(kind: 'hang' | 'html_502', target: 'users' | 'submissions', request: () => Promise<HttpResponse>) {
   return () => {
     lookups().sandbox.injectFault({ kind, count: 1, target });
-    return ask();
+    return request();
   };
 }
 
@@ -81,7 +81,7 @@ const submit = () => lookups().sandbox.model.submit('some data', Date.now());
 const track = (id: string, more = {}) => admin('POST /v1/submissions', { body: { submission_id: id, ...more } });
 
 /** What needs more than the example of its route. In this order: some need what those before them left. */
-const CASES: [string, number, () => Promise<Answer>][] = [
+const CASES: [string, number, () => Promise<HttpResponse>][] = [
   ['POST /v1/submissions', 202, () => track('documented', { metadata: { a: [1, null] } })],
   ['POST /v1/submissions', 409, () => track('documented', { upstream: 'other' })],
   ['POST /v1/submissions', 413, () => admin('POST /v1/submissions', { body: 'x'.repeat(2 * 1024 * 1024 + 1) })],
@@ -109,14 +109,14 @@ const CASES: [string, number, () => Promise<Answer>][] = [
   [INFO, 409, () => info('documented', '&track=true&upstream=other')],
   [INFO, 502, failing('html_502', 'submissions', () => info(ID))],
   [INFO, 504, failing('hang', 'submissions', () => info(ID))],
-  ...USERS.slice(0, 2).map((route): [string, number, () => Promise<Answer>] => [
+  ...USERS.slice(0, 2).map((route): [string, number, () => Promise<HttpResponse>] => [
     route,
     200,
     () => admin(route, { path: userPath(undefined, route.slice('GET '.length)) }),
   ]),
   ['GET /users/get_user', 404, () => admin('GET /users/get_user')],
   ['GET /user/get_user', 404, () => admin('GET /user/get_user')],
-  ...USERS.flatMap((route): [string, number, () => Promise<Answer>][] => [
+  ...USERS.flatMap((route): [string, number, () => Promise<HttpResponse>][] => [
     [route, 502, failing('html_502', 'users', () => admin(route))],
     [route, 504, failing('hang', 'users', () => admin(route))],
   ]),
@@ -136,9 +136,9 @@ const NOTIFICATIONS: typeof CASES = [
     'POST /v1/webhooks',
     201,
     async () => {
-      const answer = await admin('POST /v1/webhooks', { body: { url: 'https://example.com/', signature: 'v1a' } });
-      hook = JSON.parse(answer.text).id;
-      return answer;
+      const response = await admin('POST /v1/webhooks', { body: { url: 'https://example.com/', signature: 'v1a' } });
+      hook = JSON.parse(response.text).id;
+      return response;
     },
   ],
   [HOOK, 200, () => on(HOOK)],
@@ -151,9 +151,9 @@ const NOTIFICATIONS: typeof CASES = [
     'POST /v1/webhooks/{id}/test',
     202,
     async () => {
-      const answer = await on('POST /v1/webhooks/{id}/test');
-      delivery = JSON.parse(answer.text).id;
-      return answer;
+      const response = await on('POST /v1/webhooks/{id}/test');
+      delivery = JSON.parse(response.text).id;
+      return response;
     },
   ],
   ['POST /v1/webhooks/{id}/test', 404, () => on('POST /v1/webhooks/{id}/test', undefined, NO_WEBHOOK)],
@@ -207,8 +207,8 @@ describe('on every route', () => {
       const [, path = ''] = route.split(' ');
       if (security?.length === 0) {
         // It takes nothing: only HTTP itself is there to get wrong.
-        const told = await sendRaw(lookups().url, `GET ${path} HTTP/1.1\r\nconnection: close\r\n\r\n`);
-        expect(told, route).toMatch(/^HTTP\/1\.1 400 .*content-type: application\/problem\+json/s);
+        const received = await sendRaw(lookups().url, `GET ${path} HTTP/1.1\r\nconnection: close\r\n\r\n`);
+        expect(received, route).toMatch(/^HTTP\/1\.1 400 .*content-type: application\/problem\+json/s);
         continue;
       }
       const wrong = `${path.replace(/\{\w+\}/, '%20')}?limit=x&after=x`;
@@ -225,9 +225,9 @@ describe('on every route', () => {
     const refusing = routes(403).map(([route]) => route);
     expect(refusing.length).toBeGreaterThan(8);
     for (const route of routes(401).map(([route]) => route)) {
-      const answer = await send(url, route, undefined);
-      expectDocumented(route, 401, answer);
-      expect(answer.headers['www-authenticate'], route).toMatch(/^Bearer/);
+      const response = await send(url, route, undefined);
+      expectDocumented(route, 401, response);
+      expect(response.headers['www-authenticate'], route).toMatch(/^Bearer/);
       expect(refusing).toContain(route);
       if (route === OPEN_TO_ALL_ROLES) continue;
       const others = await Promise.all([tokens.service, tokens.user].map((token) => refusalOf(route, token)));
@@ -240,10 +240,10 @@ describe('on every route', () => {
     const limited = await openLookups({ limits: { requests_per_minute: 1 } });
     await limited.get('/nowhere', limited.tokens.admin);
     for (const [route] of routes(429)) {
-      const answer = await send(limited.url, route, limited.tokens.admin);
-      expectDocumented(route, 429, answer);
+      const response = await send(limited.url, route, limited.tokens.admin);
+      expectDocumented(route, 429, response);
       const documented = Object.keys(spec.operations.get(route)?.responses[429]?.headers ?? {});
-      for (const header of documented) expect(answer.headers, `${route} ${header}`).toHaveProperty(header);
+      for (const header of documented) expect(response.headers, `${route} ${header}`).toHaveProperty(header);
     }
   });
 
@@ -258,7 +258,7 @@ describe('on every route', () => {
 });
 
 /** Undefined where the role is let in: a feed would never end. */
-async function refusalOf(route: string, token: string): Promise<Answer | undefined> {
+async function refusalOf(route: string, token: string): Promise<HttpResponse | undefined> {
   return route === 'GET /v1/events' && token === lookups().tokens.service
     ? undefined
     : send(lookups().url, route, token);

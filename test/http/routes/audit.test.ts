@@ -26,9 +26,9 @@ describe('every lookup leaves a row', () => {
     lookups.sandbox.injectFault({ kind: 'database', count: 1, target: 'users' });
     await lookups.get(LISTING, tokens.admin);
     const second = { email_hash: HASH, email_masked: 'u…@example.com' };
-    const nobody = { email_hash: null, email_masked: null };
+    const noEmail = { email_hash: null, email_masked: null };
     const get = { action: 'users.get', detail: null };
-    const list = { action: 'users.list', ...nobody };
+    const list = { action: 'users.list', ...noEmail };
     expect(lookups.audit()).toEqual([
       { ...get, ...second, caller: 'the user', result: 'found' },
       { ...get, caller: 'the admin', result: 'not_found', email_hash: HASH, email_masked: 'n…@else.example' },
@@ -98,8 +98,8 @@ describe('every lookup leaves a row', () => {
 
   it('and no byte of the ledger holds a name or an address', async () => {
     const lookups = await openLookups();
-    const asked = { name: 'Secretive Person', email: 'secretive.person@example.com' };
-    for (const token of Object.values(lookups.tokens)) await lookups.get(userPath(asked), token);
+    const requested = { name: 'Secretive Person', email: 'secretive.person@example.com' };
+    for (const token of Object.values(lookups.tokens)) await lookups.get(userPath(requested), token);
     await lookups.get(LISTING, lookups.tokens.admin);
     expect(lookups.audit()).toHaveLength(4);
     const files = readdirSync(lookups.folder).map((name) => readFileSync(join(lookups.folder, name), 'latin1'));
@@ -161,10 +161,10 @@ describe('a lookup that cannot be audited has no result:', () => {
   }
 
   it.each(['user', 'service'] as const)('neither with the record nor with a refusal, for the role %s', async (role) => {
-    const answer = await call(await fullAudit(role), userPath());
-    expect(answer).toMatchObject({ status: 507, headers: { 'retry-after': '30' } });
-    problemOf(answer);
-    expect(answer.text).not.toContain('the-secret-record');
+    const response = await call(await fullAudit(role), userPath());
+    expect(response).toMatchObject({ status: 507, headers: { 'retry-after': '30' } });
+    problemOf(response);
+    expect(response.text).not.toContain('the-secret-record');
   });
 });
 
@@ -176,9 +176,9 @@ describe('GET /v1/audit', () => {
     await lookups.get(userPath(), tokens.user);
     const pages = [];
     for (let cursor = ''; pages.length < 5; ) {
-      const answer = await lookups.get(`/v1/audit?limit=4${cursor && `&cursor=${cursor}`}`, tokens.admin);
-      expect(answer).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
-      const page = JSON.parse(answer.text);
+      const response = await lookups.get(`/v1/audit?limit=4${cursor && `&cursor=${cursor}`}`, tokens.admin);
+      expect(response).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
+      const page = JSON.parse(response.text);
       pages.push(page.entries);
       if (page.next_cursor === null) break;
       cursor = page.next_cursor;
@@ -205,9 +205,9 @@ describe('GET /v1/audit', () => {
     'refuses ?%s',
     async (query) => {
       const lookups = await openLookups();
-      const answer = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
-      expect(answer.status).toBe(400);
-      problemOf(answer);
+      const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
+      expect(response.status).toBe(400);
+      problemOf(response);
     },
   );
 });

@@ -13,8 +13,8 @@ const replayAll = (destination: string, since = LONG_AGO) =>
 const disable = (id: string, enabled = false) => admin('PATCH', `/v1/webhooks/${id}`, { enabled });
 
 /** A webhook of its own, at a receiver of its own, with one delivery for each submission. */
-async function told(ids: string[], answer: Parameters<typeof openReceiver>[0] = {}) {
-  const receiver = await openReceiver(answer);
+async function deliver(ids: string[], response: Parameters<typeof openReceiver>[0] = {}) {
+  const receiver = await openReceiver(response);
   const { id } = await app.create({ url: receiver.url, metadata: { of: ids[0] ?? '' } });
   await app.cancelled(ids, { metadata: { of: ids[0] } });
   const deliveries = await app.deliveries(`webhook_id=${id}&limit=1000`);
@@ -32,7 +32,7 @@ async function isDelivered(id: number): Promise<void> {
 describe('a delivery', () => {
   it('shows what was sent and the result of every attempt', async () => {
     const evil = '\u001b[2Jbusy\u0000';
-    const { webhook, deliveries, receiver } = await told(['failing'], { status: 500, body: evil });
+    const { webhook, deliveries, receiver } = await deliver(['failing'], { status: 500, body: evil });
     const [first] = deliveries;
     const shown = await app.tried(first?.id ?? 0);
     const { event, attempts, ...rest } = shown;
@@ -62,7 +62,7 @@ describe('a delivery', () => {
   });
 
   it('is replayed from any state with the same id and keeps its attempts', async () => {
-    const { deliveries, receiver } = await told(['again'], [{ status: 500 }, {}]);
+    const { deliveries, receiver } = await deliver(['again'], [{ status: 500 }, {}]);
     const id = deliveries[0]?.id ?? 0;
     await app.tried(id);
     for (const sent of [2, 3]) {
@@ -76,7 +76,7 @@ describe('a delivery', () => {
   });
 
   it('of a disabled or deleted webhook cannot be replayed', async () => {
-    const { webhook, deliveries } = await told(['refused'], { status: 500 });
+    const { webhook, deliveries } = await deliver(['refused'], { status: 500 });
     const id = deliveries[0]?.id ?? 0;
     await app.tried(id);
     await disable(webhook);
@@ -92,7 +92,7 @@ describe('a delivery', () => {
 
 describe('replaying all', () => {
   it('replays the dead letters of a webhook since a time, once it is enabled', async () => {
-    const { webhook, receiver } = await told([]);
+    const { webhook, receiver } = await deliver([]);
     await disable(webhook);
     await admin('PATCH', `/v1/webhooks/${webhook}`, { metadata: { of: 'dead' } });
     await app.cancelled(['dead-1', 'dead-2', 'dead-3'], { metadata: { of: 'dead' } });
@@ -124,7 +124,7 @@ describe('replaying all', () => {
 
 describe('the list', () => {
   it('can be filtered by every field', async () => {
-    const { webhook, deliveries } = await told(['listed-1', 'listed-2'], [{ status: 500 }, {}]);
+    const { webhook, deliveries } = await deliver(['listed-1', 'listed-2'], [{ status: 500 }, {}]);
     const [one, two] = deliveries;
     for (const { id } of deliveries) await app.tried(id);
     const ids = async (query: string) => (await app.deliveries(query)).map(({ id }) => id);
@@ -146,7 +146,7 @@ describe('the list', () => {
   });
 
   it('is paged, newest first', async () => {
-    const { webhook, deliveries } = await told(Array.from({ length: 5 }, (_, index) => `page-${index}`));
+    const { webhook, deliveries } = await deliver(Array.from({ length: 5 }, (_, index) => `page-${index}`));
     const pages: number[][] = [];
     for (let cursor = ''; ; ) {
       const query = `webhook_id=${webhook}&limit=2${cursor && `&cursor=${cursor}`}`;
@@ -192,9 +192,9 @@ describe('refuses', () => {
     '/%20',
     `/${'9'.repeat(16)}`,
   ])('GET /v1/deliveries%s', async (target) => {
-    const answer = await admin('GET', `/v1/deliveries${target}`);
-    expect(answer.status).toBe(400);
-    problemOf(answer);
+    const response = await admin('GET', `/v1/deliveries${target}`);
+    expect(response.status).toBe(400);
+    problemOf(response);
   });
 
   it.each<[string, unknown, string]>([
@@ -211,9 +211,9 @@ describe('refuses', () => {
     ['an unknown field', { destination: 'channel:ops', since: LONG_AGO, until: LONG_AGO }, '/'],
     ['null', 'null', '/'],
   ])('to replay %s', async (_, body, pointer) => {
-    const answer = await admin('POST', '/v1/deliveries/replay', body);
-    expect(answer.status).toBe(400);
-    expect(problemOf(answer).errors?.map((error) => error.pointer)).toContain(pointer);
+    const response = await admin('POST', '/v1/deliveries/replay', body);
+    expect(response.status).toBe(400);
+    expect(problemOf(response).errors?.map((error) => error.pointer)).toContain(pointer);
   });
 
   it.each([
@@ -221,8 +221,8 @@ describe('refuses', () => {
     ['POST', '/v1/deliveries/999999/replay', undefined],
     ['POST', '/v1/deliveries/replay', { destination: 'webhook:wh_never', since: LONG_AGO }],
   ])('unknown %s %s with 404', async (method, path, body) => {
-    const answer = await admin(method, path, body);
-    expect(answer.status).toBe(404);
-    problemOf(answer);
+    const response = await admin(method, path, body);
+    expect(response.status).toBe(404);
+    problemOf(response);
   });
 });

@@ -12,9 +12,9 @@ const asAdmin = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 type Readiness = { status: string; ledger: string; upstreams: Record<string, { state: string; tracked: number }> };
 
 async function readiness(headers: Record<string, string | string[]> = asAdmin): Promise<Readiness> {
-  const answer = await call(app.url, '/readyz', { headers });
-  expect(answer.status).toBe(200);
-  return JSON.parse(answer.text) as Readiness;
+  const response = await call(app.url, '/readyz', { headers });
+  expect(response.status).toBe(200);
+  return JSON.parse(response.text) as Readiness;
 }
 
 const untilState = (state: string) =>
@@ -31,8 +31,8 @@ afterEach(async () => {
 });
 
 it('is alive', async () => {
-  const answer = await call(app.url, '/livez');
-  expect(answer).toMatchObject({ status: 200, text: '{"status":"ok"}' });
+  const response = await call(app.url, '/livez');
+  expect(response).toMatchObject({ status: 200, text: '{"status":"ok"}' });
 });
 
 it('is ready while its upstreams answer', async () => {
@@ -83,7 +83,7 @@ it('shows the states even if the ledger cannot be read for credentials', async (
     },
     health: () => ({ ledgerWritable: false, upstreams: [] }),
   });
-  const answer = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
-  expect(answer.status).toBe(503);
-  expect(JSON.parse(answer.text)).toEqual({ status: 'unavailable', ledger: 'not_writable', upstreams: {} });
+  const response = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
+  expect(response.status).toBe(503);
+  expect(JSON.parse(response.text)).toEqual({ status: 'unavailable', ledger: 'not_writable', upstreams: {} });
 });

@@ -86,9 +86,9 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
   it('responds 503 while Redis is away', async () => {
     await redis.kill();
     await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"away"'), 10_000);
-    const answer = await get('/queues/api/queues', basic(ADMIN));
-    expect(answer.status).toBe(503);
-    expect(answer.text).toContain('Redis is away');
+    const response = await get('/queues/api/queues', basic(ADMIN));
+    expect(response.status).toBe(503);
+    expect(response.text).toContain('Redis is away');
   });
 });
 

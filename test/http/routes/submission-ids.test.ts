@@ -3,11 +3,11 @@ import { call, detailsOf, pathOf, post, problemOf, submissionOf, trackedOf } fro
 import { useApp } from '../../support/running-app.ts';
 
 const app = useApp();
-const PRINTABLE = String.fromCharCode(...Array.from({ length: 94 }, (_, index) => 0x21 + index));
+const ASCII_CHARACTERS = String.fromCharCode(...Array.from({ length: 94 }, (_, index) => 0x21 + index));
 
 describe.each([
   ['of one character', '-'],
-  ['of every printable character', PRINTABLE],
+  ['of every printable character', ASCII_CHARACTERS],
   ['of 128 characters that all need encoding', '%'.repeat(128)],
   ['of three dots', '...'],
   ['that begins with a dot', '.a'],
@@ -59,9 +59,9 @@ const BAD = [
 
 describe.each(BAD)('an id of or with %s', (_, id) => {
   it('is refused by its position in the batch, and nothing of the batch is stored', async () => {
-    const answer = await post(app.url, { submission_ids: ['bystander-1', 'bystander-2', 'bystander-3', id] });
-    expect(answer.status).toBe(400);
-    const { errors, detail } = problemOf(answer);
+    const response = await post(app.url, { submission_ids: ['bystander-1', 'bystander-2', 'bystander-3', id] });
+    expect(response.status).toBe(400);
+    const { errors, detail } = problemOf(response);
     expect(errors).toMatchObject([{ pointer: '/submission_ids/3' }]);
     expect(detail).toBe(
       'body /submission_ids/3: a submission id is 1 to 128 printable ASCII characters without spaces',
@@ -72,18 +72,18 @@ describe.each(BAD)('an id of or with %s', (_, id) => {
 
 // Half a surrogate pair can't be written in a path at all.
 it.each(BAD.filter(([, id]) => id.isWellFormed()))('refuses an id of or with %s in a path', async (_, id) => {
-  const answer = await call(app.url, pathOf(id));
-  expect(answer.status).toBe(400);
-  expect(problemOf(answer).errors).toMatchObject([{ pointer: 'id' }]);
+  const response = await call(app.url, pathOf(id));
+  expect(response.status).toBe(400);
+  expect(problemOf(response).errors).toMatchObject([{ pointer: 'id' }]);
 });
 
 describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
   const reason = 'the ids . and .. can not be tracked: no URL leads to them';
 
   it('is refused for tracking, and nothing of its batch is stored', async () => {
-    const answer = await post(app.url, { submission_ids: ['beside-dots', id] });
-    expect(answer.status).toBe(400);
-    expect(problemOf(answer).errors).toEqual([{ pointer: '/submission_ids/1', detail: reason }]);
+    const response = await post(app.url, { submission_ids: ['beside-dots', id] });
+    expect(response.status).toBe(400);
+    expect(problemOf(response).errors).toEqual([{ pointer: '/submission_ids/1', detail: reason }]);
     expect((await call(app.url, pathOf('beside-dots'))).status).toBe(404);
     expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe('/submission_id');
     const info = await call(app.url, `/v1/get_submission_info?submission_id=${id}&track=true`);
@@ -103,9 +103,9 @@ describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
 });
 
 it.each([1, 0, null, true, [], {}, ['a']])('refuses %j as an id, by its position', async (id) => {
-  const answer = await post(app.url, { submission_ids: ['bystander', id] });
-  expect(answer.status).toBe(400);
-  expect(problemOf(answer).errors?.[0]?.pointer).toBe('/submission_ids/1');
+  const response = await post(app.url, { submission_ids: ['bystander', id] });
+  expect(response.status).toBe(400);
+  expect(problemOf(response).errors?.[0]?.pointer).toBe('/submission_ids/1');
   expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe('/submission_id');
   expect((await call(app.url, pathOf('bystander'))).status).toBe(404);
 });
@@ -118,8 +118,8 @@ it('names the first twenty of many invalid ids, and counts the others', async ()
 
 it.each([`${'a'.repeat(385)}`, '%zz', 'a%', '%ff'])('refuses the path segment %s with 400', async (segment) => {
   for (const suffix of ['', '/wait']) {
-    const answer = await call(app.url, `/v1/submissions/${segment}${suffix}`);
-    expect(answer.status).toBe(400);
-    problemOf(answer);
+    const response = await call(app.url, `/v1/submissions/${segment}${suffix}`);
+    expect(response.status).toBe(400);
+    problemOf(response);
   }
 });

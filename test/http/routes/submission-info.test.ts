@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { type Answer, call, detailsOf, pathOf, post } from '../../support/http-calls.ts';
+import { call, detailsOf, type HttpResponse, pathOf, post } from '../../support/http-calls.ts';
 import { API_KEY, openApp } from '../../support/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -19,7 +19,7 @@ async function open(options: SandboxOptionsInput = {}) {
     sandbox,
     url: app.url,
     direct,
-    ask: (id: string, more = '') => call(app.url, info(id, more)),
+    lookUp: (id: string, more = '') => call(app.url, info(id, more)),
     submit: () => sandbox.model.submit('some data', Date.now()),
     requests: () => sandbox.stats().requests,
     finalized: async (id: string) => {
@@ -35,9 +35,9 @@ async function open(options: SandboxOptionsInput = {}) {
   };
 }
 
-function problemOf(answer: Answer): { status: number; detail: string; error?: string; type: string } {
-  expect(answer.headers['content-type']).toContain('application/problem+json');
-  return JSON.parse(answer.text);
+function problemOf(response: HttpResponse): { status: number; detail: string; error?: string; type: string } {
+  expect(response.headers['content-type']).toContain('application/problem+json');
+  return JSON.parse(response.text);
 }
 
 describe.each<[string, SandboxOptionsInput]>([
@@ -46,10 +46,10 @@ describe.each<[string, SandboxOptionsInput]>([
   ['with times without a zone', { zone: false, fractionDigits: 6 }],
 ])('an upstream %s', (_name, options) => {
   it('is represented byte by byte: untracked from the upstream, finalized from the ledger', async () => {
-    const { ask, submit, direct, finalized, trackedUntilFinal, requests } = await open(options);
+    const { lookUp, submit, direct, finalized, trackedUntilFinal, requests } = await open(options);
     const [passing, tracked] = [submit(), submit()];
     await finalized(passing);
-    const [there, here] = [await direct(passing), await ask(passing)];
+    const [there, here] = [await direct(passing), await lookUp(passing)];
     expect([here.status, here.headers['content-type'], here.text]).toEqual([
       200,
       'application/json; charset=utf-8',
@@ -59,18 +59,18 @@ describe.each<[string, SandboxOptionsInput]>([
     await trackedUntilFinal(tracked);
     const { text } = await direct(tracked);
     const before = requests();
-    for (let round = 0; round < 5; round++) expect((await ask(tracked)).text).toBe(text);
+    for (let round = 0; round < 5; round++) expect((await lookUp(tracked)).text).toBe(text);
     expect(requests()).toBe(before);
   });
 });
 
 it('an open tracked submission reuses its last response, and new results are recorded', async () => {
-  const { ask, submit, sandbox, url } = await open({ speed: 0.01 });
+  const { lookUp, submit, sandbox, url } = await open({ speed: 0.01 });
   const id = submit();
   await post(url, { submission_id: id });
-  const answers = await Promise.all(Array.from({ length: 200 }, () => ask(id)));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  expect(answers.every(({ text }) => text.includes('"Pending"'))).toBe(true);
+  const responses = await Promise.all(Array.from({ length: 200 }, () => lookUp(id)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(responses.every(({ text }) => text.includes('"Pending"'))).toBe(true);
   // One may be under way at any moment.
   await vi.waitFor(async () => {
     const { requests } = sandbox.stats();
@@ -79,35 +79,35 @@ it('an open tracked submission reuses its last response, and new results are rec
 });
 
 it('two hundred concurrent lookups of an untracked submission cause one request', async () => {
-  const { ask, submit, requests } = await open({ latencyMs: 200 * 2_000 });
+  const { lookUp, submit, requests } = await open({ latencyMs: 200 * 2_000 });
   const id = submit();
-  const answers = await Promise.all(Array.from({ length: 200 }, () => ask(id)));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  const responses = await Promise.all(Array.from({ length: 200 }, () => lookUp(id)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   expect(requests()).toBe(1);
 });
 
 it('?track=true starts tracking without a second request', async () => {
-  const { ask, submit, url } = await open();
+  const { lookUp, submit, url } = await open();
   const id = submit();
   expect((await call(url, pathOf(id))).status).toBe(404);
-  expect((await ask(id, '&track=true')).status).toBe(200);
+  expect((await lookUp(id, '&track=true')).status).toBe(200);
   expect(detailsOf(await call(url, pathOf(id))).polls).toBeGreaterThan(0);
   expect((await call(url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain('"finalized"');
-  expect((await ask(id, '&track=true')).text).toContain('Finalized');
-  expect((await ask(id, '&track=true&upstream=other')).status).toBe(409);
+  expect((await lookUp(id, '&track=true')).text).toContain('Finalized');
+  expect((await lookUp(id, '&track=true&upstream=other')).status).toBe(409);
 });
 
 it.each([404, 500] as const)('an unknown id is a 404, also where the upstream says %i', async (unknownStatus) => {
-  const { ask } = await open({ unknownStatus });
-  const answer = await ask(UNKNOWN);
-  const problem = problemOf(answer);
-  expect([answer.status, problem.status, problem.error]).toEqual([404, 404, problem.detail]);
+  const { lookUp } = await open({ unknownStatus });
+  const response = await lookUp(UNKNOWN);
+  const problem = problemOf(response);
+  expect([response.status, problem.status, problem.error]).toEqual([404, 404, problem.detail]);
   expect(problem.detail).toMatch(/not found/i);
 });
 
 it('an id that the upstream refuses is a 400 with its reason', async () => {
-  const { ask } = await open();
-  expect(problemOf(await ask('no-uuid'))).toMatchObject({
+  const { lookUp } = await open();
+  expect(problemOf(await lookUp('no-uuid'))).toMatchObject({
     status: 400,
     error: expect.stringContaining('invalid character'),
   });
@@ -142,23 +142,23 @@ it.each([
   ['unauthorized', 502, undefined],
   ['throttle', 502, '7'],
 ] as const)('an upstream response %s is a %i', async (kind, status, retryAfter) => {
-  const { ask, submit, sandbox } = await open();
+  const { lookUp, submit, sandbox } = await open();
   sandbox.injectFault({ kind, count: 1, ...(kind === 'throttle' && { retryAfterS: 7 }) });
-  const answer = await ask(submit());
-  const problem = problemOf(answer);
-  expect([answer.status, problem.status, answer.headers['retry-after']]).toEqual([status, status, retryAfter]);
-  expect(answer.text).not.toMatch(/sandbox-key|<html|Invalid API key/i);
+  const response = await lookUp(submit());
+  const problem = problemOf(response);
+  expect([response.status, problem.status, response.headers['retry-after']]).toEqual([status, status, retryAfter]);
+  expect(response.text).not.toMatch(/sandbox-key|<html|Invalid API key/i);
 });
 
 it('while the upstream is down, the response is 502 at once with Retry-After', async () => {
-  const { ask, submit, sandbox, requests } = await open();
+  const { lookUp, submit, sandbox, requests } = await open();
   sandbox.injectFault({ kind: 'html_502' });
-  for (let round = 0; round < 3; round++) await ask(submit());
+  for (let round = 0; round < 3; round++) await lookUp(submit());
   const before = requests();
-  const answers = await Promise.all(Array.from({ length: 50 }, () => ask(submit())));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([502]));
+  const responses = await Promise.all(Array.from({ length: 50 }, () => lookUp(submit())));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([502]));
   // One of them may have been the probe that was due.
-  expect(answers.filter(({ headers }) => Number(headers['retry-after']) > 0).length).toBeGreaterThan(40);
+  expect(responses.filter(({ headers }) => Number(headers['retry-after']) > 0).length).toBeGreaterThan(40);
   expect(requests()).toBeLessThan(before + 10);
 });
 

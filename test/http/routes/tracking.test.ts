@@ -48,8 +48,8 @@ it('distinguishes new from known ids of a batch', async () => {
 
 it('tracks the same batch from concurrent clients once', async () => {
   const submission_ids = ['raced-1', 'raced-2', 'raced-3'];
-  const answers = await Promise.all(Array.from({ length: 20 }, () => track({ submission_ids })));
-  expect(answers.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(3);
+  const responses = await Promise.all(Array.from({ length: 20 }, () => track({ submission_ids })));
+  expect(responses.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(3);
 });
 
 it('keeps the given deadline, whatever its offset', async () => {
@@ -64,9 +64,9 @@ it('keeps the given deadline, whatever its offset', async () => {
 
 it('refuses a whole batch with an id of another upstream', async () => {
   await track({ submission_id: 'elsewhere', upstream: 'other' });
-  const answer = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
-  expect(answer.status).toBe(409);
-  expect(problemOf(answer).detail).toContain('elsewhere is already tracked at the upstream other');
+  const response = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
+  expect(response.status).toBe(409);
+  expect(problemOf(response).detail).toContain('elsewhere is already tracked at the upstream other');
   expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
 });
 
@@ -81,9 +81,9 @@ it('cancels a submission once and for good', async () => {
 });
 
 it.each(['GET', 'DELETE'])('responds 404 to %s of an unknown submission', async (method) => {
-  const answer = await call(app.url, pathOf('never'), { method });
-  expect(answer.status).toBe(404);
-  expect(problemOf(answer).detail).toBe('never was never tracked here');
+  const response = await call(app.url, pathOf('never'), { method });
+  expect(response.status).toBe(404);
+  expect(problemOf(response).detail).toBe('never was never tracked here');
 });
 
 it('lists newest first, page by page, each submission once, also while new ones arrive', async () => {

@@ -52,12 +52,12 @@ describe('with a bearer of the upstream in the settings', () => {
       const upstream = await recordingUpstream();
       const lookups = await openLookups({ upstreamUrl: upstream.url });
       lookups.revoke('admin');
-      const answers = [];
+      const responses = [];
       for (const token of [undefined, 'nobody', makeToken('admin'), UPSTREAM_BEARER, lookups.tokens.admin])
-        answers.push(await lookups.get(path, token));
-      for (const answer of answers)
-        expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
-      expect(new Set(answers.map((answer) => problemOf(answer).detail)).size).toBe(1);
+        responses.push(await lookups.get(path, token));
+      for (const response of responses)
+        expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+      expect(new Set(responses.map((response) => problemOf(response).detail)).size).toBe(1);
       expect(upstream.requests).toEqual([]);
       expect(lookups.audit()).toEqual([]);
     },
@@ -75,11 +75,11 @@ describe('with a bearer of the upstream in the settings', () => {
     ['401 for the wrong role', 'sandbox-user-token'],
   ])("the upstream's %s is 502 and does not mention the bearer", async (_, bearer) => {
     const lookups = await openLookups({ bearer });
-    const answer = await lookups.get(LISTING, lookups.tokens.admin);
-    expect(answer.status).toBe(502);
-    expect(problemOf(answer).detail).toBe("the upstream refuses this server's own token");
-    expect(answer.headers).not.toHaveProperty('www-authenticate');
-    expect(JSON.stringify(answer) + lookups.logs()).not.toContain(bearer);
+    const response = await lookups.get(LISTING, lookups.tokens.admin);
+    expect(response.status).toBe(502);
+    expect(problemOf(response).detail).toBe("the upstream refuses this server's own token");
+    expect(response.headers).not.toHaveProperty('www-authenticate');
+    expect(JSON.stringify(response) + lookups.logs()).not.toContain(bearer);
     expect(lookups.audit()).toMatchObject([{ caller: 'the admin', result: 'failed' }]);
   });
 
@@ -129,10 +129,10 @@ describe('without a bearer of the upstream', () => {
   it("the upstream's 403 is returned without its text", async () => {
     const { url } = await serve((_request, response) => response.writeHead(403).end('the secret is 12345'));
     const lookups = await openLookups({ upstreamUrl: url, bearer: null });
-    const answer = await lookups.get(LISTING, 'a.b.c');
-    expect(answer.status).toBe(403);
-    problemOf(answer);
-    expect(answer.text + lookups.logs()).not.toContain('12345');
+    const httpResponse = await lookups.get(LISTING, 'a.b.c');
+    expect(httpResponse.status).toBe(403);
+    problemOf(httpResponse);
+    expect(httpResponse.text + lookups.logs()).not.toContain('12345');
   });
 
   it.each<[string, Record<string, string | string[]>]>([
@@ -146,9 +146,9 @@ describe('without a bearer of the upstream', () => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
     for (const path of [userPath(), LISTING]) {
-      const answer = await call(lookups.url, path, { headers: { 'x-api-key': [], ...headers } });
-      expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
-      expect(problemOf(answer).detail).toContain("the upstream's own token");
+      const response = await call(lookups.url, path, { headers: { 'x-api-key': [], ...headers } });
+      expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+      expect(problemOf(response).detail).toContain("the upstream's own token");
     }
     expect(upstream.requests).toEqual([]);
   });
@@ -160,9 +160,9 @@ describe('without a bearer of the upstream', () => {
     const { service, user, admin } = lookups.tokens;
     for (const token of [service, user, admin, makeToken('admin')])
       for (const path of [userPath(), LISTING]) {
-        const answer = await lookups.get(path, token);
-        expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
-        expect(problemOf(answer).detail).toContain('a token of dawatch is not forwarded');
+        const response = await lookups.get(path, token);
+        expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+        expect(problemOf(response).detail).toContain('a token of dawatch is not forwarded');
       }
     expect(upstream.requests).toEqual([]);
     const callers = new Set(lookups.audit().map(({ caller, result }) => `${caller} ${result}`));
@@ -181,22 +181,22 @@ describe('without a bearer of the upstream', () => {
     const upstream = await serve((_request, response) => response.writeHead(status ?? 0).end('{"error":"x"}'));
     const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;
     const lookups = await openLookups({ upstreamUrl, bearer: null });
-    const answers = [];
+    const responses = [];
     const bearers = ['never-known-anywhere', API_KEY, ADMIN_TOKEN];
     for (const bearer of bearers) {
       const { status, headers, text } = await lookups.get(path, bearer);
-      answers.push(JSON.stringify([status, Object.keys(headers), { ...JSON.parse(text), instance: '' }]));
+      responses.push(JSON.stringify([status, Object.keys(headers), { ...JSON.parse(text), instance: '' }]));
     }
-    expect(new Set(answers)).toHaveLength(1);
+    expect(new Set(responses)).toHaveLength(1);
     const sent = upstream.requests.map(({ headers }) => String(headers.authorization));
     // One of the same length, so that the upstream takes it as it took the wrong one.
     expect(sent.map((text) => text.length)).toEqual(
       sent.length > 0 ? bearers.map((one) => `Bearer ${one}`.length) : [],
     );
     expect(sent.join()).not.toMatch(new RegExp(`${API_KEY}|${ADMIN_TOKEN}`));
-    const isAsked = !path.endsWith('name=A') && !path.endsWith('limit=x');
+    const isForwarded = !path.endsWith('name=A') && !path.endsWith('limit=x');
     expect(lookups.audit().map(({ caller }) => caller)).toEqual(
-      isAsked ? [expect.stringMatching(/^forwarded:/), 'DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN'] : [],
+      isForwarded ? [expect.stringMatching(/^forwarded:/), 'DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN'] : [],
     );
   });
 });

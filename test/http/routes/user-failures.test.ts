@@ -9,11 +9,11 @@ const lookups = useLookups({ upstream: { timeout_s: 1 }, limits: { failed_authen
 
 async function failWith(kind: FaultOrder['kind'], path: string) {
   lookups().sandbox.injectFault({ kind, count: 1, target: 'users', retryAfterS: 7 });
-  const answer = await lookups().get(path, lookups().tokens.admin);
-  const problem = problemOf(answer);
+  const response = await lookups().get(path, lookups().tokens.admin);
+  const problem = problemOf(response);
   expect(problem.error).toBe(problem.detail);
-  expect(answer.text).not.toMatch(/Invalid API key|Database|doctype|Bad Gateway|Record not found/);
-  return { status: answer.status, retryAfter: answer.headers['retry-after'], detail: problem.detail };
+  expect(response.text).not.toMatch(/Invalid API key|Database|doctype|Bad Gateway|Record not found/);
+  return { status: response.status, retryAfter: response.headers['retry-after'], detail: problem.detail };
 }
 
 describe.each([userPath(), LISTING])('%s', (path) => {
@@ -63,31 +63,31 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
     bearer: null,
     upstream: { timeout_s: 1, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
   });
-  const lookedUp = Promise.all(Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)));
+  const lookups = Promise.all(Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)));
   await vi.waitFor(() => expect(own.audit()).toHaveLength(36));
   const startedMs = performance.now();
   const submission = await own.get('/v1/get_submission_info?submission_id=some-id', own.tokens.service);
   expect([submission.status, performance.now() - startedMs < 500]).toEqual([404, true]);
-  const answers = await lookedUp;
-  const busy = answers.filter(({ status }) => status === 503);
+  const responses = await lookups;
+  const busy = responses.filter(({ status }) => status === 503);
   expect(busy).toHaveLength(36);
-  for (const answer of busy) {
-    expect(answer.headers['retry-after']).toBe('1');
-    expect(problemOf(answer).detail).toBe('too many user lookups are in flight');
+  for (const response of busy) {
+    expect(response.headers['retry-after']).toBe('1');
+    expect(problemOf(response).detail).toBe('too many user lookups are in flight');
   }
-  expect(answers.filter(({ status }) => status === 504)).toHaveLength(64);
+  expect(responses.filter(({ status }) => status === 504)).toHaveLength(64);
   expect(own.audit()[0]).toMatchObject({ result: 'busy', detail: null });
 });
 
 it('the list of an upstream that ignores the limit is truncated', async () => {
   const many = await openLookups({ sandbox: { users: 10_000 } });
-  const everybody = await (
+  const allUsers = await (
     await fetch(`${many.sandbox.url}/admin/get_all_users?limit=10000`, {
       headers: { authorization: `Bearer ${UPSTREAM_BEARER}` },
     })
   ).text();
-  expect(everybody.length).toBeGreaterThan(1024 * 1024);
-  const { url } = await serve((_request, response) => response.end(everybody));
+  expect(allUsers.length).toBeGreaterThan(1024 * 1024);
+  const { url } = await serve((_request, response) => response.end(allUsers));
   const own = await openLookups({ upstreamUrl: url });
   const { status, text } = await own.get('/admin/get_all_users?limit=5', own.tokens.admin);
   expect([status, JSON.parse(text).length]).toEqual([200, 5]);
@@ -104,15 +104,15 @@ it('works again after all of that', async () => {
 it('no log line contains a name, an address, a token or a text of the upstream; each failure has a line with its reason', async () => {
   const own = await openLookups({ bearer: UPSTREAM_BEARER });
   const { tokens } = own;
-  const asked = { name: 'Secretive Person', email: 'secretive@example.com' };
+  const requested = { name: 'Secretive Person', email: 'secretive@example.com' };
   await own.get(userPath(), tokens.user);
-  await own.get(userPath(asked), tokens.user);
-  await own.get(userPath(asked), tokens.service);
-  await own.get(`${userPath(asked)}&more=1`, tokens.user);
-  await own.get(userPath(asked, '/users/nowhere'), tokens.user);
+  await own.get(userPath(requested), tokens.user);
+  await own.get(userPath(requested), tokens.service);
+  await own.get(`${userPath(requested)}&more=1`, tokens.user);
+  await own.get(userPath(requested, '/users/nowhere'), tokens.user);
   await own.get(LISTING, tokens.admin);
   own.sandbox.injectFault({ kind: 'not_json', count: 1, target: 'users' });
-  await own.get(userPath(asked), tokens.user);
+  await own.get(userPath(requested), tokens.user);
   for (const secret of [UPSTREAM_BEARER, ...Object.values(tokens)]) expect(own.logs()).not.toContain(secret);
   expect(own.logs()).not.toMatch(/secretive|example\.com|doctype|0x[0-9a-f]{20}/i);
   expect(own.logs()).not.toContain(SECOND.name);

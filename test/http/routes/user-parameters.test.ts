@@ -6,9 +6,9 @@ import { serve } from '../../support/upstream-server.ts';
 
 const lookups = useLookups({ limits: { requests_per_minute: 0 } });
 const badRequest = async (path: string) => {
-  const answer = await lookups().get(path, lookups().tokens.admin);
-  expect(answer.status, path).toBe(400);
-  return problemOf(answer);
+  const response = await lookups().get(path, lookups().tokens.admin);
+  expect(response.status, path).toBe(400);
+  return problemOf(response);
 };
 
 describe('a limit must be a whole number from 1 to 1000, once:', () => {
@@ -94,9 +94,9 @@ describe.each(['/users/get_user', '/user/get_user'])('%s refuses', (spelling) =>
 it('forwards exactly the given name and address', async () => {
   const { url, requests } = await serve((_request, response) => response.end('{"id":"1"}'));
   const own = await openLookups({ upstreamUrl: url });
-  const asked = { name: "O'Neil & Söhne 💩 a=b?c#d%2F +", email: "o'neil+x=1&y@example.com" };
-  expect((await own.get(userPath(asked), own.tokens.user)).status).toBe(200);
-  expect(Object.fromEntries(new URL(requests[0]?.url ?? '', url).searchParams)).toEqual(asked);
+  const requested = { name: "O'Neil & Söhne 💩 a=b?c#d%2F +", email: "o'neil+x=1&y@example.com" };
+  expect((await own.get(userPath(requested), own.tokens.user)).status).toBe(200);
+  expect(Object.fromEntries(new URL(requests[0]?.url ?? '', url).searchParams)).toEqual(requested);
 });
 
 it('neither audits nor forwards an invalid request', async () => {
@@ -113,8 +113,8 @@ it('never fails on a query of any sort', async () => {
   await fc.assert(
     fc.asyncProperty(path, query, async (path, pairs) => {
       const text = pairs.map(([key, value]) => `${key}=${encodeURIComponent(value.toWellFormed())}`).join('&');
-      const answer = await lookups().get(`${path}?${text}`, lookups().tokens.admin);
-      expect([200, 400, 404]).toContain(answer.status);
+      const response = await lookups().get(`${path}?${text}`, lookups().tokens.admin);
+      expect([200, 400, 404]).toContain(response.status);
     }),
     { numRuns: 300 },
   );

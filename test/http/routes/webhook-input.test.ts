@@ -20,12 +20,12 @@ beforeAll(async () => {
 
 /** It must be a 400 that points there and says that, and nothing may have changed. */
 async function expectRefused(method: string, path: string, body: unknown, pointer: string, detail: string) {
-  const answer = await admin(method, path, body);
-  expect(answer.status, answer.text).toBe(400);
-  const { errors = [] } = problemOf(answer);
+  const response = await admin(method, path, body);
+  expect(response.status, response.text).toBe(400);
+  const { errors = [] } = problemOf(response);
   expect(errors.map((error) => error.pointer)).toContain(pointer);
   expect(errors.map((error) => error.detail).join()).toContain(detail);
-  expect(answer.text.length).toBeLessThan(2_000);
+  expect(response.text.length).toBeLessThan(2_000);
   expect(webhooksOf(await admin('GET', '/v1/webhooks'))).toEqual(before);
 }
 
@@ -128,9 +128,9 @@ describe('creating refuses', () => {
   it.each(['', 'null', '[]', '"text"', `{"url":"${url}"`, `{"url":"${url}","__proto__":{"enabled":false}}`])(
     'the body %s',
     async (body) => {
-      const answer = await admin('POST', '/v1/webhooks', body);
-      expect(answer.status).toBe(400);
-      problemOf(answer);
+      const response = await admin('POST', '/v1/webhooks', body);
+      expect(response.status).toBe(400);
+      problemOf(response);
     },
   );
 
@@ -147,8 +147,8 @@ describe('creating refuses', () => {
     '%s, unless configured',
     async (address) => {
       const headers = { 'x-api-key': ADMIN_TOKEN };
-      const answer = await call(strict.url, '/v1/webhooks', { method: 'POST', headers, body: { url: address } });
-      expect([answer.status, problemOf(answer).errors?.[0]?.pointer]).toEqual([400, '/url']);
+      const response = await call(strict.url, '/v1/webhooks', { method: 'POST', headers, body: { url: address } });
+      expect([response.status, problemOf(response).errors?.[0]?.pointer]).toEqual([400, '/url']);
     },
   );
 });
@@ -198,8 +198,8 @@ describe('reading refuses', () => {
     '/%00',
     '/..%2fsubmissions',
   ])('GET /v1/webhooks%s', async (target) => {
-    const answer = await admin('GET', `/v1/webhooks${target}`);
-    expect(answer.status).toBe(400);
-    problemOf(answer);
+    const response = await admin('GET', `/v1/webhooks${target}`);
+    expect(response.status).toBe(400);
+    problemOf(response);
   });
 });

@@ -20,9 +20,9 @@ const pathOf = (id: string) => `/v1/webhooks/${id}`;
 
 describe('creating', () => {
   it('requires only an address, and shows the secret once', async () => {
-    const answer = await admin('POST', '/v1/webhooks', { url });
-    const { secret, ...webhook } = createdOf(answer);
-    expect(answer.headers.location).toBe(pathOf(webhook.id));
+    const response = await admin('POST', '/v1/webhooks', { url });
+    const { secret, ...webhook } = createdOf(response);
+    expect(response.headers.location).toBe(pathOf(webhook.id));
     expect(webhook).toEqual({
       id: expect.stringMatching(/^wh_[0-9a-f]{32}$/),
       url,
@@ -162,8 +162,8 @@ describe('a test event', () => {
 it('a deleted webhook is gone and receives nothing', async () => {
   const receiver = await openReceiver();
   const { id } = await create({ url: receiver.url });
-  const answer = await admin('DELETE', pathOf(id));
-  expect([answer.status, answer.text]).toEqual([204, '']);
+  const response = await admin('DELETE', pathOf(id));
+  expect([response.status, response.text]).toEqual([204, '']);
   await app.cancelled(['after-delete']);
   expect(await app.deliveries(`webhook_id=${id}`)).toEqual([]);
   for (const [method, path, body] of [
@@ -192,8 +192,8 @@ describe('the webhook of the callbacks', () => {
     ['DELETE', '', undefined, 409, 'only disabled'],
     ['POST', '/test', undefined, 409, 'has no address of its own'],
   ])('%s %s is refused', async (method, path, body, status, detail) => {
-    const answer = await admin(method, `${pathOf('callbacks')}${path}`, body);
-    expect(answer.status).toBe(status);
-    expect(problemOf(answer).detail).toContain(detail);
+    const response = await admin(method, `${pathOf('callbacks')}${path}`, body);
+    expect(response.status).toBe(status);
+    expect(problemOf(response).detail).toContain(detail);
   });
 });

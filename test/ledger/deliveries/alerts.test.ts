@@ -11,16 +11,16 @@ const times = (now: number) => ({ now, remindAfterMs: 100 });
 describe('reported alerts', () => {
   it('a condition is reported once when it begins and once when it ends, with its last summary', () => {
     const ledger = openLedger();
-    const tell = (conditions: AlertCondition[], now: number) =>
+    const report = (conditions: AlertCondition[], now: number) =>
       ledger.alerts
         .reconcile(conditions, times(now))
         .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);
-    expect(tell([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
-    expect(tell([{ ...down, count: 4 }], 20)).toEqual([]);
-    expect(tell([{ ...down, count: 5 }, stuck], 30)).toEqual([['alert.raised', 'stuck', 1, 30]]);
-    expect(tell([stuck], 40)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
-    expect(tell([stuck], 50)).toEqual([]);
-    expect(tell([down, stuck], 60)).toEqual([['alert.raised', 'upstream_down', 3, 60]]);
+    expect(report([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
+    expect(report([{ ...down, count: 4 }], 20)).toEqual([]);
+    expect(report([{ ...down, count: 5 }, stuck], 30)).toEqual([['alert.raised', 'stuck', 1, 30]]);
+    expect(report([stuck], 40)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
+    expect(report([stuck], 50)).toEqual([]);
+    expect(report([down, stuck], 60)).toEqual([['alert.raised', 'upstream_down', 3, 60]]);
     expect(ledger.outbox.after(0, 100).map(({ type }) => type)).toEqual([
       'alert.raised',
       'alert.raised',
@@ -31,10 +31,10 @@ describe('reported alerts', () => {
 
   it('a condition that persists is reported again after each interval', () => {
     const ledger = openLedger();
-    const told = [0, 50, 99, 100, 150, 199, 200].map((now) =>
+    const reported = [0, 50, 99, 100, 150, 199, 200].map((now) =>
       ledger.alerts.reconcile([down], times(now)).map(({ type }) => type),
     );
-    expect(told).toEqual([['alert.raised'], [], [], ['alert.reminder'], [], [], ['alert.reminder']]);
+    expect(reported).toEqual([['alert.raised'], [], [], ['alert.reminder'], [], [], ['alert.reminder']]);
   });
 
   it('a restart reports nothing twice', () => {

@@ -14,9 +14,9 @@ const WEBHOOK: NewWebhook = {
 const SECRET = { secret: 'whsec_first', publicKey: null };
 
 function listen(ledger: Ledger): string[] {
-  const told: string[] = [];
-  ledger.deliveries.onDead(({ destination, reason, count }) => told.push(`${destination} ${reason} ${count}`));
-  return told;
+  const reported: string[] = [];
+  ledger.deliveries.onDead(({ destination, reason, count }) => reported.push(`${destination} ${reason} ${count}`));
+  return reported;
 }
 
 function end(ledger: Ledger, submissionId: string, callbackUrl: string | null = null): void {
@@ -36,45 +36,45 @@ function settle(ledger: Ledger, next: { kind: 'dead'; reason: 'attempts_used_up'
 
 it('every way to become a dead letter is reported after the commit, with the reason', () => {
   const ledger = openLedger();
-  const told = listen(ledger);
+  const reported = listen(ledger);
   const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);
   const to = `webhook:${id}`;
   end(ledger, 's1');
   end(ledger, 's2');
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   settle(ledger, { kind: 'dead', reason: 'attempts_used_up' });
-  expect(told.splice(0)).toEqual([`${to} attempts_used_up 1`]);
+  expect(reported.splice(0)).toEqual([`${to} attempts_used_up 1`]);
   end(ledger, 's3');
   settle(ledger, { kind: 'gone' });
   // With what waited behind it; what comes later has no delivery.
-  expect(told.splice(0)).toEqual([`${to} endpoint_gone 1`, `${to} endpoint_disabled 1`]);
+  expect(reported.splice(0)).toEqual([`${to} endpoint_gone 1`, `${to} endpoint_disabled 1`]);
   end(ledger, 's4');
-  expect(told.splice(0)).toEqual([]);
+  expect(reported.splice(0)).toEqual([]);
   ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   ledger.webhooks.delete(id, 3);
   end(ledger, 's5');
   ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
   ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
-  expect(told.splice(0)).toEqual(['channel:ops not_configured 1']);
+  expect(reported.splice(0)).toEqual(['channel:ops not_configured 1']);
 });
 
 it('callbacks that become dead letters together are reported together', () => {
   const ledger = openLedger();
-  const told = listen(ledger);
+  const reported = listen(ledger);
   ledger.webhooks.ensureCallbacks(() => SECRET, 0);
   end(ledger, 's1', 'https://a.example/x');
   end(ledger, 's2', 'https://b.example/y');
   ledger.webhooks.update(CALLBACKS_ID, { enabled: false }, 3);
-  expect(told).toEqual(['callback: endpoint_disabled 2']);
+  expect(reported).toEqual(['callback: endpoint_disabled 2']);
 });
 
 it('a rollback reports nothing', () => {
   const ledger = openLedger();
-  const told = listen(ledger);
+  const reported = listen(ledger);
   const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);
   end(ledger, 's1');
   rawConnection(ledger.file).exec("CREATE TRIGGER stop BEFORE UPDATE ON webhooks BEGIN SELECT raise(ABORT, 'no'); END");
   expect(() => settle(ledger, { kind: 'gone' })).toThrow('no');
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   expect(ledger.webhooks.get(id, 0)?.enabled).toBe(true);
 });

@@ -117,15 +117,15 @@ describe('webhooks', () => {
       ledger.webhooks.update(id, { enabled: true }, round + 3);
       tracked(`told-${round}`, round + 4, 'a');
     }
-    const told = () =>
+    const delivered = () =>
       ledger.deliveries.list({ limit: 100, destination: `webhook:${id}` }).deliveries.map((one) => one.submissionId);
-    expect(told().toSorted()).toEqual(['told-0', 'told-10', 'told-20']);
+    expect(delivered().toSorted()).toEqual(['told-0', 'told-10', 'told-20']);
     const touched: string[] = [];
     ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
     // With the two that waited when it was disabled.
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(3 + 2);
     expect(touched).toEqual([`webhook:${id}`]);
-    expect(told().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'told-0', 'told-10', 'told-20']);
+    expect(delivered().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'told-0', 'told-10', 'told-20']);
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 60)).toBe(0);
   });
 
@@ -179,14 +179,14 @@ describe('webhooks', () => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     ledger.webhooks.delete(id, 30);
     const attempt = { at: 25, durationMs: 10, httpStatus: 500, error: 'answered with 500', response: null };
-    const settlement = {
+    const result = {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
       revision: 0,
       attempt,
     };
-    ledger.deliveries.recordResults([{ ...settlement, next: { kind: 'retry', at: 99 } }], 1_000);
+    ledger.deliveries.recordResults([{ ...result, next: { kind: 'retry', at: 99 } }], 1_000);
     expect(states(ledger)).toEqual(['discarded']);
     expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
   });
@@ -196,7 +196,7 @@ describe('the response of a receiver', () => {
   const settle = (ledger: Ledger, id: string, at: number, fields: Partial<DeliveryResult> = {}) => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
-    const settlement = {
+    const result = {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
@@ -204,7 +204,7 @@ describe('the response of a receiver', () => {
       attempt,
     };
     const next = { kind: 'retry', at: at + 10 } as const;
-    ledger.deliveries.recordResults([{ ...settlement, next, ...fields }], 5 * DAY_MS);
+    ledger.deliveries.recordResults([{ ...result, next, ...fields }], 5 * DAY_MS);
   };
 
   it('from before a change of the address disables nothing, and the delivery is sent to the new address', () => {

@@ -30,18 +30,18 @@ describe('an event', () => {
     ledger.record([observation(finalized({ block_number: 9 }), 50)], context({ recheck: true }));
     const all = bodies(ledger);
     expect(all.slice(0, 1)).toEqual(failing);
-    const told = (type: string, at: number, previous_status: string, submission: object) => ({
+    const event = (type: string, at: number, previous_status: string, submission: object) => ({
       type: `submission.${type}`,
       timestamp: new Date(at).toISOString(),
       data: { previous_status, submission: { submission_id: ID, metadata: { order: 7 }, ...submission } },
     });
     const finalized_at = '1970-01-01T00:00:00.040Z';
     expect(all).toMatchObject([
-      told('failing', 20, 'tracking', { status: 'failing', error: 'TIMEOUT', data: null, finalized_at: null }),
-      told('recovered', 30, 'failing', { status: 'pending', error: null, data: { block_number: null } }),
-      told('stuck', 30, 'pending', { status: 'pending', upstream_state: 'Pending', finalized_at: null }),
-      told('finalized', 40, 'pending', { status: 'finalized', finalized_at, data: { block_number: 1_234_567 } }),
-      told('corrected', 50, 'finalized', { status: 'finalized', finalized_at, data: { block_number: 9 } }),
+      event('failing', 20, 'tracking', { status: 'failing', error: 'TIMEOUT', data: null, finalized_at: null }),
+      event('recovered', 30, 'failing', { status: 'pending', error: null, data: { block_number: null } }),
+      event('stuck', 30, 'pending', { status: 'pending', upstream_state: 'Pending', finalized_at: null }),
+      event('finalized', 40, 'pending', { status: 'finalized', finalized_at, data: { block_number: 1_234_567 } }),
+      event('corrected', 50, 'finalized', { status: 'finalized', finalized_at, data: { block_number: 9 } }),
     ]);
     for (const { seq: _, ...body } of all) expect(eventSchema.parse(body)).toEqual(body);
     expect(all[0]?.data).toMatchObject({
@@ -61,11 +61,11 @@ describe('an event', () => {
   it('reads the same at any later time', () => {
     const names = fc.array(fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])), { maxLength: 12 });
     fc.assert(
-      fc.property(names, (answers) => {
+      fc.property(names, (verdicts) => {
         const ledger = openLedger();
         ledger.track([trackRequest(ID, { stuckAt: 35, graceEndsAt: 55, deadlineAt: 95 })], 0);
         const first = new Map<number, string>();
-        for (const [index, name] of answers.entries()) {
+        for (const [index, name] of verdicts.entries()) {
           ledger.record([observation(name, 10 * (index + 1))], context({ recheck: true }));
           for (const event of eventsOf(ledger)) {
             const text = toEventJson(event);
@@ -90,8 +90,8 @@ describe('an event', () => {
   it('omits data that is nested too deeply', () => {
     const ledger = openLedger();
     ledger.track([trackRequest(ID)], 0);
-    const answer = `{"id":"${ID}","state":"Finalized","data":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
-    ledger.record([observation({ ...VERDICTS.finalized, envelope: answer }, 10)], context());
+    const response = `{"id":"${ID}","state":"Finalized","data":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
+    ledger.record([observation({ ...VERDICTS.finalized, envelope: response }, 10)], context());
     const [event] = eventsOf(ledger);
     expect(event && JSON.parse(toEventJson(event))).toMatchObject({ data: { submission: { data: null } } });
   });
@@ -139,19 +139,19 @@ describe('events are read', () => {
 describe('a listener', () => {
   it('is called once after each commit with events, until it is removed', () => {
     const ledger = openLedger();
-    const heard: number[] = [];
-    const stop = ledger.outbox.onAppended(() => heard.push(ledger.outbox.newestSeq()));
+    const notified: number[] = [];
+    const stop = ledger.outbox.onAppended(() => notified.push(ledger.outbox.newestSeq()));
     ledger.track(trackRequests(4), 0);
     ledger.record([observation('pending', 5, 's0')], context());
-    expect(heard).toEqual([]);
+    expect(notified).toEqual([]);
     ledger.record(
       ['s0', 's1'].map((id) => observation('error', 10, id)),
       context(),
     );
     ledger.cancel(['s2'], 20);
-    expect(heard).toEqual([2, 3]);
+    expect(notified).toEqual([2, 3]);
     stop();
     ledger.cancel(['s3'], 30);
-    expect(heard).toEqual([2, 3]);
+    expect(notified).toEqual([2, 3]);
   });
 });

@@ -5,14 +5,14 @@ import { context, observation, type VerdictName } from '../../support/domain.ts'
 import { openLedger, outboxOf, trackRequest } from '../../support/ledger-file.ts';
 
 /** Records one answer after another, 10 apart. */
-function answered(names: readonly VerdictName[], limits: Partial<TrackRequest> = {}): Ledger {
+function ledgerAfter(names: readonly VerdictName[], limits: Partial<TrackRequest> = {}): Ledger {
   const ledger = openLedger();
   ledger.track([trackRequest('s', limits)], 0);
   for (const [index, name] of names.entries()) ledger.record([observation(name, 10 * (index + 1), 's')], context());
   return ledger;
 }
 
-function told(ledger: Ledger): [string, number, number | null][] {
+function eventsOf(ledger: Ledger): [string, number, number | null][] {
   return outboxOf(ledger.file).map(({ type, at, version }) => [type.replace('submission.', ''), at, version]);
 }
 
@@ -37,8 +37,8 @@ describe('one event per reported change', () => {
       ],
     ],
     ['a refused id', ['rejected', 'rejected'], [['rejected', 10, 2]]],
-  ])('%s', (_name, answers, expected) => {
-    expect(told(answered(answers))).toEqual(expected);
+  ])('%s', (_name, verdicts, expected) => {
+    expect(eventsOf(ledgerAfter(verdicts))).toEqual(expected);
   });
 
   it.each<[string, VerdictName[], Partial<TrackRequest>, [string, number, number | null][]]>([
@@ -70,25 +70,25 @@ describe('one event per reported change', () => {
         ['stuck', 10, 2],
       ],
     ],
-  ])('%s', (_name, answers, limits, expected) => {
-    expect(told(answered(answers, limits))).toEqual(expected);
+  ])('%s', (_name, verdicts, limits, expected) => {
+    expect(eventsOf(ledgerAfter(verdicts, limits))).toEqual(expected);
   });
 
   it('a submission that is not found for its grace period', () => {
-    const ledger = answered(['not_found'], { graceEndsAt: 15 });
+    const ledger = ledgerAfter(['not_found'], { graceEndsAt: 15 });
     ledger.record([observation('not_found', 119_999 + 10, 's')], context());
-    expect([told(ledger), ledger.get('s')?.notFoundMs]).toEqual([[], 119_999]);
+    expect([eventsOf(ledger), ledger.get('s')?.notFoundMs]).toEqual([[], 119_999]);
     ledger.record([observation('not_found', 120_000 + 10, 's')], context());
-    expect(told(ledger)).toEqual([['unknown', 120_010, 2]]);
+    expect(eventsOf(ledger)).toEqual([['unknown', 120_010, 2]]);
   });
 
   it('a submission stays stuck over a restart without a second event', () => {
-    const ledger = answered(['pending'], { stuckAt: 5 });
+    const ledger = ledgerAfter(['pending'], { stuckAt: 5 });
     expect(ledger.get('s')).toMatchObject({ stuck: true, status: 'pending' });
     ledger.close();
     const again = openLedger({ file: ledger.file });
     again.record([observation('pending', 99, 's')], context());
-    expect(told(again)).toEqual([['stuck', 10, 2]]);
+    expect(eventsOf(again)).toEqual([['stuck', 10, 2]]);
   });
 
   it('changes of an upstream, with its outage', () => {

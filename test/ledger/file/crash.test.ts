@@ -47,6 +47,6 @@ it('acknowledged writes survive kill -9 at random moments, ten times on the same
   const all = allSubmissions(ledger);
   expect(all.length).toBeGreaterThan(ROUNDS);
   const finalized = all.filter(({ status }) => status === 'finalized').map(({ submissionId }) => submissionId);
-  const told = outboxOf(file).map(({ submission_id }) => submission_id);
-  expect(told.sort(), 'one event for each that is final').toEqual(finalized.sort());
+  const reported = outboxOf(file).map(({ submission_id }) => submission_id);
+  expect(reported.sort(), 'one event for each that is final').toEqual(finalized.sort());
 });

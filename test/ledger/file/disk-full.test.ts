@@ -48,8 +48,8 @@ describe('a full disk', () => {
 
   it('reads still work, and observations that do not fit change nothing', () => {
     const { ledger, kept } = fullLedger();
-    const answer = `{"state":"Error","error":"${'x'.repeat(4_000)}","data":null}`;
-    const verdict = { kind: 'error', state: 'Error', error: 'no', envelope: answer } as const;
+    const response = `{"state":"Error","error":"${'x'.repeat(4_000)}","data":null}`;
+    const verdict = { kind: 'error', state: 'Error', error: 'no', envelope: response } as const;
     const observations = kept.map((id) => observation(verdict, 1_000, id));
     expect(problemOf(() => ledger.record(observations, context()))).toBe('full');
     for (const id of kept) {

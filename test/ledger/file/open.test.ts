@@ -18,7 +18,7 @@ import { openLedger, rawConnection, trackRequest } from '../../support/ledger-fi
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const OPEN = new URL('./open-child.ts', import.meta.url);
-const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 function problemOfOpening(file: string): string {
   try {
@@ -119,10 +119,10 @@ describe('a place that cannot be written', () => {
     const folder = join(tempFolder(), 'theirs');
     mkdirSync(folder, { mode: 0o555 });
     chmodSync(dirname(folder), 0o755);
-    const child = startChild(OPEN, [join(folder, 'dawatch.db')], NOBODY);
-    const answer = await child.message();
-    expect(answer).toMatchObject({ opened: false, problem: 'read_only' });
-    expect(answer).toHaveProperty('message', expect.stringContaining(`${folder}/dawatch.db`));
+    const child = startChild(OPEN, [join(folder, 'dawatch.db')], UNPRIVILEGED);
+    const response = await child.message();
+    expect(response).toMatchObject({ opened: false, problem: 'read_only' });
+    expect(response).toHaveProperty('message', expect.stringContaining(`${folder}/dawatch.db`));
     expect(existsSync(join(folder, 'dawatch.db'))).toBe(false);
   });
 
@@ -133,11 +133,11 @@ describe('a place that cannot be written', () => {
       const file = join(folder, 'dawatch.db');
       openLedger({ file }).close();
       for (const path of [dirname(folder), folder, file, `${file}.lock`]) {
-        if (NOBODY.uid !== undefined) chownSync(path, NOBODY.uid, NOBODY.gid);
+        if (UNPRIVILEGED.uid !== undefined) chownSync(path, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
       }
       chmodSync(join(folder, name), 0o444);
       const before = readFileSync(file);
-      const child = startChild(OPEN, [file], NOBODY);
+      const child = startChild(OPEN, [file], UNPRIVILEGED);
       expect(await child.message()).toMatchObject({ opened: false, problem: 'read_only' });
       await child.kill();
       expect(readFileSync(file).equals(before)).toBe(true);

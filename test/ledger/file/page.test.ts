@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { takePage } from '../../../src/ledger/file/page.ts';
 
 const MIB = 1024 * 1024;
-const rows = (...lengths: number[]) => lengths.map((length, id) => ({ id, answer: 'x'.repeat(length), error: null }));
+const rows = (...lengths: number[]) => lengths.map((length, id) => ({ id, response: 'x'.repeat(length), error: null }));
 const take = (limit: number, ...lengths: number[]) => {
   const { page, hasMore } = takePage<{ id: number }>(rows(...lengths), limit);
   return [page.length, hasMore];
@@ -26,7 +26,7 @@ describe('a page of a list', () => {
   it('reads no further than one row beyond its end', () => {
     let read = 0;
     function* endless() {
-      for (;;) yield { id: ++read, answer: 'x'.repeat(MIB / 4) };
+      for (;;) yield { id: ++read, response: 'x'.repeat(MIB / 4) };
     }
     expect(takePage(endless(), 1_000).page).toHaveLength(4);
     expect(read).toBe(5);

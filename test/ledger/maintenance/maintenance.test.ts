@@ -13,7 +13,7 @@ import {
   trackRequest,
   trackRequests,
 } from '../../support/ledger-file.ts';
-import { HOUR_MS, openUpkeep } from '../../support/upkeep.ts';
+import { HOUR_MS, openMaintenance } from '../../support/maintenance.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -55,11 +55,11 @@ function everythingDue(
 }
 
 /** What became of the deliveries that wait. */
-function settle(ledger: Ledger, fateOf: (index: number) => 'delivered' | 'dead' | 'waits'): void {
+function settle(ledger: Ledger, stateOf: (index: number) => 'delivered' | 'dead' | 'waits'): void {
   for (const [index, due] of everythingDue(ledger).entries()) {
-    const fate = fateOf(index);
-    if (fate === 'waits') continue;
-    const next = fate === 'delivered' ? { kind: 'delivered' } : { kind: 'dead', reason: 'attempts_exhausted' };
+    const state = stateOf(index);
+    if (state === 'waits') continue;
+    const next = state === 'delivered' ? { kind: 'delivered' } : { kind: 'dead', reason: 'attempts_exhausted' };
     const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
     const { id: deliveryId, destination, attempts, revision } = due;
     ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next } as never], DAY_MS);
@@ -76,7 +76,7 @@ describe('by age', () => {
     finalize(ledger, 2, 10 * HOUR_MS, 'later');
     settle(ledger, () => 'delivered');
     expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 52 });
-    const { clock, pruned, errors } = openUpkeep(ledger, { submissionsMs: 8 * HOUR_MS }, 7 * HOUR_MS);
+    const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: 8 * HOUR_MS }, 7 * HOUR_MS);
     await clock.advance(HOUR_MS - MINUTE_MS);
     expect(pruned).toEqual([]);
     await clock.advance(6 * MINUTE_MS);
@@ -101,7 +101,7 @@ describe('by age', () => {
     const rechecked = context({ recheck: true });
     ledger.record([observation('finalized', 5, 's0'), observation('finalized', 5, 's1')], rechecked);
     ledger.record([observation({ ...VERDICTS.finalized, error: 'other' }, 6 * HOUR_MS, 's0')], context());
-    const { clock } = openUpkeep(ledger, { submissionsMs: 2 * HOUR_MS }, 7 * HOUR_MS);
+    const { clock } = openMaintenance(ledger, { submissionsMs: 2 * HOUR_MS }, 7 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['s1', 's2']);
     ledger.record([observation('finalized', 8 * HOUR_MS, 's1')], context());
@@ -112,12 +112,12 @@ describe('by age', () => {
   it('deletes nothing without a limit, and never what ended within the last hour', async () => {
     const forever = openLedger();
     finalize(forever, 5);
-    const kept = openUpkeep(forever, {}, 1_000 * DAY_MS);
+    const kept = openMaintenance(forever, {}, 1_000 * DAY_MS);
     await kept.clock.advance(5 * MINUTE_MS);
     expect(idsOf(forever)).toHaveLength(5);
     const ledger = openLedger();
     finalize(ledger, 5);
-    const { clock } = openUpkeep(ledger, { submissionsMs: 1, submissions: 1 });
+    const { clock } = openMaintenance(ledger, { submissionsMs: 1, submissions: 1 });
     await clock.advance(HOUR_MS - 2 * MINUTE_MS);
     expect(idsOf(ledger)).toHaveLength(5);
     await clock.advance(4 * MINUTE_MS);
@@ -131,7 +131,7 @@ describe('by count', () => {
     ledger.track(trackRequests(5, 'open'), 0);
     finalize(ledger, 60);
     ledger.track([trackRequest('newest')], 0);
-    const { clock } = openUpkeep(ledger, { submissions: count === 0 ? null : count }, 2 * HOUR_MS);
+    const { clock } = openMaintenance(ledger, { submissions: count === 0 ? null : count }, 2 * HOUR_MS);
     await clock.advance(3 * MINUTE_MS);
     const kept = Array.from({ length: 60 }, (_, index) => `s${index}`).slice(count === 0 ? 0 : -count);
     expect(idsOf(ledger).filter((id) => id.startsWith('s'))).toEqual(kept.toSorted());
@@ -145,9 +145,9 @@ describe('a waiting delivery', () => {
     addHook(ledger);
     finalize(ledger, 3);
     ledger.track([trackRequest('newest')], 0);
-    const fates = ['delivered', 'waits', 'dead'] as const;
-    settle(ledger, (index) => fates[index] ?? 'waits');
-    const { clock } = openUpkeep(ledger, { submissionsMs: HOUR_MS, deliveriesMs: DAY_MS }, 3 * HOUR_MS);
+    const states = ['delivered', 'waits', 'dead'] as const;
+    settle(ledger, (index) => states[index] ?? 'waits');
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS, deliveriesMs: DAY_MS }, 3 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['newest', 's1', 's2']);
     settle(ledger, () => 'delivered');
@@ -167,12 +167,12 @@ describe('a waiting delivery', () => {
     finalize(ledger, 2);
     const [first] = everythingDue(ledger);
     ledger.webhooks.delete(hook, 1);
-    const { clock } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['s1']);
     const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
-    const settlement = { ...first, deliveryId: first?.id, attempt, next: { kind: 'delivered' } };
-    expect(() => ledger.deliveries.recordResults([settlement as never], DAY_MS)).not.toThrow();
+    const result = { ...first, deliveryId: first?.id, attempt, next: { kind: 'delivered' } };
+    expect(() => ledger.deliveries.recordResults([result as never], DAY_MS)).not.toThrow();
     expect(integrityOf(ledger.file)).toBe('ok');
   });
 });
@@ -194,7 +194,7 @@ describe('events', () => {
     });
     finalize(ledger, 1, 300, 'last');
     settle(ledger, (index) => (index === 0 ? 'waits' : 'delivered'));
-    const { clock, pruned } = openUpkeep(ledger, { eventsMs: DAY_MS }, 2 * DAY_MS);
+    const { clock, pruned } = openMaintenance(ledger, { eventsMs: DAY_MS }, 2 * DAY_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(ledger.outbox.after(0, 100).map(({ type, at }) => [type, at])).toEqual([
       ['submission.failing', 100],
@@ -212,7 +212,7 @@ describe('references to deleted records', () => {
     const ledger = openLedger();
     finalize(ledger, 10);
     expect(ledger.outbox.missingThrough()).toBe(0);
-    const { clock } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(ledger.outbox.missingThrough()).toBe(9);
     expect(ledger.outbox.newestSeq()).toBe(10);
@@ -231,7 +231,7 @@ describe('references to deleted records', () => {
   it('in late responses are ignored, and the id can be tracked again', async () => {
     const ledger = openLedger();
     finalize(ledger, 2);
-    const { clock } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(ledger.record([observation('finalized', clock.now(), 's0')], context())).toEqual([]);
     expect(ledger.cancel(['s0'], clock.now())).toEqual([undefined]);
@@ -247,7 +247,7 @@ it('continues with the other tasks when one fails, and again a minute later', as
   ledger.pruning.submissions = () => {
     throw new Error('no disk');
   };
-  const { clock, errors, pruned } = openUpkeep(ledger, { submissionsMs: HOUR_MS, eventsMs: HOUR_MS }, 3 * HOUR_MS);
+  const { clock, errors, pruned } = openMaintenance(ledger, { submissionsMs: HOUR_MS, eventsMs: HOUR_MS }, 3 * HOUR_MS);
   await clock.advance(MINUTE_MS + 1_000);
   expect(errors).toHaveLength(1);
   expect(pruned).toEqual([{ submissions: 0, events: 30, deliveries: 0 }]);
@@ -259,16 +259,16 @@ it('continues with the other tasks when one fails, and again a minute later', as
 it('stops between two small transactions, and another server continues', async () => {
   const ledger = openLedger();
   finalize(ledger, 100);
-  const first = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+  const first = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
   await first.clock.advance(MINUTE_MS + 40);
-  first.upkeep.stop();
+  first.maintenance.stop();
   await first.clock.advance(DAY_MS);
   const left = idsOf(ledger).length;
   expect(left).toBeGreaterThan(1);
   expect(left).toBeLessThan(100);
   ledger.close();
   const again = openLedger({ file: ledger.file });
-  await openUpkeep(again, { submissionsMs: HOUR_MS }, 3 * HOUR_MS).clock.advance(2 * MINUTE_MS);
+  await openMaintenance(again, { submissionsMs: HOUR_MS }, 3 * HOUR_MS).clock.advance(2 * MINUTE_MS);
   expect(idsOf(again)).toEqual(['s99']);
 });
 
@@ -279,7 +279,7 @@ it.each([1, 2])(
     const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)] as T;
     const ledger = openLedger();
     addHook(ledger);
-    const { clock, errors } = openUpkeep(
+    const { clock, errors } = openMaintenance(
       ledger,
       {
         submissionsMs: pick([HOUR_MS, 5 * HOUR_MS, null]),

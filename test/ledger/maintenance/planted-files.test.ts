@@ -23,7 +23,7 @@ import { tempFolder } from '../../support/temp-folder.ts';
 const BACKUP = new URL('./backup-child.ts', import.meta.url);
 const OPEN = new URL('../file/open-child.ts', import.meta.url);
 const isRoot = process.geteuid?.() === 0;
-const NOBODY = { uid: 65_534, gid: 65_534 };
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
 /** A closed ledger with some submissions, and two files that links lead to: one with content, one that is not there. */
@@ -32,16 +32,16 @@ function openWorld() {
   ledger.track(trackRequests(5_000), 0);
   ledger.close();
   const folder = tempFolder();
-  const victim = join(tempFolder(), 'victim');
-  writeFileSync(victim, 'precious');
-  const absent = join(dirname(victim), 'absent');
-  const isUntouched = () => readFileSync(victim, 'utf8') === 'precious' && !existsSync(absent);
-  return { file: ledger.file, folder, victim, absent, isUntouched };
+  const target = join(tempFolder(), 'target');
+  writeFileSync(target, 'precious');
+  const absent = join(dirname(target), 'absent');
+  const isUntouched = () => readFileSync(target, 'utf8') === 'precious' && !existsSync(absent);
+  return { file: ledger.file, folder, target, absent, isUntouched };
 }
 
 describe('nothing is written through a symbolic link', () => {
   it.each(['-wal', '-shm', '-journal', '.lock'])('at %s beside the ledger', (suffix) => {
-    for (const to of ['victim', 'absent'] as const) {
+    for (const to of ['target', 'absent'] as const) {
       const { file, isUntouched, ...paths } = openWorld();
       rmSync(`${file}${suffix}`, { force: true });
       symlinkSync(paths[to], `${file}${suffix}`);
@@ -59,7 +59,7 @@ describe('nothing is written through a symbolic link', () => {
     expect(isUntouched()).toBe(true);
   });
 
-  it.each(['victim', 'absent'] as const)('at the path of a backup or an export (%s)', async (to) => {
+  it.each(['target', 'absent'] as const)('at the path of a backup or an export (%s)', async (to) => {
     const { file, folder, isUntouched, ...paths } = openWorld();
     const target = join(folder, 'copy.db');
     symlinkSync(paths[to], target);
@@ -115,11 +115,11 @@ describe.each([0o000, 0o022, 0o077])('with the umask %o', (umask) => {
     for (const path of [dirname(file), dirname(dirname(file))]) expect(modeOf(path)).toBe(0o700);
     for (const suffix of ['', '-wal', '-shm', '.lock']) expect(modeOf(`${file}${suffix}`), suffix).toBe(0o600);
     const during = new Set<string>();
-    const look = (target: string) => {
+    const describe = (target: string) => {
       for (const name of readdirSync(folder).filter((other) => other.startsWith(target)))
         during.add(`${name.replace(/-.*/, '')} ${modeOf(join(folder, name)).toString(8)}`);
     };
-    await backupLedger(file, join(folder, 'copy.db'), () => look('copy.db'));
+    await backupLedger(file, join(folder, 'copy.db'), () => describe('copy.db'));
     expect([...during]).toEqual(['copy.db.partial 700']);
     const target = toFile(join(folder, 'export.csv'));
     await target.write('whole');
@@ -160,13 +160,13 @@ describe('permissions of other users', () => {
 
   it('stay if the file is not a ledger', () => {
     const folder = tempFolder();
-    const theirs = join(folder, 'theirs.db');
-    const db = rawConnection(theirs);
+    const foreignFile = join(folder, 'theirs.db');
+    const db = rawConnection(foreignFile);
     db.exec('CREATE TABLE theirs (a)');
     db.close();
     const text = join(folder, 'hosts');
     writeFileSync(text, '127.0.0.1 localhost');
-    for (const file of [theirs, text]) {
+    for (const file of [foreignFile, text]) {
       chmodSync(file, 0o644);
       expect(() => openDatabase({ file, now: 0 })).toThrow();
       expect(modeOf(file)).toBe(0o644);
@@ -191,18 +191,18 @@ describe.skipIf(!isRoot)('in a folder where everyone may make files, as a user w
   it('do not affect a backup, which is created beside planted files', async () => {
     const folder = sharedFolder();
     const file = join(folder, 'dawatch.db');
-    const opened = startChild(OPEN, [file], NOBODY);
+    const opened = startChild(OPEN, [file], UNPRIVILEGED);
     expect(await opened.message()).toEqual({ opened: true });
     const target = join(folder, 'copy.db');
-    const victim = join(tempFolder(), 'victim');
-    for (const suffix of ['.partial', '.partial.lock', '.partial-wal']) symlinkSync(victim, `${target}${suffix}`);
+    const linkTarget = join(tempFolder(), 'target');
+    for (const suffix of ['.partial', '.partial.lock', '.partial-wal']) symlinkSync(linkTarget, `${target}${suffix}`);
     mkdirSync(`${target}.partial-abcdef`);
     writeFileSync(`${target}.partial-abcdef/file.lock`, '');
-    const child = startChild(BACKUP, [file, target], NOBODY);
+    const child = startChild(BACKUP, [file, target], UNPRIVILEGED);
     expect(await child.message()).toEqual({ done: true });
-    expect(statSync(target)).toMatchObject({ uid: NOBODY.uid, nlink: 1 });
+    expect(statSync(target)).toMatchObject({ uid: UNPRIVILEGED.uid, nlink: 1 });
     expect(modeOf(target)).toBe(0o600);
-    expect(existsSync(victim)).toBe(false);
+    expect(existsSync(linkTarget)).toBe(false);
   });
 
   it('lead to the refusal of a planted ledger, because its owner could read it', async () => {
@@ -210,7 +210,7 @@ describe.skipIf(!isRoot)('in a folder where everyone may make files, as a user w
     openLedger({ file }).close();
     chmodSync(file, 0o666);
     chmodSync(`${file}.lock`, 0o666);
-    const child = startChild(OPEN, [file], NOBODY);
+    const child = startChild(OPEN, [file], UNPRIVILEGED);
     expect(await child.message()).toMatchObject({
       opened: false,
       problem: 'read_only',

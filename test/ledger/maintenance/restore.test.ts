@@ -75,12 +75,12 @@ describe('a restored backup', () => {
     restoreLedger({ file, backup, now: NOW });
     const restored = openLedger({ file });
     restored.record([observation('finalized', 9, 'old0')], context());
-    const told = restored.outbox.newestSeq();
+    const newestSeq = restored.outbox.newestSeq();
     restored.close();
     writeFileSync(file, 'garbage '.repeat(1_000));
     restoreLedger({ file, backup, now: NOW + 1 });
     const ledger = openLedger({ file });
-    expect(ledger.outbox.newestSeq()).toBeGreaterThan(told);
+    expect(ledger.outbox.newestSeq()).toBeGreaterThan(newestSeq);
     expect(ledger.outbox.missingThrough()).toBe(ledger.outbox.newestSeq());
   });
 

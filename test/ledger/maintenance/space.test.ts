@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/domain.ts';
 import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
-import { HOUR_MS, openUpkeep } from '../../support/upkeep.ts';
+import { HOUR_MS, openMaintenance } from '../../support/maintenance.ts';
 
 const MIB = 1_048_576;
 const metadata = { filler: 'x'.repeat(16_000) };
@@ -29,7 +29,7 @@ describe('the file', () => {
     fill(ledger, 400);
     finalizeAll(ledger, 400);
     expect(statSync(ledger.file).size + ledger.stats.bytes().wal).toBeGreaterThan(6 * MIB);
-    const { clock, errors } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(4 * 60_000);
     rawConnection(ledger.file).pragma('wal_checkpoint(TRUNCATE)');
     expect(ledger.list({ limit: 10 }).submissions).toHaveLength(1);
@@ -48,7 +48,7 @@ describe('the file', () => {
 describe('the write-ahead log', () => {
   it('is measured, and truncated once no reader uses it', async () => {
     const ledger = openLedger();
-    const { clock, errors } = openUpkeep(ledger, {});
+    const { clock, errors } = openMaintenance(ledger, {});
     const reader = rawConnection(ledger.file);
     reader.exec('BEGIN; SELECT count(*) FROM submissions');
     for (let turn = 0; turn < 5; turn++) fill(ledger, 300, `t${turn}-`);
@@ -70,7 +70,7 @@ describe('the write-ahead log', () => {
     reader.exec('BEGIN; SELECT count(*) FROM submissions');
     for (let turn = 0; turn < 14; turn++) fill(ledger, 300, `t${turn}-`);
     expect(ledger.stats.bytes().wal).toBeGreaterThan(64 * MIB);
-    const { clock, pruned, errors } = openUpkeep(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * 60_000);
     expect(pruned).toEqual([]);
     reader.exec('COMMIT');

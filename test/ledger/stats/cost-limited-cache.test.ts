@@ -30,9 +30,9 @@ it('always computes a value that takes no time', () => {
 });
 
 it('caches no failure', () => {
-  const outcomes = [new Error('no'), 'fine'];
+  const results = [new Error('no'), 'fine'];
   const value = costLimitedCache(() => {
-    const next = outcomes.shift();
+    const next = results.shift();
     if (next instanceof Error) throw next;
     return next;
   });

@@ -172,10 +172,10 @@ it('reports the sizes of its files', () => {
 
 it('reports the duration of each commit, and not of rollbacks', () => {
   const ledger = openLedger();
-  const told: number[] = [];
-  ledger.stats.onCommitted((durationMs) => told.push(durationMs));
+  const reported: number[] = [];
+  ledger.stats.onCommitted((durationMs) => reported.push(durationMs));
   ledger.track(trackRequests(2), 0);
   expect(() => ledger.track([trackRequest('x', { upstream: 'nowhere' })], 0)).toThrow();
-  expect(told).toHaveLength(1);
-  expect(told[0]).toBeGreaterThan(0);
+  expect(reported).toHaveLength(1);
+  expect(reported[0]).toBeGreaterThan(0);
 });

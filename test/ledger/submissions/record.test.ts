@@ -130,14 +130,14 @@ describe('recording', () => {
     const ledger = tracked();
     ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
     expect(ledger.get('s0')?.watched).toBe(true);
-    const answer = JSON.stringify({ state: 'Finalized', error: null, data: { ...FINAL_DATA, block_hash: '0xb2' } });
-    ledger.record([observation({ ...VERDICTS.finalized, envelope: answer }, 20, 's0')], context({ recheck: true }));
+    const response = JSON.stringify({ state: 'Finalized', error: null, data: { ...FINAL_DATA, block_hash: '0xb2' } });
+    ledger.record([observation({ ...VERDICTS.finalized, envelope: response }, 20, 's0')], context({ recheck: true }));
     expect(ledger.get('s0')).toMatchObject({
       status: 'finalized',
       finalizedAt: 10,
       watched: false,
       version: 3,
-      envelope: answer,
+      envelope: response,
     });
     expect(ledger.history('s0').map(({ status }) => status)).toEqual(['tracking', 'finalized', 'finalized']);
     expect(outboxOf(ledger.file).map(({ type, version }) => [type, version])).toEqual([

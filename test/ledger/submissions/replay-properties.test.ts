@@ -14,10 +14,14 @@ const final = (hash: string) => ({
   ...VERDICTS.finalized,
   envelope: VERDICTS.finalized.envelope.replace('0xb1', hash),
 });
-const SAID = [...(Object.keys(VERDICTS) as VerdictName[]), final('0xb2'), final('0xb3')];
+const RESPONSES = [...(Object.keys(VERDICTS) as VerdictName[]), final('0xb2'), final('0xb3')];
 
 const id = fc.constantFrom(...IDS);
-const observed = fc.record({ id, said: fc.constantFrom(...SAID), lateMs: fc.oneof(fc.constant(0), fc.nat(90_000)) });
+const observed = fc.record({
+  id,
+  verdict: fc.constantFrom(...RESPONSES),
+  lateMs: fc.oneof(fc.constant(0), fc.nat(90_000)),
+});
 /** What may happen to a ledger, and how the clock goes in between: mostly on, now and then back. */
 const step = fc.record({
   afterMs: fc.oneof(
@@ -64,7 +68,7 @@ function play({ steps, recheck }: Run, { restarts }: { restarts: boolean }): Led
       case 'observe': {
         const given = context({ now, outageMs: outageMs + ongoingMs, upstreamUp: outSince === null, recheck });
         ledger.record(
-          act.all.map(({ id, said, lateMs }) => observation(said, Math.max(0, now - lateMs), id)),
+          act.all.map(({ id, verdict, lateMs }) => observation(verdict, Math.max(0, now - lateMs), id)),
           given,
         );
         break;
@@ -101,7 +105,7 @@ function shifted(now: number) {
 }
 
 /** The events that the history implies. */
-function toldBy(history: readonly HistoryEntry[]): string[] {
+function typesReportedBy(history: readonly HistoryEntry[]): string[] {
   return history.flatMap(({ status, previousStatus, upstreamState }) => {
     if (previousStatus === null) return [];
     if (status === 'pending') return previousStatus === 'failing' ? ['submission.recovered'] : [];
@@ -126,9 +130,9 @@ describe('for any sequence of operations, with a clock that goes forward and bac
             if (index === 0) expect([status, previousStatus]).toEqual(['tracking', null]);
             else expect(LEGAL[previousStatus ?? status]).toContain(status);
           }
-          const told = events.filter((event) => event.submission_id === name).map(({ type }) => type);
-          expect(told.filter((type) => type !== 'submission.stuck')).toEqual(toldBy(history));
-          expect(told.filter((type) => type === 'submission.stuck').length).toBe(submission?.stuck ? 1 : 0);
+          const reported = events.filter((event) => event.submission_id === name).map(({ type }) => type);
+          expect(reported.filter((type) => type !== 'submission.stuck')).toEqual(typesReportedBy(history));
+          expect(reported.filter((type) => type === 'submission.stuck').length).toBe(submission?.stuck ? 1 : 0);
           if (!submission) {
             expect(history).toEqual([]);
             continue;

@@ -28,8 +28,8 @@ describe('tracking', () => {
     expect(result).toEqual({ kind: 'tracked', submissions: [{ submission: expected, isNew: true }] });
     expect(ledger.get('s')).toEqual(expected);
     expect(JSON.stringify(ledger.get('s')?.metadata)).toBe(JSON.stringify(metadata));
-    const nothing = { previousStatus: null, upstreamState: null, error: null, envelope: null };
-    expect(ledger.history('s')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...nothing }]);
+    const empty = { previousStatus: null, upstreamState: null, error: null, envelope: null };
+    expect(ledger.history('s')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...empty }]);
     expect(outboxOf(ledger.file)).toEqual([]);
   });
 
@@ -81,10 +81,10 @@ describe('tracking', () => {
       [trackRequest('f')],
     ];
     const results = ledger.trackGroups(groups, 1);
-    const told = results.map((result) =>
+    const summaries = results.map((result) =>
       result.kind === 'tracked' ? result.submissions.map(({ isNew }) => isNew) : result.kind,
     );
-    expect(told).toEqual([[true, true], 'conflict', [false, true], 'late', [true]]);
+    expect(summaries).toEqual([[true, true], 'conflict', [false, true], 'late', [true]]);
     const ids = ledger.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });

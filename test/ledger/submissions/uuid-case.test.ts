@@ -14,7 +14,7 @@ const LOWER = 'abcdef01-2345-4678-9abc-def012345678';
 const UPPER = LOWER.toUpperCase();
 const MIXED = LOWER.replace('abc', 'AbC');
 const ALONE = 'FEDCBA98-7654-4321-8FED-CBA987654321';
-const TWINS = ['AAAAAAAA-0000-4000-8000-000000000001', 'AAAAaaaa-0000-4000-8000-000000000001'];
+const DIFFERING_IN_CASE = ['AAAAAAAA-0000-4000-8000-000000000001', 'AAAAaaaa-0000-4000-8000-000000000001'];
 const NO_UUIDS = ['NO-UUID', `{${UPPER}}`, UPPER.replaceAll('-', ''), `${UPPER}0`, `urn:uuid:${UPPER}`];
 
 /** A file of schema 4, in which these ids were tracked when ids were compared exactly. */
@@ -90,12 +90,12 @@ describe('a ledger in which ids were compared exactly', () => {
   });
 
   it('renames one of several spellings with upper case to lower case', () => {
-    const ledger = openLedger({ file: openOld(TWINS) });
-    const lower = TWINS[0]?.toLowerCase() ?? '';
+    const ledger = openLedger({ file: openOld(DIFFERING_IN_CASE) });
+    const lower = DIFFERING_IN_CASE[0]?.toLowerCase() ?? '';
     expect(idsOf(ledger)).toHaveLength(2);
     expect(idsOf(ledger)).toContain(lower);
-    const metadata = TWINS.map((id) => ledger.get(id)?.metadata?.id);
-    expect(new Set(metadata)).toEqual(new Set(TWINS));
+    const metadata = DIFFERING_IN_CASE.map((id) => ledger.get(id)?.metadata?.id);
+    expect(new Set(metadata)).toEqual(new Set(DIFFERING_IN_CASE));
   });
 
   it('finds all of them by an upper-case prefix, and the lower-case one by a lower-case prefix', () => {

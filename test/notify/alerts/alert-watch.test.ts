@@ -79,14 +79,14 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
   });
   watch.start();
   onTestFinished(() => watch.stop());
-  const told = () =>
+  const messages = () =>
     world.sent.filter(({ destination }) => destination === 'channel:ops').flatMap(({ types }) => types);
-  return { ...world, watch, told };
+  return { ...world, watch, messages };
 }
 
 describe('reported alerts', () => {
   it('an outage with 10,000 pending submissions is one message, reminders, and one when it is over', async () => {
-    const { clock, ledger, told } = openWatch();
+    const { clock, ledger, messages } = openWatch();
     ledger.track(
       trackRequests(10_000).map((request) => ({ ...request, ...farFrom(clock.now()) })),
       clock.now(),
@@ -100,48 +100,48 @@ describe('reported alerts', () => {
       });
     turn('upstream.down', 'down');
     await clock.advance(60_000);
-    expect(told()).toEqual(['alert.raised']);
+    expect(messages()).toEqual(['alert.raised']);
     await clock.advance(9 * 3_600_000);
-    expect(told()).toEqual(['alert.raised', 'alert.reminder', 'alert.reminder']);
+    expect(messages()).toEqual(['alert.raised', 'alert.reminder', 'alert.reminder']);
     turn('upstream.up', 'closed');
     await clock.advance(60_000);
-    expect(told().slice(3)).toEqual(['alert.resolved']);
+    expect(messages().slice(3)).toEqual(['alert.resolved']);
     const alerts = ledger.outbox.after(0, 100).filter((event) => 'alert' in event);
     expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000 } });
   });
 
   it('a disabled webhook is reported through the other channels, and resolved once it is enabled', async () => {
-    const { clock, ledger, told, webhook, finalize } = openWatch((destination) =>
+    const { clock, ledger, messages, webhook, finalize } = openWatch((destination) =>
       destination.startsWith('webhook:') ? failed({ httpStatus: 410, gone: true }) : delivered,
     );
     const id = webhook('https://gone.example', { types: ['submission.*'] });
     finalize('s1');
     await clock.advance(10_000);
-    expect(told()).toEqual(['alert.raised']);
+    expect(messages()).toEqual(['alert.raised']);
     ledger.webhooks.update(id, { enabled: true }, clock.now());
     await clock.advance(10_000);
     // It is enabled, and has a dead letter: that is another alert.
-    expect(told().toSorted()).toEqual(['alert.raised', 'alert.raised', 'alert.resolved']);
+    expect(messages().toSorted()).toEqual(['alert.raised', 'alert.raised', 'alert.resolved']);
     ledger.webhooks.delete(id, clock.now());
     await clock.advance(10_000);
-    expect(told().filter((type) => type === 'alert.resolved')).toHaveLength(2);
+    expect(messages().filter((type) => type === 'alert.resolved')).toHaveLength(2);
   });
 
   it('failures count for the length of their window', async () => {
-    const { clock, ledger, told } = openWatch();
+    const { clock, ledger, messages } = openWatch();
     ledger.track(
       trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
       clock.now(),
     );
     for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
     await clock.advance(60_000);
-    expect(told()).toEqual(['alert.raised']);
+    expect(messages()).toEqual(['alert.raised']);
     await clock.advance(600_000);
-    expect(told()).toEqual(['alert.raised', 'alert.resolved']);
+    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
   });
 
   it('continues after a failed check', async () => {
-    const { clock, ledger, told } = openWatch();
+    const { clock, ledger, messages } = openWatch();
     const { facts } = ledger.alerts;
     ledger.alerts.facts = () => {
       throw new Error('no disk');
@@ -152,9 +152,9 @@ describe('reported alerts', () => {
     );
     for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
     await clock.advance(20_000);
-    expect(told()).toEqual([]);
+    expect(messages()).toEqual([]);
     ledger.alerts.facts = facts;
     await clock.advance(10_000);
-    expect(told()).toEqual(['alert.raised']);
+    expect(messages()).toEqual(['alert.raised']);
   });
 });

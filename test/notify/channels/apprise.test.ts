@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createAppriseChannel } from '../../../src/notify/channels/apprise.ts';
 import { alertEvent, failedEvent, outgoing, submissionEvent, upstreamEvent } from '../sample-events.ts';
 import { httpRig, httpRigs, URL_SECRET } from '../transport/http-rigs.ts';
-import { describeChannel, expectPrintable } from './channel-conformance.ts';
+import { describeChannel, expectEscaped } from './channel-conformance.ts';
 
 function expectHarmless(message: string): void {
   const { title, body, format } = JSON.parse(message);
@@ -10,8 +10,8 @@ function expectHarmless(message: string): void {
   expect(title.length).toBeLessThanOrEqual(250);
   expect(body.length).toBeLessThanOrEqual(10_000);
   expect(title).not.toContain('\n');
-  expectPrintable(title);
-  expectPrintable(body);
+  expectEscaped(title);
+  expectEscaped(body);
   // Nothing that a service behind it takes for a mention.
   expect(`${title} ${body}`).not.toMatch(/@|<[!#]/);
 }

@@ -167,7 +167,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
 }
 
 /** One line after the other, and nothing that moves a cursor or turns the direction of writing. */
-export function expectPrintable(text: string): void {
+export function expectEscaped(text: string): void {
   expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
 }
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDiscordChannel, toDiscordBody } from '../../../src/notify/channels/discord.ts';
 import { failedEvent, outgoing, submissionEvent } from '../sample-events.ts';
 import { httpRig, httpRigs } from '../transport/http-rigs.ts';
-import { describeChannel, expectPrintable } from './channel-conformance.ts';
+import { describeChannel, expectEscaped } from './channel-conformance.ts';
 
 type DiscordBody = {
   content?: string;
@@ -26,11 +26,11 @@ function expectWithinLimits(message: string): void {
     expect(name.length).toBeGreaterThan(0);
     expect(value.length).toBeLessThanOrEqual(1_024);
     expect(value).toMatch(/^`[^`\n]+`$/);
-    expectPrintable(value);
+    expectEscaped(value);
   }
   const all = [title, ...fields.flatMap(({ name, value }) => [name, value])].join('');
   expect(all.length).toBeLessThanOrEqual(6_000);
-  expectPrintable(title);
+  expectEscaped(title);
 }
 
 describeChannel('Discord', {

@@ -3,7 +3,7 @@ import { createEmailChannel } from '../../../src/notify/channels/email.ts';
 import { openSmtpReceiver } from '../../support/smtp-receiver.ts';
 import { deadAddress, serveRaw } from '../../support/upstream-server.ts';
 import { failedEvent, HOSTILE_TEXTS, outgoing, upstreamEvent } from '../sample-events.ts';
-import { describeChannel, expectPrintable, type Rig } from './channel-conformance.ts';
+import { describeChannel, expectEscaped, type Rig } from './channel-conformance.ts';
 
 const LOGIN = { user: 'watcher', password: 'S3cret:p@ss/word' };
 const FROM = 'dawatch <dawatch@example.org>';
@@ -49,10 +49,10 @@ function expectHarmless(message: string): void {
   expect(headers.map(([name]: [string]) => name).sort()).toEqual(HEADERS);
   for (const [, values] of headers) expect(values).toHaveLength(1);
   expect(subject).not.toContain('\n');
-  expectPrintable(subject);
+  expectEscaped(subject);
   expect(subject.length).toBeLessThanOrEqual(220);
   expect(text.length).toBeLessThanOrEqual(20_000);
-  expectPrintable(text);
+  expectEscaped(text);
   // No other elements than ours, and none that could load or run something.
   const tags = [...html.matchAll(/<\/?!?([a-z0-9]*)/gi)].map(([, name]) => name);
   expect(new Set(tags)).toEqual(new Set(['doctype', 'html', 'body', 'h2', 'table', 'tr', 'td']));
@@ -118,11 +118,11 @@ it.each([
   ['554', 'the mail', { refuseData: 554 }, { refused: true }],
 ])(
   'reports %s for %s: 4xx requests a lower rate, and 5xx refuses this mail only',
-  async (code, _what, options, asksForLess) => {
+  async (code, _what, options, requestsLowerRate) => {
     const { send } = await rig(options);
     const result = await send(failedEvent());
     const failure = { kind: 'failed', httpStatus: null, response: null, error: expect.stringContaining(code) };
-    expect(result).toEqual({ ...failure, ...asksForLess });
+    expect(result).toEqual({ ...failure, ...requestsLowerRate });
   },
 );
 

@@ -11,7 +11,7 @@ const PASSWORD = 'redis-S3cret';
 const CLIENT = 'test';
 
 /** Beside the channel, to look at what it did. */
-async function lookInto({ url }: RedisServer) {
+async function openRedisClient({ url }: RedisServer) {
   const redis = new Redis(url, { connectionName: CLIENT });
   redis.on('error', () => undefined);
   onTestFinished(() => redis.disconnect());
@@ -24,7 +24,7 @@ async function rig(server?: RedisServer) {
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
     channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
-  return { redis, channel, send, look: await lookInto(redis) };
+  return { redis, channel, send, redisClient: await openRedisClient(redis) };
 }
 
 function openQueue(redis: RedisServer): Queue {
@@ -35,10 +35,10 @@ function openQueue(redis: RedisServer): Queue {
 }
 
 async function workingRig(): Promise<Rig> {
-  const { redis, channel, look } = await rig();
+  const { redis, channel, redisClient } = await rig();
   const queue = openQueue(redis);
   const connections = async () => {
-    const clients = String(await look.client('LIST')).split('\n');
+    const clients = String(await redisClient.client('LIST')).split('\n');
     return clients.filter((line) => line.includes(' name=') && !line.includes(` name=${CLIENT}`)).length;
   };
   const received = async () => (await queue.getJobs(['waiting'])).map(({ data }) => JSON.stringify(data));
@@ -50,8 +50,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     working: workingRig,
     failing: async () => {
       // Redis takes nothing more: it has no memory left.
-      const { channel, look } = await rig();
-      await look.config('SET', 'maxmemory', '1');
+      const { channel, redisClient } = await rig();
+      await redisClient.config('SET', 'maxmemory', '1');
       return { channel, received: () => [], connections: () => 0 };
     },
     hanging: async () => {
@@ -114,8 +114,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('fails while Redis is unreachable, and delivers again afterwards', async () => {
     const { redis, send } = await rig();
-    const said = vi.spyOn(console, 'error');
-    onTestFinished(() => said.mockRestore());
+    const errorLog = vi.spyOn(console, 'error');
+    onTestFinished(() => errorLog.mockRestore());
     await send(failedEvent());
     await redis.kill();
     const outage = { kind: 'failed', error: 'Redis is not reachable', slowDown: { retryAfterMs: null } };
@@ -124,7 +124,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await redis.restart();
     const event = failedEvent();
     await vi.waitFor(async () => expect(await send(event)).toMatchObject({ kind: 'delivered' }), 10_000);
-    expect(said).not.toHaveBeenCalled();
+    expect(errorLog).not.toHaveBeenCalled();
     expect(await openQueue(redis).getWaitingCount()).toBe(1);
   });
 
@@ -164,18 +164,18 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   });
 
   it('FLUSHALL discards waiting jobs, and later deliveries work', async () => {
-    const { redis, send, look } = await rig();
+    const { redis, send, redisClient } = await rig();
     await send(failedEvent());
-    await look.flushall();
+    await redisClient.flushall();
     expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' });
     expect(await openQueue(redis).getWaitingCount()).toBe(1);
   });
 
   it('adds nothing while 100,000 jobs wait', async () => {
-    const { redis, send, look } = await rig();
+    const { redis, send, redisClient } = await rig();
     const fill = "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], i) end";
     const waiting = `bull:${EVENTS_QUEUE}:wait`;
-    await look.eval(fill, 1, waiting, 99_999);
+    await redisClient.eval(fill, 1, waiting, 99_999);
     expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' });
     expect(await send(failedEvent())).toEqual({
       kind: 'failed',

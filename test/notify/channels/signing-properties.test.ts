@@ -10,7 +10,7 @@ const NOW = NOW_S * 1_000;
 
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,40}$/);
 const body = fc
-  .record({ type: fc.string(), data: fc.jsonValue(), said: fc.string({ unit: 'binary' }) })
+  .record({ type: fc.string(), data: fc.jsonValue(), message: fc.string({ unit: 'binary' }) })
   .map((event) => JSON.stringify(event));
 const symmetric = fc
   .uint8Array({ minLength: 24, maxLength: 64 })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createSlackChannel } from '../../../src/notify/channels/slack.ts';
 import { failedEvent, outgoing } from '../sample-events.ts';
 import { httpRig, httpRigs } from '../transport/http-rigs.ts';
-import { describeChannel, expectPrintable } from './channel-conformance.ts';
+import { describeChannel, expectEscaped } from './channel-conformance.ts';
 
 type SlackBody = {
   text: string;
@@ -19,7 +19,7 @@ function expectWithinLimits(message: string): void {
     expect(each.length).toBeLessThanOrEqual(3_000);
     expect(each).not.toMatch(/[<>]/);
     expect(each).not.toMatch(/&(?!amp;|lt;|gt;)/);
-    expectPrintable(each);
+    expectEscaped(each);
   }
   for (const { text: shown } of blocks) expect(shown).toMatchObject({ type: 'mrkdwn', verbatim: true });
   // A value is one code span: no formatting, and it ends nowhere before its end.

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createTeamsChannel, toTeamsBody } from '../../../src/notify/channels/teams.ts';
 import { failedEvent, outgoing } from '../sample-events.ts';
 import { httpRig, httpRigs } from '../transport/http-rigs.ts';
-import { describeChannel, expectPrintable } from './channel-conformance.ts';
+import { describeChannel, expectEscaped } from './channel-conformance.ts';
 
 type Block = { type: string; text: string; color?: string; wrap: boolean };
 type TeamsBody = {
@@ -28,7 +28,7 @@ function expectWithinLimits(message: string): void {
     const bare = text.replace(/^\*\*[\w' ]+:\*\* /, '').replace(/\\./g, '');
     expect(bare).not.toMatch(/[\\*_`[\]()<>#~|&]/);
     expect(bare).not.toContain('\n');
-    expectPrintable(bare);
+    expectEscaped(bare);
   }
 }
 
@@ -58,8 +58,8 @@ it.each([
   expect('slowDown' in result ? result.slowDown : undefined).toEqual(slowDown);
 });
 
-it.each([{ status: 200, body: '1' }, { status: 202 }])('%o is delivered', async (answer) => {
-  const { channel } = await httpRig(createTeamsChannel, answer);
+it.each([{ status: 200, body: '1' }, { status: 202 }])('%o is delivered', async (response) => {
+  const { channel } = await httpRig(createTeamsChannel, response);
   expect(await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000))).toMatchObject({
     kind: 'delivered',
   });

@@ -5,7 +5,7 @@ import { makeSecret } from '../../../src/notify/channels/signing.ts';
 import { createWebhookChannel, type WebhookEndpoint } from '../../../src/notify/channels/webhook.ts';
 import { createAddressGuard } from '../../../src/notify/transport/address-guard.ts';
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
-import { openReceiver, type ScriptedAnswer } from '../../support/receiver.ts';
+import { openReceiver, type ScriptedResponse } from '../../support/receiver.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const SECRET = makeSecret('v1');
@@ -114,7 +114,7 @@ describe('an event', () => {
 
 describe('a response', () => {
   const date = new Date(NOW).toUTCString();
-  it.each<[string, ScriptedAnswer, object]>([
+  it.each<[string, ScriptedResponse, object]>([
     ['500', { status: 500, body: 'oops' }, { error: 'responded with 500', response: 'oops' }],
     ['404', { status: 404 }, { error: 'responded with 404', response: null }],
     ['410: it is gone', { status: 410 }, { gone: true, error: 'responded with 410' }],

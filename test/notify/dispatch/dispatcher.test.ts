@@ -90,7 +90,7 @@ describe('when an event is sent', () => {
 });
 
 describe('the number of concurrent deliveries', () => {
-  const underWay = async (hiccup: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
+  const inFlightAfter = async (failure: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
     const open: ((result: SendResult) => void)[] = [];
     const world = openDispatcher({ receive: () => new Promise((resolve) => void open.push(resolve)) });
     world.webhook('https://a.example');
@@ -102,19 +102,19 @@ describe('the number of concurrent deliveries', () => {
     await world.clock.advance(1);
     for (let round = 0; round < 4; round++) await end(delivered);
     expect(open).toHaveLength(8);
-    open.shift()?.(failed(hiccup));
+    open.shift()?.(failed(failure));
     await world.clock.advance(20);
     return open.length;
   };
 
   it('stays unchanged after the refusal of a single delivery, which does not indicate overload', async () => {
     for (const refusal of [400, 401, 404, 413, 422, 302])
-      expect([refusal, await underWay({ httpStatus: refusal, refused: true })]).toEqual([refusal, 8]);
+      expect([refusal, await inFlightAfter({ httpStatus: refusal, refused: true })]).toEqual([refusal, 8]);
   });
 
   it('falls to one after any other failure; deliveries in flight complete first', async () => {
     for (const httpStatus of [500, 408, null])
-      expect([httpStatus, await underWay({ httpStatus })]).toEqual([httpStatus, 7]);
+      expect([httpStatus, await inFlightAfter({ httpStatus })]).toEqual([httpStatus, 7]);
   });
 });
 
@@ -168,16 +168,16 @@ describe('a failing receiver', () => {
   });
 
   it.each([1, 8, 50])('gets one delivery at a time; a working one gets up to %i', async (concurrency) => {
-    let underWay = 0;
+    let inFlight = 0;
     let most = 0;
     const world = openDispatcher({
       concurrency,
       receive: (_destination, _batch, signal) => {
-        underWay += 1;
-        most = Math.max(most, underWay);
+        inFlight += 1;
+        most = Math.max(most, inFlight);
         return new Promise((resolve) => {
           const end = () => {
-            underWay -= 1;
+            inFlight -= 1;
             resolve(works ? delivered : failed());
           };
           world.clock.after(100, end);
@@ -201,13 +201,13 @@ describe('a failing receiver', () => {
   });
 
   it('that requests a pause gets nothing until its Retry-After has passed', async () => {
-    let answer = failed({ httpStatus: 429, slowDown: { retryAfterMs: 90 * SECOND } });
-    const world = openDispatcher({ receive: () => answer });
+    let response = failed({ httpStatus: 429, slowDown: { retryAfterMs: 90 * SECOND } });
+    const world = openDispatcher({ receive: () => response });
     world.webhook('https://a.example');
     for (let index = 0; index < 5; index++) world.finalize(`s${index}`);
     await world.clock.advance(89 * SECOND);
     expect(world.sent).toHaveLength(1);
-    answer = delivered;
+    response = delivered;
     await world.clock.advance(2 * SECOND);
     expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(5);
   });
@@ -222,8 +222,8 @@ describe('a failing receiver', () => {
   });
 
   it('that responds 410 is disabled at once: waiting deliveries become dead letters, and can be replayed once it is enabled', async () => {
-    let answer: SendResult = failed({ httpStatus: 410, gone: true });
-    const world = openDispatcher({ receive: () => answer });
+    let response: SendResult = failed({ httpStatus: 410, gone: true });
+    const world = openDispatcher({ receive: () => response });
     const id = world.webhook('https://a.example');
     for (const submission of ['s1', 's2', 's3']) world.finalize(submission);
     await world.clock.advance(DAY_MS);
@@ -237,7 +237,7 @@ describe('a failing receiver', () => {
       ['dead', 'endpoint_disabled'],
     ]);
     expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBeUndefined();
-    answer = delivered;
+    response = delivered;
     world.ledger.webhooks.update(id, { enabled: true }, world.clock.now());
     expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBe(4);
     await world.clock.advance(SECOND);
@@ -246,10 +246,10 @@ describe('a failing receiver', () => {
 
   it('is disabled after 5 days of failures only, and not if one delivery succeeded in between', async () => {
     const world = openDispatcher({
-      receive: (destination) => (destination.includes(sometimes) && works ? delivered : failed()),
+      receive: (destination) => (destination.includes(recovering) && works ? delivered : failed()),
     });
     const never = world.webhook('https://never.example');
-    const sometimes = world.webhook('https://sometimes.example');
+    const recovering = world.webhook('https://sometimes.example');
     let works = false;
     for (let day = 0; day < 6; day++) {
       works = day === 2;
@@ -257,21 +257,21 @@ describe('a failing receiver', () => {
       await world.clock.advance(DAY_MS);
     }
     expect(world.ledger.webhooks.get(never, 0)).toMatchObject({ enabled: false, disabledReason: 'failing' });
-    expect(world.ledger.webhooks.get(sometimes, 0)).toMatchObject({ enabled: true });
+    expect(world.ledger.webhooks.get(recovering, 0)).toMatchObject({ enabled: true });
   });
 });
 
 describe('every event is delivered', () => {
   it('after a restart, waiting deliveries are sent when they are due, with the same id', async () => {
-    let answer: SendResult = failed();
-    const world = openDispatcher({ receive: () => answer });
+    let response: SendResult = failed();
+    const world = openDispatcher({ receive: () => response });
     world.webhook('https://a.example');
     world.finalize('s1');
     await world.clock.advance(SECOND);
     await world.dispatcher.stop(0);
     await world.clock.advance(MINUTE);
     expect(world.sent).toHaveLength(1);
-    answer = delivered;
+    response = delivered;
     world.restart();
     await world.clock.advance(SECOND);
     expect(world.sent).toHaveLength(2);
@@ -328,19 +328,19 @@ describe('every event is delivered', () => {
       receive: () => delivered,
       store: (store) => ({
         ...store,
-        recordResults(settlements, disableAfterMs) {
-          if (settlements.some(({ destination }) => destination.includes(odd))) throw new TypeError('odd');
-          store.recordResults(settlements, disableAfterMs);
+        recordResults(results, disableAfterMs) {
+          if (results.some(({ destination }) => destination.includes(failing))) throw new TypeError('odd');
+          store.recordResults(results, disableAfterMs);
         },
       }),
     });
-    const odd = world.webhook('https://odd.example');
+    const failing = world.webhook('https://odd.example');
     world.webhook('https://good.example');
     for (let index = 0; index < 30; index++) world.finalize(`s${index}`);
     await world.clock.advance(10 * SECOND);
     const isSettled = world.deliveries().filter(({ state }) => state === 'delivered');
     expect(isSettled).toHaveLength(30);
-    expect(isSettled.some(({ destination }) => destination.includes(odd))).toBe(false);
+    expect(isSettled.some(({ destination }) => destination.includes(failing))).toBe(false);
   });
 
   it('a Retry-After of a fraction of a millisecond is rounded up', async () => {
@@ -522,8 +522,8 @@ describe('a channel that accepts several events at once', () => {
   });
 
   it('receives collected events as one message per type, and a retry as one message', async () => {
-    let answer: SendResult = failed();
-    const world = openDispatcher({ receive: () => answer, maxBatch: 100 });
+    let response: SendResult = failed();
+    const world = openDispatcher({ receive: () => response, maxBatch: 100 });
     const types = ['*'];
     world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types, metadata: null }], gatherMs: 5 * SECOND }]);
     for (let index = 0; index < 120; index++) world.finalize(`s${index}`);
@@ -531,7 +531,7 @@ describe('a channel that accepts several events at once', () => {
     expect(world.sent).toEqual([]);
     await world.clock.advance(1.1 * SECOND);
     expect(world.sent.map(({ events }) => events.length)).toEqual([100, 20]);
-    answer = delivered;
+    response = delivered;
     await world.clock.advance(6 * SECOND);
     expect(world.sent.slice(2).map(({ events }) => events.length)).toEqual([100, 20]);
     expect(world.deliveries().every(({ state, attempts }) => state === 'delivered' && attempts === 2)).toBe(true);

@@ -76,8 +76,8 @@ describe('one event', () => {
   });
 
   it('shows a block number in full that exceeds the JavaScript numbers', () => {
-    const answer = '{"data":{"block_number":123456789012345678901}}';
-    expect(linesOf(submissionEvent('submission.finalized', { envelope: answer }))).toContain(
+    const response = '{"data":{"block_number":123456789012345678901}}';
+    expect(linesOf(submissionEvent('submission.finalized', { envelope: response }))).toContain(
       'Block: 123456789012345678901',
     );
   });
@@ -87,8 +87,8 @@ describe('one event', () => {
     ['none', { created_at: null }, '16 min 40 s'],
     ['none that could be read', { created_at: 'yesterday' }, '16 min 40 s'],
   ])('with %s the time to finality counts from the first observation', (_what, data, time) => {
-    const answer = JSON.stringify(finalEnvelope(data));
-    expect(linesOf(submissionEvent('submission.finalized', { envelope: answer }))).toContain(
+    const response = JSON.stringify(finalEnvelope(data));
+    expect(linesOf(submissionEvent('submission.finalized', { envelope: response }))).toContain(
       `Time to finality: ${time}`,
     );
   });

@@ -132,19 +132,19 @@ it('no redirect of an allowed receiver is followed', async () => {
     'file:///etc/passwd',
   ];
   const statuses = [300, 301, 302, 303, 305, 307, 308];
-  const answers = statuses.flatMap((status) =>
+  const receivers = statuses.flatMap((status) =>
     targets.map((location) => ({
       status,
       headers: { location, refresh: `0; url=${location}`, link: `<${location}>` },
     })),
   );
-  const outside = await openReceiver(answers);
+  const outside = await openReceiver(receivers);
   const allowed = createAddressGuard({ allow: ['127.0.0.1/32'] });
   const http = createHttpPost({ guard: allowed, version: '1.2.3', now: Date.now });
   onTestFinished(() => http.close());
-  for (const { status } of answers) {
+  for (const { status } of receivers) {
     const posted = await http.post({ url: outside.url, body: '{}', signal: new AbortController().signal });
     expect(posted).toMatchObject({ kind: 'response', httpStatus: status });
   }
-  expect([outside.requests.length, inside.connections.total()]).toEqual([answers.length, 0]);
+  expect([outside.requests.length, inside.connections.total()]).toEqual([receivers.length, 0]);
 });

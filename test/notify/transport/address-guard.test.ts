@@ -236,8 +236,8 @@ describe('a connector with a signal that closes all its connections', () => {
       const closed = once(socket, 'close');
       socket.destroy();
       await closed;
-      const { port: nobody } = new URL(await deadAddress());
-      expect(await connectTo(Number(nobody), all.signal)).toBeInstanceOf(Error);
+      const { port: closedPort } = new URL(await deadAddress());
+      expect(await connectTo(Number(closedPort), all.signal)).toBeInstanceOf(Error);
     }
     expect(getEventListeners(all.signal, 'abort')).toEqual([]);
   });

@@ -57,6 +57,6 @@ it('names with a silent nameserver delay no other lookup', async () => {
   const good = await http.post({ url: `http://good.example:${receiver.port}/`, body: '{}', signal });
   order.push('good');
   expect(good).toMatchObject({ kind: 'response', httpStatus: 200 });
-  for (const outcome of await Promise.all(silent)) expect(outcome).toMatchObject({ kind: 'no_response' });
+  for (const result of await Promise.all(silent)) expect(result).toMatchObject({ kind: 'no_response' });
   expect(order).toEqual(['good', 'silent']);
 });

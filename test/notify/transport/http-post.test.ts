@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAddressGuard, type LookupAll } from '../../../src/notify/transport/address-guard.ts';
 import { createHttpPost, toSendResult } from '../../../src/notify/transport/http-post.ts';
-import { drip, openReceiver, type ScriptedAnswer, selfSigned } from '../../support/receiver.ts';
+import { drip, openReceiver, type ScriptedResponse, selfSigned } from '../../support/receiver.ts';
 import { deadAddress } from '../../support/upstream-server.ts';
 
 type Settings = { allow?: string[]; lookup?: LookupAll; timeoutMs?: number; bodyTimeoutMs?: number };
@@ -35,7 +35,7 @@ const isLeft = ({ connections }: Receiver) =>
   vi.waitFor(() => expect(connections.open.size).toBe(0), { timeout: 5_000, interval: 5 });
 
 describe('a receiver that', () => {
-  it.each<[string, ScriptedAnswer, string, Settings?]>([
+  it.each<[string, ScriptedResponse, string, Settings?]>([
     ['never answers', () => undefined, 'no response within 0.2 s', { timeoutMs: 200 }],
     [
       'drips its headers',
@@ -58,18 +58,27 @@ describe('a receiver that', () => {
     await isLeft(receiver);
   });
 
-  const begun = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nbeginning';
-  it.each<[string, ScriptedAnswer, RegExp, Settings?]>([
-    ['hangs up in its answer', ({ socket }) => socket.end(begun), /^beginning$/],
-    ['resets in its answer', ({ socket }) => socket.write(begun, () => socket.resetAndDestroy()), /^(beginning)?$/],
-    ['stops in its answer', ({ socket }) => socket.write(begun), /^beginning$/, { bodyTimeoutMs: 200 }],
+  const partialResponse = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nbeginning';
+  it.each<[string, ScriptedResponse, RegExp, Settings?]>([
+    ['hangs up in its answer', ({ socket }) => socket.end(partialResponse), /^beginning$/],
+    [
+      'resets in its answer',
+      ({ socket }) => socket.write(partialResponse, () => socket.resetAndDestroy()),
+      /^(beginning)?$/,
+    ],
+    ['stops in its answer', ({ socket }) => socket.write(partialResponse), /^beginning$/, { bodyTimeoutMs: 200 }],
     [
       'drips its answer',
-      ({ socket }) => socket.write(begun, () => drip(socket, '.')),
+      ({ socket }) => socket.write(partialResponse, () => drip(socket, '.')),
       /^beginning\.*$/,
       { bodyTimeoutMs: 200 },
     ],
-    ['stops in its answer until all the time is over', ({ socket }) => socket.write(begun), /^b/, { timeoutMs: 400 }],
+    [
+      'stops in its answer until all the time is over',
+      ({ socket }) => socket.write(partialResponse),
+      /^b/,
+      { timeoutMs: 400 },
+    ],
   ])('%s has accepted, and is disconnected', async (_what, script, response, settings) => {
     const receiver = await openReceiver(script);
     const result = await poster(settings).post(receiver.url);
@@ -146,9 +155,9 @@ describe('a receiver that', () => {
 });
 
 /** Gives each lookup its next answer; the last one is for all that follow. */
-function names(...answers: string[][]) {
+function names(...resolved: string[][]) {
   return vi.fn<LookupAll>((_hostname, _options, callback) => {
-    const found = (answers.length > 1 ? answers.shift() : answers[0]) ?? [];
+    const found = (resolved.length > 1 ? resolved.shift() : resolved[0]) ?? [];
     const addresses = found.map((address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }));
     process.nextTick(callback, null, addresses);
   });
@@ -157,12 +166,12 @@ function names(...answers: string[][]) {
 describe('the address guard', () => {
   const named = ({ port }: Receiver) => `http://receiver.test:${port}`;
   /** On every address of this machine, so that whoever gets past the guard is seen. */
-  const everywhere = (script: ScriptedAnswer = {}) => openReceiver(script, { host: '0.0.0.0' });
+  const allAddresses = (script: ScriptedResponse = {}) => openReceiver(script, { host: '0.0.0.0' });
 
   it.each(['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.1', '2130706433', 'localhost', '[::1]'])(
     'allows no connection to %s',
     async (host) => {
-      const receiver = await everywhere();
+      const receiver = await allAddresses();
       const result = await poster({ allow: [] }).post(`http://${host}:${receiver.port}`);
       expect(result).toEqual(failed(/^refused: its address is not public \(loopback\)$/));
       expect(receiver.connections.total()).toBe(0);
@@ -170,7 +179,7 @@ describe('the address guard', () => {
   );
 
   it('refuses a name that is public at the first lookup and private at the second', async () => {
-    const receiver = await everywhere({ headers: { connection: 'close' } });
+    const receiver = await allAddresses({ headers: { connection: 'close' } });
     const lookup = names(['127.0.0.1'], ['127.0.0.2']);
     const { post } = poster({ lookup });
     expect(await post(named(receiver))).toMatchObject({ kind: 'delivered' });
@@ -179,7 +188,7 @@ describe('the address guard', () => {
   });
 
   it('connects to the address it checked, without a second lookup', async () => {
-    const receiver = await everywhere();
+    const receiver = await allAddresses();
     const lookup = names(['127.0.0.1'], ['127.0.0.2']);
     expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
     const headers = { host: `receiver.test:${receiver.port}` };
@@ -188,7 +197,7 @@ describe('the address guard', () => {
   });
 
   it('skips the private ones of several addresses', async () => {
-    const receiver = await everywhere();
+    const receiver = await allAddresses();
     const lookup = names(['127.0.0.2', '10.0.0.1', '::1', '127.0.0.1', '127.0.0.3']);
     expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
     expect(receiver.requests.map(({ localAddress }) => localAddress)).toEqual(['127.0.0.1']);
@@ -200,7 +209,7 @@ describe('the address guard', () => {
     [['::ffff:10.0.0.1'], /^refused: its address is not public \(private\)$/],
     [[], /^refused: the host name has no address$/],
   ])('refuses a name that resolves only to %j', async (addresses, error) => {
-    const receiver = await everywhere();
+    const receiver = await allAddresses();
     expect(await poster({ lookup: names(addresses) }).post(named(receiver))).toEqual(failed(error));
     expect(receiver.connections.total()).toBe(0);
   });

@@ -1,7 +1,7 @@
 import type { Channel } from '../../../src/notify/channels/channel.ts';
 import type { ChatOptions } from '../../../src/notify/channels/chat.ts';
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
-import { openReceiver, type ScriptedAnswer } from '../../support/receiver.ts';
+import { openReceiver, type ScriptedResponse } from '../../support/receiver.ts';
 import { deadAddress } from '../../support/upstream-server.ts';
 import type { ChannelUnderTest, Rig } from '../channels/channel-conformance.ts';
 
@@ -11,7 +11,7 @@ export const URL_SECRET = 'T0p-Secret-Path';
 type Create = (options: ChatOptions) => Channel;
 
 /** A channel at a receiver that answers by a script; the last answer is for all that follow. */
-export async function httpRig(create: Create, script: ScriptedAnswer | readonly ScriptedAnswer[] = {}) {
+export async function httpRig(create: Create, script: ScriptedResponse | readonly ScriptedResponse[] = {}) {
   const receiver = await openReceiver(script);
   return { ...rigAt(create, `${receiver.url}/hooks/${URL_SECRET}`), ...receiverSide(receiver), receiver };
 }

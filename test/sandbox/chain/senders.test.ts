@@ -108,20 +108,20 @@ describe.each([0, 8])('the timeout of %i senders (0: in parallel)', (senders) =>
   const count = 400;
 
   /** What lookups would see of each, polled every 0.25 s: states with the seconds since the submission. */
-  const lives = (() => {
+  const histories = (() => {
     const model = modelOf(options);
     const open = new Map<string, { sentMs: number; seen: string[] }>();
     const all: { sentMs: number; seen: string[]; attempts: number }[] = [];
     for (let nowMs = START_MS; all.length < count; nowMs += 250) {
       if ((nowMs - START_MS) % everyMs === 0 && nowMs < START_MS + count * everyMs)
         open.set(model.submit('data', nowMs), { sentMs: nowMs, seen: [] });
-      for (const [id, life] of open) {
+      for (const [id, history] of open) {
         const row = model.read(id, nowMs);
         const state = row?.error ? `${row.state} ${row.error}` : row?.state;
-        const seconds = (nowMs - life.sentMs) / 1_000;
-        if (life.seen.at(-1)?.split('@')[0] !== state) life.seen.push(`${state}@${seconds}`);
+        const seconds = (nowMs - history.sentMs) / 1_000;
+        if (history.seen.at(-1)?.split('@')[0] !== state) history.seen.push(`${state}@${seconds}`);
         if (row?.state !== 'Finalized') continue;
-        all.push({ ...life, attempts: row.attempts });
+        all.push({ ...history, attempts: row.attempts });
         open.delete(id);
       }
     }
@@ -129,7 +129,7 @@ describe.each([0, 8])('the timeout of %i senders (0: in parallel)', (senders) =>
   })();
 
   test('changes a row to Error TIMEOUT 120 s after the submission was sent', () => {
-    const failed = lives.filter(({ seen }) => seen.length > 2);
+    const failed = histories.filter(({ seen }) => seen.length > 2);
     expect(failed.length).toBeGreaterThan(count / 20);
     expect(failed.length).toBeLessThan(count);
     for (const { seen } of failed) {
@@ -141,7 +141,7 @@ describe.each([0, 8])('the timeout of %i senders (0: in parallel)', (senders) =>
   });
 
   test('is followed by further attempts, each at the next run of the fallback job, until one is final', () => {
-    for (const { sentMs, seen, attempts } of lives.filter((life) => life.seen.length > 2)) {
+    for (const { sentMs, seen, attempts } of histories.filter((history) => history.seen.length > 2)) {
       const pendingAgainMs = sentMs + Number(seen[2]?.split('@')[1]) * 1_000;
       expect(seen[2]).toMatch(/^Pending@/);
       expect(pendingAgainMs % 10_000).toBe(0);
@@ -151,7 +151,7 @@ describe.each([0, 8])('the timeout of %i senders (0: in parallel)', (senders) =>
   });
 
   test('does not apply to submissions that are final in time', () => {
-    for (const { seen, attempts } of lives.filter((life) => life.seen.length === 2)) {
+    for (const { seen, attempts } of histories.filter((history) => history.seen.length === 2)) {
       expect(attempts).toBe(1);
       expect(Number(seen[1]?.split('@')[1])).toBeLessThanOrEqual(120.25);
     }

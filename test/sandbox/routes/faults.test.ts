@@ -5,9 +5,9 @@ import { openSandbox } from '../open-sandbox.ts';
 const ID = '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77';
 
 /** Reads a body until it has enough of it, then hangs up. */
-async function readAtLeast(answer: Response, bytes: number): Promise<number> {
+async function readAtLeast(response: Response, bytes: number): Promise<number> {
   let received = 0;
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of response.body ?? []) {
     received += chunk.length;
     if (received >= bytes) break;
   }
@@ -74,16 +74,16 @@ describe('the fault', () => {
   ] as const)('%s returns %i', async (kind, status, type, body) => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind, count: 1 });
-    const answer = await sandbox.lookUp(ID);
-    expect([answer.status, await answer.text()]).toEqual([status, body]);
-    expect(answer.headers.get('content-type') ?? '').toContain(type);
+    const response = await sandbox.lookUp(ID);
+    expect([response.status, await response.text()]).toEqual([status, body]);
+    expect(response.headers.get('content-type') ?? '').toContain(type);
   });
 
   test('throttle sends Retry-After in the configured form', async () => {
     const sandbox = await openSandbox({ retryAfterForm: 'date' });
     await sandbox.order({ kind: 'throttle', count: 1, retry_after_s: 30 });
-    const answer = await sandbox.lookUp(ID);
-    expect(answer.headers.get('retry-after')).toBe(new Date(sandbox.clock.ms + 30_000).toUTCString());
+    const response = await sandbox.lookUp(ID);
+    expect(response.headers.get('retry-after')).toBe(new Date(sandbox.clock.ms + 30_000).toUTCString());
   });
 
   test('hang sends no response until the sandbox is closed', async () => {
@@ -108,24 +108,24 @@ describe('the fault', () => {
   test('cut ends the connection in the middle of the body', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'cut', count: 1 });
-    const answer = await sandbox.lookUp(ID);
-    expect(answer.status).toBe(200);
-    await expect(answer.text()).rejects.toThrow();
+    const response = await sandbox.lookUp(ID);
+    expect(response.status).toBe(200);
+    await expect(response.text()).rejects.toThrow();
   });
 
   test('drip sends its body byte by byte', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'drip', count: 1 });
-    const answer = await sandbox.lookUp(ID);
-    expect(answer.status).toBe(200);
-    expect(await readAtLeast(answer, 2)).toBe(2);
+    const response = await sandbox.lookUp(ID);
+    expect(response.status).toBe(200);
+    expect(await readAtLeast(response, 2)).toBe(2);
   });
 
   test('endless sends a body without end', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'endless', count: 1 });
-    const answer = await sandbox.lookUp(ID);
-    expect(await readAtLeast(answer, 30_000_000)).toBeGreaterThanOrEqual(30_000_000);
+    const response = await sandbox.lookUp(ID);
+    expect(await readAtLeast(response, 30_000_000)).toBeGreaterThanOrEqual(30_000_000);
   });
 
   test('huge is 10 MB of valid JSON', async () => {
@@ -139,9 +139,9 @@ describe('the fault', () => {
   test('redirect leads to another host and counts the clients that follow it', async () => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind: 'redirect', count: 1 });
-    const answer = await sandbox.lookUp(ID);
-    expect(answer.status).toBe(302);
-    const location = answer.headers.get('location') ?? '';
+    const response = await sandbox.lookUp(ID);
+    expect(response.status).toBe(302);
+    const location = response.headers.get('location') ?? '';
     expect(new URL(location).hostname).not.toBe(new URL(sandbox.url).hostname);
     expect(sandbox.stats().redirectsFollowed).toBe(0);
     await (await fetch(location)).text();
@@ -151,10 +151,10 @@ describe('the fault', () => {
   test.each(FAULT_KINDS)('%s does not prevent the sandbox from closing', async (kind) => {
     const sandbox = await openSandbox();
     sandbox.injectFault({ kind, count: 1 });
-    const answer = sandbox.lookUp(ID).catch(() => undefined);
+    const response = sandbox.lookUp(ID).catch(() => undefined);
     await expect.poll(() => sandbox.stats().requests).toBe(1);
     await sandbox.close();
-    await (await answer)?.text().catch(() => '');
+    await (await response)?.text().catch(() => '');
     await expect(sandbox.lookUp(ID)).rejects.toThrow();
   });
 });

@@ -84,8 +84,8 @@ describe('over HTTP', () => {
 
   test('without a limit, responses have no rate-limit headers', async () => {
     const sandbox = await openSandbox();
-    const answer = await sandbox.lookUp(await sandbox.submit());
-    expect(answer.headers.get('x-ratelimit-limit')).toBeNull();
+    const response = await sandbox.lookUp(await sandbox.submit());
+    expect(response.headers.get('x-ratelimit-limit')).toBeNull();
   });
 });
 

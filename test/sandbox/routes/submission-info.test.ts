@@ -2,19 +2,19 @@ import { describe, expect, test } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { openSandbox } from '../open-sandbox.ts';
 
-const NOBODYS_ID = '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77';
+const UNKNOWN_ID = '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77';
 const HASH = expect.stringMatching(/^0x[0-9a-f]{64}$/);
 const INTEGER = expect.stringMatching(/^\d{1,39}$/);
 
-const typeOf = (answer: Response) => answer.headers.get('content-type') ?? '';
+const typeOf = (response: Response) => response.headers.get('content-type') ?? '';
 
 describe('a lookup', () => {
   test('of a new submission is Pending, with unknown fields present and null', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit('four');
-    const answer = await sandbox.lookUp(id);
-    expect(answer.status).toBe(200);
-    expect(await answer.json()).toEqual({
+    const response = await sandbox.lookUp(id);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
       id,
       state: 'Pending',
       error: null,
@@ -66,8 +66,8 @@ describe('a lookup', () => {
   test('accepts the id without hyphens and in upper case', async () => {
     const sandbox = await openSandbox();
     const id = await sandbox.submit();
-    const answer = await sandbox.lookUp(id.replaceAll('-', '').toUpperCase());
-    expect(await answer.json()).toMatchObject({ id, state: 'Pending' });
+    const response = await sandbox.lookUp(id.replaceAll('-', '').toUpperCase());
+    expect(await response.json()).toMatchObject({ id, state: 'Pending' });
   });
 
   test('has the extra fields of some versions if configured', async () => {
@@ -95,28 +95,28 @@ describe('a lookup is refused', () => {
 
   test('with 400 in plain text if the parameter is missing', async () => {
     const sandbox = await openSandbox();
-    const answer = await sandbox.get('/v1/get_submission_info', { 'x-api-key': 'sandbox-key' });
-    expect([answer.status, typeOf(answer)]).toEqual([400, expect.stringContaining('text/plain')]);
+    const response = await sandbox.get('/v1/get_submission_info', { 'x-api-key': 'sandbox-key' });
+    expect([response.status, typeOf(response)]).toEqual([400, expect.stringContaining('text/plain')]);
   });
 
-  test.each(['not-a-uuid', '1234', '', `${NOBODYS_ID}0`])('with 406 and a reason if the id is %j', async (id) => {
+  test.each(['not-a-uuid', '1234', '', `${UNKNOWN_ID}0`])('with 406 and a reason if the id is %j', async (id) => {
     const sandbox = await openSandbox();
-    const answer = await sandbox.lookUp(id);
-    expect(answer.status).toBe(406);
-    expect(await answer.json()).toEqual({ error: expect.stringContaining('invalid character') });
+    const response = await sandbox.lookUp(id);
+    expect(response.status).toBe(406);
+    expect(await response.json()).toEqual({ error: expect.stringContaining('invalid character') });
   });
 
   test('with 500 if the id is unknown, as in current versions', async () => {
     const sandbox = await openSandbox({ unknownStatus: 500 });
-    const answer = await sandbox.lookUp(NOBODYS_ID);
-    expect([answer.status, await answer.json()]).toEqual([500, { error: 'Record not found' }]);
+    const response = await sandbox.lookUp(UNKNOWN_ID);
+    expect([response.status, await response.json()]).toEqual([500, { error: 'Record not found' }]);
   });
 
   test('with 404 if the id is unknown, as in older versions', async () => {
     const sandbox = await openSandbox({ unknownStatus: 404 });
-    const answer = await sandbox.lookUp(NOBODYS_ID);
-    expect(answer.status).toBe(404);
-    expect(await answer.json()).toEqual({ error: expect.stringMatching(/not found$/) });
+    const response = await sandbox.lookUp(UNKNOWN_ID);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toEqual({ error: expect.stringMatching(/not found$/) });
   });
 
   test('as an unknown one until the row of a new id exists', async () => {
@@ -132,8 +132,8 @@ describe('submitting', () => {
   test('requires the key', async () => {
     const { url } = await openSandbox();
     const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"x"}' });
-    expect([answer.status, await answer.text()]).toEqual([401, 'Missing API key']);
+    const response = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"x"}' });
+    expect([response.status, await response.text()]).toEqual([401, 'Missing API key']);
   });
 
   test.each(['{}', '{"data":1}', '{"data":""}', '{'])(
@@ -141,8 +141,8 @@ describe('submitting', () => {
     async (body) => {
       const { url } = await openSandbox();
       const headers = { 'content-type': 'application/json', 'x-api-key': 'sandbox-key' };
-      const answer = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body });
-      expect([answer.status, typeOf(answer)]).toEqual([400, expect.stringContaining('text/plain')]);
+      const response = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body });
+      expect([response.status, typeOf(response)]).toEqual([400, expect.stringContaining('text/plain')]);
     },
   );
 });
@@ -172,8 +172,8 @@ describe('the operator', () => {
 
   test('cannot read a finalization before it happens', async () => {
     const sandbox = await openSandbox();
-    const answer = await sandbox.get(`/_sandbox/submissions/${await sandbox.submit()}`);
-    expect(await answer.json()).toEqual({ requests: 0, finalized_at: null });
+    const response = await sandbox.get(`/_sandbox/submissions/${await sandbox.submit()}`);
+    expect(await response.json()).toEqual({ requests: 0, finalized_at: null });
   });
 });
 
@@ -205,13 +205,13 @@ test('a latency delays the response, and closing does not wait for it', async ()
   const settle = () => {
     isSettled = true;
   };
-  const answer = sandbox.lookUp(NOBODYS_ID).then(settle, settle);
+  const response = sandbox.lookUp(UNKNOWN_ID).then(settle, settle);
   await expect.poll(() => sandbox.stats().requests).toBe(1);
   // The operator's endpoints have no latency: whole answers come in the meantime.
   for (const _ of Array(5)) await (await sandbox.get('/_sandbox/stats')).text();
   expect(isSettled).toBe(false);
   await Promise.all([sandbox.close(), sandbox.close()]);
-  await answer;
+  await response;
 });
 
 test('a port in use is an error', async () => {

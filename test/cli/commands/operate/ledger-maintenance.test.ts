@@ -25,9 +25,9 @@ it('restore requires a stopped server and prints the path of the previous ledger
   ledger.close();
   const restored = await cli(['restore', file, '--json'], { env });
   expect([restored.code, restored.stderr]).toEqual([0, '']);
-  const answer = JSON.parse(restored.stdout);
-  expect(answer).toMatchObject({ file, submissions: 2_000, kept: expect.stringContaining('.replaced-') });
-  expect(existsSync(answer.kept)).toBe(true);
+  const response = JSON.parse(restored.stdout);
+  expect(response).toMatchObject({ file, submissions: 2_000, kept: expect.stringContaining('.replaced-') });
+  expect(existsSync(response.kept)).toBe(true);
 });
 
 it('export writes a file that only the owner may read, with the changes since the given time', async () => {

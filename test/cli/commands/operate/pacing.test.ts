@@ -57,7 +57,7 @@ it('shows the next poll and its reason', async () => {
   const server = await open();
   const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
   const next = { submission_id: 'a\u001b[2J', at: new Date(Date.parse(pacing.at) + 12_340).toISOString() };
-  const answers = [
+  const responses = [
     [
       { ...next, reason: 'scout', held_by: null },
       /in 12\.3 s: scout, polled first, as a sample of the submissions that are likely to become final with it$/m,
@@ -68,7 +68,7 @@ it('shows the next poll and its reason', async () => {
     ],
     [{ ...next, at: pacing.at, reason: 'of a newer server', held_by: null }, /now: of a newer server, \?$/m],
   ] as const;
-  for (const [shown, expected] of answers) {
+  for (const [shown, expected] of responses) {
     const { url } = await serve((_request, response) =>
       response.end(JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], next: shown }] })),
     );
@@ -81,13 +81,13 @@ it('shows placeholders if nothing is learned, the curve is empty or a number is 
   const unknown = { slot: null, senders: null, observed: 0, mode: 'age' };
   const none = { current: null, lower_bound: null, every_five_seconds: null };
   const huge = { requests: 1e21, lag_s: 1e300 };
-  const answers = [
+  const responses = [
     [{ ...unknown, curve: [], polls_ms: [], cost: none }, /finality +not known$[^│]*now, measured +– +– +–$/m],
     [{ ...unknown, curve: [{ after_ms: 0, probability: 1 }] }, /50 % within 0 ms.*initial assumption/m],
     [{ curve: [{ after_ms: 1e300, probability: 1e-9 }], polls_ms: [1e300] }, /finality +not known$/m],
     [{ cost: { ...none, current: huge } }, /now, measured +1e\+21 +1e\+300 s/m],
   ] as const;
-  for (const [shown, expected] of answers) {
+  for (const [shown, expected] of responses) {
     const { url } = await serve((_request, response) =>
       response.end(JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], ...shown }] })),
     );

@@ -26,7 +26,7 @@ async function listed(database: string, name: string): Promise<Listed> {
   return rows.find((row) => row.name === name) ?? expect.fail(`${name} is not listed`);
 }
 
-const asked = (url: string, token: string, path = '/v1/submissions') =>
+const request = (url: string, token: string, path = '/v1/submissions') =>
   call(url, path, { headers: { 'x-api-key': [], authorization: `Bearer ${token}` } });
 
 describe('beside a running server', () => {
@@ -39,17 +39,17 @@ describe('beside a running server', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^dawatch_service_[\w-]{43}\n$/);
     expect(stderr).toMatch(/^token \d+, service, "a b ü": save it now, it cannot be shown again\n$/);
-    expect((await asked(app.url, stdout.trim())).status).toBe(200);
+    expect((await request(app.url, stdout.trim())).status).toBe(200);
   });
 
   it('a revoked token is refused from the next request on, with the same response as an unknown token', async () => {
     const token = await create(app.database, 'service', 'leaver');
-    expect((await asked(app.url, token)).status).toBe(200);
+    expect((await request(app.url, token)).status).toBe(200);
     const { id } = await listed(app.database, 'leaver');
     const { code, stdout, stderr } = await run(app.database, ['revoke', String(id)], cliProcess);
     expect([code, stdout, stderr]).toEqual([0, '', `token ${id}, "leaver", is revoked\n`]);
 
-    const [revoked, unknown] = await Promise.all([asked(app.url, token), asked(app.url, `${token}x`)]);
+    const [revoked, unknown] = await Promise.all([request(app.url, token), request(app.url, `${token}x`)]);
     expect(revoked.status).toBe(401);
     const comparable = ({ headers, text }: typeof revoked) => {
       const { date: _, 'ratelimit-remaining': __, 'x-request-id': ___, ...rest } = headers;
@@ -62,17 +62,17 @@ describe('beside a running server', () => {
   it('lists when a token was last used, to the minute', async () => {
     const token = await create(app.database, 'service', 'worker');
     expect((await listed(app.database, 'worker')).last_used_at).toBeNull();
-    await asked(app.url, token);
+    await request(app.url, token);
     const first = (await listed(app.database, 'worker')).last_used_at;
     expect(first).toMatch(/^\d{4}-.*Z$/);
-    await asked(app.url, token);
+    await request(app.url, token);
     expect((await listed(app.database, 'worker')).last_used_at).toBe(first);
   });
 
   it('a token grants its role only', async () => {
     const user = await create(app.database, 'user', 'reader');
-    expect((await asked(app.url, user)).status).toBe(403);
-    expect((await asked(app.url, await create(app.database, 'admin', 'boss'))).status).toBe(200);
+    expect((await request(app.url, user)).status).toBe(403);
+    expect((await request(app.url, await create(app.database, 'admin', 'boss'))).status).toBe(200);
   });
 });
 
@@ -88,7 +88,7 @@ describe('without a server', () => {
     const token = await create(database, 'service', 'first');
     const made: string[] = [];
     const started = await openApp({ database, apiKey: null, onNewKey: (key) => made.push(key) });
-    expect((await asked(started.url, token)).status).toBe(200);
+    expect((await request(started.url, token)).status).toBe(200);
     await started.close();
     expect(made).toEqual([]);
   });

@@ -86,14 +86,14 @@ oldest open    14 min   failing   a\\u001b[2J   default
 
   it('shows unknown values as not known', () => {
     const { last_hour, ...rest } = OVERVIEW;
-    const nothing = {
+    const empty = {
       finalized: 0,
       time_to_finality_s: null,
       detection_lag_s: null,
       polls_per_submission: null,
       fixed_5s_polls_per_submission: null,
     };
-    const overview = { ...rest, last_hour: nothing, per_minute: [], oldest_open: [], upstreams: [], workers: 4 };
+    const overview = { ...rest, last_hour: empty, per_minute: [], oldest_open: [], upstreams: [], workers: 4 };
     const text = frame({ ...VIEW, overview }, 100, 40, plain).join('\n');
     expect(text.match(/not known/g)).toHaveLength(3);
     expect(text).toContain('2 readers   4 workers');
@@ -118,7 +118,9 @@ oldest open    14 min   failing   a\\u001b[2J   default
   });
 
   it('colours good and bad states', () => {
-    const text = frame(VIEW, 200, 40, (colour, said) => (colour ? `<${colour} ${said.trim()}>` : said)).join('\n');
+    const text = frame(VIEW, 200, 40, (colour, content) => (colour ? `<${colour} ${content.trim()}>` : content)).join(
+      '\n',
+    );
     for (const part of [
       '<green finalized 48,211>',
       '<yellow failing 1>',
@@ -159,20 +161,20 @@ describe('dawatch top', () => {
       };
       const child = spawn('script', ['-qfc', command, '/dev/null'], { env });
       onTestFinished(() => void child.kill('SIGKILL'));
-      let said = '';
-      child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
-      const says = (text: string) => vi.waitFor(() => expect(said).toContain(text), 10_000);
-      await says('48,211');
+      let output = '';
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+      const waitForText = (text: string) => vi.waitFor(() => expect(output).toContain(text), 10_000);
+      await waitForText('48,211');
       isAway = true;
-      await says('disconnected: no response');
+      await waitForText('disconnected: no response');
       isAway = false;
       await vi.waitFor(
-        () => expect(said.slice(said.lastIndexOf(HOME))).toMatch(/^(?!.*disconnected).*48,211/s),
+        () => expect(output.slice(output.lastIndexOf(HOME))).toMatch(/^(?!.*disconnected).*48,211/s),
         10_000,
       );
       child.stdin.write('q');
       await once(child, 'close');
-      expect(said.slice(said.lastIndexOf(HOME))).toContain(`${LEAVE}ended with 0`);
+      expect(output.slice(output.lastIndexOf(HOME))).toContain(`${LEAVE}ended with 0`);
     },
   );
 });

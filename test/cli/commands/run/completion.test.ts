@@ -41,8 +41,8 @@ const CASES: [line: string, offered: string[]][] = [
 /** What bash has in COMPREPLY where the line ends. */
 function completedByBash(script: string, line: string, cwd: string): string[] {
   const words = line.replace('=', ' = ').split(' ');
-  const ask = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dawatch; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const output = execFileSync('bash', ['-c', `${script}\n${ask}`, 'bash', ...words], { encoding: 'utf8', cwd });
+  const bashScript = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dawatch; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const output = execFileSync('bash', ['-c', `${script}\n${bashScript}`, 'bash', ...words], { encoding: 'utf8', cwd });
   return output.split('\n').filter((word) => word !== '');
 }
 
@@ -90,9 +90,9 @@ describe.skipIf(isMissing('fish'))('fish', () => {
   it.each(CASES)('completes %j', (line, offered) => {
     const file = join(tempFolder(), 'dawatch.fish');
     writeFileSync(file, COMPLETION_SCRIPTS.fish(completionRules(program())));
-    const ask = `source ${file}; complete -C '${line}'`;
-    const output = execFileSync('fish', ['--no-config', '-c', ask], { encoding: 'utf8' });
-    const words = output.split('\n').flatMap((said) => said.split('\t')[0] || []);
+    const script = `source ${file}; complete -C '${line}'`;
+    const output = execFileSync('fish', ['--no-config', '-c', script], { encoding: 'utf8' });
+    const words = output.split('\n').flatMap((line) => line.split('\t')[0] || []);
     expect(words.sort()).toEqual([...offered].sort());
   });
 });

@@ -29,7 +29,7 @@ problem  upstream.default  refused\\u001b[2J
 });
 
 it('colours the levels without moving the columns', () => {
-  const text = doctorText(FINDINGS, (colour, said) => `<${colour}>${said}</>`);
+  const text = doctorText(FINDINGS, (colour, content) => `<${colour}>${content}</>`);
   expect(text).toContain('<green>ok     </>  node');
   expect(text).toContain('<red>problem</>  upstream.default');
   expect(text).toContain('<bold>do:</> set the key');

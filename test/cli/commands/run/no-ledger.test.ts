@@ -14,7 +14,7 @@ const COMMANDS = [
   ['token', 'list'],
   ['token', 'revoke', '1'],
 ];
-const MAKE_OR_LOOK = ['serve', 'worker', 'config', 'doctor', 'restore'];
+const NO_LEDGER_REQUIRED = ['serve', 'worker', 'config', 'doctor', 'restore'];
 
 it.each(COMMANDS)('%s %s reports a missing ledger with its path and creates none', async (...args) => {
   const cwd = tempFolder();
@@ -39,7 +39,7 @@ it('the list above contains every command that accepts --config', async () => {
   const { stdout } = await cli(['completion', 'fish']);
   const offered = [...stdout.matchAll(/^.*-l config\b.*$/gm)].map(([line]) => line);
   expect(offered.length).toBeGreaterThan(0);
-  const names = new Set([...COMMANDS.map(([name = '']) => name), ...MAKE_OR_LOOK]);
+  const names = new Set([...COMMANDS.map(([name = '']) => name), ...NO_LEDGER_REQUIRED]);
   for (const line of offered)
     expect(
       [...names].some((name) => line.includes(name)),

@@ -12,15 +12,15 @@ async function serve(env: Record<string, string | null>) {
   const { child, exit } = startCli(['serve'], {
     env: { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: '0', ...env },
   });
-  const told = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
     child[name].setEncoding('utf8').on('data', (chunk) => {
-      told[name] += chunk;
+      output[name] += chunk;
     });
   const url = await vi.waitFor(
     () => {
-      const found = /"url":"([^"]+)"/.exec(told.stdout)?.[1];
-      if (found === undefined) throw new Error(`not started: ${told.stderr}`);
+      const found = /"url":"([^"]+)"/.exec(output.stdout)?.[1];
+      if (found === undefined) throw new Error(`not started: ${output.stderr}`);
       return found;
     },
     { timeout: 15_000 },
@@ -29,38 +29,38 @@ async function serve(env: Record<string, string | null>) {
     child.kill(signal);
     return await exit;
   };
-  return { url, told, stop };
+  return { url, output, stop };
 }
 
 it('prints a new key once, only on stderr, accepts it after a restart, and exits with 0 at SIGTERM and SIGINT', async () => {
   const database = join(tempFolder(), 'data', 'ledger.db');
   const keyless = { DAWATCH_API_KEY: null, DAWATCH_DATABASE: database };
   const first = await serve(keyless);
-  const key = /export DAWATCH_API_KEY=(dawatch_service_\S+)\n/.exec(first.told.stderr)?.[1] ?? '';
-  const asks = (url: string) => call(url, '/v1/submissions', { headers: { 'x-api-key': key } });
-  expect((await asks(first.url)).status).toBe(200);
+  const key = /export DAWATCH_API_KEY=(dawatch_service_\S+)\n/.exec(first.output.stderr)?.[1] ?? '';
+  const request = (url: string) => call(url, '/v1/submissions', { headers: { 'x-api-key': key } });
+  expect((await request(first.url)).status).toBe(200);
   expect(await first.stop('SIGTERM')).toBe(0);
-  expect(first.told.stderr.split(key)).toHaveLength(2);
-  expect(first.told.stdout).not.toContain(key);
-  for (const line of first.told.stdout.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
+  expect(first.output.stderr.split(key)).toHaveLength(2);
+  expect(first.output.stdout).not.toContain(key);
+  for (const line of first.output.stdout.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
   expect(readFileSync(database).toString('latin1')).not.toContain(key);
 
   const second = await serve(keyless);
-  expect((await asks(second.url)).status).toBe(200);
+  expect((await request(second.url)).status).toBe(200);
   expect(await second.stop('SIGINT')).toBe(0);
-  expect(second.told.stderr).toBe('');
+  expect(second.output.stderr).toBe('');
 });
 
 it('writes neither the configured key nor the key of the upstream anywhere', async () => {
   const keys = { DAWATCH_API_KEY: 'the-key-of-the-clients', DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream' };
-  const { url, told, stop } = await serve({
+  const { url, output, stop } = await serve({
     ...keys,
     DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
     DAWATCH_LOG_LEVEL: 'trace',
   });
   await call(url, '/v1/submissions?limit=x', { headers: { 'x-api-key': keys.DAWATCH_API_KEY } });
   expect(await stop('SIGTERM')).toBe(0);
-  for (const key of Object.values(keys)) expect(told.stdout + told.stderr).not.toContain(key);
+  for (const key of Object.values(keys)) expect(output.stdout + output.stderr).not.toContain(key);
 });
 
 describe('does not start', () => {
@@ -117,12 +117,12 @@ it.each(['serve', 'sandbox'])(
     };
     const byPort = command === 'serve' ? 'DAWATCH_PORT or server.port' : '--port';
     const byHost = command === 'serve' ? 'DAWATCH_HOST or server.host' : '--host';
-    const [taken, nowhere] = [await start('127.0.0.1'), await start('192.0.2.1')];
-    expect([taken.code, nowhere.code]).toEqual([2, 2]);
+    const [taken, unreachable] = [await start('127.0.0.1'), await start('192.0.2.1')];
+    expect([taken.code, unreachable.code]).toEqual([2, 2]);
     expect(taken.stderr).toBe(
       `dawatch: cannot listen on 127.0.0.1:${port}: the port is in use; stop the other process, or set another port with ${byPort}\n`,
     );
-    expect(nowhere.stderr).toBe(
+    expect(unreachable.stderr).toBe(
       `dawatch: cannot listen on 192.0.2.1:${port}: this machine has no such address; set another with ${byHost}\n`,
     );
   },

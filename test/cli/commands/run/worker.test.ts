@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { lookInto } from '../../../support/bullmq-rig.ts';
+import { openRedisClient } from '../../../support/bullmq-rig.ts';
 import { cli, cliProcess, startCli } from '../../../support/cli.ts';
 import { isRedisMissing, redisForTest } from '../../../support/redis-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
@@ -18,22 +18,22 @@ it('reports a missing Redis or upstream', async () => {
 
 async function started(url: string, command = 'worker', env: Record<string, string> = {}) {
   const { child, exit } = startCli([command], { env: { ...UPSTREAM, ...env, DAWATCH_REDIS_URL: url } });
-  let told = '';
+  let output = '';
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
-    told += chunk;
+    output += chunk;
   });
-  await vi.waitUntil(() => /(?:worker|server)\.started/.test(told), { timeout: 15_000 });
+  await vi.waitUntil(() => /(?:worker|server)\.started/.test(output), { timeout: 15_000 });
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
-    return { code: await exit, told };
+    return { code: await exit, output: output };
   };
-  return { child, stop, told: () => told };
+  return { child, stop, output: () => output };
 }
 
 it('waits for an unreachable Redis, and still exits with 0 at SIGTERM', async () => {
   const worker = await started('redis://:S3cret-password@127.0.0.1:1');
-  await vi.waitUntil(() => worker.told().includes('redis.disconnected'), { timeout: 15_000 });
-  const { code, told } = await worker.stop('SIGTERM');
+  await vi.waitUntil(() => worker.output().includes('redis.disconnected'), { timeout: 15_000 });
+  const { code, output: told } = await worker.stop('SIGTERM');
   expect(code).toBe(0);
   for (const line of told.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
   expect(told).not.toMatch(/S3cret-password|a-key-of-the-upstream/);
@@ -58,8 +58,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   it('registers with its host and process id, and unregisters at SIGINT', async () => {
     const redis = await redisForTest();
     const worker = await started(redis.url);
-    const look = lookInto(redis);
-    const names = async () => look.smembers('bull:dawatch-workers:names');
+    const redisClient = openRedisClient(redis);
+    const names = async () => redisClient.smembers('bull:dawatch-workers:names');
     const own = expect.stringMatching(`-${worker.child.pid}$`);
     await vi.waitFor(async () => expect(await names()).toEqual([own]), 10_000);
     expect((await worker.stop('SIGINT')).code).toBe(0);
@@ -70,7 +70,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const redis = await redisForTest();
     const database = join(tempFolder(), 'ledger.db');
     const running = await started(redis.url, command, { DAWATCH_DATABASE: database, DAWATCH_PORT: '0' });
-    await vi.waitUntil(() => running.told().includes('redis.connected'), { timeout: 15_000 });
+    await vi.waitUntil(() => running.output().includes('redis.connected'), { timeout: 15_000 });
     redis.pause();
     expect((await running.stop('SIGTERM')).code).toBe(0);
   });

@@ -17,19 +17,19 @@ async function cancelled(ids: string[], fields: object = {}, url = app.url): Pro
 function tail(args: string[], url = app.url) {
   const { child, exit } = startCli(['tail', ...args], { env: { DAWATCH_URL: url } });
   child.stdin.end();
-  const told = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
     child[name].setEncoding('utf8').on('data', (chunk) => {
-      told[name] += chunk;
+      output[name] += chunk;
     });
-  const lines = () => told.stdout.split('\n').slice(0, -1);
+  const lines = () => output.stdout.split('\n').slice(0, -1);
   const has = (count: number) =>
     vi.waitFor(() => expect(lines().length).toBeGreaterThanOrEqual(count), { timeout: 18_000, interval: 5 });
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
     return await exit;
   };
-  return { child, exit, told, lines, has, stop };
+  return { child, exit, received: output, lines, has, stop };
 }
 
 describe('tail', () => {
@@ -46,7 +46,7 @@ describe('tail', () => {
         expect.stringMatching(new RegExp(`^\\d+  \\S+Z  submission\\.cancelled  now-${signal}$`)),
       ]);
       expect(await running.stop(signal)).toBe(0);
-      expect(running.told.stderr).toBe('');
+      expect(running.received.stderr).toBe('');
     },
   );
 
@@ -71,15 +71,15 @@ describe('tail', () => {
     const running = tail(['--json', '--after', '0', '--type', 'submission.*'], before.url);
     await running.has(1);
     await before.close();
-    await vi.waitFor(() => expect(running.told.stderr).toMatch(/^dawatch: .+; retrying in \d+\.\d s\n/), {
+    await vi.waitFor(() => expect(running.received.stderr).toMatch(/^dawatch: .+; retrying in \d+\.\d s\n/), {
       timeout: 15_000,
     });
     const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
     onTestFinished(() => after.close());
     await cancelled(ids.slice(1), {}, after.url);
     await running.has(3);
-    const told = running.lines().map((line) => JSON.parse(line).data.submission.submission_id);
-    expect(told).toEqual(ids);
+    const received = running.lines().map((line) => JSON.parse(line).data.submission.submission_id);
+    expect(received).toEqual(ids);
     expect(await running.stop('SIGINT')).toBe(0);
   });
 
@@ -89,7 +89,7 @@ describe('tail', () => {
     await running.has(1);
     running.child.stdout.destroy();
     await cancelled(['second']);
-    expect([await running.exit, running.told.stderr]).toEqual([141, '']);
+    expect([await running.exit, running.received.stderr]).toEqual([141, '']);
   });
 
   it.each([
@@ -110,8 +110,11 @@ describe('tail', () => {
   });
 
   it('reports an unreachable server or a refused key at once', async () => {
-    const nowhere = await cliProcess(['tail'], { env: { DAWATCH_URL: await deadAddress() } });
-    expect([nowhere.code, nowhere.stderr]).toEqual([5, expect.stringContaining('is `dawatch serve` running there?')]);
+    const unreachable = await cliProcess(['tail'], { env: { DAWATCH_URL: await deadAddress() } });
+    expect([unreachable.code, unreachable.stderr]).toEqual([
+      5,
+      expect.stringContaining('is `dawatch serve` running there?'),
+    ]);
     const refused = await cliProcess(['tail'], {
       env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: 'a-service-key-that-is-wrong' },
     });

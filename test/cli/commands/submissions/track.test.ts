@@ -55,10 +55,10 @@ it('treats a UUID in different cases as one id: tracked, awaited, shown and canc
 });
 
 it('retries when a busy server requests it, and after no other refusal', async () => {
-  const answers = [503, 429, 202];
+  const responses = [503, 429, 202];
   const { url, requests } = await serve((request, response) => {
     request.resume();
-    const status = answers.shift() ?? 507;
+    const status = responses.shift() ?? 507;
     const problem = { title: 'Busy', status, detail: 'later' };
     response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '1' });
     response.end(JSON.stringify(status === 202 ? { accepted: 1, already_tracked: 0, submissions: [] } : problem));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OutgoingHttpHeaders } from 'node:http';
-import type { Exchange, Lie } from './liar.ts';
+import type { Exchange, ResponseFault } from './faulty-upstream.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -43,54 +43,60 @@ export function fake(submissionId: string, fields: Fields = {}): string {
 }
 
 /** With this status and body, or what is made of the id. */
-export function say(status: number, body: string | ((id: string) => string), headers: OutgoingHttpHeaders = {}): Lie {
+export function respondWith(
+  status: number,
+  body: string | ((id: string) => string),
+  headers: OutgoingHttpHeaders = {},
+): ResponseFault {
   return ({ response, submissionId }) => {
     const text = typeof body === 'string' ? body : body(submissionId);
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
   };
 }
 
-const fakeWith = (fields: Fields) => say(200, (id) => fake(id, fields));
+const fakeWith = (fields: Fields) => respondWith(200, (id) => fake(id, fields));
 const fakeData = (data: Fields) => fakeWith({ data: { ...DATA, ...data } });
-const html = (status: number) => say(status, `<html><h1>${status}</h1>`, { 'content-type': 'text/html' });
+const html = (status: number) => respondWith(status, `<html><h1>${status}</h1>`, { 'content-type': 'text/html' });
 
-/** The truth, with something changed. */
-function bent(change: (said: Fields, exchange: Exchange) => Fields | string): Lie {
+/** The true response with a modified envelope. */
+function modified(change: (envelope: Fields, exchange: Exchange) => Fields | string): ResponseFault {
   return async (exchange) => {
-    const { status, text } = await exchange.truth();
-    const said = JSON.parse(text) as Fields;
-    const changed = status === 200 ? change(said, exchange) : said;
+    const { status, text } = await exchange.trueResponse();
+    const envelope = JSON.parse(text) as Fields;
+    const changed = status === 200 ? change(envelope, exchange) : envelope;
     const body = typeof changed === 'string' ? changed : JSON.stringify(changed);
     exchange.response.writeHead(status, { 'content-type': 'application/json' }).end(body);
   };
 }
 
 const inData = (change: (data: Fields, exchange: Exchange) => Fields) =>
-  bent((said, exchange) => (said.data ? { ...said, data: change(said.data as Fields, exchange) } : said));
+  modified((envelope, exchange) =>
+    envelope.data ? { ...envelope, data: change(envelope.data as Fields, exchange) } : envelope,
+  );
 
 /** Nothing of this may make a submission final. */
-export const INCREDIBLE: Record<string, Lie> = {
+export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'HTML 502': html(502),
   'HTML 503': html(503),
   'HTML 504': html(504),
-  'empty 502': say(502, ''),
+  'empty 502': respondWith(502, ''),
   'HTML 404': html(404),
   'HTML 406': html(406),
   'HTML 200': html(200),
-  'the truth with 201': say(201, (id) => fake(id)),
-  'the truth with 500': say(500, (id) => fake(id)),
-  'status 999': say(999, (id) => fake(id)),
-  '204': say(204, ''),
-  '400': say(400, 'Query deserialize error', { 'content-type': 'text/plain' }),
-  '401 about one id': say(401, 'Invalid API key', { 'content-type': 'text/plain' }),
-  'truncated 200': say(200, (id) => fake(id).slice(0, -20)),
+  'the truth with 201': respondWith(201, (id) => fake(id)),
+  'the truth with 500': respondWith(500, (id) => fake(id)),
+  'status 999': respondWith(999, (id) => fake(id)),
+  '204': respondWith(204, ''),
+  '400': respondWith(400, 'Query deserialize error', { 'content-type': 'text/plain' }),
+  '401 about one id': respondWith(401, 'Invalid API key', { 'content-type': 'text/plain' }),
+  'truncated 200': respondWith(200, (id) => fake(id).slice(0, -20)),
   'half a character': ({ response, submissionId }) =>
     response.end(Buffer.from(`${fake(submissionId)}é`).subarray(0, -1)),
-  'not JSON': say(200, 'OK'),
-  'empty 200': say(200, ''),
-  '200 null': say(200, 'null'),
-  '200 with a list': say(200, (id) => `[${fake(id)}]`),
-  'database error with 200': say(200, '{"state":"ERROR","error":"Database connection error"}'),
+  'not JSON': respondWith(200, 'OK'),
+  'empty 200': respondWith(200, ''),
+  '200 null': respondWith(200, 'null'),
+  '200 with a list': respondWith(200, (id) => `[${fake(id)}]`),
+  'database error with 200': respondWith(200, '{"state":"ERROR","error":"Database connection error"}'),
   'data null': fakeWith({ data: null }),
   'data missing': fakeWith({ data: undefined }),
   'data a list': fakeWith({ data: [DATA] }),
@@ -99,66 +105,72 @@ export const INCREDIBLE: Record<string, Lie> = {
   'block_hash null': fakeData({ block_hash: null }),
   'block_hash empty': fakeData({ block_hash: '' }),
   'block_hash blank': fakeData({ block_hash: ' \n' }),
-  'block_hash of wrong types': ({ submissionId, response, told }) =>
+  'block_hash of wrong types': ({ submissionId, response, requestCount: told }) =>
     response.end(fake(submissionId, { data: { ...DATA, block_hash: [7, true, [FAKE_HASH], {}][told % 4] } })),
   'unknown state': fakeWith({ state: 'Quantum' }),
   'state in other letters': fakeWith({ state: 'FINALIZED' }),
   'state with a line behind': fakeWith({ state: 'Finalized\n' }),
   'state of 10,000 letters': fakeWith({ state: 'Finalized'.repeat(1_000) }),
-  'state of wrong types': ({ submissionId, response, told }) =>
+  'state of wrong types': ({ submissionId, response, requestCount: told }) =>
     response.end(fake(submissionId, { state: [7, null, ['Finalized'], { Finalized: 1 }, true, undefined][told % 6] })),
   'Finalized with an error': fakeWith({ error: 'not really' }),
-  'error of wrong types': ({ submissionId, response, told }) =>
+  'error of wrong types': ({ submissionId, response, requestCount: told }) =>
     response.end(fake(submissionId, { error: [7, true, [{}], { a: 1 }][told % 4] })),
-  'duplicate keys': say(200, (id) => `${fake(id).slice(0, -1)},"state":"Pending"}`),
-  '__proto__ of the envelope': say(200, (id) => `{"id":"${id}","__proto__":${fake(id)}}`),
-  '__proto__ in the data': say(200, (id) =>
+  'duplicate keys': respondWith(200, (id) => `${fake(id).slice(0, -1)},"state":"Pending"}`),
+  '__proto__ of the envelope': respondWith(200, (id) => `{"id":"${id}","__proto__":${fake(id)}}`),
+  '__proto__ in the data': respondWith(200, (id) =>
     fake(id, { data: { user_id: 'x' } }).replace('{"user_id"', `{"__proto__":${JSON.stringify(DATA)},"user_id"`),
   ),
-  'constructor and prototype': say(
+  'constructor and prototype': respondWith(
     200,
     `{"constructor":{"prototype":{"state":"Finalized","block_hash":"${FAKE_HASH}"}}}`,
   ),
-  'another id': say(200, () => fake(randomUUID())),
+  'another id': respondWith(200, () => fake(randomUUID())),
   'another id in the data': fakeData({ submission_id: randomUUID() }),
   'another id in the raw row': fakeWith({ submission: { id: randomUUID(), block_hash: 'fa4e' } }),
-  'nested 100,000 deep': say(200, (id) => fake(id, { error: 'x' }).replace('"x"', '['.repeat(1e5) + ']'.repeat(1e5))),
-  'hostile text as an error': say(200, (id) => fake(id, { state: 'Error', error: HOSTILE_TEXT, data: null })),
-  'hostile text with 500': say(500, JSON.stringify({ error: HOSTILE_TEXT })),
+  'nested 100,000 deep': respondWith(200, (id) =>
+    fake(id, { error: 'x' }).replace('"x"', '['.repeat(1e5) + ']'.repeat(1e5)),
+  ),
+  'hostile text as an error': respondWith(200, (id) => fake(id, { state: 'Error', error: HOSTILE_TEXT, data: null })),
+  'hostile text with 500': respondWith(500, JSON.stringify({ error: HOSTILE_TEXT })),
   'hostile text as a state': fakeWith({ state: HOSTILE_TEXT }),
-  'hostile text as a body': say(200, HOSTILE_TEXT),
-  'an error of 1 MB': say(200, (id) => fake(id, { state: 'Error', error: 'e'.repeat(1e6), data: null })),
-  'an error of 1 MB with 500': say(500, JSON.stringify({ error: 'e'.repeat(1e6) })),
+  'hostile text as a body': respondWith(200, HOSTILE_TEXT),
+  'an error of 1 MB': respondWith(200, (id) => fake(id, { state: 'Error', error: 'e'.repeat(1e6), data: null })),
+  'an error of 1 MB with 500': respondWith(500, JSON.stringify({ error: 'e'.repeat(1e6) })),
 };
 
 /** True but odd: the submission becomes final by it, with its own block. */
-export const ODD_TRUTHS: Record<string, Lie> = {
+export const UNUSUAL_RESPONSES: Record<string, ResponseFault> = {
   ...Object.fromEntries(
     FIELDS.map((name) => [
       `${name} of wrong types`,
-      inData((data, { told }) => ({ ...data, [name]: WRONG[told % WRONG.length] })),
+      inData((data, { requestCount: told }) => ({ ...data, [name]: WRONG[told % WRONG.length] })),
     ]),
   ),
   ...Object.fromEntries(FIELDS.map((name) => [`without ${name}`, inData((data) => ({ ...data, [name]: undefined }))])),
-  'id of wrong types': bent((said, { told }) => ({ ...said, id: WRONG[told % WRONG.length] })),
+  'id of wrong types': modified((envelope, { requestCount: told }) => ({
+    ...envelope,
+    id: WRONG[told % WRONG.length],
+  })),
   'fields nobody knows': inData((data) => ({ ...data, ['x'.repeat(300)]: HOSTILE_TEXT, nested: [[[]]] })),
   '39 digits': inData((data) => ({ ...data, fees: DIGITS, data_billed: DIGITS })),
-  '39 digits without quotes': bent((said) =>
-    JSON.stringify({ ...said, ...(said.data ? { data: { ...said.data, fees: 'fees' } } : {}) }).replace(
+  '39 digits without quotes': modified((envelope) =>
+    JSON.stringify({ ...envelope, ...(envelope.data ? { data: { ...envelope.data, fees: 'fees' } } : {}) }).replace(
       '"fees":"fees"',
       `"fees":${DIGITS}`,
     ),
   ),
-  'every key twice': bent(
-    (said) => `${JSON.stringify({ state: 'Error', error: 'first' }).slice(0, -1)},${JSON.stringify(said).slice(1)}`,
+  'every key twice': modified(
+    (envelope) =>
+      `${JSON.stringify({ state: 'Error', error: 'first' }).slice(0, -1)},${JSON.stringify(envelope).slice(1)}`,
   ),
-  'created in 1970, asked in 2099': async ({ truth, response }) => {
-    const { status, text } = await truth();
+  'created in 1970, asked in 2099': async ({ trueResponse, response }) => {
+    const { status, text } = await trueResponse();
     const body = text.replace(/"created_at":"[^"]*"/, '"created_at":"1970-01-01T00:00:00"');
     response.writeHead(status, { date: 'Fri, 31 Dec 2099 23:59:59 GMT' }).end(body);
   },
-  'a date that is none': async ({ truth, response }) => {
-    const { status, text } = await truth();
+  'a date that is none': async ({ trueResponse, response }) => {
+    const { status, text } = await trueResponse();
     response.writeHead(status, { date: 'yesterday' }).end(text);
   },
 };

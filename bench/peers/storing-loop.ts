@@ -29,8 +29,8 @@ async function poll(): Promise<void> {
       path: `/v1/get_submission_info?submission_id=${id}`,
       headers: { 'x-api-key': 'bench' },
     });
-    const answer = await body.text();
-    keep({ id, at: Date.now(), state: JSON.parse(answer).state, answer });
+    const response = await body.text();
+    keep({ id, at: Date.now(), state: JSON.parse(response).state, envelope: response });
     polls += 1;
     if (polls !== tracked) continue;
     from = performance.now();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { lookInto, openOddWorker, openQueue } from '../support/bullmq-rig.ts';
+import { openFakeWorker, openQueue, openRedisClient } from '../support/bullmq-rig.ts';
 import { sleep } from '../support/killable-server.ts';
 import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
 import { prepareRedisWorld, untilLogged } from './support/redis-world.ts';
@@ -17,10 +17,10 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
     await world.through(async () => {
-      for (const hand of [world.workers[0], world.server]) {
-        hand?.pause();
+      for (const target of [world.workers[0], world.server]) {
+        target?.pause();
         await sleep(LEASE_MS + 2_000);
-        hand?.resume();
+        target?.resume();
         await sleep(500);
       }
     });
@@ -51,15 +51,15 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
     const world = await prepareRedisWorld('hostile jobs', { redisUrl: redis.url });
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
-    const look = lookInto(redis);
+    const redisClient = openRedisClient(redis);
     await world.through(async () => {
       for (const name of [SUBMISSIONS, POLLS, EVENTS]) {
         const queue = openQueue(redis, name);
         for (const data of HOSTILE) await queue.add('\u001b[31m\n', data);
         // Past BullMQ: no JSON, no fields at all, and no such job.
-        await look.hset(`bull:${name}:broken`, { name: 'x', data: '{', opts: '{', timestamp: 'soon' });
-        await look.hset(`bull:${name}:empty`, { nothing: '1' });
-        for (const id of ['broken', 'empty', 'missing']) await look.lpush(`bull:${name}:wait`, id);
+        await redisClient.hset(`bull:${name}:broken`, { name: 'x', data: '{', opts: '{', timestamp: 'soon' });
+        await redisClient.hset(`bull:${name}:empty`, { nothing: '1' });
+        for (const id of ['broken', 'empty', 'missing']) await redisClient.lpush(`bull:${name}:wait`, id);
         await queue.add('wakes them', {});
       }
       await sleep(3_000);
@@ -74,11 +74,11 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
     const world = await prepareRedisWorld('another version', { redisUrl: redis.url, workers: 1 });
     await world.start();
     let count = 0;
-    await openOddWorker(redis, async (job) => {
-      const kind = count++ % ODD.length;
+    await openFakeWorker(redis, async (job) => {
+      const kind = count++ % MALFORMED_RESULTS.length;
       if (kind === 0) throw new Error('this version knows no such job\n\u001b[31m');
-      await job.updateProgress(ODD[kind] as object);
-      return ODD[kind];
+      await job.updateProgress(MALFORMED_RESULTS[kind] as object);
+      return MALFORMED_RESULTS[kind];
     });
     await untilLogged(world, 'worker.joined', 2);
     await world.through(() => sleep(5_000));
@@ -103,7 +103,7 @@ const HOSTILE: unknown[] = [
   { upstream: 'default', submission_ids: ['stolen'], fencing_token: 'x', expires_at: -1, timeout_ms: 9e15, more: 1 },
 ];
 
-const ODD: unknown[] = [
+const MALFORMED_RESULTS: unknown[] = [
   null,
   { answers: 'none' },
   [{ submission_id: 'nobody asked' }],

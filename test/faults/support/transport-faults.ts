@@ -1,25 +1,25 @@
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import type { Exchange, Lie } from './liar.ts';
-import { fake } from './lies-of-content.ts';
+import { fake } from './content-faults.ts';
+import type { Exchange, ResponseFault } from './faulty-upstream.ts';
 
 /** 100 MB that travel as 100 kB. */
 const BOMB = gzipSync(Buffer.alloc(100 * 1024 * 1024, 0x20));
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
 
 /** Says this on the bare connection, and then resets it, closes it, or keeps it open. */
-function raw(said: string | ((id: string) => string), then: 'reset' | 'end' | 'stay'): Lie {
+function raw(text: string | ((id: string) => string), then: 'reset' | 'end' | 'stay'): ResponseFault {
   return ({ socket, submissionId }) => {
     const finish = () => {
       if (then === 'reset') socket.resetAndDestroy();
       if (then === 'end') socket.end();
     };
-    socket.write(typeof said === 'string' ? said : said(submissionId), () => setTimeout(finish, 5));
+    socket.write(typeof text === 'string' ? text : text(submissionId), () => setTimeout(finish, 5));
   };
 }
 
 /** A piece now and then, without end. */
-function drip(begin: string, piece: string): Lie {
+function drip(begin: string, piece: string): ResponseFault {
   return ({ socket }) => {
     socket.write(begin);
     const timer = setInterval(() => socket.write(piece), 50);
@@ -28,7 +28,7 @@ function drip(begin: string, piece: string): Lie {
 }
 
 /** As fast as it is read, without end. */
-function pour(socket: Socket, begin: string, chunk: Buffer): void {
+function sendForever(socket: Socket, begin: string, chunk: Buffer): void {
   const more = () => {
     while (!socket.destroyed && socket.write(chunk));
   };
@@ -38,17 +38,17 @@ function pour(socket: Socket, begin: string, chunk: Buffer): void {
 }
 
 const chunked = (text: string) => `${HEAD}transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}`;
-const whole = (text: string) => `${HEAD}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
+const withLength = (text: string) => `${HEAD}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 
 /** What goes wrong on the way. Where a whole answer comes through, it is one that nobody may believe. */
-export const BROKEN_WAYS: Record<string, Lie> = {
+export const BROKEN_WAYS: Record<string, ResponseFault> = {
   'reset after the request': ({ socket }) => socket.resetAndDestroy(),
   'closed after the request': ({ socket }) => socket.destroy(),
   'reset in the status line': raw('HTTP/1.1 2', 'reset'),
   'reset in the headers': raw(`${HEAD}content-le`, 'reset'),
   'reset before the body': raw(`${HEAD}content-length: 300\r\n\r\n`, 'reset'),
-  'reset in the body': raw((id) => whole(fake(id)).slice(0, -10), 'reset'),
-  'closed in the body': raw((id) => whole(fake(id)).slice(0, -10), 'end'),
+  'reset in the body': raw((id) => withLength(fake(id)).slice(0, -10), 'reset'),
+  'closed in the body': raw((id) => withLength(fake(id)).slice(0, -10), 'end'),
   'reset in a chunk': raw((id) => chunked(fake(id)).slice(0, -10), 'reset'),
   'closed before the last chunk': raw((id) => chunked(fake(id)), 'end'),
   'a chunk of a length that is none': raw((id) => chunked(fake(id)).replace(/\r\n[0-9a-f]+\r\n/, '\r\nxyz\r\n'), 'end'),
@@ -59,12 +59,12 @@ export const BROKEN_WAYS: Record<string, Lie> = {
   'headers with bare line feeds': raw((id) => `HTTP/1.1 200 OK\nx: 1\n\n${fake(id)}`, 'end'),
   'an upgrade': raw('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', 'stay'),
   'early hints without end': drip('', 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'),
-  'two answers to one question': raw((id) => `${whole('{}')}${whole(fake(id))}`, 'stay'),
+  'two answers to one question': raw((id) => `${withLength('{}')}${withLength(fake(id))}`, 'stay'),
   silence: () => undefined,
   'slow headers': drip('HTTP/1.1 200 OK\r\nx-slow: ', 'x'),
   'slow body': drip(`${HEAD}\r\n{`, ' '),
-  'an endless body': ({ socket }) => pour(socket, `${HEAD}\r\n`, Buffer.alloc(64 * 1024, 0x20)),
-  'an endless status line': ({ socket }) => pour(socket, 'HTTP/1.1 200 ', Buffer.alloc(64 * 1024, 0x78)),
+  'an endless body': ({ socket }) => sendForever(socket, `${HEAD}\r\n`, Buffer.alloc(64 * 1024, 0x20)),
+  'an endless status line': ({ socket }) => sendForever(socket, 'HTTP/1.1 200 ', Buffer.alloc(64 * 1024, 0x78)),
   '10 MB': ({ response, submissionId }) =>
     response.writeHead(200).end(fake(submissionId, { junk: 'x'.repeat(10 * 1024 * 1024) })),
   'a length of 10 GB': raw(`${HEAD}content-length: 10737418240\r\n\r\n{`, 'stay'),
@@ -78,7 +78,7 @@ export const BROKEN_WAYS: Record<string, Lie> = {
 };
 
 /** To this server under its other name: whoever follows would send the key there. */
-function redirect(status: number): Lie {
+function redirect(status: number): ResponseFault {
   return ({ response, socket }: Exchange) =>
     response.writeHead(status, { location: `http://localhost:${socket.localPort}/elsewhere` }).end();
 }

@@ -41,7 +41,7 @@ async function post(): Promise<void> {
     const at = Date.now();
     const timestamp = String(Math.floor(at / 1_000));
     const signature = createHmac('sha256', key).update(`${event}.${timestamp}.${body}`).digest('base64');
-    const answer = await pool.request({
+    const httpResponse = await pool.request({
       method: 'POST',
       path: '/hook',
       headers: {
@@ -52,8 +52,8 @@ async function post(): Promise<void> {
       },
       body,
     });
-    const response = await answer.body.text();
-    keep({ id, at, durationMs: Date.now() - at, httpStatus: answer.statusCode, response });
+    const response = await httpResponse.body.text();
+    keep({ id, at, durationMs: Date.now() - at, httpStatus: httpResponse.statusCode, response });
   }
 }
 

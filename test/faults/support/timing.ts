@@ -10,7 +10,7 @@ const BOUND = 10;
 const TRIES = 3;
 
 /** Whether the time of a call tells which of two inputs it was given; each time it is looked, and in the same direction. */
-export function tellApart<Input>(
+export function distinguishByTime<Input>(
   chance: { between: (least: number, most: number) => number },
   inputs: readonly [Input, Input],
   call: (input: Input) => boolean,

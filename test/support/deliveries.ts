@@ -14,7 +14,7 @@ export async function createWebhook(url: string, receiverUrl: string): Promise<s
 }
 
 /** Everything is final, and nothing waits to be told. */
-export async function allTold(file: string, submissions: number): Promise<void> {
+export async function allDelivered(file: string, submissions: number): Promise<void> {
   const db = new Database(file, { readonly: true });
   onTestFinished(() => {
     db.close();

@@ -2,15 +2,15 @@ import Database from 'better-sqlite3';
 import { dataOf } from '../../../src/domain/envelope.ts';
 
 /** What a ledger says of each submission in the end: the data of its newest row of history. */
-export function truthsOf(file: string): Map<string, Record<string, unknown> | null> {
+export function dataByIdOf(file: string): Map<string, Record<string, unknown> | null> {
   const db = new Database(file, { readonly: true });
   try {
     const rows = db
       .prepare(`
-        SELECT s.submission_id, h.answer FROM submissions s
+        SELECT s.submission_id, h.answer AS response FROM submissions s
         JOIN history h ON h.submission = s.id AND h.version = s.version`)
-      .all() as { submission_id: string; answer: string | null }[];
-    return new Map(rows.map(({ submission_id, answer }) => [submission_id, dataOf(answer)]));
+      .all() as { submission_id: string; response: string | null }[];
+    return new Map(rows.map(({ submission_id, response }) => [submission_id, dataOf(response)]));
   } finally {
     db.close();
   }

@@ -12,18 +12,18 @@ const KEEP_ALL: Retention = {
 };
 
 /** The real upkeep of a ledger, in virtual time. */
-export function openUpkeep(ledger: Ledger, keeping: Partial<Retention>, startMs = 0) {
+export function openMaintenance(ledger: Ledger, keeping: Partial<Retention>, startMs = 0) {
   const clock = createVirtualClock(startMs);
   const pruned: PrunedCounts[] = [];
   const errors: unknown[] = [];
-  const upkeep = new Maintenance({
+  const maintenance = new Maintenance({
     ledger,
     clock,
     retention: { ...KEEP_ALL, ...keeping },
     onPruned: (counts) => pruned.push(counts),
     onFailed: (error) => errors.push(error),
   });
-  upkeep.start();
-  onTestFinished(() => upkeep.stop());
-  return { clock, pruned, errors, upkeep };
+  maintenance.start();
+  onTestFinished(() => maintenance.stop());
+  return { clock, pruned, errors, maintenance: maintenance };
 }

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 type Certificate = { key: string; cert: string };
 
 /** What the upstream would have said. */
-export type Truth = { status: number; text: string };
+export type TrueResponse = { status: number; text: string };
 
 export type Exchange = {
   submissionId: string;
@@ -15,46 +15,46 @@ export type Exchange = {
   response: ServerResponse;
   socket: Socket;
   /** How often this lie was told about this id before. */
-  told: number;
-  truth: () => Promise<Truth>;
+  requestCount: number;
+  trueResponse: () => Promise<TrueResponse>;
 };
 
 /** Answers in the place of the upstream, in whatever way; `false`: this time the truth is told. */
-export type Lie = (exchange: Exchange) => unknown;
+export type ResponseFault = (exchange: Exchange) => unknown;
 
-export type Liar = Awaited<ReturnType<typeof openLiar>>;
+export type FaultyUpstream = Awaited<ReturnType<typeof openFaultyUpstream>>;
 
 /** An upstream that tells the truth of another one, but lies about some ids, or about all, for a while. */
-export async function openLiar(tls?: Certificate) {
-  const about = new Map<string, { lie: Lie; told: number }>();
+export async function openFaultyUpstream(tls?: Certificate) {
+  const about = new Map<string, { fault: ResponseFault; requestCount: number }>();
   const open = new Set<Socket>();
-  const liar = {
+  const upstream = {
     url: '',
     port: 0,
     /** The upstream that knows. */
-    truthUrl: '',
+    sandboxUrl: '',
     /** Told in the place of every answer. */
-    aboutAll: undefined as Lie | undefined,
+    aboutAll: undefined as ResponseFault | undefined,
     /** What is done with a new connection in the place of everything else. */
     atConnection: undefined as ((socket: Socket) => void) | undefined,
     /** How many requests came. */
     requests: 0,
     /** Requests beside the interface's own path: somebody followed us there. */
     followed: [] as string[],
-    lieAbout(ids: Iterable<string>, lie: Lie): void {
-      for (const id of ids) about.set(id, { lie, told: 0 });
+    injectFor(ids: Iterable<string>, responseFault: ResponseFault): void {
+      for (const id of ids) about.set(id, { fault: responseFault, requestCount: 0 });
     },
-    told: (id: string) => about.get(id)?.told ?? 0,
+    requestCount: (id: string) => about.get(id)?.requestCount ?? 0,
     /** From now on the truth. */
-    relent(): void {
+    stopFaults(): void {
       about.clear();
-      liar.aboutAll = undefined;
-      liar.atConnection = undefined;
-      if (tls) liar.showCertificate(tls);
+      upstream.aboutAll = undefined;
+      upstream.atConnection = undefined;
+      if (tls) upstream.showCertificate(tls);
     },
     showCertificate(other: Certificate): void {
       if ('setSecureContext' in http) http.setSecureContext(other);
-      liar.hangUp();
+      upstream.hangUp();
     },
     /** Whoever is connected must connect anew. */
     hangUp(): void {
@@ -65,40 +65,47 @@ export async function openLiar(tls?: Certificate) {
   const server = createTcpServer((socket) => {
     open.add(socket);
     socket.on('error', () => undefined).on('close', () => open.delete(socket));
-    if (liar.atConnection) liar.atConnection(socket);
+    if (upstream.atConnection) upstream.atConnection(socket);
     else http.emit('connection', socket);
   });
-  const truthOf = async (request: IncomingMessage): Promise<Truth> => {
+  const fetchTrueResponse = async (request: IncomingMessage): Promise<TrueResponse> => {
     const headers = { 'x-api-key': String(request.headers['x-api-key']) };
-    const answer = await fetch(`${liar.truthUrl}${request.url}`, { headers });
-    return { status: answer.status, text: await answer.text() };
+    const response = await fetch(`${upstream.sandboxUrl}${request.url}`, { headers });
+    return { status: response.status, text: await response.text() };
   };
   http.on('request', async (request: IncomingMessage, response: ServerResponse) => {
-    liar.requests += 1;
-    const { pathname, searchParams } = new URL(request.url ?? '', 'http://liar');
-    if (pathname !== '/v1/get_submission_info') liar.followed.push(pathname);
+    upstream.requests += 1;
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://upstream');
+    if (pathname !== '/v1/get_submission_info') upstream.followed.push(pathname);
     const submissionId = searchParams.get('submission_id') ?? '';
-    const truth = () => truthOf(request);
+    const trueResponse = () => fetchTrueResponse(request);
     const one = about.get(submissionId);
     const { socket } = request;
-    const exchange = { submissionId, request, response, socket, told: one?.told ?? 0, truth };
-    const lie = liar.aboutAll ?? one?.lie;
-    if (lie) {
-      if (one) one.told += 1;
-      if ((await lie(exchange)) !== false) return;
+    const exchange = {
+      submissionId,
+      request,
+      response,
+      socket,
+      requestCount: one?.requestCount ?? 0,
+      trueResponse: trueResponse,
+    };
+    const responseFault = upstream.aboutAll ?? one?.fault;
+    if (responseFault) {
+      if (one) one.requestCount += 1;
+      if ((await responseFault(exchange)) !== false) return;
     }
-    const { status, text } = await truth();
+    const { status, text } = await trueResponse();
     response.writeHead(status, { 'content-type': 'application/json' }).end(text);
   });
   http.on('tlsClientError', () => undefined);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(async () => {
-    liar.hangUp();
+    upstream.hangUp();
     server.close();
     await once(server, 'close');
   });
-  liar.port = (server.address() as AddressInfo).port;
-  liar.url = `${tls ? 'https' : 'http'}://127.0.0.1:${liar.port}`;
-  return liar;
+  upstream.port = (server.address() as AddressInfo).port;
+  upstream.url = `${tls ? 'https' : 'http'}://127.0.0.1:${upstream.port}`;
+  return upstream;
 }
