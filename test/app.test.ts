@@ -26,7 +26,7 @@ const bytesOf = (database: string) =>
     .map((name) => readFileSync(join(database, '..', name)).toString('latin1'))
     .join();
 
-/** Starts without a configured key; returns the keys that were told. */
+/** Starts without a configured key; returns the keys that were printed. */
 async function startKeyless(database: string): Promise<{ app: App; keys: string[]; log: string }> {
   const keys: string[] = [];
   let log = '';
@@ -37,7 +37,7 @@ async function startKeyless(database: string): Promise<{ app: App; keys: string[
   return { app, keys, log };
 }
 
-/** A raw connection, kept until the server ends it. */
+/** A raw connection, open until the server closes it. */
 function openConnection(url: string) {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -98,7 +98,7 @@ describe('without a configured key', () => {
       await expect(starting).rejects.toThrow(StartError);
       await expect(starting).rejects.toThrow('set DAWATCH_API_KEY');
       expect(keys).toEqual([]);
-      // It left nothing open: the same ledger can be used at once.
+      // The failed start left nothing open: the same ledger can be opened at once.
       await start({ database });
     },
   );
@@ -164,7 +164,7 @@ describe('closing', () => {
     const silent = openConnection(app.url);
     const halting = openConnection(app.url);
     halting.send('GET /livez HTTP/1.1\r\nho');
-    // An answer on a third connection: the server has seen the two before it.
+    // A response on a third connection proves that the server has seen the two before it.
     await call(app.url, '/livez');
     await app.close();
     await Promise.all([silent.ended, halting.ended]);
@@ -219,7 +219,7 @@ it('completes although a client has sent only half of its request', async () => 
   const client = openConnection(app.url);
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
   client.send(`${head}content-length: 50\r\n\r\n{`);
-  // Only an answer to a second client shows that the first one's head was read by now.
+  // Only a response to a second client proves that the head of the first request was read.
   await call(app.url, '/livez');
   await app.close();
   await client.ended;

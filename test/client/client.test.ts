@@ -7,7 +7,7 @@ import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
 const app = useAppWithSandbox();
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
 
-/** Something that is no dawatch. */
+/** A server that is not dawatch. */
 async function fakeServer(respond: RequestListener): Promise<string> {
   const server = createServer(respond).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());

@@ -14,7 +14,7 @@ const count = (to: number) => Array.from({ length: to }, (_, index) => index + 1
 
 type Options = NonNullable<Parameters<DawatchClient['events']>[0]>;
 
-/** Reads until it was told so many events. */
+/** Reads until the given number of events was received. */
 async function take(events: AsyncIterable<FeedEvent>, many: number): Promise<FeedEvent[]> {
   const received: FeedEvent[] = [];
   for await (const event of events) if (received.push(event) >= many) break;

@@ -19,13 +19,13 @@ import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const EXAMPLES = join(ROOT, 'docs/examples');
-/** Those of the client package. */
+/** The dependencies of the client package. */
 const NAMES = readdirSync(EXAMPLES).filter((name) =>
   readFileSync(join(EXAMPLES, name), 'utf8').includes("'dawatch/client'"),
 );
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 
-/** A folder of somebody who installed dawatch, and copied the examples. */
+/** A folder of a user who installed dawatch and copied the examples. */
 let folder = '';
 const app = useAppWithSandbox();
 
@@ -39,7 +39,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The machine's own Node, if it is new enough, rather than the one that npm ci brought. */
+/** Prefers the machine's own Node, if it is new enough, to the one that npm ci installed. */
 function findNode(): string {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
   const found = folders.map((path) => join(path, 'node')).find((path) => existsSync(path));

@@ -14,7 +14,7 @@ const EVENT = {
 };
 const PAYLOAD = JSON.stringify(EVENT);
 
-/** The standard's own words: base64 of HMAC-SHA256 over "id.timestamp.body". */
+/** The signature as the standard defines it: base64 of HMAC-SHA256 over "id.timestamp.body". */
 function signed(key: Buffer, fields: { id?: string; at?: number | string; payload?: string } = {}) {
   const { id = 'evt_1', at = SECONDS, payload = PAYLOAD } = fields;
   return `v1,${createHmac('sha256', key).update(`${id}.${at}.${payload}`, 'utf8').digest('base64')}`;
@@ -55,7 +55,7 @@ it('verifies the example from the tests of the Standard Webhooks libraries', () 
       },
       now: 1_614_265_330_000,
     });
-  // Genuine, but none of our events.
+  // Genuine, but not an event of dawatch.
   expect(verify).toThrow(expect.objectContaining({ problem: 'invalid_payload' }));
 });
 

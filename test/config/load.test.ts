@@ -19,7 +19,7 @@ function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
   return loadConfig({ env, file: fileOf(yaml) });
 }
 
-/** What is wrong with these settings; no secret is in it, and no path of the temp folder but as the source. */
+/** Returns the problems of these settings; asserts that they contain no secret, and the temporary folder only as a source. */
 function problems(yaml: string, env: Record<string, string> = {}): string[] {
   try {
     load(yaml, env);

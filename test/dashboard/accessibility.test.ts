@@ -17,10 +17,10 @@ const app = useAppWithSandbox({
 });
 const browser = useBrowser();
 
-/** Rules that are not run: replaced ones, those of level AAA, and what only asks a person to look. */
+/** Rules that are disabled: replaced ones, those of level AAA, and those that require a human decision. */
 const NOT_RUN = /^(?:deprecated|wcag2\d?aaa|review-item)$|-obsolete$/;
 
-/** What axe finds on the page as it is: by every rule, the experimental ones and those of good practice too. */
+/** Returns the findings of all rules of axe, including the experimental ones and those for good practice. */
 async function violations(page: Page, rules?: string[]): Promise<string[]> {
   await page.evaluate(`window.axe ?? (() => { ${AXE} })()`);
   const known = await page.evaluate<{ ruleId: string; tags: string[] }[]>('axe.getRules()');
@@ -33,13 +33,13 @@ async function violations(page: Page, rules?: string[]): Promise<string[]> {
   );
 }
 
-/** Looks at a page again and again, in the light and in the dark. */
+/** Checks pages in light and dark mode. */
 function inspect(page: Page) {
   const found: Record<string, string[]> = {};
   const check = async (name: string) => {
     await page.emulateMedia({ colorScheme: 'light' });
     found[name] = await violations(page);
-    // Nothing else is different in the dark.
+    // The dark mode changes only colours.
     await page.emulateMedia({ colorScheme: 'dark' });
     found[`${name}, dark`] = await violations(page, ['color-contrast']);
   };
@@ -57,7 +57,7 @@ function inspect(page: Page) {
 const isTooWide = (page: Page) =>
   page.evaluate<boolean>('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 
-/** A submission with a timeline, a webhook with a dead letter about it, and one that works. */
+/** Creates a submission with a timeline, a webhook with a dead letter about it, and a working webhook. */
 async function fill(): Promise<{ id: string; webhookId: string; working: string }> {
   const [receiver, taker] = [await openReceiver({ status: 410, body: 'gone' }), await openReceiver()];
   const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
@@ -185,15 +185,15 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('main');
     await page.getByRole('link', { name: 'Submissions', exact: true }).focus();
     await page.keyboard.press('Enter');
-    // Not its link, which has the same name.
+    // The heading, not the link with the same name.
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
-    // The search, the status, the button, the table, its first row.
+    // The search field, the status filter, the button, the table and its first row.
     for (let step = 0; step < 3; step++) await page.keyboard.press('Tab');
     await expect.poll(focused).toBe('Refresh');
     await page.getByRole('link', { name: id }).focus();
     await page.keyboard.press('Enter');
     await expect.poll(focused).toBe(id);
-    // The title changes after the drawing, as the focus does.
+    // The title and the focus change after the page is drawn.
     await expect.poll(() => page.title()).toBe(`${id} · dawatch`);
   });
 });

@@ -7,7 +7,7 @@ const app = useApp();
 const get = (path: string, headers = {}): Promise<HttpResponse> =>
   call(app.url, path, { headers: { 'x-api-key': [], ...headers } });
 
-/** What is named by the page, and by what it loads, and so on. */
+/** Returns all files that the page loads, directly or indirectly. */
 async function everythingLoaded(): Promise<Map<string, HttpResponse>> {
   const page = await get('/');
   const map = JSON.parse(/<script type="importmap">(.*?)<\/script>/s.exec(page.text)?.[1] ?? '') as {

@@ -34,7 +34,7 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
 
     running = await openApp({ database, port: Number(new URL(url).port) });
     await cancel(url, first);
-    // It may have found the server by itself by then.
+    // The page may have reconnected by itself already.
     await page
       .getByRole('button', { name: 'Try now' })
       .click({ timeout: 2_000 })
@@ -106,13 +106,13 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
     await page.getByText('Live', { exact: true }).waitFor();
     const row = page.getByRole('row').filter({ hasText: id });
     await row.getByText('tracking').waitFor();
-    // Becoming live loads the list once more.
+    // The page loads the list once more when the feed opens.
     await page.waitForTimeout(1_000);
     const before = requested.length;
     for (let beat = 0; beat < 3; beat++) {
       await vi.waitFor(() => expect(clock.held(heartbeatMs)).toBe(1), { timeout: 15_000, interval: 5 });
       clock.fire(heartbeatMs);
-      // A reader that takes nothing between two heartbeats is dropped.
+      // The server drops a reader that reads nothing between two heartbeats.
       await page.waitForTimeout(200);
     }
     expect(await page.getByText('Disconnected').count()).toBe(0);

@@ -21,7 +21,7 @@ const main = (page: Page) => page.getByRole('main');
 const rowOf = (page: Page, id: string) => page.getByRole('row').filter({ hasText: id });
 
 let signedIn: Page | undefined;
-/** Signed in as an admin, at the page with this address: the same tab for all tests. */
+/** Opens a page as an admin, in one tab for all tests. */
 async function open(path = ''): Promise<Page> {
   if (!signedIn) {
     signedIn = await browser.openForAll(app.url);
@@ -31,7 +31,7 @@ async function open(path = ''): Promise<Page> {
   return signedIn;
 }
 
-/** A webhook whose receiver answers so. */
+/** Creates a webhook whose receiver sends this response. */
 async function webhook(status: number) {
   const receiver = await openReceiver({ status });
   const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
@@ -249,7 +249,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
         const body = (await response.json()) as object;
         await route.fulfill({ response, json: hasMore ? { ...body, next_cursor: 'more' } : body });
       });
-      // An event that is no change, while the submission stays as it is.
+      // An event that does not change the submission.
       const { promise: released, resolve: release } = Promise.withResolvers<void>();
       const data = { id: 'evt_1', type: 'submission.stuck', timestamp: '2026-01-01T00:00:00.000Z' };
       const event = { ...data, data: { submission: { submission_id: id, status: 'tracking' } } };

@@ -205,7 +205,7 @@ describe('the disk', () => {
   });
 
   it.runIf(process.platform === 'linux')('on a network file system gets a warning', () => {
-    // As a signed number, too.
+    // A signed number is accepted, too.
     for (const type of [0x6969, 0xff534d42, 0xff534d42 | 0])
       expect(checkDisk('/tmp/dawatch.db', of(5e9, type))[1]).toMatchObject({ status: 'warning' });
   });

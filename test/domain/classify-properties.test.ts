@@ -42,7 +42,7 @@ const unusualValue = fc.oneof(
   fc.constant('\u001b[2J\r\n\u0000\ud800'),
 );
 const field = fc.constantFrom(...Object.keys(FINAL_DATA));
-/** One thing wrong with an envelope. */
+/** A modification that makes an envelope invalid or incomplete. */
 const flaw = fc.oneof(
   fc.tuple(field, unusualValue).map(([name, value]) => (envelope: Fields) => ({
     ...envelope,
@@ -59,7 +59,7 @@ const flaw = fc.oneof(
   fc.constant((envelope: Fields) => ({ ...envelope, data: [envelope.data] })),
   fc.constant((envelope: Fields) => ({ state: 'SUCCESS', data: envelope })),
 );
-/** One thing wrong with the bytes of it. */
+/** A modification of the bytes of a response. */
 const damage = fc.oneof<fc.Arbitrary<(bytes: Buffer) => Buffer>[]>(
   fc.nat().map((at) => (bytes: Buffer) => bytes.subarray(0, at % (bytes.length + 1))),
   fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })).map(([at, byte]) => (bytes: Buffer) => {
@@ -120,7 +120,7 @@ function without(envelope: Fields, name: string): Fields {
   return Object.fromEntries(Object.entries(envelope).filter(([key]) => key !== name));
 }
 
-/** The rule of the interface, in other words: what must be in a text that ends a submission. */
+/** An independent formulation of the rule: the content that a text must have to end a submission. */
 function isFinal(text: string): boolean {
   const parsed = JSON.parse(text);
   const { id, state, error, data, submission } = parsed;
@@ -164,10 +164,10 @@ describe('for any body, headers and status of a response', () => {
         expect(httpStatus).toBe(200);
         expect(isFinal(text), text).toBe(true);
       }),
-      // So many that there are surely enough of them.
+      // Enough runs that both cases occur.
       { numRuns: 8_000 },
     );
-    // Otherwise the rule was never tried.
+    // Otherwise no run tested the rule.
     expect(finalized).toBeGreaterThan(50);
   });
 
@@ -175,7 +175,7 @@ describe('for any body, headers and status of a response', () => {
     const failure = fc.record<UpstreamResponse & { kind: 'failure' }>({
       kind: fc.constant('failure'),
       reason: fc.constantFrom('timeout', 'network', 'too_large'),
-      // Around the length at which it is cut.
+      // Lengths around the limit at which texts are truncated.
       detail: fc
         .tuple(fc.integer({ min: 1_980, max: 2_010 }), fc.string({ unit: 'binary' }))
         .map(([length, rest]) => 'x'.repeat(length) + rest),

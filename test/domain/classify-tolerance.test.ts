@@ -207,7 +207,7 @@ describe('any response', () => {
       fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
         const verdict = classify(ID, { kind: 'response', httpStatus, retryAfter, date, body: text });
         expect(kinds).toContain(verdict.kind);
-        // Only a 200 that is a whole envelope with its block ends anything.
+        // Only a 200 with a complete envelope and its block ends a submission.
         if (verdict.kind !== 'finalized') return;
         const parsed = parseJson(text);
         expect(httpStatus).toBe(200);

@@ -79,7 +79,7 @@ describe('the data of a stored envelope', () => {
 });
 
 describe('an upstream time', () => {
-  // A machine that runs in UTC itself would hide a time read as local.
+  // On a machine in UTC, a time parsed as local time would go unnoticed.
   beforeAll(() => {
     vi.stubEnv('TZ', 'Asia/Kolkata');
     expect(new Date(0).getTimezoneOffset()).toBe(-330);

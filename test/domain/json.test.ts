@@ -8,7 +8,7 @@ import { trackBodySchema } from '../../src/domain/track-request.ts';
 const arrays = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 
-/** Levels by definition; for values that are not deep. */
+/** Counts the levels by definition, for values of small depth. */
 function levelsOf(value: unknown): number {
   return typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(levelsOf)) : 0;
 }
@@ -57,7 +57,7 @@ it.each(['data', 'extra', 'error'])(
     expect(responseWith(MAX_NESTING - 1)).toMatchObject({ kind: 'pending' });
     for (const levels of [MAX_NESTING, 4_400, 100_000]) {
       expect(responseWith(levels)).toMatchObject({ kind: 'unavailable', reason: 'malformed', error: /64 levels/ });
-      // Whatever the status says of the submission is not believed either.
+      // The HTTP status is not accepted as evidence about the submission either.
       for (const status of [404, 406, 500, 503])
         expect(responseWith(levels, status)).toMatchObject({ kind: 'unavailable' });
     }

@@ -14,7 +14,7 @@ import {
 
 const HOUR_MS = 60 * MINUTE_MS;
 const FAR = { deadlineAt: START_MS + 1_000 * HOUR_MS, stuckAt: START_MS + 1_000 * HOUR_MS };
-/** What upstreams send for an id that they do not have: deployed versions, and older ones. */
+/** The responses of upstreams for an unknown id: deployed versions, and older ones. */
 const NOT_FOUND = [
   ['500 "Record not found"', recordNotFound],
   ['404', notFound],
@@ -22,7 +22,7 @@ const NOT_FOUND = [
 
 type World = ReturnType<typeof openWatcher>;
 
-/** Advances in steps until the submission is final. Returns how many minutes that took; Infinity: more than the limit. */
+/** Advances in steps until the submission is final. Returns the minutes that passed; Infinity above the limit. */
 async function minutesUntilFinal(world: World, id: string, limitMinutes: number): Promise<number> {
   const from = world.clock.now();
   while (world.get(id).status === 'tracking' && world.clock.now() - from < limitMinutes * MINUTE_MS)

@@ -42,7 +42,7 @@ describe('an outage moves every time limit by its length', () => {
   });
 });
 
-/** Polls a submission that is never found at these times, and gives back its status after each. */
+/** Polls a submission that is never found at these times, and returns its status after each poll. */
 function polledAt(
   times: readonly number[],
   given: Partial<Submission> = {},

@@ -18,7 +18,7 @@ const FAILURE_LIMIT = DEADLINE + 5 * 60_000;
 
 const LAST_RESPONSE = { pending: VERDICTS.pending, failing: VERDICTS.error, finalized: VERDICTS.finalized } as const;
 
-/** A submission of this status, with the answer that made it so. */
+/** A submission with this status and the response that caused it. */
 function of(status: Status, fields: Partial<Submission> = {}): Submission {
   const lastResponse =
     status === 'pending' || status === 'failing' || status === 'finalized' ? LAST_RESPONSE[status] : null;
@@ -34,10 +34,10 @@ function input(name: (typeof INPUTS)[number], at: number): TransitionInput {
   return name === 'cancel' ? { kind: 'cancel', at } : observation(name, at);
 }
 
-/** It has been asked about in vain since its deadline. */
+/** The submission has had no response since its deadline. */
 const FAILING_SINCE_DEADLINE = { noResponseSince: DEADLINE };
 
-/** In a table: the event told, or the new status in brackets where none is told, or a dot where nothing changes. */
+/** A cell of the tables: the reported event, or the new status in brackets if none is reported, or a dot if nothing changes. */
 function cell({ change }: TransitionResult): string {
   if (!change) return '·';
   if (!change.event) return `(${change.status})`;
@@ -84,7 +84,7 @@ const CONFIRMED_AT_DEADLINE: Table = {
   ...AT_DEADLINE,
   tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  ·         cancelled',
 };
-/** With the upstream out no time limit passes. */
+/** During an outage of the upstream no time limit passes. */
 const WHILE_OUT = { tracking: WITHIN_GRACE.tracking, pending: WITHIN_GRACE.pending, failing: WITHIN_GRACE.failing };
 
 const ONE_RESPONSE = { notFoundMs: 0 };

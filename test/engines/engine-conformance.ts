@@ -7,14 +7,14 @@ import type { PollEngine } from '../../src/watch/ports.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
 import { deadAddress, KEY, serve } from '../support/upstream-server.ts';
 
-/** What an engine is to be made for: one upstream, `default`. It has to close what it opened when the test ends. */
+/** Opens an engine for one upstream, `default`. The implementation closes its resources when the test ends. */
 type EngineSetting = { url: string; apiKey: string; timeoutMs: number };
 export type OpenEngine = (setting: EngineSetting) => PollEngine | Promise<PollEngine>;
 
 const UNKNOWN = '11111111-2222-4333-8444-555555555555';
 const PENDING = '{"state":"Pending","error":null,"data":null}';
 
-/** What every poll engine owes to the monitor. */
+/** The contract that every poll engine has to fulfil. */
 export function describeEngine(name: string, openEngine: OpenEngine): void {
   const open = (url: string, setting: Partial<EngineSetting> = {}) =>
     openEngine({ url, apiKey: KEY, timeoutMs: 5_000, ...setting });
@@ -140,7 +140,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
   });
 }
 
-/** Everything reported of a batch, by when its poll is through; nothing may come after that. */
+/** Returns all observations of a batch once its poll has completed; fails if another one follows. */
 async function polled(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
   const observations: Observation[] = [];
   await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));

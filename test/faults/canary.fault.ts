@@ -12,7 +12,7 @@ import { openSmtpReceiver } from '../support/smtp-receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const WEBHOOK_SECRET = `whsec_${Buffer.from('canary-of-the-webhook-signature').toString('base64')}`;
-/** Every secret there is, each to be found again wherever it gets to. */
+/** Every secret, with a value that can be recognized wherever it appears. */
 const CANARY = {
   upstreamKey: 'canary-upstream-key-5d1f',
   upstreamBearer: 'canary-upstream-bearer-77ab',
@@ -32,7 +32,7 @@ const CANARY = {
 };
 type Canary = keyof typeof CANARY;
 
-/** Answers with all that it was sent, in the way that the id or the path asks for. */
+/** Echoes everything it receives, in the way that the id or the path requests. */
 async function openEchoServer(): Promise<string> {
   const quote = ({ url, headers }: IncomingMessage) => JSON.stringify({ url, headers });
   const server = createServer((request, response) => {
@@ -59,7 +59,7 @@ async function openEchoServer(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Every key of a Redis with all that is in it. */
+/** Returns every key of a Redis with its content. */
 async function everythingIn(url: string): Promise<string> {
   const redis = new Redis(url);
   const read: Record<string, (key: string) => Promise<unknown>> = {
@@ -76,7 +76,7 @@ async function everythingIn(url: string): Promise<string> {
   return JSON.stringify(found);
 }
 
-/** Where something was said, and all that was. */
+/** Texts by the location where they were found. */
 type Locations = Map<string, string>;
 
 function expectKept(locations: Locations, allowed: Record<string, readonly Canary[]>): void {
@@ -142,7 +142,7 @@ it.each([true, false])(
       body: { url: hook('hook'), secret: WEBHOOK_SECRET },
     });
     const ids = [200, 401, 403, 404, 406, 429, 444, 500, 502].flatMap((status) => [`s${status}-a`, `s${status}-error`]);
-    // Those that pause or stop everything come last.
+    // Those that pause or stop polls come last.
     for (const id of ids.toSorted(
       (a, b) => Number(/s(?:401|403|429|444|50)/.test(a)) - Number(/s(?:401|403|429|444|50)/.test(b)),
     )) {
@@ -211,11 +211,11 @@ it.each([true, false])(
     await request('GET', '/readyz', service);
     await server.stop();
     locations.set('the log', server.lines.join('\n'));
-    // Signatures can't be made from a hash.
+    // A signature cannot be created from a hash.
     for (const name of ['', '-wal']) locations.set(`the ledger${name}`, readable(`${server.file}${name}`));
     expect(locations.get('the log')).toContain('delivery.failed');
     expect(locations.get('the log')).toContain('poll.observed');
-    // Upstream and receivers did quote secrets, and what they said was kept.
+    // The upstream and the receivers did quote secrets, and their texts were stored.
     for (const place of [/^GET .v1.submissions.s\d+-error /, /^GET .v1.deliveries.\d+ /])
       expect([...locations].filter(([name, text]) => place.test(name) && text.includes('[redacted]'))).not.toEqual([]);
     const ledger: Canary[] = ['webhookSecret'];

@@ -10,7 +10,7 @@ const HOUR_S = 3_600;
 const SHIFTS_H = [5, -5, 0, -30, 12, 0];
 
 async function prepareShiftedWorld(name: string, options: Parameters<typeof prepareWorld>[1] = {}) {
-  // Who checks the timestamp of a signature refuses it, rightly, for as long as the clock is wrong.
+  // A receiver that checks the timestamp correctly refuses signatures while the clock is wrong.
   const world = await prepareWorld(name, { receiver: { toleranceS: 100 * HOUR_S }, ...options });
   const file = join(world.folder, 'shift');
   const shift = (hours: number) => writeFileSync(file, String(hours * HOUR_S * 1_000));

@@ -51,7 +51,7 @@ test('a ledger damaged under a running server is not copied, and the next start 
   server.start();
   expect(await server.exited()).toBe(ExitCode.server);
   expect(dawatch(server, 'restore', backup)).toMatchObject({ status: 0 });
-  // What came after the backup is in no ledger now.
+  // Submissions after the backup are in no ledger now.
   const kept = new Set(eventIdsOf(server.file));
   for (const id of world.receiver.bodies.keys()) if (!kept.has(id)) world.receiver.bodies.delete(id);
   server.start();
@@ -60,7 +60,7 @@ test('a ledger damaged under a running server is not copied, and the next start 
   await world.survives();
 });
 
-/** Pages in the middle of the file, wherever chance wants it. */
+/** Damages random pages in the middle of the file. */
 function damage(file: string, { between }: { between: (least: number, most: number) => number }): void {
   const descriptor = openSync(file, 'r+');
   const pages = Math.floor(fstatSync(descriptor).size / PAGE_BYTES);

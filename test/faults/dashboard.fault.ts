@@ -3,7 +3,7 @@ import { SKIPPED, signIn, useBrowser } from '../support/browser.ts';
 import { CRASH_API_KEY } from '../support/killable-server.ts';
 import { prepareWorld } from './support/world.ts';
 
-/** Three heartbeats and more, in real time. */
+/** More than three heartbeats, in real time. */
 const OPEN_MS = 65_000;
 
 describe.skipIf(SKIPPED)('the dashboard of a running server', () => {

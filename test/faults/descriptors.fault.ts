@@ -6,7 +6,7 @@ import { sleep } from '../support/killable-server.ts';
 import { trackOnce } from './support/requests.ts';
 import { prepareWorld } from './support/world.ts';
 
-/** Enough for all that it opens itself. */
+/** Sufficient for the files that the server itself opens. */
 const LIMIT = 160;
 const PRLIMIT = 'prlimit';
 
@@ -22,7 +22,7 @@ test.skipIf(isMissing())('survives without free file descriptors, and continues 
   for (let count = 0; count < 2 * LIMIT; count++)
     held.push(connect(Number(new URL(server.url).port), '127.0.0.1').on('error', () => undefined));
   await sleep(2_000);
-  // Else none is missing, and it proves nothing.
+  // Otherwise the limit was not reached, and the test proves nothing.
   expect(readdirSync(`/proc/${server.pid()}/fd`).length).toBeGreaterThan(LIMIT - 5);
   const ids = world.submit(10);
   const during = await Promise.race([

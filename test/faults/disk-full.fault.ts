@@ -32,7 +32,7 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
       const ballast = join(folder, 'ballast');
       fill(folder, ballast);
       await untilRefused(world, 507);
-      // A job waits for room, however long.
+      // A job waits for space, however long that takes.
       const queued = world.submit(BATCH);
       const job = openProducer(redis).enqueue(queued, AbortSignal.timeout(200_000));
       await staysRefused(world, 507);
@@ -59,7 +59,7 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
   });
 });
 
-/** Tracks until the disk takes no more. What was acknowledged until then must become final. */
+/** Tracks until the disk is full. Every acknowledged id must become final. */
 async function untilRefused(world: World, status: number): Promise<void> {
   for (let count = 0; count < 500; count++) {
     const ids = world.submit(BATCH);
@@ -78,12 +78,12 @@ async function staysRefused(world: World, status: number): Promise<void> {
     expect(await trackOnce(world.server.url, world.submit(5_000))).toMatchObject({ status });
     await sleep(1_000);
   }
-  // What is known can be read.
+  // Stored data can be read.
   const [known = ''] = world.expected.keys();
   expect(await world.server.client.get(known)).toMatchObject({ submission_id: known });
 }
 
-/** By itself, within seconds. */
+/** Expects that tracking works again within seconds. */
 async function expectWorking(world: World): Promise<void> {
   const since = performance.now();
   const soFar = () => performance.now() - since;
@@ -100,7 +100,7 @@ async function expectWorking(world: World): Promise<void> {
   console.log(`ready ${(soFar() / 1_000).toFixed(1)} s after there was room`);
 }
 
-/** Undefined: this user or this machine may not mount. */
+/** Returns undefined if this user or machine cannot mount file systems. */
 function mountSmall(): string | undefined {
   const folder = join(tempFolder(), 'disk');
   mkdirSync(folder);
@@ -110,7 +110,7 @@ function mountSmall(): string | undefined {
   return folder;
 }
 
-/** All but a little. */
+/** Fills the disk except for a small rest. */
 function fill(folder: string, ballast: string): void {
   const { bavail, bsize } = statfsSync(folder);
   writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - MIB)));

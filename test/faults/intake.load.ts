@@ -9,15 +9,15 @@ import { prepareWorld } from './support/world.ts';
 
 const API = { api_key: 'sandbox-key' };
 const MANY = 10_000;
-/** Nobody listens there: what is tracked at it waits, and costs no answers. */
+/** No server listens there: submissions at this upstream stay open and cost no responses. */
 const ABSENT = { url: 'http://127.0.0.1:1', ...API };
-/** Beside what an idle server takes: bodies, answers and the submissions that it watches. */
+/** In addition to an idle server: bodies, responses and watched submissions. */
 const MEMORY_MIB = 700;
 
 async function prepare(name: string) {
   const world = await prepareWorld(name, {
     settings: { log: { level: 'warn', repeats_per_minute: 10 }, limits: { requests_per_minute: 0 } },
-    // As long as by default: the machine may be slow.
+    // The default timeout, because the machine may be slow.
     upstream: { timeout_s: 10 },
     upstreams: { absent: ABSENT },
   });
@@ -27,7 +27,7 @@ async function prepare(name: string) {
 
 type World = Awaited<ReturnType<typeof prepare>>;
 
-/** Everything at the upstream that answers is final and told; the rest is kept, still open. */
+/** Expects that every submission at the working upstream is final and delivered, and that the others are stored and open. */
 async function survives(world: World, waiting: Iterable<string>): Promise<void> {
   for (const id of waiting) world.expected.set(id, 'tracking');
   const { server, receiver } = world;
@@ -67,7 +67,7 @@ test('refuses excess load early, and loses nothing that it accepted', async () =
       statuses.push(status);
       if (status === 202) for (const id of ids) accepted.push(id);
       else expect([status, retryAfterS]).toEqual([503, 5]);
-      // Like clients that don't listen.
+      // Clients that ignore Retry-After.
       await sleep(200);
     }
   };
@@ -84,7 +84,7 @@ test('refuses excess load early, and loses nothing that it accepted', async () =
   expect(refused).toEqual([]);
   expect(peakMiB).toBeLessThan(MEMORY_MIB);
   expect(world.server.lines.some((line) => line.includes('"http.shed"'))).toBe(true);
-  // It was busy with itself, not the upstream away.
+  // The server was busy; it must not report an outage of the upstream.
   expect(world.server.lines.filter((line) => line.includes('"upstream.down"') && line.includes('"default"'))).toEqual(
     [],
   );
@@ -112,7 +112,7 @@ test('accepts 2,000 ids a second for a minute while it polls at its full budget'
   const from = performance.now();
   const sending: Promise<void>[] = [];
   for (let index = 0; index < requests; index++) {
-    // One in ten goes to the upstream that answers: it is asked without a pause.
+    // One in ten is at the working upstream, which is polled without a pause.
     const isChecked = index % 10 === 0;
     const ids = isChecked ? world.submit(perRequest) : Array.from({ length: perRequest }, () => `i-${randomUUID()}`);
     for (const id of ids) {

@@ -78,7 +78,7 @@ test('a Retry-After that is longer than the deadline ends nothing, not even afte
   const ids = world.submit(5);
   const pending = respondWith(200, '{"state":"Pending","error":null,"data":{}}');
   const times: number[] = [];
-  // The wait outlives the deadline; what comes after it would expire a submission whose deadline had not moved.
+  // The pause ends after the deadline; a later response would expire a submission whose deadline had not moved.
   upstream.aboutAll = respondWith(429, 'Too many requests', { 'retry-after': '12' });
   const deadline = new Date(Date.now() + 3_000);
   await track(ids, deadline);

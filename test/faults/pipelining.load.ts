@@ -7,15 +7,15 @@ import { quantile } from './support/flood.ts';
 
 const LOADED_MS = 5_000;
 const PROBE_EVERY_MS = 10;
-/** Of the median while nothing else is asked for: a turn of the event loop may be one large answer, not thousands. */
+/** A multiple of the median without load: an iteration of the event loop may serve one large response, not thousands. */
 const MOST_TIMES_SLOWER = 100;
-/** Of what the process holds before. Node keeps some of what it once used. */
+/** A multiple of the memory before the load. Node keeps some of the memory that it used. */
 const MOST_GROWTH = 4;
 const KEY = `x-api-key: ${CRASH_API_KEY}\r\n`;
 
 const get = (path: string, header = '') => `GET ${path} HTTP/1.1\r\nhost: x\r\n${header}\r\n`;
 
-/** What anybody may send without reading any of it, again and again: `count` requests at once over each connection. */
+/** Requests without a credential, sent repeatedly without reading a response: `count` at once over each connection. */
 const LOADS: { name: string; connections: number; count: number; request: string }[] = [
   { name: 'a large file of /docs', connections: 8, count: 200, request: get('/docs/static/swagger-ui-bundle.js') },
   { name: '/openapi.json', connections: 8, count: 200, request: get('/openapi.json') },
@@ -40,7 +40,7 @@ describe('during requests that are sent faster than their responses are read', (
         const socket = connect(Number(new URL(server.url).port), '127.0.0.1').pause();
         sockets.add(socket);
         socket.on('error', () => undefined).write(request.repeat(count));
-        // It never reads, and comes again.
+        // The client never reads, and connects again.
         await Promise.race([once(socket, 'close'), sleep(250)]);
         if (!isOver) socket.destroy();
         sockets.delete(socket);
@@ -52,7 +52,7 @@ describe('during requests that are sent faster than their responses are read', (
     isOver = true;
     await Promise.all(clients);
     for (const socket of sockets) socket.destroy();
-    // What is free by then is given back by and by.
+    // The allocator returns freed memory gradually.
     await probe(server, 2_000);
     const after = server.residentMiB() ?? 0;
     const times = quantile(loaded, 0.95) / idleMs;
@@ -65,7 +65,7 @@ describe('during requests that are sent faster than their responses are read', (
   });
 });
 
-/** With a list whose largest page is as large as pages become. */
+/** Creates a list whose largest page has the maximum size. */
 async function startServer(): Promise<KillableServer> {
   const server = await prepareServer(tempFolder(), { upstreams: { default: { url: 'http://127.0.0.1:1' } } });
   server.start();
@@ -75,13 +75,13 @@ async function startServer(): Promise<KillableServer> {
   const body = JSON.stringify({ submission_ids, metadata: { note: 'x'.repeat(4_000) } });
   const headers = { 'x-api-key': CRASH_API_KEY, 'content-type': 'application/json' };
   expect((await fetch(`${server.url}/v1/submissions`, { method: 'POST', headers, body })).status).toBe(202);
-  // What is built at the first request is not what this measures.
+  // Objects created by the first request are not part of the measurement.
   for (const path of ['/docs', '/openapi.json', '/events.schema.json', '/metrics', '/v1/submissions?limit=1000'])
     await (await fetch(`${server.url}${path}`, { headers })).arrayBuffer();
   return server;
 }
 
-/** How long /livez takes, again and again. */
+/** Measures the response time of /livez repeatedly. */
 async function probe(server: KillableServer, forMs: number): Promise<number[]> {
   const times: number[] = [];
   const until = performance.now() + forMs;

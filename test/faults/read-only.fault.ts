@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { ExitCode } from '../../src/cli/exit.ts';
 import { prepareWorld } from './support/world.ts';
 
-/** Who may write everything, as root, has to become somebody else. */
+/** Root may write everywhere, so the test drops its privileges. */
 const UNPRIVILEGED_UID = 65_534;
 const SETPRIV = 'setpriv';
 const isRoot = process.getuid?.() === 0;
@@ -25,7 +25,7 @@ test.skipIf(isMissing())(
     await world.start(how);
     await world.track(100);
     chmodSync(folder, 0o500);
-    // What it has open it may write.
+    // The running server may still write its open files.
     await world.track(100);
     await server.kill();
     chmodSync(server.file, 0o400);

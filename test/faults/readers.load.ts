@@ -43,7 +43,7 @@ test('5,000 readers of the live feed get every event once and in order, and leav
 
   for (const { response } of readers) response.destroy();
   while ((await readersOf(url)) !== 0) await sleep(50);
-  // What many connections leave to the allocator is not given back at once.
+  // The allocator does not return the memory of many connections at once.
   await world.survives({ memoryMiB: MEMORY_MIB });
 });
 
@@ -51,7 +51,7 @@ async function readersOf(url: string): Promise<number | undefined> {
   return reading((await scrape(url)).text, 'dawatch_feed_readers');
 }
 
-/** The numbers of the events that it is told. */
+/** Returns the sequence numbers of the received events. */
 function read(url: string): Promise<{ received: number[]; response: IncomingMessage }> {
   return new Promise((resolve, reject) => {
     get(`${url}/v1/events`, { agent: false, headers: { 'x-api-key': CRASH_API_KEY } }, (response) => {

@@ -34,14 +34,14 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   const after = held();
   const waiting = statesOf(world.ledger.file);
 
-  // Whoever works has everything within the minute, whatever the others do.
+  // A working receiver gets every event within the minute, whatever the others do.
   for (const receiver of honest) expect([receiver.name, receiver.taken.size]).toEqual([receiver.name, events]);
   expect(day.violations).toEqual([]);
   expect(world.errors).toEqual([]);
   expect(after.heap - warm.heap).toBeLessThan(32 * MIB);
   expect(after.handles - warm.handles).toBeLessThan(20);
 
-  // All attempts of all that fail, until they are dead letters; then their receivers are mended.
+  // Runs all attempts of failing deliveries until they are dead letters; then their receivers are repaired.
   await world.clock.advance(4.5 * DAY_MS);
   expect(statesOf(world.ledger.file).waiting ?? 0).toBe(0);
   const deadBefore = statesOf(world.ledger.file).dead;
@@ -53,7 +53,7 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   for (const receiver of all) expectEverything(world.ledger.file, receiver);
   expect(day.violations).toEqual([]);
   expect(world.errors).toEqual([]);
-  // Nothing is under way or planned any more.
+  // Nothing is in flight or scheduled.
   expect(world.clock.pending).toBe(0);
   const attempts = all.map(({ name, attempts: count }) => `${name} ${count}`).join(', ');
   console.log(
@@ -63,7 +63,7 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   console.log(`heap ${mib(warm.heap)} → ${mib(after.heap)} MiB, handles ${warm.handles} → ${after.handles}`);
 });
 
-/** Each of its deliveries arrived, with the id and one body of its event. */
+/** Each of its deliveries arrived, with the id and the single body of its event. */
 function expectEverything(file: string, { name, webhookId, taken }: DayReceiver): void {
   const sql =
     "SELECT o.id FROM deliveries d JOIN outbox o ON o.seq = d.event WHERE d.destination = ? AND d.state = 'delivered'";
@@ -79,7 +79,7 @@ function statesOf(file: string): Record<string, number> {
   return Object.fromEntries(rows as [string, number][]);
 }
 
-/** Bytes of the heap without garbage, and what keeps the process alive. */
+/** Returns the bytes of the heap after a garbage collection, and the resources that keep the process running. */
 function held(): { heap: number; handles: number } {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');

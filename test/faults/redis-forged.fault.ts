@@ -10,7 +10,7 @@ const SECRET = 'a-secret-of-server-and-workers-0123456789';
 const OTHER = 'another-secret-that-nobody-shares-0123456';
 const FORGED = '0xf0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0';
 
-/** A result that finalizes everything that a job is about. */
+/** Returns a result that finalizes every id of a job. */
 function forge(data: PollJob) {
   const body = JSON.stringify({ state: 'Finalized', error: null, data: { block_hash: FORGED, block_number: 1 } });
   const response = { kind: 'response', httpStatus: 200, retryAfter: null, date: null, body };
@@ -25,7 +25,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await untilLogged(world, 'worker.joined', 2);
     const redisClient = openRedisClient(redis);
     const polls = openQueue(redis);
-    // One that takes jobs too, and answers without the secret.
+    // A worker that processes jobs as well, and returns results without the secret.
     const forger = await openFakeWorker(redis, async ({ data }) => forge(data));
     await world.through(async () => {
       for (let count = 0; count < 40; count++) {

@@ -56,7 +56,7 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
       for (const name of [SUBMISSIONS, POLLS, EVENTS]) {
         const queue = openQueue(redis, name);
         for (const data of HOSTILE) await queue.add('\u001b[31m\n', data);
-        // Past BullMQ: no JSON, no fields at all, and no such job.
+        // Entries written without BullMQ: no JSON, no fields, and an id without a job.
         await redisClient.hset(`bull:${name}:broken`, { name: 'x', data: '{', opts: '{', timestamp: 'soon' });
         await redisClient.hset(`bull:${name}:empty`, { nothing: '1' });
         for (const id of ['broken', 'empty', 'missing']) await redisClient.lpush(`bull:${name}:wait`, id);

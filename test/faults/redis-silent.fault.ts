@@ -13,7 +13,7 @@ describe.skipIf(isRedisMissing())('Redis does not respond', () => {
     await world.through(async () => {
       redis.pause();
       await untilLogged(world, 'redis.disconnected');
-      // What is tracked meanwhile becomes final: the server asks by itself.
+      // Submissions tracked meanwhile become final, because the server polls by itself.
       await sleep(13_000);
       redis.resume();
       await untilLogged(world, 'redis.connected', 2);

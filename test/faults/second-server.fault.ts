@@ -18,7 +18,7 @@ test('a second server on the same ledger is refused, and the first does not noti
     /is in use by another dawatch: only one server can use a ledger; stop it first/,
   );
   await world.track(100);
-  // One that dies holds nothing: there is no lock to remove.
+  // A killed server leaves no lock to remove.
   await world.server.kill();
   world.server.start();
   await world.survives();

@@ -5,7 +5,7 @@ import { prepareWorld } from './support/world.ts';
 
 const ROUNDS = 6;
 const BOUND_S = 2;
-/** For a machine that has much else to do. */
+/** An allowance for a busy machine. */
 const SLACK_MS = 2_000;
 const CLIENTS = 3;
 const READERS = 20;
@@ -14,10 +14,10 @@ test('SIGTERM under load completes within its limit, and acknowledged requests a
   let isOver = false;
   let received = 0;
   const world = await prepareWorld('sigterm', {
-    // Some answers take longer than a request may.
+    // Some responses take longer than the request timeout.
     sandbox: { latencyMs: 4_000, latencyJitterMs: 40_000 },
     server: { shutdown_s: BOUND_S },
-    // Some receivers take longer than the whole bound.
+    // Some receivers take longer than the whole limit.
     receiver: { delayMs: () => (isOver || ++received % 25 > 0 ? 0 : 2_000 * BOUND_S) },
   });
   const { server } = world;
@@ -52,7 +52,7 @@ test('SIGTERM under load completes within its limit, and acknowledged requests a
   await world.survives();
 });
 
-/** The live feed, until the server ends it. */
+/** Reads the live feed until the server closes it. */
 async function readForEver(url: string): Promise<void> {
   const response = await fetch(`${url}/v1/events`, { headers: { 'x-api-key': CRASH_API_KEY } }).catch(() => undefined);
   await response?.text().catch(() => undefined);

@@ -11,7 +11,7 @@ const MINUTES = Number(process.env.SOAK_MINUTES ?? 0.5);
 const EVERY_MS = 250;
 const PER_ROUND = 5;
 const READERS = 10;
-/** Within so few minutes the engine may not collect garbage once: it is made to. */
+/** In so few minutes V8 may not collect garbage, so the test forces it. */
 const SHORT_MINUTES = 5;
 const COLLECTED = ['--expose-gc', '--import', join(import.meta.dirname, 'support/collected.mjs')];
 
@@ -24,7 +24,7 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
   });
   await world.start({ nodeOptions: MINUTES < SHORT_MINUTES ? COLLECTED : [] });
   const { client, url } = world.server;
-  // It refuses every connection, for as long as it lasts.
+  // This receiver refuses every connection throughout the test.
   const unreachable = await deletableWebhook(url, `${await deadAddress()}/hook`);
   const measuring = measure(world.server);
   const until = performance.now() + MINUTES * 60_000;
@@ -63,7 +63,7 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
   await unreachable.delete();
   if (windows) console.log(`${world.expected.size} submissions in ${MINUTES} minutes\n${tableOf(windows)}`);
   expect(rises(windows ?? [])).toEqual([]);
-  // What the process was given for garbage it gives back late.
+  // V8 returns the memory of collected garbage late.
   await world.survives({ memoryMiB: 400 });
 });
 

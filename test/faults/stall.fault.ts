@@ -14,6 +14,6 @@ test('a server that is suspended for longer than its timeouts continues normally
     await world.track(50);
   }
   await world.survives();
-  // A stall is the server's own: the upstream was never told to be away.
+  // The server detects its own stall and reports no outage of the upstream.
   expect(world.server.logged('upstream.down')).toEqual([]);
 });

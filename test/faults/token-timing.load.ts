@@ -11,7 +11,7 @@ import { distinguishByTime } from './support/timing.ts';
 
 const SECRET = randomBytes(48).toString('hex');
 
-/** Another last character: what a guesser gets near to who learns one character after the other. */
+/** A key with another last character, as an attacker would find it who learns one character after another. */
 const NEAR = `${SECRET.slice(0, -1)}${SECRET.endsWith('0') ? '1' : '0'}`;
 const FAR = [...SECRET].map((digit) => (digit === '0' ? '1' : '0')).join('');
 

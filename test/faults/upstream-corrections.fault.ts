@@ -14,7 +14,7 @@ test('an upstream that contradicts a Finalized causes a correction event each ti
     upstreamUrl: upstream.url,
     settings: {
       submissions: { recheck_after_s: 0.5 },
-      // Long, because an answer that is given up was not said, and here it matters who said what when.
+      // A long timeout: an abandoned response does not count, and here the order of the responses matters.
       upstreams: { default: { url: upstream.url, api_key: 'sandbox-key', timeout_s: 8 } },
     },
   });
@@ -46,12 +46,12 @@ test('an upstream that contradicts a Finalized causes a correction event each ti
   for (const id of world.expected.keys()) expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
 });
 
-/** Open, or final and still to be asked about once more. */
+/** Open submissions, and final ones with a pending recheck. */
 function watched(file: string): number {
   return read(file, 'SELECT count(*) FROM submissions WHERE watched = 1', (db) => db.pluck().get() as number);
 }
 
-/** How often each submission was told to be another than before. */
+/** Returns the number of reported corrections of each submission. */
 function corrections(file: string): Map<string, number> {
   const counted = `
     SELECT s.submission_id, count(*) FROM outbox o JOIN submissions s ON s.id = o.submission
@@ -59,7 +59,7 @@ function corrections(file: string): Map<string, number> {
   return new Map(read(file, counted, (db) => db.raw().all() as [string, number][]));
 }
 
-/** What one submission was, one after the other. */
+/** Returns the states of one submission in order. */
 function histories(file: string, id: string): string {
   const rows = `
     SELECT h.status, h.upstream_state, substr(h.answer, instr(h.answer, 'block_hash'), 24) AS block, s.polls

@@ -53,18 +53,18 @@ describe.skipIf(!tls)('with TLS', () => {
     }
 
     for (const [name, fault] of Object.entries(WAITS)) {
-      const requestCounts: number[] = [];
+      const requestTimes: number[] = [];
       upstream.aboutAll = (exchange) => {
-        requestCounts.push(performance.now());
+        requestTimes.push(performance.now());
         return fault(exchange);
       };
       await world.track(10);
-      while (requestCounts.length === 0) await sleep(10);
+      while (requestTimes.length === 0) await sleep(10);
       await sleep(2_500);
-      // What was under way has arrived after a second; who comes within the other two does not wait as told.
-      const [first = 0] = requestCounts;
+      // Requests in flight have arrived after a second; a request within the other two ignores the requested delay.
+      const [first = 0] = requestTimes;
       expect(
-        requestCounts.filter((at) => at > first + 1_000 && at < first + 2_500),
+        requestTimes.filter((at) => at > first + 1_000 && at < first + 2_500),
         name,
       ).toEqual([]);
       upstream.stopFaults();

@@ -8,7 +8,7 @@ import { prepareWorld } from './support/world.ts';
 
 const IDS_PER_FAULT = 2;
 const HONEST = 200;
-/** While bodies of any size come in, and once they are gone: of some 280 MiB the heap is 60, what was freed is kept by malloc. */
+/** While bodies of any size arrive, and afterwards: of some 280 MiB the heap is 60, and malloc keeps freed memory. */
 const MOST_MEMORY_MIB = 400;
 const MEMORY_MIB = 350;
 
@@ -36,7 +36,7 @@ test('an upstream that misreports many ids in every way loses none of them, and 
   }, 100);
   onTestFinished(() => clearInterval(watching));
   const startedAt = performance.now();
-  // The others go on: what is true is known although lies come in beside.
+  // The other submissions become final although false responses arrive beside.
   const known = [...honest, ...idsOf(UNUSUAL_RESPONSES)];
   const waited = await Promise.all(known.map((id) => client.waitUntilFinal(id, { timeoutMs: 60_000 })));
   expect(waited.filter(({ status }) => status !== 'finalized')).toEqual([]);
@@ -46,7 +46,7 @@ test('an upstream that misreports many ids in every way loses none of them, and 
     timeout: 60_000,
     interval: 200,
   });
-  // Told for a while by now: none of it was believed.
+  // The false responses were sent for a while, and none was accepted.
   for (const id of invalidResponses) {
     const { status, error } = await client.get(id);
     expect([faultFor.get(id), isFinal(status), (error?.length ?? 0) > 2_001]).toEqual([faultFor.get(id), false, false]);

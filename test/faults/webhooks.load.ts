@@ -25,12 +25,12 @@ test('200 webhooks of which half hang: the others receive every event meanwhile,
     return events >= SUBMISSIONS && numbers.every((number) => endpoints.got(number).size === events);
   };
   while (!isDone(good)) await sleep(50);
-  // Nobody waited for those.
+  // No client waited for those.
   expect(hanging.filter((number) => endpoints.got(number).size > 0)).toEqual([]);
   const held = endpoints.held();
   expect(held).toBeGreaterThan(0);
   endpoints.repair();
-  // What hung for so long that it was given up must not wait for its next attempt.
+  // Deliveries that hung until their timeout must not wait for their next attempt.
   await sendAgain(world.server.url);
   while (!isDone(hanging)) await sleep(50);
   const { refused, peakMiB } = await seen.end();
@@ -41,7 +41,7 @@ test('200 webhooks of which half hang: the others receive every event meanwhile,
   await world.survives();
 });
 
-/** Whatever was tried and waits. */
+/** Replays every delivery that was attempted and waits. */
 async function sendAgain(url: string): Promise<void> {
   const { deliveries } = new DawatchClient({ url, token: CRASH_ADMIN_TOKEN });
   let cursor: string | undefined;
@@ -52,7 +52,7 @@ async function sendAgain(url: string): Promise<void> {
   } while (cursor !== undefined);
 }
 
-/** One server with as many paths; every second one never answers until it is mended. */
+/** One server with a path per webhook; every second path does not respond until it is repaired. */
 async function openEndpoints() {
   const got = new Map<number, Set<string>>();
   const held = new Map<ServerResponse, () => void>();

@@ -19,7 +19,7 @@ const target = fc.oneof(
   fc
     .tuple(fc.constantFrom('/v1/submissions', '/v1/submissions/a'), fc.oneof(query, ascii))
     .map((parts) => parts.join('?')),
-  // Never a wait that takes its time.
+  // A valid long poll would take its full timeout.
   fc.tuple(ascii, query).map(([id, text]) => `/v1/submissions/${encodeURIComponent(id)}/wait?${text}&timeout_s=0`),
 );
 const json = fc.oneof(fc.jsonValue(), fc.constantFrom('a', ['a'], 0, -1, 1e308, '2100-01-01T00:00:00Z', 'default'));
@@ -77,11 +77,11 @@ it('never fails on anything that looks like a request to track', async () => {
     }),
     { numRuns: 600 },
   );
-  // Whatever was taken can be shown.
+  // Everything that was accepted can be shown.
   listOf(await call(app.url, '/v1/submissions?limit=1000'));
 });
 
-/** None of them is sent to: some of these addresses may be somebody's. */
+/** No event is sent to these webhooks, because some of the addresses may exist. */
 it('never fails on anything that looks like a webhook, a replay or a filter', async () => {
   const headers = { 'x-api-key': ADMIN_TOKEN };
   const url = fc.oneof(
@@ -121,7 +121,7 @@ it('never fails on anything that looks like a webhook, a replay or a filter', as
     }),
     { numRuns: 150 },
   );
-  // Whatever was taken can be shown.
+  // Everything that was accepted can be shown.
   expect((await call(app.url, '/v1/webhooks?limit=1000', { headers })).status).toBe(200);
 });
 

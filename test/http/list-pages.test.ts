@@ -4,9 +4,9 @@ import { useApp } from '../support/running-app.ts';
 
 const app = useApp();
 const COUNT = 1_000;
-/** With it, a thousand submissions take 4 MiB. */
+/** With this metadata, a thousand submissions take 4 MiB. */
 const METADATA = { note: 'x'.repeat(4_000) };
-/** A page, what each submission has besides its metadata, and the last one. */
+/** The limit of a page, plus the fixed part of each submission, plus the last submission. */
 const MAX_BYTES = 1024 * 1024 * 1.3;
 const ids = Array.from({ length: COUNT }, (_, index) => `large-${String(index).padStart(4, '0')}`);
 

@@ -8,7 +8,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 const app = useApp({ adminToken: ADMIN_TOKEN });
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE'];
 
-/** Every path, with the methods that the OpenAPI document has for it. */
+/** Every path with its methods in the OpenAPI document. */
 async function documentedPaths(): Promise<Map<string, string[]>> {
   const { operations } = await fetchDocument(app.url);
   const paths = new Map<string, string[]>();
@@ -24,7 +24,7 @@ describe('a method that a path does not support', () => {
   it('is refused with 405 and Allow, at every path, with and without a credential', async () => {
     for (const [path, methods] of await documentedPaths()) {
       const others = METHODS.filter((method) => !methods.includes(method));
-      // A static path may also be read as one with a parameter.
+      // A static path can also match a path with a parameter.
       const also = path === '/v1/deliveries/replay' ? ['GET'] : [];
       for (const method of others.filter((one) => !also.includes(one)))
         for (const headers of [{}, { 'x-api-key': [] }]) {
@@ -47,7 +47,7 @@ describe('a method that a path does not support', () => {
     ['with a body that is too large', { 'content-type': 'application/json' }, 'x'.repeat(3 * 1024 * 1024)],
   ])('is refused %s', async (_, headers, body) => {
     const response = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(() => undefined);
-    // Who still sends when the connection closes may not see why.
+    // A client that is still sending when the connection closes may not receive the response.
     if (response || body.length < 100) expect(response?.status).toBe(405);
   });
 

@@ -7,7 +7,7 @@ import { API_KEY, useApp } from '../support/running-app.ts';
 
 const app = useApp();
 
-/** The one answer that a raw connection got. */
+/** Parses the only response on a raw connection. */
 function parseResponse(received: string): HttpResponse {
   const [head = '', text = ''] = received.split('\r\n\r\n');
   const [first = '', ...lines] = head.split('\r\n');

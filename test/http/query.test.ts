@@ -11,7 +11,7 @@ const id = fc.stringMatching(/^[\x21-\x7e]{1,128}$/);
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 200, size: 'max' }),
   fc.base64String(),
-  // What is in a cursor, with something else in it, and a cursor with something else around it.
+  // The content of a cursor with a modification, and a cursor with added characters.
   fc
     .tuple(
       fc.constantFrom('s1.', 'i1.', 's2.', 'S1.', ''),

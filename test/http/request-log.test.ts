@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const named = (id: string, path: string) => call(app.url, path, { headers: { 'x-request-id': id } });
-/** The last one is written after its answer was sent. */
+/** The last line is written after the response was sent. */
 const linesOf = (id: unknown) =>
   vi.waitFor(() => {
     const found = lines.filter(({ request_id }) => request_id === id);

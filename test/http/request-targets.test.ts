@@ -9,13 +9,13 @@ import { isRedisMissing, type RedisServer, startRedis } from '../support/redis-s
 import { openApp } from '../support/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-/** A server that waited for its shutdown bound would outlast the test. */
+/** A server that waited for its shutdown limit would exceed the time limit of the test. */
 const SHUTDOWN_S = 3_600;
 const RESPONSE_TIMEOUT_MS = 10_000;
 
 const CREDENTIALS = { admin: `x-api-key: ${ADMIN_TOKEN}\r\n`, none: '' };
 
-/** The whole response to one request, whose target is sent exactly as it is written. Throws where none comes. */
+/** Returns the whole response to a request with exactly this target. Throws if there is no response. */
 function send(url: string, line: string, header = ''): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -51,7 +51,7 @@ const PREFIXES = [
   '',
 ];
 const LONG = 'x'.repeat(4_000);
-/** Appended to a prefix: spellings that some server or proxy reads as another path. */
+/** Suffixes that some servers or proxies interpret as another path. */
 const SUFFIXES = [
   '/..',
   '/../livez',
@@ -87,7 +87,7 @@ const SUFFIXES = [
   `/${'a/'.repeat(2_000)}`,
   `/${'../'.repeat(1_000)}livez`,
 ];
-/** Whole targets. */
+/** Complete targets. */
 const TARGETS = [
   '*',
   '//docs',
@@ -181,7 +181,7 @@ it('closing the server does not wait for a connection that sent such a target', 
   const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
   socket.on('error', () => undefined);
   for (const path of ['/docs/../livez', '/docs/%2e%2e/livez']) socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
-  // Requests are read in the order in which they are sent, also over two connections of one event loop.
+  // One event loop reads requests in the order in which they are sent, even on two connections.
   await new Promise((resolve) => socket.once('connect', resolve));
   await call(app.url, '/livez');
   await app.close();

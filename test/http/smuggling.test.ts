@@ -4,8 +4,8 @@ import { call, listOf, post, problemOf } from '../support/http-calls.ts';
 import { API_KEY, useApp } from '../support/running-app.ts';
 
 /**
- * A proxy in front and this server must agree on where each request ends: otherwise somebody's request becomes part of
- * another's. Whatever could be read in two ways is refused, and its connection closed with what may still be in it.
+ * A proxy and this server must agree on where each request ends, otherwise part of one client's request is read as the request
+ * of another. An ambiguous request is refused, and its connection is closed together with the rest of its bytes.
  */
 const app = useApp();
 
@@ -13,13 +13,13 @@ const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\
 const BODY = '{"submission_id":"smuggled"}';
 const SIZE = BODY.length;
 const HEX = SIZE.toString(16);
-/** What an attacker would have taken for a request of its own. */
+/** A request that an attacker would have smuggled. */
 const INNER = `DELETE /v1/submissions/kept HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
 const CHUNKED = `${HEX}\r\n${BODY}\r\n0\r\n\r\n`;
 
 type Received = { statuses: number[]; text: string; isClosed: boolean };
 
-/** Everything a connection is told up to and with its answer to the last request on it, or until it is closed. */
+/** Returns everything received up to the last expected response, or until the connection is closed. */
 function exchange(bytes: string, responseCount = 1): Promise<Received> {
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
@@ -38,7 +38,7 @@ function exchange(bytes: string, responseCount = 1): Promise<Received> {
   });
 }
 
-/** The server is given the time to read on where it should not. */
+/** Waits, so that a server which reads on incorrectly is detected. */
 async function refused(bytes: string): Promise<Received> {
   const received = await exchange(bytes, Number.POSITIVE_INFINITY);
   expect(received.isClosed).toBe(true);
@@ -105,7 +105,7 @@ it.each<[string, string]>([
   ['a trailer of 1 MB', `${HEAD}transfer-encoding: chunked\r\n\r\n0\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
 ])('%s are never read completely', async (_, bytes) => {
   const { statuses } = await refused(bytes);
-  // Who still sends may be cut off before it reads the answer.
+  // A client that is still sending may be disconnected before it reads the response.
   for (const status of statuses) expect([400, 431]).toContain(status);
 });
 
@@ -182,7 +182,7 @@ describe('one connection', () => {
     expect(kept.statuses).toEqual([200, 200]);
     const chunks = HEAD.replace('HTTP/1.1', 'HTTP/1.0').replace(API_KEY, 'nobody');
     const received = await refused(`${chunks}transfer-encoding: chunked\r\n\r\n${CHUNKED}${INNER}`);
-    // What comes after the end of the connection is refused before the answer has left.
+    // Bytes after the end of the connection are refused before the response is sent.
     expect(received.statuses).toEqual([400]);
   });
 

@@ -9,7 +9,7 @@ import { useAppWithSandbox } from '../support/running-app.ts';
 const app = useAppWithSandbox();
 const notifying = useNotifyingApp();
 
-/** With a letter at the beginning, so that the spellings of its beginning differ too. */
+/** A UUID that begins with a letter, so that the spellings of its prefix differ, too. */
 const newId = () => `a${randomUUID().slice(1)}`;
 const spellings = (id: string) => [id, id.toUpperCase(), id.replace(/[a-f]/, (digit) => digit.toUpperCase())];
 const listed = async (query: string) => {

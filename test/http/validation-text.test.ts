@@ -7,11 +7,11 @@ import { useApp } from '../support/running-app.ts';
 const app = useApp({ adminToken: ADMIN_TOKEN, upstream: { bearer: 'an-upstream-bearer' } });
 const headers = { 'x-api-key': ADMIN_TOKEN };
 
-/** How zod, Fastify, Ajv and JSON.parse word things. */
+/** Typical wordings of zod, Fastify, Ajv and JSON.parse. */
 const RAW =
   /invalid (?:input|string|option|key|element|iso|type|date|email|url)|expected \w+, received|received undefined|\bnan\b|too (?:big|small)|<=|>=|unrecognized|must match|should (?:be|have)|(?:body|querystring|params|headers)\/|cannot be empty|content-type is set|request body|media type|unexpected (?:token|end)|position \d|prototype property|fst_|zod|\[object|undefined/i;
 
-/** Each says of one field, or of the whole, what is expected, in words that begin after the place. */
+/** Each reason states the expectation for one field or the whole, after the position. */
 function expectClear(status: number, text: string, what: string) {
   const { detail, errors } = problemOf({ status, text, headers: { 'content-type': 'application/problem+json' } });
   for (const message of [detail, ...(errors ?? []).map((error) => error.detail)]) {
@@ -64,7 +64,7 @@ async function operations(): Promise<
   });
 }
 
-/** Where the path itself is checked, one that passes; else anything. */
+/** A valid id if the path itself is validated, otherwise any. */
 const filled = (path: string) =>
   path.replace('{id}', /webhooks/.test(path) ? 'callbacks' : /deliveries/.test(path) ? '1' : 'some-id');
 
@@ -87,7 +87,7 @@ describe('the reasons of invalid requests are clear', () => {
       ];
       if (path === '/v1/events') queries.pop();
       for (const query of queries) {
-        // What would be answered by a stream, or change something, is not what this is about.
+        // Excludes valid requests that would open a stream or change something.
         if (path === '/v1/events' && /^(type|submission_id|metadata)=words/.test(query)) continue;
         const controller = new AbortController();
         const response = await call(app.url, `${filled(path)}?${query}`, {

@@ -12,7 +12,7 @@ function open(perMinute = 3) {
     clock,
     onSuppressed: (suppressed) => reported.push(suppressed),
   });
-  /** How many of so many lines are written. */
+  /** Returns how many of the lines are written. */
   const written = (count: number, fields = {}, level: 'warn' | 'error' = 'warn') =>
     Array.from({ length: count }, () => deduplication.allows(level, 'delivery.failed', fields)).filter(Boolean).length;
   return { clock, deduplication, reported, written, passMinute: () => clock.fire(MINUTE_MS) };

@@ -41,13 +41,13 @@ function openLog(settings: Partial<Config['log']> = {}, clock?: Clock, secrets: 
     ...(clock && { clock }),
     secrets,
   });
-  /** Each line as it was written; none is too long. */
+  /** Returns the written lines; asserts that none is too long. */
   const raw = () => {
     const lines = text.split('\n').slice(0, -1);
     for (const line of lines) expect(Buffer.byteLength(line)).toBeLessThan(MAX_LINE_BYTES);
     return lines;
   };
-  /** As others may call it, whatever the types say. */
+  /** The logger as untyped code can call it. */
   const loose = log as unknown as Logger;
   return { log, loose, raw, text: () => text, lines: () => raw().map((line): Line => JSON.parse(line)) };
 }

@@ -15,7 +15,7 @@ let seq = 0;
 
 type Changes = Partial<SubmissionEvent['submission']>;
 
-/** Of a submission that became final 5 min 55 s after the upstream took it, unless it is said otherwise. */
+/** About a submission that became final 5 min 55 s after the upstream accepted it, by default. */
 export function submissionEvent(
   type: SubmissionEventType,
   submission: Changes = {},
@@ -67,7 +67,7 @@ export function outgoing(event: EventRecord): Outgoing {
   return { event, json: toEventJson(event), callbackUrl: null };
 }
 
-/** What an upstream or a client could write to look like somebody else, call everybody, or be refused. */
+/** Texts with which an upstream or a client could imitate others, mention everyone, or have a message refused. */
 export const HOSTILE_TEXTS = [
   '<!here> <!channel> <@U123456> <https://evil.example|dawatch> @everyone @here',
   '<@123456789> <@&42> **bold** [click](https://evil.example) `code` ```` ```js',
@@ -81,7 +81,7 @@ export const HOSTILE_TEXTS = [
 ];
 
 export function hostileEvent(text: string): EventRecord {
-  // The ledger takes no other ids.
+  // The ledger accepts no other ids.
   const submissionId = text.replace(/[^\x21-\x7e]/g, '').slice(0, 128) || 'x';
   return failedEvent({
     submissionId,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RequestBudget } from '../../src/pacing/request-budget.ts';
 
-/** Sends all it may; says how many. */
+/** Sends as many requests as are available; returns their number. */
 function sendAll(budget: RequestBudget, now: number): number {
   const count = budget.available(now);
   for (let i = 0; i < count; i++) budget.send();

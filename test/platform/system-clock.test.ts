@@ -5,7 +5,7 @@ import { type ClockSources, SystemClock, systemClock } from '../../src/platform/
 const START = 1_760_000_000_000;
 const HOUR = 3_600_000;
 
-/** A machine: its wall clock, its monotonic clock, and its timers, which run on the monotonic one. */
+/** A machine with its wall clock, its monotonic clock, and its timers, which use the monotonic one. */
 function openMachine() {
   let wallMs = START;
   let monotonicMs = 5_000;
@@ -23,7 +23,7 @@ function openMachine() {
   return {
     clock,
     timers,
-    /** The machine is awake for so long. `checks` false: without what runs in the background. */
+    /** The machine is awake for the given time. With `checks` false, no background check runs. */
     async run(ms: number, { checks = true } = {}): Promise<void> {
       const until = monotonicMs + ms;
       for (;;) {
@@ -39,7 +39,7 @@ function openMachine() {
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
-    /** The machine sleeps, or its clock is set: the monotonic clock does not notice. */
+    /** The machine sleeps, or its clock is set: the monotonic clock does not change. */
     step(ms: number): void {
       wallMs += ms;
     },

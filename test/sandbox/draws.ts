@@ -4,9 +4,9 @@ import { START_MS } from './open-sandbox.ts';
 
 export const SLOT_MS = 20_000;
 
-/** Sent in parallel, with nothing between a block's finality and the row: what is seen is the chain itself. */
+/** Sent in parallel, with no delay between a block's finality and the row, so that only the chain causes delays. */
 export const CHAIN_ONLY = { rowUpdateMinS: 0, rowUpdateMaxS: 0, timeoutS: 1e9 } satisfies SandboxOptionsInput;
-/** The same, final as soon as it is in a block: what is seen is the production of blocks. */
+/** As above, and final as soon as it is in a block, so that only the production of blocks causes delays. */
 export const PRODUCTION_ONLY = {
   ...CHAIN_ONLY,
   finalityGap: 0,
@@ -19,10 +19,10 @@ export function modelOf(options: SandboxOptionsInput): Model {
   return createModel(sandboxOptionsSchema.parse({ rowDelayMs: 0, ...options }));
 }
 
-/** One submission as its users see it: when it was made, its block, and when it first read Finalized. */
+/** One submission: when it was made, its block, and when it first read Finalized. */
 export type Draw = { sentMs: number; block: number; finalMs: number };
 
-/** Makes one submission every so many seconds, waits until all are final, and returns what became of each. */
+/** Makes one submission per interval, waits until all are final, and returns them. */
 export function draw(options: SandboxOptionsInput, { count = 6_000, everyS = 15 } = {}): Draw[] {
   const model = modelOf(options);
   const sent = Array.from({ length: count }, (_, index) => START_MS + index * everyS * 1_000);
@@ -35,7 +35,7 @@ export function draw(options: SandboxOptionsInput, { count = 6_000, everyS = 15 
   }));
 }
 
-/** The draws by block number; those of one block have one moment of finality where the chain alone is seen. */
+/** Groups the draws by block number; with the chain alone, those of one block have the same time of finality. */
 export function finalByBlock(draws: readonly Draw[]): Map<number, number> {
   return new Map(draws.map(({ block, finalMs }) => [block, finalMs]));
 }

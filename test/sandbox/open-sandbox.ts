@@ -13,7 +13,7 @@ export type OpenSandbox = Sandbox & {
   order(fault: object): Promise<Response>;
 };
 
-/** A sandbox on a free port, `ideal` unless told, whose clock stands still until the test moves it; closed when the test ends. */
+/** A sandbox on a free port, by default in the world `ideal`, whose clock only the test advances; closed when the test ends. */
 export async function openSandbox(options: SandboxOptionsInput = {}): Promise<OpenSandbox> {
   const clock = { ms: START_MS };
   const sandbox = await startSandbox({ options: { world: 'ideal', rowDelayMs: 0, ...options }, now: () => clock.ms });

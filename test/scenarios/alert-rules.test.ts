@@ -9,13 +9,13 @@ const RULES = 'config/prometheus/alerts.yml';
 const parsed = parse(readFileSync(RULES, 'utf8')) as { groups: { rules: { alert: string }[] }[] };
 const names = parsed.groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
-/** Samples once a minute, in the notation of promtool: from 0 on, `a+bxn` is a, and n times b more. */
+/** Samples once a minute, in the notation of promtool: `a+bxn` is a, followed by n increments of b. */
 type Series = Record<string, string>;
 
 const is = (name: string, value: number): Series => ({ [name]: `${value}+0x180` });
-/** A counter that has grown by so much at the end of the second hour. */
+/** A counter that has increased by this number at the end of the second hour. */
 const grew = (name: string, by: number): Series => ({ [name]: `0+0x119 ${by}+0x60` });
-/** All below `bound` seconds, at 60 a minute. */
+/** A histogram with all values below `bound` seconds, at 60 a minute. */
 const below = (name: string, bound: string, labels: string): Series => ({
   [`${name}_bucket{${labels}le="${bound}"}`]: '0+60x180',
   [`${name}_bucket{${labels}le="300"}`]: '0+60x180',
@@ -56,7 +56,7 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     fires: [
       grew(`${ENDED}"failed"}`, 12),
       { ...grew(`${ENDED}"unknown"}`, 4), ...grew(`${ENDED}"rejected"}`, 4), ...grew(`${ENDED}"expired"}`, 4) },
-      // The process began anew within the hour.
+      // The process restarted within the hour.
       { [`${ENDED}"failed"}`]: '100+0x110 0+0x8 12+0x60' },
     ],
     isQuiet: [
@@ -79,7 +79,7 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
   DawatchDeadLetters: {
     fires: [
       grew(DEAD, 1),
-      // As many were replayed or discarded meanwhile, or the process began anew.
+      // The same number was replayed or discarded meanwhile, or the process restarted.
       { ...grew(DEAD, 3), ...is('dawatch_deliveries_dead', 0) },
       { [DEAD]: '5+0x110 0+0x8 1+0x60' },
     ],
@@ -133,7 +133,7 @@ it('every alert rule has cases in which it fires and does not', () => {
     expect([fires.length > 0, isQuiet.length > 0], name).toEqual([true, true]);
 });
 
-/** How promtool sees it two hours and ten minutes in; the longest an alert has to last is 30 minutes. */
+/** Evaluated by promtool after two hours and ten minutes; the longest duration of an alert rule is 30 minutes. */
 function run(tests: { alert: string; series: Series; fires: boolean }[]) {
   const file = join(tempFolder(), 'test.yml');
   const document = {

@@ -11,7 +11,7 @@ const ADMIN = 'an-admin-token-for-tests';
 const HERE = { allow: ['127.0.0.0/8'], allow_http: true };
 type Setting = Omit<Parameters<typeof openApp>[0], 'database'>;
 
-/** The app with a sandbox upstream, both gone when the test ends. */
+/** An app with a sandbox upstream, both closed when the test ends. */
 async function openWorld(setting: Setting = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -19,7 +19,7 @@ const ADMIN = 'an-admin-token-for-tests';
 const SECRET = { secret: `whsec_${'A'.repeat(43)}=`, publicKey: null };
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
-/** Events that no version writes, by what is wrong with each. */
+/** Events that no version writes, by their defect. */
 const POISON: readonly [name: string, fields: Record<string, string | number | null>][] = [
   ['a detail that is no JSON', { type: 'alert.raised', detail: '{"rule":' }],
   ['no detail', { type: 'alert.raised' }],
@@ -42,7 +42,7 @@ function alertWith(fields: object): string {
   return JSON.stringify({ rule: 'stuck', subject: 'default', summary: 'x', count: 1, since: 0, ...fields });
 }
 
-/** A ledger with those events before, between and behind two that are well, and a webhook that wants all of them. */
+/** A ledger with those events before, between and after two valid ones, and a webhook for all of them. */
 function writeLedger(file: string, url: string): { poisoned: number; webhookId: string } {
   const ledger = new Ledger({ file, now: 0 });
   ledger.upstream('default');
@@ -124,7 +124,7 @@ it.skipIf(isRedisMissing())(
       }
     })();
 
-    // What happens from now on is told too.
+    // Later events are delivered, too.
     await client.track(['new']);
     await client.cancel('new');
     await reading;
@@ -149,10 +149,10 @@ it.skipIf(isRedisMissing())(
       expect([event, attempts.map(({ error }) => error)]).toEqual([null, [expect.stringContaining('cannot be read')]]);
     }
     expect(await client.deliveries.list({ state: 'waiting' })).toMatchObject({ deliveries: [] });
-    // It says nothing of the webhook.
+    // The failure does not count against the webhook.
     expect(await client.webhooks.get(webhookId)).toMatchObject({ enabled: true, failing_since: null });
     expect(lines.join('')).not.toContain('dispatcher.failed');
-    // Whoever looks at the submissions sees them all, without what is nested too deeply.
+    // All submissions can be read, without the data that is nested too deeply.
     const { submissions } = await client.list();
     expect(submissions.map(({ submission_id, metadata, unreadable }) => [submission_id, metadata, unreadable])).toEqual(
       [
@@ -161,7 +161,8 @@ it.skipIf(isRedisMissing())(
         ['well', null, ['metadata']],
       ],
     );
-    // Each is reported once, however many channels and readers came across it; so are the events of those two submissions.
+    // Each is logged once, whatever number of channels and readers encountered it; so are the events of those two
+    // submissions.
     const reported = lines.filter((line) => line.includes('"ledger.row_unreadable"')).map((line) => JSON.parse(line));
     const events = reported.filter(({ row }) => row === 'event').map(({ unreadable }) => unreadable);
     expect(events.filter((unreadable) => unreadable.startsWith('it'))).toHaveLength(poisoned);
@@ -171,7 +172,7 @@ it.skipIf(isRedisMissing())(
   },
 );
 
-/** Which of the submissions are told of. */
+/** Returns the submissions with delivered events. */
 function idsIn(texts: readonly string[]): string[] {
   return ['deep', 'new', 'well'].filter((id) => texts.some((text) => new RegExp(`\\b${id}\\b`).test(text)));
 }

@@ -31,7 +31,7 @@ beforeAll(async () => {
   families = familiesOf(text);
 });
 
-/** The families an expression asks for, and the labels it chooses and groups by. */
+/** Returns the families of an expression, and the labels that it filters and groups by. */
 function namesIn(expr: string): string[] {
   return [...expr.matchAll(/\b(?:dawatch|process|nodejs)_\w+/g)].map(([name]) => name);
 }
@@ -101,7 +101,7 @@ it('docs/metrics.md lists the labels of every family', () => {
 describe.skipIf(isPromtoolMissing())('promtool accepts', () => {
   it('the metrics', () => {
     expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, output: '' });
-    // It would have.
+    // The check detects a mistake.
     expect(promtool(['check', 'metrics'], 'bad_total{} 1\n# TYPE bad_total gauge\n').status).not.toBe(0);
   });
 

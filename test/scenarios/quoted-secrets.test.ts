@@ -16,7 +16,7 @@ import { serve } from '../support/upstream-server.ts';
 const ADMIN = 'an-admin-token-for-tests';
 const COUNT = 40;
 
-/** Answers of an upstream that quotes the secret wherever it can, each character escaped or not. */
+/** Responses of an upstream that quotes the secret wherever possible, each character escaped or not. */
 function bodiesWith(secret: string, seed: number): { status: number; body: string }[] {
   const text = fc.string({ maxLength: 20 }).map((each) => JSON.stringify(each).slice(1, -1));
   const field = fc.constantFrom('state', 'error', 'extra');

@@ -10,16 +10,16 @@ type Expression = { pattern: string; flags: string };
 
 const SRC = join(import.meta.dirname, '../../src');
 
-/** What meets only text of ours or of whoever runs dawatch: its own command line, settings, files and packages. */
+/** Files whose expressions match only text of dawatch or its operator: its own command line, settings, files and packages. */
 const OWN_TEXT = [/^sandbox\//, /^cli\//, /^doctor\//, /^dashboard\/assets\.ts$/, /^config\/load\.ts$/];
 
-/** Growing faster than their text, and why that does no harm. */
+/** Expressions with more than linear time, and why that is harmless. */
 const ACCEPTED: Record<string, string> = {
   'client/client.ts \\/+$': 'the address of the server, from the settings of whoever uses the client',
   'upstream/pool.ts \\/+$': 'the address of the upstream, from the settings',
 };
 
-/** Every regular expression of a file, and how many are put together as it runs, which nobody can judge here. */
+/** Returns every regular expression of a file, and the number of those built at run time, which the test cannot analyze. */
 function expressionsOf(file: string): { literals: Expression[]; made: number } {
   const literals: Expression[] = [];
   let made = 0;
@@ -36,7 +36,7 @@ function expressionsOf(file: string): { literals: Expression[]; made: number } {
   return { literals, made };
 }
 
-/** Where it tries the same text in more than one way, or from more than one beginning; by analysis, not by time. */
+/** Finds expressions that match the same text in several ways or from several positions, by analysis instead of timing. */
 function riskOf({ pattern, flags }: Expression): string[] {
   return analyse(new RegExp(pattern, flags)).reports.map(({ type }) => type);
 }
@@ -64,7 +64,7 @@ describe('matching a regular expression takes time linear in the length of a tex
   it('the search finds all expressions', () => {
     expect(found.length).toBeGreaterThan(60);
     const made = files.filter((file) => expressionsOf(file).made > 0);
-    // A name of ours, and what Redis says of itself; secrets, see below.
+    // Names of dawatch and texts of Redis; secrets are covered below.
     expect(made.toSorted()).toEqual(['domain/redaction.ts', 'engines/bullmq/redis-info.ts']);
   });
 
@@ -82,7 +82,7 @@ describe('matching a regular expression takes time linear in the length of a tex
   });
 });
 
-/** What the analysis does not see: from each of many beginnings, all that follows is looked through. */
+/** A case that the analysis does not find: a scan of the whole remaining text from each of many positions. */
 it('none without an anchor scans the whole remaining text for its end', () => {
   const isWide = ({ pattern }: Expression) =>
     !pattern.startsWith('^') && /(?<!\\)\.[*+]./.test(pattern.replace(/\[[^\]]*\]/g, ''));

@@ -23,7 +23,7 @@ const KEY = 'sandbox-key';
 
 type Setting = { sandbox?: SandboxOptionsInput; budget?: { requests: number; per_s: number; concurrency: number } };
 
-/** A server with Redis and the sandbox, all gone when the test ends. */
+/** A server with Redis and the sandbox, closed when the test ends. */
 async function openWorld({ sandbox: options = { speed: 200 }, budget }: Setting = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-scaling-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -47,7 +47,7 @@ async function openWorld({ sandbox: options = { speed: 200 }, budget }: Setting 
   return { redis, sandbox, open, submit, logged };
 }
 
-/** `dawatch worker` within this process. */
+/** Runs `dawatch worker` within this process. */
 function openWorker(redis: RedisServer, upstreamUrl: string, name: string) {
   const env = { DAWATCH_REDIS_URL: redis.url, DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: KEY };
   const { config } = loadConfig({ env, file: null });
@@ -81,7 +81,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const workers = ['one', 'two', 'three'];
     for (const name of workers) openWorker(redis, sandbox.url, name);
     await ready(app.url, { redis: { workers: workers.toSorted().map((name) => ({ name })) } });
-    // Whoever has no admin's token learns no names of hosts.
+    // Only admins can read the names of hosts.
     expect(JSON.parse((await call(app.url, '/readyz')).text).redis).toEqual({ state: 'up' });
     const ids = submit(200);
     await post(app.url, { submission_ids: ids });
@@ -91,7 +91,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const jobs = await openQueue(redis, POLLS_QUEUE).getJobs(['completed']);
     const workedFor = new Set(jobs.map(({ processedBy }) => processedBy));
     expect([...workedFor].sort()).toEqual(workers.toSorted());
-    // Nothing in Redis could be used to ask the upstream.
+    // Redis contains no key of the upstream.
     const redisClient = openRedisClient(redis);
     for (const key of await redisClient.keys('*'))
       if ((await redisClient.type(key)) === 'hash')
@@ -107,7 +107,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const ids = submit(1);
     await post(app.url, { submission_ids: ids });
     await vi.waitUntil(() => sandbox.stats().throttled === 1, 5_000);
-    // From here on the server knows, and nothing more is sent until the two seconds are over.
+    // From here on the server knows about the pause, and sends nothing until the two seconds have passed.
     await vi.waitFor(async () => expect((await openQueue(redis).getJobCounts()).completed).toBeGreaterThan(0));
     const before = sandbox.stats().requests;
     await post(app.url, { submission_ids: submit(50) });
@@ -164,7 +164,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await second.close();
     await redis.kill();
     const third = await open();
-    // It was stopped in good order, so that nobody can still be asking once the leases of then are over.
+    // The server was stopped regularly, so that no worker can still poll once the previous leases have expired.
     await final(third.url, ids);
   });
 

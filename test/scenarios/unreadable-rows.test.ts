@@ -19,7 +19,7 @@ const FAR = 4e12;
 const DEEP = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 const NO_TIME = 9_000_000_000_000_000;
 
-/** What each row of the ledger is made to hold, and which fields of it are shown as unreadable. */
+/** The damage in each row of the ledger, and the fields that are shown as unreadable. */
 const DAMAGES: [id: string, fields: string[], damage: (db: Database.Database, row: number) => void][] = [
   ['answer-no-json', ['data'], (db, row) => setResponse(db, row, '{"state":"Finalized"')],
   ['answer-deep', ['data'], (db, row) => setResponse(db, row, `{"data":${DEEP(20_000)}}`)],
@@ -43,7 +43,7 @@ function setResponse(db: Database.Database, row: number, text: string): void {
   db.prepare('UPDATE history SET answer = ? WHERE submission = ?').run(text, row);
 }
 
-/** A ledger with one damaged submission of each kind between two that are whole, each finalized and told of. */
+/** A ledger with one damaged submission of each kind between two readable ones, each finalized with an event. */
 function damagedLedger(): string {
   const file = join(tempFolder(), 'ledger.db');
   const ledger = openLedger({ file });
@@ -83,7 +83,7 @@ function damagedLedger(): string {
 
 const admin = { 'x-api-key': [], authorization: `Bearer ${ADMIN}` };
 
-/** A server on such a ledger; its upstream is the sandbox, which knows none of them. */
+/** A server on such a ledger; its upstream is the sandbox, which knows none of the ids. */
 async function openDamaged() {
   const file = damagedLedger();
   const sandbox = await startSandbox({ options: { speed: 200 } });
@@ -106,7 +106,7 @@ async function openDamaged() {
   return { file, url, log, json };
 }
 
-/** What the log says of rows that can not be read. */
+/** Returns the log lines about unreadable rows. */
 function reportedOf(log: readonly string[]): { row: string; row_id: string; level: string; unreadable: string }[] {
   return log.filter((line) => line.includes('"ledger.row_unreadable"')).map((line) => JSON.parse(line));
 }
@@ -178,7 +178,7 @@ describe('unreadable rows', () => {
     for (const [id, fields] of DAMAGES) expect(ofSubmission[id], id).toEqual(fields);
     expect(ofSubmission).toMatchObject({ 'whole-first': undefined, 'whole-last': undefined });
     expect(reader.gaps).toEqual([newest - 1, newest]);
-    // A filter can not tell whether it is one of those that are wanted.
+    // A filter cannot decide whether it matches an unreadable event.
     const filtered = await readEvents(url, '?after=0&type=upstream.*');
     await filtered.reaches(newest);
     expect([filtered.received.map(({ type }) => type), filtered.gaps]).toEqual([['upstream.up'], [newest - 1, newest]]);
@@ -260,7 +260,7 @@ describe('unreadable rows', () => {
       db.prepare(`UPDATE webhooks SET ${column} = ? WHERE webhook_id = ?`).run(text, id);
     damage(noTypes.id, 'types', '["submission.');
     damage(noFilter.id, 'metadata', DEEP(20_000));
-    // The ledger remembers webhooks until one changes.
+    // The ledger caches webhooks until one changes.
     const patch = { method: 'PATCH', headers: admin, body: { description: 'changed' } };
     expect((await call(url, `/v1/webhooks/${readable.id}`, patch)).status).toBe(200);
     const { webhooks } = await json('/v1/webhooks', admin);
@@ -274,7 +274,7 @@ describe('unreadable rows', () => {
     expect(tested.state).toBe('waiting');
     await vi.waitFor(() => expect(receiver.bodies.size).toBe(1), 5_000);
 
-    // Events that can not be read, for a webhook that can.
+    // Unreadable events for a readable webhook.
     const due = db
       .prepare("SELECT seq FROM outbox WHERE type LIKE 'submission.%' OR type LIKE 'alert.%'")
       .pluck()
@@ -366,7 +366,7 @@ describe('unreadable rows', () => {
   it('are pruned when they expire', async () => {
     const ledger = openLedger({ file: damagedLedger() });
     const query = { after: { endedAt: 0, id: 0 }, before: { endedAt: 10_000, id: 0 }, limit: 100 };
-    // The newest of all stays: its number would be given again.
+    // The newest of all stays, because its number would be reused.
     expect(ledger.pruning.submissions(query)).toMatchObject({ deleted: DAMAGES.length + 1 });
   });
 

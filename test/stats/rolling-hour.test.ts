@@ -65,6 +65,6 @@ it('keeps the whole hour if the clock goes back', () => {
   hour.addFinalized(found(NOON + 5 * MINUTE_MS));
   hour.addFinalized(found(NOON));
   expect(hour.hour(NOON + 5 * MINUTE_MS).finalized).toBe(2);
-  // What lies ahead is not counted until it is reached.
+  // Future minutes are counted only once they are reached.
   expect(hour.hour(NOON).finalized).toBe(1);
 });

@@ -15,8 +15,8 @@ type HistoryRow = {
 const MAX_SHOWN = 20;
 
 /**
- * What must hold of a ledger after any fault: every acknowledged id is there, histories have no hole and no repeat, what
- * others are told is in the outbox exactly once, and the file is sound.
+ * Asserts what must hold for a ledger after any fault: it contains every acknowledged id, histories have no gap and no repeat,
+ * the outbox contains each reported change exactly once, and the file passes its integrity check.
  */
 export function auditLedger(file: string, acknowledged: Iterable<string>): Map<string, string> {
   const db = new Database(file, { readonly: true });
@@ -48,7 +48,7 @@ function auditHistories(db: Database.Database, rows: readonly Row[]): void {
       FROM history h JOIN submissions s ON s.id = h.submission ORDER BY s.id, h.version`)
     .all() as HistoryRow[];
   const last = new Map<string, HistoryRow>();
-  // One expectation for all of them: there may be a hundred thousand.
+  // A single expectation, because there may be a hundred thousand rows.
   const wrong: string[] = [];
   for (const row of history) {
     const { submission_id: id, version, previous_status } = row;

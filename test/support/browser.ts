@@ -2,14 +2,14 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { findChromium, openChromium } from './chromium.ts';
 
-/** Why tests in a browser are left out. In CI they never are: a missing chromium is a failure there. */
+/** The reason to skip browser tests. CI never skips them: a missing Chromium is a failure there. */
 export const SKIPPED =
   findChromium() === undefined && process.env.CI === undefined
     ? 'no chromium on the PATH: apt-get install chromium, and these run too'
     : undefined;
 if (SKIPPED !== undefined) console.warn(`tests of the dashboard are skipped: ${SKIPPED}`);
 
-/** One headless Chromium for a whole test file. Whatever a page complains of, or loads from elsewhere, fails the test. */
+/** One headless Chromium for a whole test file. A console error or a request to another host fails the test. */
 export function useBrowser() {
   let browser: Browser | undefined;
   const complaints: string[] = [];
@@ -30,7 +30,7 @@ export function useBrowser() {
     page.setDefaultTimeout(10_000);
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('console', (message) => {
-      // A refused request is also written there by the browser itself.
+      // The browser also logs refused requests by itself.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         complaints.push(message.text());
     });
@@ -43,13 +43,13 @@ export function useBrowser() {
   }
 
   return {
-    /** A page with a storage of its own, gone when the test ends. */
+    /** A page with its own storage, closed when the test ends. */
     async open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
       const page = await open(url, options);
       ofTest.push(page.context());
       return page;
     },
-    /** The same for all tests of the file. */
+    /** One page for all tests of the file. */
     openForAll: (url: string): Promise<Page> => open(url, {}),
   };
 }
@@ -60,7 +60,7 @@ export async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign out' }).waitFor();
 }
 
-/** Another page of the dashboard, without loading it anew. */
+/** Opens another page of the dashboard without a reload. */
 export async function goTo(page: Page, path: string): Promise<void> {
   await page.evaluate(`location.hash = '#/nowhere'; location.hash = ${JSON.stringify(`#/${path}`)}`);
 }

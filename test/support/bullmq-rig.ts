@@ -22,7 +22,7 @@ export const PENDING: UpstreamResponse = {
   body: '{"state":"Pending","error":null,"data":null}',
 };
 
-/** A server's half, gone when the test ends. */
+/** The server's side, closed when the test ends. */
 export function openEngine(
   redis: Pick<RedisServer, 'url'>,
   setting: {
@@ -59,7 +59,7 @@ export function openEngine(
     link,
     events,
     close,
-    /** So many workers are alive and will get the next batch. */
+    /** Resolves when this number of workers is registered and gets the next batch. */
     sees: (workers: number) =>
       vi.waitFor(() => {
         if (link.usable?.workers.length !== workers || !engine.isReading) throw new Error('not yet');
@@ -69,7 +69,7 @@ export function openEngine(
   };
 }
 
-/** A worker's half, in this process. */
+/** The worker's side, in this process. */
 export function openWorker(
   redis: Pick<RedisServer, 'url'>,
   setting: {
@@ -103,7 +103,7 @@ export function openWorker(
   return { worker, polled: polled, events, close };
 }
 
-/** A worker that does as it likes with a job; announced as one for as long as a test takes. */
+/** A worker with arbitrary behavior, registered for the duration of a test. */
 export async function openFakeWorker(
   redis: Pick<RedisServer, 'url'>,
   process: (job: Job) => Promise<unknown>,
@@ -125,7 +125,7 @@ export async function openFakeWorker(
   return worker;
 }
 
-/** Beside all of them, to look at Redis and to meddle with it. */
+/** A separate connection to inspect and modify Redis. */
 export function openRedisClient({ url }: Pick<RedisServer, 'url'>): Redis {
   const redis = new Redis(url);
   redis.on('error', () => undefined);

@@ -5,16 +5,16 @@ import { onTestFinished } from 'vitest';
 
 export type Child = {
   process: ChildProcess;
-  /** What it sent so far, oldest first. */
+  /** The messages so far, oldest first. */
   messages: unknown[];
-  /** The next thing it sends. */
+  /** Resolves with the next message. */
   message(): Promise<unknown>;
-  /** SIGKILL; resolves when it is gone, and all it sent has arrived. */
+  /** Sends SIGKILL; resolves when the process has ended and all its messages have arrived. */
   kill(): Promise<void>;
   exited: Promise<void>;
 };
 
-/** Runs a script of this folder in a process of its own, which is gone when the test ends. */
+/** Runs a script of this folder in its own process, killed when the test ends. */
 export function startChild(script: URL, args: string[], identity: { uid?: number; gid?: number } = {}): Child {
   const child = fork(fileURLToPath(script), args, {
     execArgv: [],
@@ -23,7 +23,7 @@ export function startChild(script: URL, args: string[], identity: { uid?: number
   });
   const messages: unknown[] = [];
   child.on('message', (message) => messages.push(message));
-  // 'close' comes after the last message, 'exit' may come before it.
+  // 'close' follows the last message, 'exit' may precede it.
   const exited = once(child, 'close').then(() => undefined);
   const kill = async () => {
     child.kill('SIGKILL');

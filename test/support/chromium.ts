@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { type Browser, chromium } from 'playwright-core';
 
-/** Where Debian's chromium is; undefined: there is none on this machine. */
+/** Returns the path of Debian's Chromium; undefined if it is not installed. */
 export function findChromium(): string | undefined {
   try {
     return execFileSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).trim();
@@ -10,11 +10,11 @@ export function findChromium(): string | undefined {
   }
 }
 
-/** Headless. The caller closes it. */
+/** Opens a headless browser. The caller closes it. */
 export function openChromium(): Promise<Browser> {
   const executablePath = findChromium();
   if (executablePath === undefined) throw new Error('no chromium on the PATH: apt-get install chromium');
-  // Its own sandbox needs a user that is not root.
+  // The sandbox of Chromium requires a user other than root.
   const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
   return chromium.launch({ executablePath, args });
 }

@@ -5,7 +5,7 @@ type Environment = { env: Record<string, string>; input: string; cwd: string };
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** A command of the CLI within this process, which lends it its own streams and variables: one command at a time. */
+/** Runs a command within this process, with replaced streams and variables: only one command at a time. */
 export function runHere(args: readonly string[], environment: Environment) {
   const ended = last.then(() => runAlone(args, environment));
   last = ended.catch(() => undefined);
@@ -34,14 +34,14 @@ async function runAlone(args: readonly string[], { env, input, cwd }: Environmen
   }
 }
 
-/** Gives back what undoes it. */
+/** Returns a function that restores the previous value. */
 function override(name: 'stdin' | 'stdout' | 'stderr' | 'env', value: unknown): () => void {
   const own = Object.getOwnPropertyDescriptor(process, name) ?? {};
   Object.defineProperty(process, name, { value, configurable: true, enumerable: true });
   return () => Object.defineProperty(process, name, own);
 }
 
-/** Keeps what is written; no terminal. */
+/** Collects output; not a terminal. */
 class Captured extends Writable {
   readonly #chunks: Buffer[] = [];
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {

@@ -7,15 +7,15 @@ import { COMPILED, MAIN } from './main-file.ts';
 import { API_KEY } from './running-app.ts';
 
 type Settings = {
-  /** Beside DAWATCH_API_KEY; null takes one away. */
+  /** In addition to DAWATCH_API_KEY; null removes a variable. */
   env?: Record<string, string | null>;
   input?: string;
-  /** One without settings of its own, unless given. */
+  /** A folder without settings by default. */
   cwd?: string;
 };
 type Ended = { code: number | null; stdout: string; stderr: string };
 
-/** The command line as a process of its own, ended with the test. */
+/** Starts the command line in its own process, which ends with the test. */
 export function startCli(args: readonly string[], { env = {}, cwd = tmpdir() }: Settings = {}) {
   const child: ChildProcessWithoutNullStreams = spawn(process.execPath, [MAIN, ...args], {
     cwd,
@@ -26,12 +26,12 @@ export function startCli(args: readonly string[], { env = {}, cwd = tmpdir() }: 
     child.kill('SIGKILL');
     await exit;
   });
-  // It may end before it has read everything.
+  // The process may end before it has read everything.
   child.stdin.on('error', () => undefined);
   return { child, exit };
 }
 
-/** Runs it to its end, as a process of its own: each command at least once, as its users do. */
+/** Runs a command to its end in its own process; used at least once per command. */
 export async function cliProcess(args: readonly string[], settings: Settings = {}): Promise<Ended> {
   const { child, exit } = startCli(args, settings);
   child.stdin.end(settings.input ?? '');
@@ -39,7 +39,7 @@ export async function cliProcess(args: readonly string[], settings: Settings = {
   return checked({ code, stdout, stderr });
 }
 
-/** Runs it to its end, within this process: ten times as fast. */
+/** Runs a command to its end within this process, which is ten times as fast. */
 export async function cli(args: readonly string[], settings: Settings = {}): Promise<Ended> {
   const { env = {}, input = '', cwd = tmpdir() } = settings;
   return checked(await runHere(args, { env: variables(env), input, cwd }));
@@ -51,7 +51,7 @@ function variables(env: Record<string, string | null>): Record<string, string> {
 }
 
 function checked(ended: Ended): Ended {
-  // No terminal: nothing that only one understands, and no stack trace of ours.
+  // Without a terminal, the output has no escape codes, and never a stack trace of dawatch.
   expect(ended.stdout + ended.stderr).not.toContain('\u001b');
   expect(ended.stderr).not.toMatch(/^ +at .+:\d+/m);
   return ended;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** Passes bytes on to a server; every connection can be cut at will, in the middle of whatever it carries. */
+/** Forwards bytes to a server; every connection can be cut at any time, even within a message. */
 export async function startCuttingProxy(target: string) {
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -31,7 +31,7 @@ export async function startCuttingProxy(target: string) {
     server.close();
     await once(server, 'close');
   });
-  /** As when a host loses its power: what is open carries nothing any more, and nobody says so. New ones work. */
+  /** Like a host that loses its power: open connections carry nothing any more, without being closed. New ones work. */
   const silence = () => {
     for (const socket of sockets) {
       socket.unpipe();

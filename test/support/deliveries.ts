@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import { expect, onTestFinished } from 'vitest';
 import { CRASH_ADMIN_TOKEN, sleep } from './killable-server.ts';
 
-/** A webhook for every event of a killable server. Gives back its secret. */
+/** Creates a webhook for every event of a killable server. Returns its secret. */
 export async function createWebhook(url: string, receiverUrl: string): Promise<string> {
   const response = await fetch(`${url}/v1/webhooks`, {
     method: 'POST',
@@ -13,7 +13,7 @@ export async function createWebhook(url: string, receiverUrl: string): Promise<s
   return ((await response.json()) as { secret: string }).secret;
 }
 
-/** Everything is final, and nothing waits to be told. */
+/** Resolves when all submissions are final and no delivery waits. */
 export async function allDelivered(file: string, submissions: number): Promise<void> {
   const db = new Database(file, { readonly: true });
   onTestFinished(() => {
@@ -26,7 +26,7 @@ export async function allDelivered(file: string, submissions: number): Promise<v
   while (Number(left.pluck().get({ submissions })) > 0) await sleep(100);
 }
 
-/** The ids of all events, in their order. */
+/** Returns the ids of all events in their order. */
 export function eventIdsOf(file: string): string[] {
   const db = new Database(file, { readonly: true });
   try {

@@ -2,17 +2,17 @@ import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
 import type { UpstreamConfig } from '../../src/config/schema.ts';
 import { type DoctorOptions, runDoctor } from '../../src/doctor/run-doctor.ts';
 
-/** An upstream as the settings have it, with the defaults. */
+/** An upstream of the settings, with the defaults. */
 export function upstreamOf(fields: Partial<UpstreamConfig> & { url: string }): UpstreamConfig & { url: string } {
   return { ...loadConfig({ env: {}, file: null }).config.upstreams.default, ...fields };
 }
 
-/** Settings by environment variables alone. */
+/** Settings from environment variables only. */
 export function settingsOf(env: Record<string, string>): LoadedConfig {
   return loadConfig({ env, file: null });
 }
 
-/** Every finding with these settings, by name. */
+/** Returns every finding with these settings, by name. */
 export async function findingsOf(loaded: LoadedConfig, fields: Partial<DoctorOptions> = {}) {
   const progress: Record<'started' | 'ended', string[]> = { started: [], ended: [] };
   const findings = await runDoctor({

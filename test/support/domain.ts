@@ -7,7 +7,7 @@ export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';
 
 export type Fields = Record<string, unknown>;
 
-/** `data` of a finalized submission, as the interface shows it. */
+/** `data` of a finalized submission, as upstreams return it. */
 export const FINAL_DATA: Fields = {
   amount_data: '4.00 B',
   block_hash: '0xb1',
@@ -21,7 +21,7 @@ export const FINAL_DATA: Fields = {
   user_id: 'user-1',
 };
 
-/** `data` of a pending one: what the chain decides is present and null. */
+/** `data` of a pending submission: the fields that the chain determines are present and null. */
 export const PENDING_DATA: Fields = {
   ...FINAL_DATA,
   block_hash: null,
@@ -41,7 +41,7 @@ export function finalEnvelope(data: Fields = {}, fields: Fields = {}): Fields {
   return envelope({ state: 'Finalized', data: { ...FINAL_DATA, ...data }, ...fields });
 }
 
-/** An HTTP answer; a body that is no string is sent as JSON. */
+/** An HTTP response; a body that is not a string is sent as JSON. */
 export function response(
   httpStatus: number,
   body: unknown,
@@ -57,7 +57,7 @@ export function response(
   };
 }
 
-/** Nothing but its limits set: tracked at 0, grace to 1,000, stuck at 2,000, deadline 10,000. */
+/** A submission with limits only: tracked at 0, grace to 1,000, stuck at 2,000, deadline 10,000. */
 export function submission(fields: Partial<Submission> = {}): Submission {
   return {
     submissionId: ID,
@@ -93,7 +93,7 @@ const pendingText = JSON.stringify(envelope());
 const finalText = JSON.stringify(finalEnvelope());
 const errorText = JSON.stringify(envelope({ state: 'Error', error: 'TIMEOUT', data: null }));
 
-/** One verdict of every sort. */
+/** One classification of every kind. */
 export const VERDICTS = {
   pending: { kind: 'pending', state: 'Pending', error: null, envelope: pendingText, blockNumber: null },
   finalized: { kind: 'finalized', state: 'Finalized', error: null, envelope: finalText, blockNumber: 1_234_567 },
@@ -111,7 +111,7 @@ export function observation(verdict: VerdictName | Classification, at: number, s
   return { submissionId, at, durationMs: 1, ...(typeof verdict === 'string' ? VERDICTS[verdict] : verdict) };
 }
 
-/** What the ledger makes of an outcome. */
+/** Applies a transition result as the ledger does. */
 export function applied(before: Submission, result: TransitionResult, at: number): Submission {
   const { watched, becameStuck, noResponseSince, notFoundMs } = result;
   const stuck = before.stuck || becameStuck;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 
 const hex = (unit: number) => unit.toString(16).padStart(4, '0');
 
-/** One character within a JSON string, in one of the ways in which JSON may write it. */
+/** One character within a JSON string, in one of the spellings that JSON allows. */
 function inJson(char: string, way: number): string {
   const code = hex(char.charCodeAt(0));
   if (way === 0) return `\\u${code}`;
@@ -11,7 +11,7 @@ function inJson(char: string, way: number): string {
   return JSON.stringify(char).slice(1, -1);
 }
 
-/** A text as the inside of a JSON string, each of its characters escaped at random or not; maybe a JSON text in it. */
+/** A text within a JSON string, each of its characters escaped at random; possibly with nested JSON. */
 export function escapedIn(text: string): fc.Arbitrary<string> {
   const ways = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: text.length, maxLength: text.length });
   const once = ways.map((each) => Array.from(text, (char, at) => inJson(char, each[at] ?? 5)).join(''));
@@ -30,7 +30,7 @@ export function escapedIn(text: string): fc.Arbitrary<string> {
   );
 }
 
-/** Printable ASCII that is not only hexadecimal digits, of which there are many in every answer. */
+/** Printable ASCII with more than hexadecimal digits, because responses are full of hashes. */
 export const secretText: fc.Arbitrary<string> = fc
   .string({
     unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
@@ -39,7 +39,7 @@ export const secretText: fc.Arbitrary<string> = fc
   })
   .filter((text) => /[^0-9a-f]/i.test(text) && new Set(text).size > 4);
 
-/** Whether somebody who takes the escapes off, some times over, reads the secret. */
+/** Returns whether the secret can be read after unescaping the text several times. */
 export function reveals(text: string, secret: string): boolean {
   const texts = new Set([text]);
   for (let round = 0; round < 4; round += 1)

@@ -11,18 +11,18 @@ export type EventReader = {
   received: ReceivedEvent[];
   /** The numbers up to which events were missing. */
   gaps: number[];
-  /** What `id:` said last, with an event or without. */
+  /** The last `id:`, with an event or without. */
   position(): number;
   heartbeats(): number;
-  /** Resolves once so many events came, or the last one is `seq`. */
+  /** Resolves once this number of events was received, or the last one is `seq`. */
   has(count: number): Promise<void>;
   reaches(seq: number): Promise<void>;
   cut(): void;
-  /** However it ends: a stream without a length doesn't tell. */
+  /** Resolves when the stream ends in any way: a stream without a length has no regular end. */
   ended: Promise<void>;
 };
 
-/** Reads the live feed over a connection of its own, cut when the test ends. The answer must be a stream. */
+/** Reads the live feed over its own connection, closed when the test ends. The response must be a stream. */
 export async function readEvents(url: string, query = '', headers: OutgoingHttpHeaders = {}): Promise<EventReader> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const outgoing = request(`${url}/v1/events${query}`, {

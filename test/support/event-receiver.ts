@@ -9,8 +9,8 @@ import { sleep } from './killable-server.ts';
 export type EventReceiver = Awaited<ReturnType<typeof openEventReceiver>>;
 
 /**
- * A receiver of webhooks that checks signatures and remembers what it acknowledged; it may take its time, and refuse one of
- * so many events once. `secret` is for who makes the webhook to set.
+ * A receiver of webhooks that checks signatures and records what it acknowledged; optionally slow, or refusing a share of the
+ * events once. The creator of the webhook sets `secret`.
  */
 export async function openEventReceiver(
   how: { delayMs?: () => number; refuseOneOf?: number; toleranceS?: number } = {},
@@ -20,9 +20,9 @@ export async function openEventReceiver(
   const receiver = {
     url: '',
     secret: '',
-    /** By id, every body that was acknowledged. */
+    /** The acknowledged bodies by event id. */
     bodies: new Map<string, Set<string>>(),
-    /** What was sent with a signature that is none. */
+    /** Requests with an invalid signature. */
     invalid: [] as unknown[],
     inFlight: () => open,
   };

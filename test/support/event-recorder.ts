@@ -2,7 +2,7 @@ import { Worker } from 'bullmq';
 import { onTestFinished } from 'vitest';
 import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
 
-/** A service that takes the jobs of dawatch-events as they come, and remembers each body it got under an id. */
+/** Consumes the jobs of dawatch-events, and records each body by its id. */
 export function recordEvents({ url }: { url: string }): Map<string, Set<string>> {
   const bodies = new Map<string, Set<string>>();
   const worker = new Worker(

@@ -6,7 +6,7 @@ export type Random = () => number;
 /** When a submission made at `now` becomes final, and in which block; Infinity: never. */
 export type Finality = (now: number, random: Random) => { at: number; block: number | null };
 
-/** An upstream whose submissions become final when `finality` says so: what is known is a distribution, and nothing else. */
+/** An upstream whose submissions become final at the times that `finality` returns. */
 export function worldOf(finality: Finality, random: Random): World {
   const rows = new Map<string, { at: number; block: number | null }>();
   return {

@@ -1,12 +1,12 @@
 import type { Clock } from '../../src/domain/clock.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 
-/** The real clock, except that long timers only go off when a test says so. */
+/** The real clock, except that long timers fire only when a test releases them. */
 export class HeldClock implements Clock {
   readonly #held = new Map<() => void, number>();
   readonly #fromMs: number;
 
-  /** Timers of so many milliseconds and more are held. */
+  /** Timers of at least this many milliseconds are held. */
   constructor(fromMs = 100_000) {
     this.#fromMs = fromMs;
   }
@@ -21,7 +21,7 @@ export class HeldClock implements Clock {
     return () => this.#held.delete(run);
   }
 
-  /** How many timers of exactly this length are waiting. */
+  /** Returns the number of waiting timers with exactly this delay. */
   held(delayMs: number): number {
     return [...this.#held.values()].filter((held) => held === delayMs).length;
   }

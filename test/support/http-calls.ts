@@ -17,14 +17,14 @@ export type HttpResponse = { status: number; headers: IncomingHttpHeaders; text:
 type Call = {
   method?: string;
   headers?: OutgoingHttpHeaders;
-  /** Sent as it is; what is no text or bytes is sent as JSON. */
+  /** Sent unchanged if it is text or bytes, otherwise as JSON. */
   body?: unknown;
   signal?: AbortSignal;
-  /** The address it comes from, of this machine. */
+  /** The local address of the connection. */
   localAddress?: string;
 };
 
-/** One HTTP request with the service key. The path goes out as it is written: fetch would resolve ".." in it. */
+/** Sends one HTTP request with the service key. The path is sent as written: fetch would resolve ".." in it. */
 export function call(
   url: string,
   path: string,
@@ -65,7 +65,7 @@ export function pathOf(submissionId: string): string {
   return `/v1/submissions/${encodeURIComponent(submissionId)}`;
 }
 
-/** What a raw connection is told, until the server ends it. */
+/** Returns everything that a raw connection receives until the server closes it. */
 export function sendRaw(url: string, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(url);
@@ -74,14 +74,14 @@ export function sendRaw(url: string, bytes: string | Uint8Array): Promise<string
     socket.setEncoding('latin1').on('data', (chunk) => {
       received += chunk;
     });
-    // The server may end it while we still write.
+    // The server may close it while the client is still writing.
     socket.on('error', () => undefined);
     socket.on('close', () => resolve(received));
     socket.end(bytes);
   });
 }
 
-/** The problem document that an answer must be, checked field by field. */
+/** Parses a problem document, field by field. */
 export function problemOf({ status, headers, text }: HttpResponse): z.output<typeof problemSchema> {
   expect(headers['content-type']).toBe('application/problem+json');
   const problem = problemSchema.strict().parse(JSON.parse(text));
@@ -90,7 +90,7 @@ export function problemOf({ status, headers, text }: HttpResponse): z.output<typ
   return problem;
 }
 
-/** The answers of the routes. Each must have the documented status and shape, and nothing beyond. */
+/** Parse the responses of the routes, which must have the documented status and shape without further fields. */
 export const trackedOf = (response: HttpResponse) => parse(response, 202, trackedSchema.strict());
 export const submissionOf = (response: HttpResponse) => parse(response, 200, submissionSchema.strict());
 export const detailsOf = (response: HttpResponse) => parse(response, 200, submissionWithHistorySchema.strict());

@@ -6,9 +6,9 @@ import { onTestFailed, onTestFinished } from 'vitest';
 import { COMPILED, MAIN, NODE_FLAGS } from './main-file.ts';
 
 type StartOptions = {
-  /** A command that starts what follows it in its own way: ['prlimit', '--nofile=64']. It must become that process. */
+  /** A command that replaces itself by the following one: ['prlimit', '--nofile=64']. */
   through?: readonly string[];
-  /** For node itself, before the file that is run. */
+  /** Options for Node, before the file. */
   nodeOptions?: readonly string[];
   env?: Readonly<Record<string, string>>;
 };
@@ -18,7 +18,7 @@ export type LogLine = { event?: string; level?: number | string; [field: string]
 const SHOWN_LINES = 20;
 const SHOWN_CHARS = 300;
 
-/** `dawatch …` as its users start it, in a process that can be killed and started again; gone when the test ends. */
+/** `dawatch …` in a process that can be killed and started again; killed when the test ends. */
 export function killableProcess(args: readonly string[]) {
   let child: ChildProcess | undefined;
   const lines: string[] = [];
@@ -35,9 +35,9 @@ export function killableProcess(args: readonly string[]) {
     if (last.length > 0) console.log(`${args[0]} said last:\n${last.join('\n')}`);
   });
   return {
-    /** What it said on standard output, over all its lives. */
+    /** Standard output of all its processes. */
     lines,
-    /** Those of its log lines that have this name. */
+    /** Returns its log lines with this event name. */
     logged: (event: string): LogLine[] => lines.flatMap(parsed).filter((line) => line.event === event),
     pid: () => child?.pid,
     isGone,
@@ -50,22 +50,22 @@ export function killableProcess(args: readonly string[]) {
       for (const stream of [child.stdout, child.stderr])
         if (stream) createInterface(stream).on('line', (line) => lines.push(line));
     },
-    /** SIGKILL, which also ends one that stands still. */
+    /** Sends SIGKILL, which also ends a suspended process. */
     kill: () => end('SIGKILL'),
-    /** SIGTERM. Resolves when it is gone, with its exit code. */
+    /** Sends SIGTERM. Resolves with the exit code when the process has ended. */
     async stop(): Promise<number | null | undefined> {
       await end('SIGTERM');
       return child?.exitCode;
     },
-    /** Resolves when it ended by itself, with its exit code. */
+    /** Resolves with the exit code when the process has ended by itself. */
     async exited(): Promise<number | null | undefined> {
       if (child && !isGone()) await once(child, 'exit');
       return child?.exitCode;
     },
-    /** It stands still in whatever it does, and keeps what it holds. */
+    /** Suspends the process with all its resources. */
     pause: () => void child?.kill('SIGSTOP'),
     resume: () => void child?.kill('SIGCONT'),
-    /** Memory it holds now; undefined where the system doesn't say. */
+    /** Returns its resident memory; undefined if the system does not show it. */
     residentMiB: () => residentMiB(child?.pid),
   };
 }

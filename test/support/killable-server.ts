@@ -11,7 +11,7 @@ export const CRASH_ADMIN_TOKEN = 'crash-test-admin-0123456789';
 
 export type KillableServer = Awaited<ReturnType<typeof prepareServer>>;
 
-/** The server as its users start it, in a process that can be killed and started again on the same port and ledger. */
+/** A server in a process that can be killed and started again on the same port and ledger. */
 export async function prepareServer(folder: string, settings: Record<string, unknown>) {
   const port = await freePort();
   const config = join(folder, 'dawatch.yaml');
@@ -33,7 +33,7 @@ export async function prepareServer(folder: string, settings: Record<string, unk
     file: all.database,
     url,
     client: new DawatchClient({ url, apiKey: CRASH_API_KEY }),
-    /** Throws when it ends instead. */
+    /** Rejects if the process ends instead. */
     async listening(): Promise<void> {
       while (
         !(await fetch(`${url}/livez`).then(
@@ -48,7 +48,7 @@ export async function prepareServer(folder: string, settings: Record<string, unk
   };
 }
 
-/** What a careful backend does: send until it is acknowledged, then forget. */
+/** Tracks like a careful backend: repeats the request until it is acknowledged. */
 export async function trackForSure(client: DawatchClient, ids: readonly string[]): Promise<void> {
   for (;;) {
     const isAcknowledged = await client.track(ids).then(

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { killableProcess } from './killable-process.ts';
 import { compile } from './main-file.ts';
 
-/** A worker as its users start it, in a process that can be killed and started again; gone when the test ends. */
+/** A worker in a process that can be killed and started again; killed when the test ends. */
 export function prepareWorker(folder: string, name: string, settings: Record<string, unknown>) {
   const config = join(folder, `${name}.yaml`);
   const own = { worker: { name }, log: { level: 'silent' } };

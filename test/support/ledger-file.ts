@@ -6,7 +6,7 @@ import type { OpenOptions } from '../../src/ledger/file/open.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { tempFolder } from './temp-folder.ts';
 
-/** A ledger in a real file that knows the upstream `default`; closed when the test ends. */
+/** A ledger in a file with the upstream `default`; closed when the test ends. */
 export function openLedger(options: Partial<OpenOptions> = {}): Ledger {
   const ledger = new Ledger({ file: options.file ?? join(tempFolder(), 'dawatch.db'), now: 0, ...options });
   onTestFinished(() => ledger.close());
@@ -25,7 +25,7 @@ export function allSubmissions(ledger: Ledger): Submission[] {
   }
 }
 
-/** Limits far beyond every time the tests use. */
+/** Limits far beyond every time in the tests. */
 export function trackRequest(submissionId: string, fields: Partial<TrackRequest> = {}): TrackRequest {
   const far = { deadlineAt: 86_400_000, graceEndsAt: 86_400_000, stuckAt: 86_400_000 };
   return { submissionId, upstream: 'default', ...far, metadata: null, callbackUrl: null, ...fields };
@@ -35,7 +35,7 @@ export function trackRequests(count: number, prefix = 's'): TrackRequest[] {
   return Array.from({ length: count }, (_, index) => trackRequest(`${prefix}${index}`));
 }
 
-/** A second connection, past the ledger's own; closed when the test ends. */
+/** A second connection, independent of the ledger; closed when the test ends. */
 export function rawConnection(file: string): Database.Database {
   const db = new Database(file);
   onTestFinished(() => {
@@ -54,7 +54,7 @@ export type OutboxRow = {
   version: number | null;
 };
 
-/** What waits to be told, oldest first. */
+/** Returns the events of the outbox, oldest first. */
 export function outboxOf(file: string): OutboxRow[] {
   return rawConnection(file)
     .prepare(
@@ -74,7 +74,7 @@ export function integrityOf(file: string): string {
     : String(db.pragma('integrity_check(1)', { simple: true }));
 }
 
-/** Whether versions count from 1 without a hole and every row names the status before it. */
+/** Returns whether versions count from 1 without a gap and every row names the previous status. */
 export function isUnbroken(history: readonly HistoryEntry[]): boolean {
   return history.every((entry, index) => {
     const before = history[index - 1];

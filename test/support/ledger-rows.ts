@@ -1,9 +1,9 @@
 import { rawConnection } from './ledger-file.ts';
 
-/** What two ledgers can not share, because it is drawn at random. */
+/** Columns with random values, in which two ledgers differ. */
 const RANDOM: Record<string, readonly string[]> = { outbox: ['id'], meta: ['value'] };
 
-/** Every row of every table, as it is in the file. */
+/** Returns every row of every table. */
 export function allRows(file: string): Record<string, unknown[]> {
   const db = rawConnection(file);
   const tables = db

@@ -1,6 +1,6 @@
 import type { Status } from '../../src/domain/submission.ts';
 
-/** The statuses as the design words them, written down a second time. */
+/** The legal status transitions, written independently of src/domain. */
 export const LEGAL: Record<Status, readonly Status[]> = {
   tracking: ['pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'],
   pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],

@@ -14,15 +14,15 @@ import { call, type HttpResponse } from './http-calls.ts';
 import { openApp } from './running-app.ts';
 
 export const ADMIN_TOKEN = 'an-admin-token-for-tests';
-/** What the sandbox takes for an administrator's. */
+/** The bearer that the sandbox accepts as an administrator's. */
 export const UPSTREAM_BEARER = 'sandbox-admin-token';
 export const SECOND = { name: 'User 2', email: 'user2@example.com' };
 
 type Setting = {
   sandbox?: SandboxOptionsInput;
-  /** Another upstream than the sandbox. */
+  /** An upstream other than the sandbox. */
   upstreamUrl?: string;
-  /** null: callers bring the upstream's own token. */
+  /** null: callers send the upstream's own token. */
   bearer?: string | null;
   upstream?: Partial<UpstreamConfig>;
   users?: Config['users'];
@@ -41,7 +41,7 @@ type AuditRow = {
 
 export type Lookups = Awaited<ReturnType<typeof startLookups>>;
 
-/** The real app over a sandbox, with a token of each role in its ledger; gone when the test ends. */
+/** The real app over a sandbox, with a token of each role; closed when the test ends. */
 export async function openLookups(setting: Setting = {}): Promise<Lookups> {
   const lookups = await startLookups(setting);
   onTestFinished(() => lookups.end());
@@ -104,7 +104,7 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     tokens,
     revoked,
     logs: () => logs,
-    /** With this bearer, or with nothing at all. */
+    /** Sends a request with this bearer, or without any. */
     get: (path: string, token?: string): Promise<HttpResponse> =>
       call(app.url, path, { headers: { 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) } }),
     revoke: (role: Role) => query((db) => db.prepare('UPDATE credentials SET revoked_at = 1 WHERE role = ?').run(role)),

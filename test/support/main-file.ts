@@ -4,18 +4,21 @@ import pkg from '../../package.json' with { type: 'json' };
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What `dawatch` runs. */
+/** The file that `dawatch` runs. */
 export const MAIN = join(ROOT, 'src/cli/main.js');
 
-/** What `npm start` tells Node. */
+/** The options that `npm start` passes to Node. */
 export const NODE_FLAGS = pkg.scripts.start.split(' ').filter((word) => word.startsWith('--'));
 
-/** Where processes keep what they compiled, which halves the start of the next one. */
+/** The folder for compiled code, which halves the start time of later processes. */
 export const COMPILED = { NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/dawatch-cli') };
 
 const compiled = new Set<string>();
 
-/** For processes that are killed, and so keep nothing: without settings the command ends by itself, with all of it loaded. */
+/**
+ * Fills the compile cache for processes that are killed before they write it: without settings the command loads everything
+ * and exits.
+ */
 export function compile(command: 'serve' | 'worker', folder: string): void {
   if (compiled.has(command)) return;
   compiled.add(command);

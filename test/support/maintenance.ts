@@ -11,7 +11,7 @@ const KEEP_ALL: Retention = {
   eventsMs: null,
 };
 
-/** The real upkeep of a ledger, in virtual time. */
+/** The real maintenance of a ledger, in virtual time. */
 export function openMaintenance(ledger: Ledger, keeping: Partial<Retention>, startMs = 0) {
   const clock = createVirtualClock(startMs);
   const pruned: PrunedCounts[] = [];

@@ -1,10 +1,10 @@
 import { existsSync, statfsSync } from 'node:fs';
 
 const FOLDER = '/dev/shm';
-/** What the tests hold there at once. A container has 64 MiB, unless it is given more. */
+/** The space that all tests together require. A container has 64 MiB by default. */
 const REQUIRED_BYTES = 2 ** 30;
 
-/** A folder on a file system in memory, where a ledger's commits wait for no disk; undefined where there is none with room. */
+/** A folder in memory, where commits do not wait for a disk; undefined if there is none with enough space. */
 export const MEMORY = hasFreeSpace() ? FOLDER : undefined;
 
 function hasFreeSpace(): boolean {

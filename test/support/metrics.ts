@@ -7,17 +7,17 @@ export type Family = { name: string; help: string; type: string; samples: Sample
 const SHARED_MS = 1_000;
 const scrapedAt = new Map<string, number>();
 
-/** What /metrics answers, without any credential. Waits until it is another text than that of the scrape before. */
+/** Returns /metrics without a credential. Waits until the text differs from the previous one. */
 export async function scrape(url: string) {
   const staleAt = (scrapedAt.get(url) ?? Number.NEGATIVE_INFINITY) + SHARED_MS + 20;
-  // By the server's clock, which is slower while the machine's is set back.
+  // By the server's clock, which runs slower after the machine's clock was set back.
   while (systemClock.now() < staleAt) await new Promise((resolve) => setTimeout(resolve, 20));
   const response = await call(url, '/metrics', { headers: { 'x-api-key': [] } });
   scrapedAt.set(url, systemClock.now());
   return response;
 }
 
-/** The text format, family by family. Throws on a line that is none of it. */
+/** Parses the text format into families. Throws on an invalid line. */
 export function familiesOf(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   let current: Family | undefined;
@@ -42,7 +42,7 @@ function sampleOf(line: string, { name: family, type }: Family): Sample {
   return { name, labels: Object.fromEntries(pairs), value: Number(value.replace('+Inf', 'Infinity')) };
 }
 
-/** The one sample of that name with these labels. Undefined: there is none. */
+/** Returns the only sample with this name and these labels; undefined if there is none. */
 export function reading(text: string, name: string, labels: Record<string, string> = {}): number | undefined {
   const family = familiesOf(text).get(name) ?? familiesOf(text).get(name.replace(/_(bucket|sum|count)$/, ''));
   const wanted = Object.entries(labels);

@@ -1,12 +1,12 @@
 export type Mail = {
-  /** By their names in lower case; of one that comes twice, both. */
+  /** By name in lower case; repeated headers are joined. */
   headers: Map<string, string[]>;
   subject: string;
   text: string;
   html: string;
 };
 
-/** A mail of a text and an HTML part, as far as the tests need MIME. */
+/** A mail with a text and an HTML part, limited to the MIME features that the tests use. */
 export function parseMail(raw: string): Mail {
   const { headers, body } = parsePart(raw);
   const boundary = /boundary="?([^";]+)/.exec(headers.get('content-type')?.[0] ?? '')?.[1];
@@ -54,7 +54,7 @@ function unquoted(text: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** `=?UTF-8?Q?…?=` and `=?UTF-8?B?…?=`; between two of them white space is nothing. */
+/** `=?UTF-8?Q?…?=` and `=?UTF-8?B?…?=`; whitespace between two of them is ignored. */
 function decodeWords(value: string): string {
   const words = /=\?utf-8\?([qb])\?([^?]*)\?=/gi;
   return value.replace(/\?=\s+=\?/g, '?==?').replace(words, (_all, kind: string, text: string) => {

@@ -6,7 +6,7 @@ import { call, type HttpResponse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';
 
-/** One app for a whole test file whose webhooks may be on this machine, and what its administrator does. */
+/** An app for a whole test file whose webhooks may be on this machine, and requests of its administrator. */
 export function useNotifyingApp() {
   const app = useApp({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
   const admin = (method: string, path: string, body?: unknown): Promise<HttpResponse> =>
@@ -25,12 +25,12 @@ export function useNotifyingApp() {
     create,
     details,
     deliveries: async (query: string) => deliveriesOf(await admin('GET', `/v1/deliveries?${query}`)).deliveries,
-    /** An event about each: it is cancelled. */
+    /** Adds an event about each submission by cancelling it. */
     async cancelled(ids: string[], fields: object = {}): Promise<void> {
       await post(app.url, { submission_ids: ids, ...fields });
       for (const id of ids) await call(app.url, pathOf(id), { method: 'DELETE' });
     },
-    /** The delivery, once it was tried or will be no more. */
+    /** Resolves with the delivery after its attempt, or once there will be none. */
     tried: (id: number) =>
       vi.waitFor(
         async () => {
@@ -43,7 +43,7 @@ export function useNotifyingApp() {
   };
 }
 
-/** The answers of the routes. Each must have the documented status and shape, and nothing beyond. */
+/** Parse the responses of the routes, which must have the documented status and shape without further fields. */
 export const createdOf = (response: HttpResponse) => parse(response, 201, webhookWithSecretSchema.strict());
 export const rotatedOf = (response: HttpResponse) => parse(response, 200, webhookWithSecretSchema.strict());
 export const webhookOf = (response: HttpResponse) => parse(response, 200, webhookSchema.strict());

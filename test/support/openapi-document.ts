@@ -27,7 +27,7 @@ const operationSchema = z.object({
     z.object({
       description: z.string().min(5),
       headers: z.record(z.string(), schema).default({}),
-      // None: the answer has no body.
+      // Undefined if the response has no body.
       content: content.default({}),
     }),
   ),
@@ -52,11 +52,11 @@ const documentSchema = z.object({
 export type Documented = {
   text: string;
   document: z.output<typeof documentSchema>;
-  /** "GET /v1/submissions/{id}" and what it says, with every reference followed. */
+  /** Operations by name, such as "GET /v1/submissions/{id}", with every reference resolved. */
   operations: Map<string, Operation>;
 };
 
-/** The document that a running app serves; it must have all that ours has. */
+/** Returns the document of a running app, validated against the parts that the tests read. */
 export async function fetchDocument(url: string): Promise<Documented> {
   const { text } = await call(url, '/openapi.json', { headers: { 'x-api-key': [] } });
   const raw: unknown = JSON.parse(text);
@@ -70,7 +70,7 @@ export async function fetchDocument(url: string): Promise<Documented> {
   return { text, document, operations: new Map(operations) };
 }
 
-/** Schemas that refer to themselves would have no end; there is none. */
+/** Recursive schemas would not end; the document has none. */
 function followed(node: unknown, root: unknown): unknown {
   if (Array.isArray(node)) return node.map((item) => followed(item, root));
   if (typeof node !== 'object' || node === null) return node;

@@ -29,7 +29,7 @@ export function createScheduler(pacing: Pacing = {}): Scheduler {
   });
 }
 
-/** What a policy may have learned: slots of 20 s, the next group in 10 s. */
+/** A possible state of a policy: slots of 20 s, the next group in 10 s. */
 export function learnedBy(now: number): PacingDescription {
   return {
     mode: 'slots',
@@ -45,7 +45,7 @@ export function learnedBy(now: number): PacingDescription {
   };
 }
 
-/** A steady policy that describes itself so. */
+/** A steady policy with this description. */
 export function describing(description: (now: number) => PacingDescription): PolicyFactory {
   return () => ({ ...steady(() => DELAY_MS), describe: description });
 }

@@ -5,7 +5,7 @@ import { ceilingMs } from '../../src/pacing/safety-limit.ts';
 /** A poll takes 70 ms at most; one second is added as a margin. */
 export const SLACK_MS = 1_000;
 
-/** By how much the worst submission went unpolled longer than the safety net allows. */
+/** Returns by how much the longest interval between polls exceeded the safety net. */
 export function beyondTheNet(submissions: Run['submissions']): number {
   let worst = Number.NEGATIVE_INFINITY;
   for (const { trackedAt, polledAt } of submissions) {
@@ -18,7 +18,7 @@ export function beyondTheNet(submissions: Run['submissions']): number {
   return worst;
 }
 
-/** Requests and seconds of lag of a submission, in the mean. */
+/** Returns the mean requests + seconds of lag of a submission. */
 export function costOf(submissions: Run['submissions']): number {
   const costs = submissions.map(
     ({ polledAt, detectedAt, finalAt }) => polledAt.length + (detectedAt - finalAt) / 1_000,
@@ -26,7 +26,7 @@ export function costOf(submissions: Run['submissions']): number {
   return costs.reduce((sum, cost) => sum + cost, 0) / submissions.length;
 }
 
-/** The same policy, and how often it moved another submission than the one in hand since the given moment. */
+/** Wraps a policy and counts how often it reschedules submissions other than the current one. */
 export function countingMoves(policy: PolicyFactory): { policy: PolicyFactory; moves: () => number } {
   let moves = 0;
   const counting: PolicyFactory = ({ reschedule, random }) =>
@@ -40,7 +40,7 @@ export function countingMoves(policy: PolicyFactory): { policy: PolicyFactory; m
   return { policy: counting, moves: () => moves };
 }
 
-/** The same policy, which begins anew every so often with what it has learned, as after a restart of the process. */
+/** Wraps a policy that is replaced at intervals by one with the restored snapshot, as after a restart. */
 export function restarting(policy: PolicyFactory, everyMs: number): PolicyFactory {
   return (deps) => {
     const open = new Set<Candidate>();
@@ -74,7 +74,7 @@ export function restarting(policy: PolicyFactory, everyMs: number): PolicyFactor
   };
 }
 
-/** The policy of the moment, with something of its own. */
+/** Delegates to the current policy. */
 function through(current: () => PacingPolicy, own: Partial<PacingPolicy>): PacingPolicy {
   return {
     register: (...args) => current().register(...args),

@@ -8,8 +8,8 @@ import { sleep } from './killable-server.ts';
 const CHECK_MS = 200;
 
 /**
- * A careful backend with nothing but BullMQ: enqueues, looks until the job is done, and enqueues again what is gone from
- * Redis or could not be sent. Who is told "done" may forget the ids.
+ * A careful backend with BullMQ only: adds a job, checks until it is completed, and adds it again if it was lost in Redis or
+ * could not be sent. Once it is completed, the backend does not need to keep the ids.
  */
 export function openProducer({ url }: { url: string }) {
   const redis = new Redis(url, {
@@ -36,18 +36,18 @@ export function openProducer({ url }: { url: string }) {
         signal.throwIfAborted();
         try {
           if (jobId === undefined) {
-            // Of our own: BullMQ's ids are counted in Redis, and begin anew when it was emptied.
+            // A unique id: BullMQ counts its ids in Redis, and starts over when Redis was emptied.
             const own = `track-${randomUUID()}`;
             await queue.add('track', data, { jobId: own });
             jobId = own;
           }
           const job = await queue.getJob(jobId);
           if (!job) jobId = undefined;
-          // It may also keep the job, and lose what was in it: that was refused, and not what was sent.
+          // Redis may also keep the job without its data; such a job was refused, but not the submitted ids.
           else if (job.failedReason && !isDeepStrictEqual(job.data, data)) jobId = undefined;
           else if (job.failedReason) throw new RefusedError(job.failedReason);
           else if (job.returnvalue) return job.returnvalue;
-          // A Redis that evicts keys may keep the job, and lose the list that it stood in.
+          // A Redis that evicts keys may keep the job, and lose the list that contained it.
           else if ((await job.getState()) === 'unknown') jobId = undefined;
         } catch (error) {
           if (error instanceof RefusedError) throw error;

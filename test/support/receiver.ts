@@ -17,11 +17,11 @@ type Received = {
   path: string;
   headers: IncomingHttpHeaders;
   body: string;
-  /** The address it was sent to. */
+  /** The local address of the connection. */
   localAddress: string | undefined;
 };
 
-/** What is answered, or what is done instead: a function may use the socket as it likes. */
+/** A response, or an action instead of one: a function has access to the socket. */
 export type ScriptedResponse =
   | { status?: number; headers?: OutgoingHttpHeaders; body?: string | Uint8Array }
   | ((exchange: { request: IncomingMessage; response: ServerResponse; socket: Socket }) => void);
@@ -32,8 +32,8 @@ type ReceiverOptions = {
 };
 
 /**
- * A server on a free port that gets webhooks, gone with its connections when the test ends. Of several answers each
- * request gets the next one, and the last one is for all that follow; without any, it is 200 and nothing more.
+ * A webhook receiver on a free port, closed with its connections when the test ends. Each request gets the next of the given
+ * responses, and the last one repeats; without any, every response is an empty 200.
  */
 export async function openReceiver(
   script: ScriptedResponse | readonly ScriptedResponse[] = {},
@@ -70,22 +70,22 @@ export async function openReceiver(
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     port,
     requests,
-    /** Connections that are open now, and how many there ever were. */
+    /** The number of open connections, and of all connections so far. */
     connections: { open, total: () => total },
   };
 }
 
-/** Sends a text byte by byte, and then begins anew, until nobody listens any more. */
+/** Sends a text byte by byte, repeatedly, until the client disconnects. */
 export function drip(socket: Socket, text: string, everyMs = 5): void {
   let at = 0;
   const timer = setInterval(() => socket.write(text[at++ % text.length] ?? ''), everyMs);
   socket.once('close', () => clearInterval(timer));
 }
 
-/** Not in the call itself: knip would ask for a package that brings it. */
+/** A variable, because knip would report a literal as a missing package. */
 const OPENSSL = 'openssl';
 
-/** A certificate, for 127.0.0.1, that nobody trusts; undefined where there is no openssl to make one. */
+/** Returns an untrusted certificate for 127.0.0.1; undefined without openssl. */
 export function selfSigned(name = 'IP:127.0.0.1'): { key: string; cert: string } | undefined {
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '-'];
   const subject = ['-subj', '/CN=127.0.0.1', '-addext', `subjectAltName=${name}`];

@@ -10,12 +10,12 @@ import { onTestFinished } from 'vitest';
 export type RedisServer = {
   url: string;
   port: number;
-  /** It holds its connections open and says nothing, until it resumes. */
+  /** Suspends the process, which keeps its connections open, until `resume`. */
   pause(): void;
   resume(): void;
-  /** As a crash. */
+  /** Kills the process, as in a crash. */
   kill(): Promise<void>;
-  /** On the same port; empty, unless it keeps an append-only file. */
+  /** Starts it again on the same port; empty without an append-only file. */
   restart(): Promise<void>;
   /** Idempotent. */
   close(): Promise<void>;
@@ -23,9 +23,9 @@ export type RedisServer = {
 
 type RedisOptions = {
   password?: string;
-  /** Whether it writes an append-only file, and so keeps its data through a crash. */
+  /** Whether it writes an append-only file, and so keeps its data over a crash. */
   keeps?: boolean;
-  /** Beside its own, as on its command line. */
+  /** Further options of its command line. */
   settings?: Record<string, string>;
 };
 
@@ -33,8 +33,8 @@ const TRIES = 5;
 const START_TIMEOUT_MS = 10_000;
 
 /**
- * For `describe.skipIf`: without redis-server what needs it is skipped on a developer's machine. In CI nothing is skipped,
- * so there it fails at `startRedis`.
+ * For `describe.skipIf`: without redis-server, a developer's machine skips the tests that require it. CI skips nothing, so
+ * they fail there at `startRedis`.
  */
 export function isRedisMissing(): boolean {
   if (process.env.CI || spawnSync('redis-server', ['--version']).status === 0) return false;
@@ -42,20 +42,20 @@ export function isRedisMissing(): boolean {
   return true;
 }
 
-/** A redis-server of this test's own, gone when the test ends. */
+/** Starts a redis-server for this test, stopped when the test ends. */
 export async function redisForTest(options: RedisOptions = {}): Promise<RedisServer> {
   const server = await startRedis(options);
   onTestFinished(() => server.close());
   return server;
 }
 
-/** A redis-server on a free port. Who starts it closes it. */
+/** Starts a redis-server on a free port. The caller closes it. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const { password } = options;
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-redis-'));
   let port = 0;
   let child: ChildProcess | undefined;
-  // Between asking for a free port and using it somebody else may take it.
+  // Another process may take a free port before it is used.
   for (let tried = 1; child === undefined; tried += 1) {
     port = await freePort();
     child = await run(port, folder, options).catch((error: unknown) => {
@@ -87,7 +87,7 @@ class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
 }
 
-/** Resolves once it answers. */
+/** Resolves once it responds. */
 async function run(port: number, folder: string, options: RedisOptions): Promise<ChildProcess> {
   const { password, keeps = false, settings: more = {} } = options;
   const kept = { save: '', appendonly: keeps ? 'yes' : 'no', dir: folder };
@@ -96,7 +96,7 @@ async function run(port: number, folder: string, options: RedisOptions): Promise
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (output += text));
-  // A test run that is cut off leaves no server behind.
+  // An aborted test run leaves no server behind.
   const killAtExit = () => child.kill('SIGKILL');
   process.once('exit', killAtExit);
   child.once('close', () => process.off('exit', killAtExit));
@@ -116,7 +116,7 @@ async function run(port: number, folder: string, options: RedisOptions): Promise
     await killed(child);
     throw error;
   }
-  // From here on its end is what a test wants.
+  // From here on, the test may stop it.
   failure.catch(() => undefined);
   return child;
 }
@@ -125,7 +125,7 @@ function secured(password: string | undefined): Record<string, string> {
   return password === undefined ? {} : { requirepass: password };
 }
 
-/** SIGKILL also ends one that is paused. */
+/** SIGKILL also ends a suspended process. */
 async function killed(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'close');
@@ -133,7 +133,7 @@ async function killed(child: ChildProcess): Promise<void> {
   await closed;
 }
 
-/** One that wants a password answers PING too: that it wants one. */
+/** A server with a password also responds to PING, with an error. */
 async function waitUntilReady(port: number): Promise<void> {
   const until = performance.now() + START_TIMEOUT_MS;
   while (!/^(?:\+PONG|-NOAUTH)/.test(await ping(port))) {

@@ -13,13 +13,13 @@ import { systemClock } from '../../src/platform/system-clock.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 
 export const API_KEY = 'a-service-key-for-tests';
-/** Nobody listens there. */
+/** A closed port. */
 const CLOSED_PORT_URL = 'http://127.0.0.1:1';
 
 type AppSetting = {
   database: string;
   upstreamUrl?: string;
-  /** null: none is configured. */
+  /** null: no key is configured. */
   apiKey?: string | null;
   host?: string;
   port?: number;
@@ -32,16 +32,16 @@ type AppSetting = {
   /** server.shutdown_s. */
   shutdownS?: number;
   adminToken?: string;
-  /** More about the upstream: its bearer, its paths, its timeout. */
+  /** Further settings of the upstream: its bearer, its paths, its timeout. */
   upstream?: Partial<UpstreamConfig>;
   users?: Config['users'];
-  /** Which receivers there may be: none on this machine, unless it says so. */
+  /** The permitted receivers: none on this machine by default. */
   webhooks?: Partial<Config['webhooks']>;
   channels?: Config['channels'];
   routes?: Config['routes'];
   retention?: Partial<Config['retention']>;
   redisUrl?: string;
-  /** Events by themselves, where an upstream is out: a test that counts events looks at them seldom. */
+  /** The interval of alert checks; long for tests that count events. */
   alerts?: Partial<Config['alerts']>;
   logLevel?: Config['log']['level'];
   onNewKey?: (key: string) => void;
@@ -52,7 +52,7 @@ type AppSetting = {
 
 const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
 
-/** The product's policy, except that trouble is not waited out for seconds. */
+/** The policy of the product, with shorter waits after failures. */
 function impatient(settings: { lagPrice: number }): PolicyFactory {
   return (deps) => {
     const policy = learnedPacing(settings)(deps);
@@ -65,7 +65,10 @@ function impatient(settings: { lagPrice: number }): PolicyFactory {
   };
 }
 
-/** The real app, with a second upstream "other" that is out, pacing as fast as a sandbox lives. The caller closes it. */
+/**
+ * The real app with a second, unreachable upstream "other", and with the pacing for an accelerated sandbox. The caller
+ * closes it.
+ */
 export function openApp(setting: AppSetting): Promise<App> {
   const { database, upstreamUrl = CLOSED_PORT_URL, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
   const { config } = loadConfig({
@@ -85,7 +88,7 @@ export function openApp(setting: AppSetting): Promise<App> {
         ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
         ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),
       },
-      // Tests are full of wrong credentials, all from one address.
+      // Tests send many wrong credentials from one address.
       limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
       auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
       users: setting.users ?? config.users,
@@ -96,11 +99,11 @@ export function openApp(setting: AppSetting): Promise<App> {
       redis: { ...config.redis, url: setting.redisUrl },
       alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
-      // A sandbox that runs 200 times faster than life makes a second worth as much more.
+      // In a sandbox at speed 200, a second of lag costs 200 times as much.
       pacing: { lag_price: setting.lagPrice ?? 1_000 },
       breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
     },
-    // Every line: a test may look for any of them.
+    // All lines, because a test may expect any of them.
     log: createLog(
       { ...config.log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
       { write: setting.onLog ?? (() => undefined) },
@@ -112,7 +115,7 @@ export function openApp(setting: AppSetting): Promise<App> {
   });
 }
 
-/** One app for a whole test file; its upstream is out, so that nothing changes by itself. */
+/** One app for a whole test file; its upstream is unreachable, so that no status changes by itself. */
 export function useApp(setting: Partial<AppSetting> = {}): { readonly url: string } {
   const running = { url: '' };
   let end = async () => {};
@@ -129,12 +132,12 @@ export function useApp(setting: Partial<AppSetting> = {}): { readonly url: strin
   return running;
 }
 
-/** One app and the sandbox it asks, for a whole test file. A submission is final within about a second. */
+/** One app with a sandbox for a whole test file. A submission is final within about a second. */
 export function useAppWithSandbox(setting: Partial<AppSetting> = {}): {
   readonly url: string;
   readonly database: string;
   readonly sandbox: Sandbox;
-  /** A submission that the upstream has, and the app does not know. */
+  /** Creates a submission at the upstream, which the app does not track. */
   submit(): string;
 } {
   let sandbox: Sandbox | undefined;

@@ -9,13 +9,13 @@ type ReceivedMail = Mail & { recipients: string[] };
 
 type SmtpReceiverOptions = {
   login?: { user: string; password: string };
-  /** With which code each recipient is refused; undefined: taken. */
+  /** Returns the code with which a recipient is refused; undefined to accept it. */
   refuse?: (recipient: string) => number | undefined;
-  /** With which code the mail itself is refused, after all recipients were taken. */
+  /** The code with which the mail is refused after all recipients were accepted. */
   refuseData?: number;
 };
 
-/** A mail server on a free port, gone with its connections when the test ends. */
+/** A mail server on a free port, closed with its connections when the test ends. */
 export async function openSmtpReceiver({ login, refuse, refuseData }: SmtpReceiverOptions = {}) {
   const mails: ReceivedMail[] = [];
   let sessions = 0;
@@ -41,12 +41,12 @@ export async function openSmtpReceiver({ login, refuse, refuseData }: SmtpReceiv
       const raw = await text(stream);
       if (refuseData !== undefined) return done(refusal(refuseData, 'not this one'));
       mails.push({ ...parseMail(raw), recipients: envelope.rcptTo.map(({ address }) => address) });
-      // Some servers name in their answer whom it is for.
+      // Some servers quote the recipient in their response.
       done(null, `taken for ${envelope.rcptTo.map(({ address }) => address).join()}`);
     },
   };
   const server = new SMTPServer(options);
-  // A client that gives up in the middle is what some tests are about.
+  // Some tests cover clients that disconnect in the middle.
   server.on('error', () => undefined);
   const listener = server.listen(0, '127.0.0.1');
   await once(listener, 'listening');

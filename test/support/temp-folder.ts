@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { MEMORY } from './memory.ts';
 
-/** A folder of this test's own, gone when the test ends; on a file system in memory, if there is one and it is asked for. */
+/** Creates a folder for this test, removed when the test ends; in memory, if requested and available. */
 export function tempFolder({ inMemory = false } = {}): string {
   const parent = (inMemory ? MEMORY : undefined) ?? tmpdir();
   const folder = mkdtempSync(join(parent, 'dawatch-test-'));

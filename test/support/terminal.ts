@@ -4,10 +4,10 @@ import { text } from 'node:stream/consumers';
 import { COMPILED, MAIN } from './main-file.ts';
 import { API_KEY } from './running-app.ts';
 
-/** util-linux brings it; not every machine has it. */
+/** Part of util-linux, which not every machine has. */
 export const isScriptMissing = () => spawnSync('script', ['--version']).status !== 0;
 
-/** A command whose streams are a pseudo-terminal: all that it writes there, until it ends or `limitMs` are over. */
+/** Runs a command with a pseudo-terminal; returns its output when it ends or `limitMs` have passed. */
 export async function inTerminal(
   args: readonly string[],
   { env = {}, limitMs }: { env?: Record<string, string>; limitMs?: number } = {},

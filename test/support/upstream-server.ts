@@ -10,11 +10,11 @@ export const KEY = 'a-key-that-must-stay-secret';
 type Served = {
   url: string;
   requests: IncomingMessage[];
-  /** Connections that are open now, and how many there ever were, and at most at once. */
+  /** The number of open connections, of all connections so far, and of concurrent ones at most. */
   sockets: { open: Set<Socket>; total: number; most: number };
 };
 
-/** An HTTP server on a free port; gone with its connections when the test ends. */
+/** An HTTP server on a free port; closed with its connections when the test ends. */
 export async function serve(respond: RequestListener): Promise<Served> {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
@@ -24,12 +24,12 @@ export async function serve(respond: RequestListener): Promise<Served> {
   return { requests, ...(await listening(server)) };
 }
 
-/** The same without HTTP: what it does to a connection is its own affair. */
+/** A TCP server without HTTP; the callback handles each connection. */
 export async function serveRaw(connected: (socket: Socket) => void): Promise<Omit<Served, 'requests'>> {
   return listening(createTcpServer(connected));
 }
 
-/** Where nobody listens. */
+/** Returns the URL of a closed port. */
 export async function deadAddress(): Promise<string> {
   const server = createTcpServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -58,7 +58,7 @@ async function listening(server: ReturnType<typeof createTcpServer>): Promise<Om
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sockets };
 }
 
-/** A client of this address; closed when the test ends. */
+/** A client for this address; closed when the test ends. */
 export function openClient(url: string, options: Partial<UpstreamClientOptions> = {}): UpstreamClient {
   const client = new UpstreamClient({ url, apiKey: KEY, connections: 4, timeoutMs: 5_000, now: () => 0, ...options });
   onTestFinished(() => client.close());

@@ -3,16 +3,16 @@ import type { Clock } from '../../src/domain/clock.ts';
 type Timer = { at: number; order: number; run: () => void };
 
 export type VirtualClock = Clock & {
-  /** Lets this much time pass: every timer goes off at its moment, and what it sets off settles before the next one. */
+  /** Advances the time: every timer fires at its time, and its effects settle before the next one. */
   advance(ms: number): Promise<void>;
-  /** The clock is set forward: what is due by then goes off with the next `advance`. */
+  /** Sets the clock forward: timers that are due by then fire at the next `advance`. */
   skip(ms: number): void;
   skippedMs(): number;
-  /** Timers that are still to go off. */
+  /** The number of pending timers. */
   readonly pending: number;
 };
 
-/** `settle` waits until everything has happened that happens without time. */
+/** `settle` waits until all effects that require no time have happened. */
 export function createVirtualClock(startMs: number, settle = settlePromises): VirtualClock {
   let now = startMs;
   let order = 0;
@@ -57,7 +57,7 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
   };
 }
 
-/** Every promise that can be resolved by now is. */
+/** Resolves after all promises that can be resolved. */
 export function settlePromises(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

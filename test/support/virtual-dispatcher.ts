@@ -24,19 +24,19 @@ export const failed = (more: Partial<Extract<SendResult, { kind: 'failed' }>> = 
 type Sent = { destination: string; at: number; events: string[]; ids: string[]; types: string[] };
 
 type World = {
-  /** What the receiver of this destination does with that; a promise for one that hangs. */
+  /** Returns the result of a delivery to this destination; a pending promise for a receiver that hangs. */
   receive: (destination: string, batch: readonly Outgoing[], signal: AbortSignal) => SendResult | Promise<SendResult>;
   maxBatch?: number;
   concurrency?: number;
   store?: (store: DeliveryStore) => DeliveryStore;
   random?: () => number;
-  /** Waits until everything has happened that happens without time. */
+  /** Waits until all effects that require no time have happened. */
   settle?: () => Promise<void>;
-  /** Where the ledger is; a folder of its own without one. */
+  /** The folder of the ledger; a new one by default. */
   folder?: string;
 };
 
-/** The real dispatcher over a real ledger, in virtual time; the test speaks for the receivers. */
+/** The real dispatcher over a real ledger, in virtual time; the test returns the results of the receivers. */
 export function openDispatcher(world: World) {
   const clock = createVirtualClock(DISPATCHER_START_MS, world.settle);
   const ledger = openLedger(world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') });
@@ -86,7 +86,7 @@ export function openDispatcher(world: World) {
     sent,
     attempted,
     errors,
-    /** By name; false: such a channel is not in the settings. */
+    /** Channels by name; false: not in the settings. */
     configured,
     get dispatcher() {
       return dispatcher;
@@ -99,7 +99,7 @@ export function openDispatcher(world: World) {
       const webhook = { url, types, metadata, description: '', signature: 'v1' as const, enabled: true };
       return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now()).id;
     },
-    /** One submission that becomes final now: one event. */
+    /** Finalizes one submission, which adds one event. */
     finalize(submissionId: string, fields: { metadata?: Record<string, unknown>; callbackUrl?: string } = {}): void {
       const far = clock.now() + 1_000 * DAY_MS;
       ledger.track(
@@ -113,7 +113,7 @@ export function openDispatcher(world: World) {
   };
 }
 
-/** As a plain object, so that a test can put something in the place of a method. */
+/** As a plain object, so that a test can replace a method. */
 function storeOf({ deliveries }: Ledger): DeliveryStore {
   return {
     destinations: () => deliveries.destinations(),

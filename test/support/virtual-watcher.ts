@@ -62,7 +62,7 @@ export function openWatcher(world: World) {
   function startProcess() {
     let alive = true;
     const ledger = new Ledger({ file, now: clock.now() });
-    // A dead process's timers never go off.
+    // The timers of a killed process never fire.
     const { now, skippedMs } = clock;
     const own = { now, skippedMs, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
     const monitor = new Watcher({ settings, ledger, engine, clock: own, random: () => 0.5, listeners });
@@ -108,12 +108,12 @@ export function openWatcher(world: World) {
       if (!submission) throw new Error(`${submissionId} is not in the ledger`);
       return submission;
     },
-    /** What a kill does: the memory is gone, the file stays. */
+    /** Simulates a kill: the memory is lost, and the file stays. */
     restart(): void {
       process.kill();
       process = startProcess();
     },
-    /** Killed, and started again so much later. */
+    /** Kills the watcher, and starts it again after the given time. */
     async isDownFor(ms: number): Promise<void> {
       process.kill();
       await clock.advance(ms);

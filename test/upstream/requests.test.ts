@@ -128,7 +128,7 @@ describe('connections', () => {
     const client = openClient(url);
     for (let i = 0; i < 20; i++) await client.getSubmissionInfo(`s${i}`);
     expect(requests).toHaveLength(20);
-    // The next call may begin a moment before the connection of the last one is free again.
+    // The next call may begin a moment before the previous connection is free again.
     expect(sockets.total).toBeLessThanOrEqual(2);
   });
 

@@ -16,7 +16,7 @@ function usersOf(url: string, options: Partial<UpstreamUsersOptions> & { timeout
   return new UpstreamUsers({ pool, bearer: undefined, ...paths, parameters: 'query', ...rest });
 }
 
-/** Always the same answer; keeps what was asked. */
+/** Always returns the same response; records the requests. */
 async function upstream(body: unknown, status = 200, headers: Record<string, string> = {}) {
   const requests: {
     url: string | undefined;

@@ -9,7 +9,7 @@ import { openWatcher, pending, response, START_MS, unauthorized } from '../suppo
 const responseOf = (block: number) =>
   response(200, { state: 'Finalized', error: null, data: { block_hash: '0xabc', block_number: block } });
 
-/** An upstream where everything becomes final 40 s after the start and every 20 s from then on. */
+/** An upstream where all submissions become final 40 s after the start and every 20 s from then on. */
 function world({
   respondInstead,
   policy = byAge,
@@ -64,7 +64,7 @@ it('is never bounded too late, whenever the learned policy polls', async () => {
   expect(finalities).toHaveLength(150);
   for (const { at, after, trackedAt } of finalities) {
     expect(after).toBeGreaterThanOrEqual(trackedAt);
-    // Truly final at multiples of 20 s.
+    // The submissions become final at multiples of 20 s.
     expect(after).toBeLessThanOrEqual(at - ((at - START_MS) % 20_000));
   }
 });

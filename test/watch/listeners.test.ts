@@ -4,7 +4,7 @@ import { databaseDown, finalized, MINUTE_MS, openWatcher, pending } from '../sup
 
 const KINDS = ['recorded', 'finalized', 'upstream', 'writeFailed'] as const;
 
-/** A listener that throws at everything, between two that take note of what they are told. */
+/** A listener whose methods throw, between two that record their calls. */
 function openWithThrowing(
   kinds: readonly (keyof WatcherListener)[],
   sendResponse: Parameters<typeof openWatcher>[0]['respond'],

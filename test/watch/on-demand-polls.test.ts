@@ -194,7 +194,7 @@ test('an on-demand poll without a response fails after the lease', async () => {
   expect(await poll).toMatchObject({ kind: 'failed', reason: 'no_response' });
 });
 
-/** What is asked for by one client that asks for very much, and by others. */
+/** On-demand polls of one client with very many ids, and of others. */
 async function openBusy() {
   const budget = { requests: 10, perMs: 1_000, concurrency: 4 };
   const world = openWatcher({ respond: () => pending, scheduler: { budget } });
@@ -217,7 +217,7 @@ test('clients take turns for the budget, however many ids one of them requests',
   expect(positions.every((place) => place >= 0 && place < 25)).toBe(true);
   expect(positions).toEqual(positions.toSorted((a, b) => a - b));
   await world.clock.advance(20_000);
-  // The budget of some seconds, and no more waiting than was promised.
+  // The budget of some seconds, within the promised wait.
   expect(completed.filter((text) => text.endsWith(' budget_exhausted')).length).toBeGreaterThan(300);
   expect(completed).toHaveLength(504);
 });
@@ -238,7 +238,7 @@ test('a client may wait although another has filled the queue, and is refused be
   const counts: Record<string, number> = {};
   const poll = (id: string, client: string) =>
     world.monitor.pollOnDemand('default', id, client).then((result) => {
-      const label = `${client} ${result.kind === 'observed' ? 'answered' : result.reason}`;
+      const label = `${client} ${result.kind === 'observed' ? 'observed' : result.reason}`;
       counts[label] = (counts[label] ?? 0) + 1;
     });
   for (let index = 0; index < 10_100; index++) void poll(`busy-${index}`, 'busy');

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { OutageClock } from '../../src/watch/outage-clock.ts';
 
-/** A clock with this pause, seen at 0. */
+/** A clock with this pause, as observed at 0. */
 function paused(until: number): OutageClock {
   const clock = new OutageClock();
   clock.pauses(until, 0);

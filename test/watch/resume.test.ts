@@ -4,12 +4,12 @@ import { LedgerError } from '../../src/ledger/file/errors.ts';
 import { rawConnection, trackRequest } from '../support/ledger-file.ts';
 import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-watcher.ts';
 
-/** More than are taken up in one piece. */
+/** More than one page. */
 const MANY = 6_000;
 const PIECE = 5_000;
 const ids = Array.from({ length: MANY }, (_, index) => `id-${index}`);
 
-/** A ledger with so many open submissions that nobody has asked about yet, and a monitor that has just started on it. */
+/** A ledger with this number of open submissions that were never polled, and a watcher that has just started on it. */
 function openLarge(options: Partial<Parameters<typeof openWatcher>[0]> = {}) {
   const world = openWatcher({ respond: () => finalized, ...options });
   const at = world.clock.now() + 600 * MINUTE_MS;
@@ -19,7 +19,7 @@ function openLarge(options: Partial<Parameters<typeof openWatcher>[0]> = {}) {
   return Object.assign(world, {
     tracked: () => world.monitor.pacing()[0]?.tracked,
     countOf: (id: string) => world.polls.filter(({ submissionId }) => submissionId === id).length,
-    /** Which of them are not final. */
+    /** Returns the ids that are not final. */
     open: () => ids.filter((id) => world.get(id).status !== 'finalized'),
   });
 }
@@ -120,7 +120,7 @@ test('a stop ends the registration: nothing is read or polled afterwards', async
 
 test('an outage that only previously seen submissions can show continues after a restart', async () => {
   const lost: UpstreamResponse = response(500, { state: 'ERROR', error: 'Record not found' });
-  // So many pieces that an answer could come between two of them.
+  // So many pages that a response could arrive between two of them.
   const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
   const world = openWatcher({ respond: () => lost });
   const at = world.clock.now();

@@ -4,14 +4,14 @@ import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
 
 const MINUTE = 60_000;
 
-/** What was observed, in order: a verdict, when, and whether the upstream had shown that submission before. */
+/** Observations in order: a classification, its time, and whether the upstream had returned that submission before. */
 function evidenceOf(...observed: [VerdictName, number, { seen?: boolean; id?: string }?][]): StoreEvidence {
   const evidence = new StoreEvidence();
   for (const [name, at, { seen = false, id = 'a' } = {}] of observed) evidence.observe(observation(name, at, id), seen);
   return evidence;
 }
 
-/** Whether a "not found" at this moment is believed. */
+/** Returns whether a "not found" at this time is accepted as evidence. */
 function believes(evidence: StoreEvidence, at: number): boolean {
   const { since, until } = evidence.trust(at);
   return at >= since && at <= until;

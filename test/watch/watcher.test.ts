@@ -159,7 +159,7 @@ test('an upstream in an outage receives only probes', async () => {
   const world = openWatcher({ respond: () => databaseDown });
   world.track(Array.from({ length: 1_000 }, (_, index) => `id-${index}`));
   await world.clock.advance(60 * MINUTE_MS);
-  // Every 30 s at most, and what was under way when it opened.
+  // Every 30 s at most, plus requests in flight when the circuit breaker opened.
   expect(world.polls.length).toBeLessThan(32 + 160);
   expect(world.get('id-0').status).toBe('tracking');
 });
@@ -426,7 +426,7 @@ test('a late result about a settled submission causes no second poll while one i
   await world.clock.advance(10 * MINUTE_MS);
   isHeld = true;
   void world.monitor.pollOnDemand('default', 'a');
-  // Its answer counts as lost by then.
+  // Its lease has expired by then.
   await world.clock.advance(100_000);
   void world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);

@@ -9,15 +9,15 @@ import { trackRequest } from '../../support/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { inTerminal, isScriptMissing } from '../../support/terminal.ts';
 
-/** A title, C1 introducers of sequences, a bell, overrides and isolates of the direction, and what nobody sees. */
+/** A title, C1 introducers of sequences, a bell, overrides and isolates of the text direction, and invisible characters. */
 const EVIL =
   'x\u001b]0;owned\u0007\u001b[2J\u009b31m\u009d0;t\u009c\u202Eevil\u2066\u2069\u200e\u200f\u061c\u{e0041}\u007f';
-/** Of colours and bars, which are ours. */
+/** The escape codes of colours and progress bars, which dawatch itself writes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what this looks for
 const OWN_ESCAPES = /\u001b\[(?:\?(?:25|7)[hl]|[\d;]*[mKGABJ])/g;
 const STEERING = /(?![\n\r])[\p{Cc}\p{Cf}\u2028\u2029]/u;
 
-/** A server of somebody else, who writes that into every text of every answer. */
+/** A foreign server that sends hostile text in every field of every response. */
 async function evilServer(status = 200): Promise<string> {
   const submission = {
     submission_id: `id${EVIL}`,

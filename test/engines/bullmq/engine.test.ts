@@ -8,7 +8,7 @@ import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
 import { openClient } from '../../support/upstream-server.ts';
 import { describeEngine } from '../engine-conformance.ts';
 
-/** Nothing falls back on this process: every answer is one of a worker. */
+/** The poll of an engine that must not poll by itself: every observation has to come from a worker. */
 const neverPoll = async () => Promise.reject(new Error('asked by this process'));
 const polledOf = (submission_id: string, error = 'x') => ({
   submission_id,
@@ -120,7 +120,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const first: Observation[] = [];
     const polling = server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, (o) => first.push(o));
     await vi.waitUntil(() => responseCount === 1);
-    // That the worker answers others keeps the server's trust in it.
+    // The results of other jobs keep the worker registered as working.
     expect(await polled(server.engine, ['b'])).toHaveLength(1);
     await polling;
     late.resolve();
@@ -170,7 +170,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       removeOnComplete: { age: 600, count: 100 },
       removeOnFail: { age: 86_400, count: 1_000 },
     });
-    // BullMQ keeps colons for itself, and takes what looks like an integer for one of its own.
+    // BullMQ reserves colons, and treats an id that looks like an integer as its own.
     expect(jobs[0]?.id).toMatch(/^(?!\d+$)[\w-]+$/);
   });
 

@@ -12,7 +12,7 @@ const BODY = '{"state":"Pending","error":null,"data":null}';
 const SECRET = 'a-secret-of-server-and-workers-0123456789';
 const OTHER = 'another-secret-that-nobody-shares-0123456';
 
-/** Nothing falls back on this process: every response is one of a worker. */
+/** The poll of an engine that must not poll by itself: every observation has to come from a worker. */
 const neverPoll = async () => Promise.reject(new Error('polled by this process'));
 const SHORT = { local: neverPoll, leaseMs: 600, timeoutMs: 100 };
 
@@ -217,7 +217,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await second.isUp();
     expect(await poll(second.engine, ['a'])).toHaveLength(1);
     await second.close();
-    // Without a fencing token nothing is known of the server's secret.
+    // Without a fencing token the worker cannot know the server's secret.
     await openRedisClient(redis).flushall();
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(worker.events.at(-1)?.kind).toBe('secret_mismatch');

@@ -8,7 +8,7 @@ import { isRedisMissing, type RedisServer, redisForTest } from '../../support/re
 
 type Track = ConstructorParameters<typeof Intake>[0]['track'];
 
-/** Knows what it was given before, as the ledger does. */
+/** Distinguishes known from new ids, as the ledger does. */
 function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
   const ids = new Set<string>();
   const bodies: TrackBody[] = [];

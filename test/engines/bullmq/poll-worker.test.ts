@@ -10,7 +10,7 @@ import { isRedisMissing, type RedisServer, redisForTest } from '../../support/re
 
 const SECRET = 'a-secret-of-server-and-workers-0123456789';
 
-/** A server that hands out what it likes, by hand. */
+/** The server's side, whose jobs the test adds explicitly. */
 async function openServer(redis: RedisServer, secrets: string[] = []) {
   const signer = new MessageSigner(secrets);
   const redisClient = openRedisClient(redis);
@@ -229,7 +229,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await closing;
     expect((await server.ended(current)).returnvalue.polled).toHaveLength(1);
     const second = openWorker(redis);
-    // The one that stops may have been given it already: then it gives it back unasked.
+    // The stopping worker may have received the job already; then it returns the job without polls.
     const { polled, not_polled } = (await server.ended(next)).returnvalue;
     if (polled.length === 0) expect(not_polled).toBe('drained');
     expect(first.polled).toEqual(['a']);

@@ -7,7 +7,7 @@ import { deadAddress } from '../../support/upstream-server.ts';
 
 const FENCING_TOKEN_KEY = 'bull:dawatch-workers:fencing-token';
 
-/** A server's half that remembers what it asked itself. */
+/** The server's side, which records the polls that it sends itself. */
 function openServer(redis: { url: string }, setting: { leaseMs?: number; timeoutMs?: number } = {}) {
   const own: string[] = [];
   const server = openEngine(redis, {
@@ -116,7 +116,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await openRedisClient(redis).flushall();
     await vi.waitUntil(() => server.link.usable && server.link.usable.fencingToken !== before, 5_000);
     await server.sees(1);
-    // What was read before the new epoch may be lost once more: then it is asked again.
+    // Results read before the new fencing token may be lost once more; then their ids are polled again.
     await vi.waitFor(async () => expect(await server.poll('a')).toEqual(['a']), 15_000);
     expect(worker.polled).toContain('a');
     expect(server.events.filter(({ kind }) => kind === 'fencing_token_lost')).toEqual([]);
@@ -249,7 +249,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const server = openServer(redis);
     await server.isUp();
     expect(server.link.health.workers).toEqual([]);
-    // What is only a name belongs to a worker that is gone.
+    // A name without an entry belongs to a worker that left.
     expect((await redisClient.smembers(names)).sort()).toEqual(['a', 'b']);
   });
 });

@@ -7,7 +7,7 @@ import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
 
 const EVENTS = `bull:${POLLS_QUEUE}:events`;
 
-/** A stream that is read from now on, and what it reported. */
+/** A stream that is read from now on, and its reports. */
 async function openStream() {
   const redis = await redisForTest();
   const redisClient = openRedisClient(redis);

@@ -11,7 +11,7 @@ import { isRedisMissing, type RedisServer, redisForTest } from '../../support/re
 
 const LONG = 60_000;
 
-/** A server that starts; it says when it is alone. */
+/** A starting server; reports when no earlier jobs are left. */
 function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG } = {}) {
   const { engine, link, isUp } = openEngine(redis);
   const state = { isAlone: false };
@@ -32,13 +32,13 @@ function start(redis: { url: string }, { leasesLastMs = LONG, timeoutMs = LONG }
   return { state, alone, isUp };
 }
 
-/** As the server before it did. */
+/** Issues a fencing token, as the previous server did. */
 async function issueFencingToken(redis: RedisServer): Promise<void> {
   const fencingTokens = new FencingTokenStore(openRedisClient(redis), { prefix: 'bull' });
   await fencingTokens.issue((await fencingTokens.read()).runId, new MessageSigner([]));
 }
 
-/** What the server before it handed out, one job waiting and one in the hands of a worker. */
+/** Adds two jobs of a previous server, one waiting and one that a worker processes. */
 async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
   const queue = openQueue(redis);
   await issueFencingToken(redis);

@@ -7,24 +7,24 @@ import type { EventReceiver } from '../../support/event-receiver.ts';
 import { type KillableServer, sleep } from '../../support/killable-server.ts';
 
 type AuditOptions = {
-  /** The server that lived through it all, still running and with nothing left to do. */
+  /** The server after the faults, still running and idle. */
   server: KillableServer;
-  /** The right final status of every id that was acknowledged. */
+  /** The correct final status of every acknowledged id. */
   expected: ReadonlyMap<string, string>;
-  /** Who was told of every event. */
+  /** The receiver of every event. */
   receiver?: Pick<EventReceiver, 'bodies' | 'invalid'>;
-  /** The most memory it may hold now. */
+  /** The maximum memory of the idle server. */
   memoryMiB?: number;
 };
 
-/** An idle server holds 90 to 130 MiB; what garbage is still to be collected comes on top. */
+/** An idle server uses 90 to 130 MiB, plus garbage that has not been collected yet. */
 const MEMORY_MIB = 300;
 const MEMORY_WAIT_MS = 20_000;
 
 /**
- * What must hold after any fault. Ends the server: each acknowledged id has its right final status, histories have no hole
- * and no repeat, the ledger is sound, every event arrived under one id with one body, memory came back, and no process
- * stays behind.
+ * Stops the server and asserts what must hold after any fault: each acknowledged id has its correct final status, histories
+ * have no gap and no repeat, the ledger passes its integrity check, every event arrived under one id with one body, memory was
+ * released, and no process is left.
  */
 export async function auditAfterFault({ server, expected, receiver, memoryMiB = MEMORY_MIB }: AuditOptions) {
   const heldMiB = await memoryCameBack(server, memoryMiB);
@@ -38,7 +38,7 @@ export async function auditAfterFault({ server, expected, receiver, memoryMiB = 
   console.log(`audit: ${expected.size} ids${arrived}, ${heldMiB?.toFixed(0) ?? '?'} of at most ${memoryMiB} MiB`);
 }
 
-/** That all of them become final as usual. */
+/** Expects `finalized` for every id. */
 export function allFinalized(ids: Iterable<string>): Map<string, string> {
   return new Map([...ids].map((id) => [id, 'finalized']));
 }
@@ -64,7 +64,7 @@ function auditEvents(
   expect([...bodies].filter(([, each]) => each.size !== 1)).toEqual([]);
 }
 
-/** The command lines of processes that have to do with this folder; none where the system doesn't show them. */
+/** Returns the command lines of processes that refer to this folder; none if the system does not show them. */
 function processesNaming(folder: string): string[] {
   if (!existsSync('/proc/self/cmdline')) return [];
   return readdirSync('/proc')

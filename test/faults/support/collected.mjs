@@ -1,2 +1,2 @@
-// Loaded before the product with --expose-gc --import: its garbage is collected once a second.
+// Loaded before the product with --expose-gc --import: collects its garbage once a second.
 setInterval(globalThis.gc, 1_000).unref();

@@ -4,11 +4,11 @@ import type { Exchange, ResponseFault } from './faulty-upstream.ts';
 
 type Fields = Record<string, unknown>;
 
-/** What nobody may ever believe to be in the chain. */
+/** A block hash that must never be accepted. */
 const FAKE_HASH = '0xfa4e';
-/** The greatest number of 128 bits. */
+/** The greatest 128-bit number. */
 export const DIGITS = '340282366920938463463374607431768211455';
-/** It clears a screen, poses as a second line, and rings. */
+/** A text that clears a screen, imitates a second line and rings the bell. */
 export const HOSTILE_TEXT =
   'failed\n{"level":"info","msg":"all is well"}\r\n\u001b[2J\u001b]0;owned\u0007\u0000\u202e\ud800';
 const FIELDS = [
@@ -22,7 +22,7 @@ const FIELDS = [
   'tx_index',
   'user_id',
 ];
-/** In turns, so that each is of another type than the field sooner or later. */
+/** Used in rotation, so that each field gets a value of another type at some time. */
 const WRONG: readonly unknown[] = [true, [], {}, 'text', -1.5, null, [[{ a: 1 }]], '', 1e300];
 
 const DATA = {
@@ -42,7 +42,7 @@ export function fake(submissionId: string, fields: Fields = {}): string {
   return JSON.stringify({ id: submissionId, state: 'Finalized', error: null, data: DATA, ...fields });
 }
 
-/** With this status and body, or what is made of the id. */
+/** Responds with this status and body, or with a body derived from the id. */
 export function respondWith(
   status: number,
   body: string | ((id: string) => string),
@@ -74,7 +74,7 @@ const inData = (change: (data: Fields, exchange: Exchange) => Fields) =>
     envelope.data ? { ...envelope, data: change(envelope.data as Fields, exchange) } : envelope,
   );
 
-/** Nothing of this may make a submission final. */
+/** Responses that must not finalize a submission. */
 export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'HTML 502': html(502),
   'HTML 503': html(503),
@@ -139,7 +139,7 @@ export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'an error of 1 MB with 500': respondWith(500, JSON.stringify({ error: 'e'.repeat(1e6) })),
 };
 
-/** True but odd: the submission becomes final by it, with its own block. */
+/** Unusual but true responses: they finalize the submission with its own block. */
 export const UNUSUAL_RESPONSES: Record<string, ResponseFault> = {
   ...Object.fromEntries(
     FIELDS.map((name) => [

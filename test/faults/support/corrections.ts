@@ -1,7 +1,7 @@
 import { fake, HOSTILE_TEXT, respondWith } from './content-faults.ts';
 import type { ResponseFault } from './faulty-upstream.ts';
 
-/** What an upstream says of a submission that is final: the first answers, one after the other; then the truth. */
+/** Responses of an upstream about a finalized submission: the first ones in order, then the true response. */
 export type Correction = { responses: readonly ResponseFault[]; corrections: number };
 
 const unchanged: ResponseFault = () => false;
@@ -9,7 +9,7 @@ const pending = respondWith(200, (id) => fake(id, { state: 'Pending', data: { us
 const failed = respondWith(200, (id) => fake(id, { state: 'Error', error: 'TIMEOUT', data: null }));
 const withHash = (block_hash: string) => respondWith(200, (id) => fake(id, { data: { block_hash, block_number: 7 } }));
 
-/** Each comes to the truth in the end, and says as often as it differs from what was said before. */
+/** Each ends with the true response, and causes one correction event per reported difference. */
 export const CORRECTIONS: Record<string, Correction> = {
   'other hashes first': { responses: [withHash('0xaa')], corrections: 1 },
   'back to Pending': { responses: [unchanged, pending], corrections: 2 },
@@ -32,7 +32,7 @@ export const CORRECTIONS: Record<string, Correction> = {
     corrections: 2,
   },
   'other hashes first, then Pending': { responses: [withHash('0xaa'), pending], corrections: 2 },
-  // No answer about a submission says nothing of it.
+  // A response that is not about a submission contains no information about it.
   'not found by a database that fails': {
     responses: [unchanged, respondWith(500, '{"error":"Record not found"}')],
     corrections: 0,
@@ -46,7 +46,7 @@ export const CORRECTIONS: Record<string, Correction> = {
     corrections: 0,
   },
   silence: { responses: [unchanged, () => undefined], corrections: 0 },
-  // It is gone, or refused by now: what was known stays, and nobody asks again.
+  // The submission is gone or refused by now: the stored data stays, and it is not polled again.
   'gone for good': { responses: [unchanged, respondWith(404, '{"error":"Submission not found"}')], corrections: 0 },
   'an id that is refused by now': {
     responses: [unchanged, respondWith(406, '{"error":"invalid character"}')],
@@ -54,7 +54,7 @@ export const CORRECTIONS: Record<string, Correction> = {
   },
 };
 
-/** Tells the truth until that is Finalized, and from then on these. What nobody waited for any more was not said. */
+/** Returns the true response until that is Finalized, and then these. A response that the client abandoned does not count. */
 export function afterFinalized(responses: readonly ResponseFault[]): ResponseFault {
   const turns = new Map<string, number>();
   return async (exchange) => {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import type { KillableServer } from '../../support/killable-server.ts';
 import { COMPILED, MAIN } from '../../support/main-file.ts';
 
-/** A short command with a server's settings: `dawatch backup …`. */
+/** Runs a short command with the settings of a server: `dawatch backup …`. */
 export function dawatch({ folder }: Pick<KillableServer, 'folder'>, ...args: string[]) {
   const config = ['--config', `${folder}/dawatch.yaml`];
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args, ...config], {

@@ -49,12 +49,12 @@ export async function killDeliveries({ kills }: { kills: number }): Promise<void
   await allDelivered(server.file, acknowledged.size);
 
   console.log(`${interrupted} of ${kills} kills hit a delivery under way, ${receiver.bodies.size} events`);
-  // Otherwise the kills hit nothing that was under way.
+  // Otherwise the kills hit no delivery in flight.
   expect(interrupted).toBeGreaterThan(kills / 10);
   await auditAfterFault({ server, expected: allFinalized(acknowledged), receiver });
 }
 
-/** Something is under way, or nothing came for a while. */
+/** Resolves when a delivery is in flight, or after a while without one. */
 async function isBusy(receiver: EventReceiver): Promise<void> {
   for (let waitedMs = 0; receiver.inFlight() === 0 && waitedMs < 400; waitedMs += 5) await sleep(5);
 }

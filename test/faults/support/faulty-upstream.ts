@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 
 type Certificate = { key: string; cert: string };
 
-/** What the upstream would have said. */
+/** The response of the real upstream. */
 export type TrueResponse = { status: number; text: string };
 
 export type Exchange = {
@@ -14,38 +14,38 @@ export type Exchange = {
   request: IncomingMessage;
   response: ServerResponse;
   socket: Socket;
-  /** How often this lie was told about this id before. */
+  /** The number of earlier requests about this id during the fault. */
   requestCount: number;
   trueResponse: () => Promise<TrueResponse>;
 };
 
-/** Answers in the place of the upstream, in whatever way; `false`: this time the truth is told. */
+/** Responds in place of the upstream; returns `false` to send the true response this time. */
 export type ResponseFault = (exchange: Exchange) => unknown;
 
 export type FaultyUpstream = Awaited<ReturnType<typeof openFaultyUpstream>>;
 
-/** An upstream that tells the truth of another one, but lies about some ids, or about all, for a while. */
+/** Forwards to a real upstream, but responds falsely about some ids, or about all for a while. */
 export async function openFaultyUpstream(tls?: Certificate) {
   const about = new Map<string, { fault: ResponseFault; requestCount: number }>();
   const open = new Set<Socket>();
   const upstream = {
     url: '',
     port: 0,
-    /** The upstream that knows. */
+    /** The real upstream. */
     sandboxUrl: '',
-    /** Told in the place of every answer. */
+    /** Replaces every response. */
     aboutAll: undefined as ResponseFault | undefined,
-    /** What is done with a new connection in the place of everything else. */
+    /** Handles new connections instead of the HTTP server. */
     atConnection: undefined as ((socket: Socket) => void) | undefined,
-    /** How many requests came. */
+    /** The number of requests. */
     requests: 0,
-    /** Requests beside the interface's own path: somebody followed us there. */
+    /** Requests outside the path of the interface: a client followed a redirect. */
     followed: [] as string[],
     injectFor(ids: Iterable<string>, responseFault: ResponseFault): void {
       for (const id of ids) about.set(id, { fault: responseFault, requestCount: 0 });
     },
     requestCount: (id: string) => about.get(id)?.requestCount ?? 0,
-    /** From now on the truth. */
+    /** Sends true responses from now on. */
     stopFaults(): void {
       about.clear();
       upstream.aboutAll = undefined;
@@ -56,7 +56,7 @@ export async function openFaultyUpstream(tls?: Certificate) {
       if ('setSecureContext' in http) http.setSecureContext(other);
       upstream.hangUp();
     },
-    /** Whoever is connected must connect anew. */
+    /** Closes every connection, so that clients must connect again. */
     hangUp(): void {
       for (const socket of open) socket.destroy();
     },

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 
 type PostResult = { status: number; retryAfterS: number | undefined; ms: number };
 
-/** Posts to one server over so many connections that stay open. Rejects if there is no answer. */
+/** Sends posts to one server over a fixed number of persistent connections. Rejects without a response. */
 export function openPoster(url: string, apiKey: string, connections: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
@@ -15,7 +15,7 @@ export function openPoster(url: string, apiKey: string, connections: number) {
           method: 'POST',
           headers: { ...headers, 'content-length': Buffer.byteLength(body) },
         });
-        // Until then it waits for a connection of this side.
+        // Before that, the request waits for a free connection of this client.
         outgoing.once('socket', () => {
           from = performance.now();
         });
@@ -37,7 +37,7 @@ export function openPoster(url: string, apiKey: string, connections: number) {
   };
 }
 
-/** The value below which this share of them lies; 0 of none. */
+/** Returns the quantile of the values; 0 for none. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 type Callback = (error: NodeJS.ErrnoException | null, address?: string | LookupAddress[], family?: number) => void;
 
 /**
- * For a server to be started with (--import): the name upstream.test is 127.0.0.1, or fails to be looked up as the file
- * FRAGILE_DNS says (ENOTFOUND, EAI_AGAIN; "silent": there is never an answer).
+ * Loaded into a server with --import: upstream.test resolves to 127.0.0.1, or its lookup fails with the content of the file
+ * FRAGILE_DNS (ENOTFOUND, EAI_AGAIN; "silent": the lookup never completes).
  */
 const file = process.env.FRAGILE_DNS ?? '';
 const { lookup } = dns;

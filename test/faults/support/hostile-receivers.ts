@@ -10,13 +10,13 @@ export type Hostility = (exchange: {
   socket: Socket;
   /** Epoch milliseconds of virtual time. */
   now: number;
-  /** How often this event came here before. */
+  /** The number of earlier requests with this event. */
   before: number;
-  /** It has it, whatever it answers. */
+  /** Counts the event as received, whatever the response. */
   take: () => void;
-  /** Takes it, with this answer. */
+  /** Counts the event as received, and sends this response. */
   accept: (response?: { headers?: Record<string, string>; body?: Uint8Array | string }) => void;
-  /** Nothing more comes, until the sender gives up. */
+  /** Sends nothing more until the sender gives up. */
   park: () => void;
 }) => void;
 
@@ -25,7 +25,7 @@ const bomb = gzipSync(Buffer.alloc(20_000_000));
 const chunk = 'x'.repeat(65_536);
 const httpDate = (ms: number) => new Date(ms).toUTCString();
 
-/** What receivers do to those who send to them, by what they are called. */
+/** The behavior of hostile receivers, by name. */
 export const HOSTILITIES: Record<string, Hostility> = {
   hangs: ({ park }) => park(),
   drips: ({ socket, park }) => {
@@ -58,7 +58,7 @@ export const HOSTILITIES: Record<string, Hostility> = {
   'flaps by the hour': ({ socket, now, accept }) => (isUp(now) ? accept() : socket.resetAndDestroy()),
 };
 
-/** Its name leads to a private address every other hour; on that address there is somebody, too. */
+/** Its name resolves to a private address every other hour; a receiver listens on that address, too. */
 export const TURNS_PRIVATE = 'turns private';
 export const SELF_SIGNED = 'has a certificate that nobody trusts';
 

@@ -1,7 +1,7 @@
 import { fake, respondWith } from './content-faults.ts';
 import type { FaultyUpstream, ResponseFault } from './faulty-upstream.ts';
 
-/** How a whole upstream fails, and what its users are told. */
+/** How a whole upstream fails, and the state that dawatch reports. */
 export type Outage = {
   begin: (upstream: FaultyUpstream, dns: (code: string) => void) => void;
   reportedAs?: 'down' | 'unauthorized';
@@ -67,7 +67,7 @@ export const OUTAGES: Record<string, Outage> = {
   'record not found, for everybody': toAll(respondWith(500, '{"error":"Record not found"}')),
 };
 
-/** What asks for a wait of three seconds, each in its own way. */
+/** Responses that request a delay of three seconds, each in another form. */
 export const WAITS: Record<string, ResponseFault> = {
   seconds: respondWith(429, 'Too many requests', { ...plain, 'retry-after': '3' }),
   'a date of a clock far ahead': respondWith(429, '', { 'retry-after': inSeconds(FAR, 3), date: FAR }),

@@ -1,4 +1,4 @@
-/** Before the first of a run: what to set to have its chances again. */
+/** Prints the variable that repeats the random choices of this run. */
 export default function printSeed(): void {
   console.log(`faults: TEST_SEED=${process.env.TEST_SEED} npm run test:faults repeats the chances of this run`);
 }

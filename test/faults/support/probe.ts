@@ -3,7 +3,7 @@ import { type KillableServer, sleep } from '../../support/killable-server.ts';
 
 const EVERY_MS = 200;
 
-/** Looks at a server all the time: whether it says that it lives and is ready, and how much memory it holds. */
+/** Checks continuously whether a server reports that it is alive and ready, and how much memory it uses. */
 export function watch(server: KillableServer) {
   const seen = { requestCount: 0, refused: [] as string[], peakMiB: 0, slowestMs: 0 };
   let isOver = false;

@@ -1,8 +1,8 @@
 import { settlePromises } from '../../support/virtual-clock.ts';
 
 /**
- * Real HTTP in virtual time: time stands still until every exchange has ended, or until its receiver has parked it, because
- * nothing more comes without time.
+ * Real HTTP in virtual time: time stops until every exchange has ended or been parked by its receiver, which sends nothing more
+ * until time advances.
  */
 export function createExchanges() {
   const parked = new Map<string, boolean>();
@@ -17,13 +17,13 @@ export function createExchanges() {
       busy += 1;
       parked.set(key, false);
     },
-    /** The receiver does no more with it. */
+    /** The receiver does nothing more with this exchange. */
     park(key: string): void {
       if (parked.get(key) !== false) return;
       parked.set(key, true);
       release();
     },
-    /** Something happens to it again. */
+    /** The exchange continues. */
     unpark(key: string): void {
       if (parked.get(key) === true) busy += 1;
       parked.set(key, false);

@@ -13,23 +13,23 @@ import { DAY_MS, failed, openDispatcher } from '../../support/virtual-dispatcher
 import { addressOf, HOSTILITIES, type Hostility, SELF_SIGNED, TURNS_PRIVATE } from './hostile-receivers.ts';
 import { createExchanges } from './real-exchanges.ts';
 
-/** The product's, which here is virtual. */
+/** The virtual clock of the product. */
 const TIMEOUT_MS = 15_000;
 const SECRET = makeSecret('v1');
 
 export type DayReceiver = {
   name: string;
-  /** Id of the webhook that leads to it. */
+  /** The id of its webhook. */
   webhookId: string;
-  /** By id of the event, a digest of each body that it took. */
+  /** Digests of the accepted bodies by event id. */
   taken: Map<string, Set<string>>;
-  /** How often it was sent anything. */
+  /** The number of requests it received. */
   attempts: number;
 };
 
 /**
- * The real dispatcher, ledger, signing, guard and HTTP client against real servers of every sort, while only time is virtual: it
- * stands still as long as bytes move. The same chances make the same day.
+ * The real dispatcher, ledger, signing, guard and HTTP client with real servers of every kind. Only time is virtual: it stops
+ * while bytes are in transit. The same seed produces the same day.
  */
 export function openDay(between: (least: number, most: number) => number) {
   const exchanges = createExchanges();
@@ -57,7 +57,7 @@ export function openDay(between: (least: number, most: number) => number) {
     });
   const world = openDispatcher({
     settle: exchanges.settle,
-    // A day has thousands of commits; what is to be seen is not how long the disk takes for them.
+    // A day has thousands of commits, and the test does not measure the disk.
     folder: tempFolder({ inMemory: true }),
     random: () => between(0, 999_999) / 1_000_000,
     async receive(destination, batch, signal) {
@@ -141,7 +141,7 @@ export function openDay(between: (least: number, most: number) => number) {
     world,
     violations,
     honest: (name: string) => open(name, ({ accept }) => accept(), null),
-    /** One of every sort; they want only events with that metadata. */
+    /** Creates a receiver of every kind, for events with that metadata only. */
     async hostile(metadata: Record<string, unknown>): Promise<DayReceiver[]> {
       const all: DayReceiver[] = [];
       for (const [name, hostility] of Object.entries(HOSTILITIES)) all.push(await open(name, hostility, metadata));
@@ -153,7 +153,7 @@ export function openDay(between: (least: number, most: number) => number) {
     },
     flapping: (name: string, metadata: Record<string, unknown>) =>
       open(name, HOSTILITIES['flaps by the hour'] as Hostility, metadata),
-    /** A submission that fails for a while or not, and becomes final: one event or two. */
+    /** Finalizes a submission, with or without a temporary failure: two events or one. */
     happen(submissionId: string, fields: { fails: boolean; metadata: Record<string, unknown> }): number {
       const now = clock.now();
       const far = now + 1_000 * DAY_MS;
@@ -166,7 +166,7 @@ export function openDay(between: (least: number, most: number) => number) {
       );
       return verdicts.length;
     },
-    /** From now on all of them are honest; what they missed is sent again. */
+    /** Makes all receivers work from now on, and replays what they missed. */
     async repair(): Promise<void> {
       isMended = true;
       for (const receiver of receivers.values()) {

@@ -7,8 +7,8 @@ const BATCH = 20;
 const PAUSE_MS = 400;
 
 /**
- * The product with a Redis and two workers. What is at `redisUrl` may be a proxy; producers use `producerUrl`, and are as careful
- * as docs/queues.md asks for.
+ * The product with a Redis and two workers. `redisUrl` may lead to a proxy; producers use `producerUrl`, and retry as
+ * docs/queues.md requires.
  */
 export async function prepareRedisWorld(
   name: string,
@@ -26,7 +26,7 @@ export async function prepareRedisWorld(
   return {
     ...world,
     enqueue,
-    /** Has polls and intake jobs under way, and requests over HTTP, from before a fault until after it. */
+    /** Keeps polls, intake jobs and HTTP requests in flight from before a fault until after it. */
     async through(fault: () => Promise<void>): Promise<void> {
       let isOver = false;
       const jobs: Promise<void>[] = [];
@@ -48,7 +48,7 @@ export async function prepareRedisWorld(
   };
 }
 
-/** Until the server has said so, so many times. */
+/** Resolves once the server has logged the event the given number of times. */
 export async function untilLogged(
   { server }: Pick<Awaited<ReturnType<typeof prepareWorld>>, 'server'>,
   event: string,

@@ -2,7 +2,7 @@ import { CRASH_API_KEY } from '../../support/killable-server.ts';
 
 type HttpResponse = { status: number; retryAfter: string | null; body: Record<string, unknown> };
 
-/** One tracking request, as it comes. Throws what fetch throws. */
+/** Sends one tracking request. Throws what fetch throws. */
 export async function trackOnce(url: string, submissionIds: readonly string[]): Promise<HttpResponse> {
   const response = await fetch(`${url}/v1/submissions`, {
     method: 'POST',
@@ -13,7 +13,7 @@ export async function trackOnce(url: string, submissionIds: readonly string[]): 
   return { status: response.status, retryAfter: response.headers.get('retry-after'), body };
 }
 
-/** The status of /readyz, and what it says. */
+/** Returns the response of /readyz. */
 export async function readiness(url: string): Promise<HttpResponse> {
   const response = await fetch(`${url}/readyz`);
   return { status: response.status, retryAfter: null, body: (await response.json()) as HttpResponse['body'] };

@@ -14,13 +14,13 @@ import { tempFolder } from '../../support/temp-folder.ts';
 import { allFinalized, auditAfterFault } from './audit.ts';
 
 const BATCH = 25;
-/** In a second of the server's time. */
+/** Requests per second of the server's clock. */
 const LIMIT = 400;
 
 type Rounds = {
   kills: number;
   submissions: number;
-  /** Before which of the kills Redis is killed, and emptied. */
+  /** The kills before which Redis is killed or emptied. */
   redisKills: readonly number[];
   flush: number;
 };
@@ -31,7 +31,7 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
   const pause = (least: number, most: number) => sleep(between(least, most));
   const folder = tempFolder();
   const redis = await redisForTest({ keeps: true });
-  // Its limit is just what the server is told. An answer takes 0.1 s, so that kills meet many that are under way.
+  // The limit equals the configured budget. A response takes 0.1 s, so that kills hit many requests in flight.
   const limit = { rateLimit: LIMIT, rateLimitPerS: 40, latencyMs: 4_000 };
   const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1, ...limit } });
   onTestFinished(() => sandbox.close());
@@ -91,11 +91,11 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
   expect(acknowledged.size).toBe(submissions);
   // Otherwise the kills hit idle workers and prove nothing.
   expect(resultsBetweenKills).toBeGreaterThan(kills);
-  // Every event reached the consumer of the queue, but for those that FLUSHALL took out of its hands.
+  // Every event reached the consumer of the queue, except those that FLUSHALL deleted before.
   expect(events.filter(isMissing)).toEqual([]);
   expect([...consumed].filter(([id, bodies]) => bodies.size !== 1 || !events.includes(id))).toEqual([]);
   await auditAfterFault({ server, expected: allFinalized(acknowledged), receiver });
-  // Whatever died in between: the upstream never saw more than it grants.
+  // Despite all kills, the upstream never received more than its limit.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
   expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(LIMIT);
 }
@@ -121,7 +121,7 @@ async function enqueueAll(
   await Promise.all(jobs);
 }
 
-/** Empties Redis, and gives back the events that nobody had taken by then. */
+/** Empties Redis, and returns the events that no consumer had taken. */
 async function flush(redis: RedisServer): Promise<string[]> {
   const lists = ['wait', 'active'].map((list) => `bull:dawatch-events:${list}`);
   const redisClient = openRedisClient(redis);
@@ -134,13 +134,13 @@ async function flush(redis: RedisServer): Promise<string[]> {
   return found?.slice(0, 2).flatMap(([, ids]) => ids as string[]) ?? [];
 }
 
-/** Until workers answered so many batches more, but not for long: there may be nobody who could. */
+/** Waits until workers returned the given number of further batches, with a time limit in case no worker is running. */
 async function untilResults(resultCount: () => number, more: number): Promise<void> {
   const enough = resultCount() + more;
   for (let tried = 0; tried < 150 && resultCount() < enough; tried++) await sleep(20);
 }
 
-/** How many batches workers answered. */
+/** Returns the number of batches that workers returned. */
 function countResults(redis: RedisServer): () => number {
   let count = 0;
   const events = new QueueEvents('dawatch-polls-3', { connection: { url: redis.url, retryStrategy: () => 200 } });

@@ -13,7 +13,7 @@ const BATCH = 25;
 export async function killServer({ kills, submissions }: { kills: number; submissions: number }): Promise<void> {
   const { seed, between } = seeded(`${kills} kills of the server`);
   const folder = tempFolder();
-  // Its limit is just what the server is told, 100 requests in 0.1 s of the server's time.
+  // The limit equals the configured budget: 100 requests in 0.1 s of the server's clock.
   const limit = { rateLimit: 100, rateLimitPerS: 4 };
   const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1, ...limit } });
   onTestFinished(() => sandbox.close());
@@ -36,7 +36,7 @@ export async function killServer({ kills, submissions }: { kills: number; submis
   const tracking = trackAll();
   for (let kill = 0; kill < kills; kill++) {
     server.start();
-    // Every third life is cut short before it listens; the others get as far as they get.
+    // Every third process is killed before it listens; the others run for a random time.
     if (kill % 3 !== 0) await server.listening();
     await sleep(between(0, 600));
     // Otherwise the kills hit an idle server and prove nothing.
@@ -51,7 +51,7 @@ export async function killServer({ kills, submissions }: { kills: number; submis
 
   expect(acknowledged.size).toBe(submissions);
   await auditAfterFault({ server, expected: allFinalized(acknowledged) });
-  // Whatever died in between: the upstream never saw more than it grants.
+  // Despite all kills, the upstream never received more than its limit.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
   expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(100);
 }

@@ -1,4 +1,4 @@
-// Loaded before the product with --import: the machine's clock, moved by as many milliseconds as a file says.
+// Loaded before the product with --import: shifts the machine's clock by the milliseconds in a file.
 import { readFileSync, watchFile } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 

@@ -6,15 +6,15 @@ import { quantile } from './flood.ts';
 
 const EVERY_MS = 1_000;
 const WINDOWS = 5;
-/** What a server may hold more in the last window than in the second; memory of the process comes in steps. */
+/** The permitted growth from the second window to the last one; the memory of a process grows in steps. */
 const MAX_RISE = { heapMib: 16, mib: 96, handles: 20 };
 
 type Sample = {
-  /** Memory of the process. */
+  /** Resident memory of the process. */
   mib: number;
-  /** What of it the engine holds for objects; the rest is code, caches and buffers. */
+  /** The part of it that V8 reserves for objects; the rest is code, caches and buffers. */
   reservedMib: number;
-  /** What is in use of that by objects, garbage too. */
+  /** The part of the heap that objects use, including garbage. */
   heapMib: number;
   /** Open files and connections. */
   handles: number;
@@ -41,7 +41,10 @@ export function measure(server: KillableServer) {
     isOver = true;
   });
   return {
-    /** Of equal parts of the time, the first of them warm-up. Undefined where the system doesn't say. */
+    /**
+     * Returns the samples in windows of equal length, of which the first is the warm-up; undefined if the system reports
+     * none.
+     */
     async end(): Promise<Sample[] | undefined> {
       isOver = true;
       await measuring;
@@ -54,7 +57,7 @@ export function measure(server: KillableServer) {
   };
 }
 
-/** Medians; of the heap the least, which is what is left when garbage was collected. */
+/** Returns medians; of the heap the minimum, which is the value after a garbage collection. */
 function windowOf(samples: readonly Sample[]): Sample {
   const of = (what: keyof Sample, part: number) =>
     quantile(
@@ -79,7 +82,7 @@ export function tableOf(windows: readonly Sample[]): string {
   return [head, '|---|---|---|---|---|', ...rows].join('\n');
 }
 
-/** What rose from the second window to the last beyond its bound; empty: nothing did. */
+/** Returns the values that grew beyond their limit from the second window to the last. */
 export function rises([, second, ...later]: readonly Sample[]): string[] {
   const last = later.at(-1);
   if (!second || !last) return [];

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import { dataOf } from '../../../src/domain/envelope.ts';
 
-/** What a ledger says of each submission in the end: the data of its newest row of history. */
+/** Returns the data of each submission from the newest row of its history. */
 export function dataByIdOf(file: string): Map<string, Record<string, unknown> | null> {
   const db = new Database(file, { readonly: true });
   try {

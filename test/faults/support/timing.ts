@@ -1,15 +1,15 @@
-/** Of both inputs together. */
+/** The number of samples of both inputs together. */
 const SAMPLES = 4_000;
-/** Calls in one sample, so that it is long beside what the clock can tell. */
+/** Calls per sample, so that its duration is long compared with the resolution of the clock. */
 const CALLS = 20;
 const WARM_UP = 300;
-/** The slowest tenth is what the machine did meanwhile. */
+/** Drops the slowest tenth, which other load on the machine causes. */
 const KEPT = 0.9;
-/** Of Welch's t: what is beyond it is no chance. The same bound as dudect's for "definitely not constant time". */
+/** The limit of Welch's t above which a difference is not random; dudect uses the same for "definitely not constant time". */
 const BOUND = 10;
 const TRIES = 3;
 
-/** Whether the time of a call tells which of two inputs it was given; each time it is looked, and in the same direction. */
+/** Returns whether the duration of a call reveals which of two inputs it got, in every attempt and in the same direction. */
 export function distinguishByTime<Input>(
   chance: { between: (least: number, most: number) => number },
   inputs: readonly [Input, Input],

@@ -7,7 +7,7 @@ import type { Exchange, ResponseFault } from './faulty-upstream.ts';
 const BOMB = gzipSync(Buffer.alloc(100 * 1024 * 1024, 0x20));
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
 
-/** Says this on the bare connection, and then resets it, closes it, or keeps it open. */
+/** Sends this on the bare connection, and then resets it, closes it, or keeps it open. */
 function raw(text: string | ((id: string) => string), then: 'reset' | 'end' | 'stay'): ResponseFault {
   return ({ socket, submissionId }) => {
     const finish = () => {
@@ -18,7 +18,7 @@ function raw(text: string | ((id: string) => string), then: 'reset' | 'end' | 's
   };
 }
 
-/** A piece now and then, without end. */
+/** Sends a piece at intervals, without end. */
 function drip(begin: string, piece: string): ResponseFault {
   return ({ socket }) => {
     socket.write(begin);
@@ -27,7 +27,7 @@ function drip(begin: string, piece: string): ResponseFault {
   };
 }
 
-/** As fast as it is read, without end. */
+/** Sends as fast as the client reads, without end. */
 function sendForever(socket: Socket, begin: string, chunk: Buffer): void {
   const more = () => {
     while (!socket.destroyed && socket.write(chunk));
@@ -40,7 +40,7 @@ function sendForever(socket: Socket, begin: string, chunk: Buffer): void {
 const chunked = (text: string) => `${HEAD}transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}`;
 const withLength = (text: string) => `${HEAD}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 
-/** What goes wrong on the way. Where a whole answer comes through, it is one that nobody may believe. */
+/** Faults in transit. A complete response among them must not be accepted. */
 export const BROKEN_WAYS: Record<string, ResponseFault> = {
   'reset after the request': ({ socket }) => socket.resetAndDestroy(),
   'closed after the request': ({ socket }) => socket.destroy(),
@@ -77,7 +77,7 @@ export const BROKEN_WAYS: Record<string, ResponseFault> = {
     response.writeHead(301, { location: 'http://169.254.169.254/latest/meta-data' }).end(),
 };
 
-/** To this server under its other name: whoever follows would send the key there. */
+/** Redirects to this server under another name: a client that follows would send its key there. */
 function redirect(status: number): ResponseFault {
   return ({ response, socket }: Exchange) =>
     response.writeHead(status, { location: `http://localhost:${socket.localPort}/elsewhere` }).end();

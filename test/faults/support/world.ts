@@ -11,23 +11,23 @@ import { auditAfterFault } from './audit.ts';
 
 type WorldOptions = {
   sandbox?: SandboxOptionsInput;
-  /** Instead of the sandbox: a hostile one, say. */
+  /** Replaces the sandbox, for example by a hostile upstream. */
   upstreamUrl?: string;
-  /** Beside the world's own, section by section; as in config/dawatch.yaml. */
+  /** Settings in addition to the default ones, merged by section; as in config/dawatch.yaml. */
   settings?: Record<string, unknown>;
-  /** Of `server` in it; its port is found. */
+  /** The section `server` of the settings; the port is chosen. */
   server?: Record<string, unknown>;
   receiver?: Parameters<typeof openEventReceiver>[0];
-  /** More about the default one: its timeout, say. */
+  /** Further settings of the default upstream, such as its timeout. */
   upstream?: Record<string, unknown>;
-  /** More of them beside that. */
+  /** Further upstreams. */
   upstreams?: Record<string, unknown>;
   redisUrl?: string;
-  /** `redis.secret` of the server and its workers; `workerSecret`: another one of the workers. */
+  /** `redis.secret` of the server and its workers; `workerSecret` replaces that of the workers. */
   redisSecret?: string;
   workerSecret?: string;
   workers?: number;
-  /** Where the ledger is; a folder of its own without one. */
+  /** The folder of the ledger; a new one by default. */
   folder?: string;
 };
 
@@ -38,8 +38,8 @@ const UPSTREAM = {
 };
 
 /**
- * The product as it is used: `dawatch serve` in a process of its own, with the sandbox as its upstream, a receiver of every
- * event, and workers where there is a Redis. Submissions are final within a second or two. All gone when the test ends.
+ * The product as in production: `dawatch serve` in its own process, with the sandbox as its upstream, a receiver of every event,
+ * and workers if a Redis is given. Submissions are final within a second or two. Everything stops when the test ends.
  */
 export async function prepareWorld(name: string, options: WorldOptions = {}) {
   const { settings = {}, redisUrl, workers: workerCount = 0, folder = tempFolder() } = options;
@@ -74,7 +74,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
       log: { level: 'info' },
     }),
   );
-  /** The right final status of what was acknowledged. */
+  /** The correct final status of every acknowledged id. */
   const expected = new Map<string, string>();
   const submit = (count: number) => Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
   return {
@@ -85,23 +85,23 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
     workers,
     receiver,
     expected,
-    /** Ids that the upstream has, and that are not tracked yet. */
+    /** Returns new ids that the upstream knows, and that are not tracked yet. */
     submit,
-    /** Starts all of it, with a webhook for every event. */
+    /** Starts all processes, with a webhook for every event. */
     async start(how: Parameters<typeof server.start>[0] = {}): Promise<void> {
       server.start(how);
       for (const worker of workers) worker.start();
       await server.listening();
       if (!receiver.secret) receiver.secret = await createWebhook(server.url, receiver.url);
     },
-    /** Tracks new ones for sure, through whatever happens to the server meanwhile. */
+    /** Tracks new ids, with retries until they are acknowledged. */
     async track(count: number): Promise<string[]> {
       const ids = submit(count);
       await trackForSure(server.client, ids);
       for (const id of ids) expected.set(id, 'finalized');
       return ids;
     },
-    /** Waits until all is final and told, and audits; the server runs, and is ended. */
+    /** Waits until all submissions are final and delivered, and audits the running server, which it stops. */
     async survives(limits: { memoryMiB?: number } = {}): Promise<void> {
       await server.listening();
       await allDelivered(server.file, expected.size);

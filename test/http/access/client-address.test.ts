@@ -135,7 +135,7 @@ describe('a hop that names no address ends the chain at the last trusted one', (
     ['by=10.0.0.1;proto=https', PROXY],
     ['for=192.0.2.1, for=_hidden, for=10.0.1.7', '10.0.1.7'],
     ['for=192.0.2.1, proto=https', PROXY],
-    // Malformed as a whole: where the elements begin is not sure.
+    // The whole header is malformed: the boundaries of its elements are ambiguous.
     ['192.0.2.1', PROXY],
     ['for=192.0.2.66;x=", for=192.0.2.1', PROXY],
     ['for=192.0.2.66;x=", for="[2001:db8::1]"', PROXY],
@@ -199,7 +199,7 @@ it.each([
 });
 
 describe('the limits of a server behind a proxy', () => {
-  /** Through a proxy on this machine, for this client. */
+  /** Sends a request through a proxy on this machine, on behalf of this client. */
   async function behindProxy(trustedProxies: string[]) {
     const limits = { failed_authentications_per_minute: 2 };
     const app = await openApp({ database: join(tempFolder(), 'ledger.db'), trustedProxies, limits });

@@ -13,7 +13,7 @@ import { API_KEY, openApp } from '../../support/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { serve } from '../../support/upstream-server.ts';
 
-// The limits read this clock and no other: a minute passes when a test says so.
+// The limits use only this clock, which the tests advance.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'] });
 });
@@ -26,7 +26,7 @@ type Limited = {
   token(): string;
 };
 
-/** An app with these limits, whose ledger gives out tokens of the role service. */
+/** Opens an app with these limits; `token` creates a token of the role service in its ledger. */
 async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
   const database = join(tempFolder(), 'ledger.db');
   const app = await openApp({ database, limits });
@@ -223,7 +223,10 @@ describe('wrong credentials of one address', () => {
 describe('where the upstream judges the bearers', () => {
   const LISTING = '/admin/get_all_users?limit=1';
 
-  /** A bearer is answered with the status that it begins with; `held`: not before `answer`, so that many lookups are under way at once. */
+  /**
+   * The upstream responds to a bearer with the status at its beginning; if `held`, only after `release`, so that many
+   * lookups are in flight.
+   */
   async function forwarding(limits: Partial<Config['limits']>, { held = false } = {}) {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     if (!held) release();
@@ -241,7 +244,7 @@ describe('where the upstream judges the bearers', () => {
       show,
       sendResponse: release,
       status,
-      /** The upstream answers once so many of them were refused: all the others are under way then. */
+      /** The upstream responds once this number of requests was refused, while all others are in flight. */
       atOnce(bearers: readonly string[], { refused }: { refused: number }): Promise<number[]> {
         let left = refused;
         const one = async (bearer: string) => {
@@ -388,7 +391,7 @@ describe('where the upstream judges the bearers', () => {
   it('failures of the upstream lock out no accepted bearer', async () => {
     const { show, status } = await forwarding({ failed_authentications_per_minute: 1 });
     expect(await status('200-valid')).toBe(200);
-    // A single user is no list.
+    // A single user is not a listing.
     for (let n = 0; n < 3; n++) expect((await show('404-x', LISTING)).status).toBe(n === 0 ? 502 : 429);
     expect(await status('200-valid')).toBe(200);
   });

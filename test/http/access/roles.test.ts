@@ -7,7 +7,7 @@ import { fetchDocument } from '../../support/openapi-document.ts';
 type Access = 'open' | readonly Role[];
 const SUBMISSIONS = ['service', 'admin'] as const;
 
-/** Who may call what. Every endpoint of the served document stands here, so a new one must be decided on. */
+/** The permitted roles of every endpoint in the served document; a new endpoint must be added here. */
 const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }> = {
   'GET /livez': { access: 'open' },
   'GET /readyz': { access: 'open' },
@@ -20,7 +20,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /v1/submissions/{id}/wait': { access: SUBMISSIONS, query: '?timeout_s=0' },
   'DELETE /v1/submissions/{id}': { access: SUBMISSIONS },
   'GET /v1/get_submission_info': { access: SUBMISSIONS, query: '?submission_id=00000000-0000-4000-8000-000000000000' },
-  // A wrong parameter: a stream that is let in would not end.
+  // An invalid parameter, because an accepted stream would not end.
   'GET /v1/events': { access: SUBMISSIONS, query: '?after=x' },
   'GET /v1/pacing': { access: SUBMISSIONS },
   'GET /v1/overview': { access: SUBMISSIONS },
@@ -108,7 +108,7 @@ describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
   });
 });
 
-/** The header that decides where a request carries both. */
+/** The header that takes precedence if a request has both. */
 const decidingOf = (access: Access) => (access.includes('service') ? 'x-api-key' : 'authorization');
 const inHeader = (name: string, secret: string) => ({
   [name]: name === 'authorization' ? `Bearer ${secret}` : secret,

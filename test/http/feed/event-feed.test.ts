@@ -10,14 +10,14 @@ import { systemClock } from '../../../src/platform/system-clock.ts';
 import { HeldClock } from '../../support/held-clock.ts';
 import { seeded } from '../../support/seed.ts';
 
-/** Events kept in memory; counts how often they are read. */
+/** Events in memory; counts the reads. */
 function openLog() {
   const events: EventRecord[] = [];
   const listeners = new Set<() => void>();
   const log = {
     reads: 0,
     missing: 0,
-    /** `answer`: it is about a submission, of which the upstream said so. */
+    /** Adds an event; with `response`, about a submission in that state. */
     add(response?: string): void {
       const seq = events.length + 1;
       const about =
@@ -59,7 +59,7 @@ function read(feed: EventFeed, position: number, filter: EventFilter = matchAll,
   return { text: () => text, chunks: () => chunks, ended: () => ended, leave: () => stream.destroy() };
 }
 
-/** So many readers that are live, and told when a test lets the time of a telling come. */
+/** Opens the given number of live readers, whose events are written when the test advances the clock. */
 async function openMany(count: number, filter?: EventFilter) {
   const log = openLog();
   const clock = new HeldClock(0);
@@ -87,7 +87,7 @@ it('reads a new event once for all readers, and nothing without readers', async 
       for (const { text } of readers)
         expect(text()).toContain(`id: ${seq}\nevent: upstream.up\ndata: {"id":"evt_${seq}"`);
     });
-    // The event, and that there is nothing behind it.
+    // One read for the event, and one that finds nothing after it.
     expect(log.reads - before).toBeLessThanOrEqual(2);
   }
   feed.close();
@@ -204,7 +204,7 @@ it('neither skips nor repeats events when a reader catches up during a round', a
   await until(() => expect(log.reads).toBe(1));
   log.add();
   const late = read(feed, 0);
-  // It has both by now, and found nothing behind them.
+  // The feed has read both, and found nothing after them.
   await until(() => expect(log.reads).toBe(3));
   expect([seqsOf(live), seqsOf(late)]).toEqual([[], [1, 2]]);
   clock.fire(0);

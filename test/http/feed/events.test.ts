@@ -16,13 +16,13 @@ const app = useAppWithSandbox({ clock, alerts: { check_s: 3_600 } });
 
 const track = (submission_ids: string[], fields = {}) => post(app.url, { submission_ids, ...fields });
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
-/** Tracked where nobody answers, so that it only ends by a cancel. */
+/** Tracked at an unreachable upstream, so that it ends only when it is cancelled. */
 const open = (...ids: string[]) => track(ids, { upstream: 'other' });
 const seqs = (received: readonly { seq: number }[]) => received.map(({ seq }) => seq);
 const count = (from: number, to: number) =>
   Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
 
-/** Where the log ends now. Nothing else happens by itself: the outage of "other" is over with the first test. */
+/** Returns the newest sequence number. Nothing else adds events: the outage of "other" is reported before the first test. */
 async function newest(): Promise<number> {
   const reader = await readEvents(app.url);
   reader.cut();
@@ -129,7 +129,7 @@ describe('filters', () => {
     await cancel(y);
     const resumed = await readEvents(app.url, path, { 'last-event-id': String(begin) });
     for (const reader of [live, resumed]) {
-      // A heartbeat tells the position of who was told nothing.
+      // A heartbeat contains the position for readers without matching events.
       await vi.waitFor(
         () => {
           clock.fire(HEARTBEAT_MS);
@@ -251,7 +251,7 @@ describe('closing', () => {
     const readers = await Promise.all([readEvents(app.url), readEvents(app.url)]);
     for (const reader of readers) reader.cut();
     await Promise.all(readers.map(({ ended }) => ended));
-    // Heartbeats stop with the last reader.
+    // The heartbeats stop with the last reader.
     await vi.waitFor(
       () => {
         clock.fire(HEARTBEAT_MS);

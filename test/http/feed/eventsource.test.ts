@@ -30,7 +30,7 @@ it('a public EventSource client reads through a cut connection without gap or re
   const ids = Array.from({ length: EVENTS }, (_, index) => `s${index}`);
   await post(app.url, { submission_ids: ids });
   for (const [index, id] of ids.entries()) {
-    // It waits 3 s before it comes back, as the standard has it: what happens meanwhile it must be told then.
+    // The client waits 3 s before it reconnects, as the standard requires; events in the meantime must follow then.
     if (index === 20) {
       await has(index);
       proxy.cut();

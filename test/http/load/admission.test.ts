@@ -28,7 +28,7 @@ async function bounded(limits: Partial<Config['limits']>) {
   return { url: app.url, shedLines: () => lines.filter((line) => line.includes('"http.shed"')) };
 }
 
-/** Many requests in one packet, so that all of them are there before the first one is answered. */
+/** Sends many requests in one packet, so that all have arrived before the first response. */
 async function postAtOnce(url: string, bodies: readonly object[]): Promise<number[]> {
   const requests = bodies.map((body, index) => {
     const json = JSON.stringify(body);
@@ -50,7 +50,7 @@ const batch = (name: string, size: number) => ({
 it('refuses with 503 and Retry-After when too many ids would wait, reports it, and accepts later', async () => {
   const app = await bounded({ tracking_wait_s: 0.015 });
   const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
-  // The first is taken at once, two wait: until it is known better, a thousand ids are a tenth of a second.
+  // The first one is committed at once, and two wait: before any measurement, a thousand ids count as a tenth of a second.
   expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 503, 503]);
   expect(app.shedLines()).toHaveLength(3);
   const metrics = (await scrape(app.url)).text;
@@ -82,7 +82,7 @@ describe('bodies being received', () => {
   const json = { 'content-type': 'application/json' };
   let received = '';
 
-  /** Begins many bodies of 2 MiB at once, of which so many bytes are sent; one more would end the request. */
+  /** Starts many bodies of 2 MiB at once, and sends the given number of bytes of each. */
   async function begin(url: string, count: number, bytes: number, header = `content-length: ${MAX_BODY}\r\n`) {
     const { hostname, port } = new URL(url);
     received = '';
@@ -92,7 +92,7 @@ describe('bodies being received', () => {
         onTestFinished(() => void socket.destroy());
         socket.on('error', () => undefined);
         socket.write(`${HEAD}${header}expect: 100-continue\r\n\r\n`);
-        // It was seen, and its body is waited for.
+        // The server has read the head and waits for the body.
         expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
         const body = ' '.repeat(bytes);
         socket.on('data', (part) => (received += part));
@@ -132,7 +132,7 @@ describe('bodies being received', () => {
     expect((await post(app.url, large, other)).status).toBe(202);
     expect((await post(app.url, batch('other', 10), other)).status).toBe(202);
     expect((await call(app.url, '/livez')).status).toBe(200);
-    // Those that hang up count no longer.
+    // Disconnected clients no longer count.
     for (const socket of slow.slice(0, 2)) socket.destroy();
     await vi.waitFor(async () => expect((await post(app.url, large, json)).status).toBe(202), {
       timeout: 15_000,
@@ -215,9 +215,9 @@ describe('the queue of tracking requests', () => {
         await settled();
         return seen.taken.splice(0).join();
       },
-      /** What was tried in one commit. */
+      /** Returns the commits since the previous call. */
       commits: () => seen.commits.splice(0),
-      /** What has its turn in between takes so long. */
+      /** The duration of other work between two commits. */
       next(tookMs: number): void {
         seen.now += tookMs;
         deferred.shift()?.run();
@@ -293,7 +293,7 @@ describe('the queue of tracking requests', () => {
     line.take('b', 961);
     line.take('c', 960);
     expect(await line.taken()).toBe('first,not b');
-    // A hundred times as slow.
+    // A hundred times slower.
     line.next(10);
     expect(await line.taken()).toBe('a');
     line.next(90_000);

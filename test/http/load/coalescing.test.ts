@@ -71,7 +71,7 @@ describe('requests on several connections', () => {
   });
 });
 
-/** Is written at once; resolves to the answer. */
+/** Sends a request at once; resolves with the response. */
 async function request(connection: Socket, path = '/'): Promise<string> {
   connection.write(`GET ${path} HTTP/1.1\r\nhost: test\r\n\r\n`);
   const [response] = (await once(connection, 'data')) as [Buffer];

@@ -90,7 +90,7 @@ describe('pipelined requests', () => {
 });
 
 describe('unread responses', () => {
-  /** More than what the system keeps for two sockets. */
+  /** Exceeds the buffers of the operating system for two sockets. */
   const LARGE_BODY = 'x'.repeat(16 * 1024 * 1024);
 
   async function serve(maxChars: number) {
@@ -114,7 +114,7 @@ describe('unread responses', () => {
       dropped: () => lines.filter((line) => line.includes('http.slow_client_closed')).length,
     };
   }
-  /** The server's end shows only to a client that reads on. */
+  /** A client detects a closed connection only if it continues to read. */
   const isCut = async (socket: Socket) => {
     socket.resume();
     let read = socket.bytesRead;

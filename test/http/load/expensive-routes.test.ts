@@ -2,7 +2,7 @@ import { fastify } from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
 import { serializeExpensiveRoutes } from '../../../src/http/load/expensive-routes.ts';
 
-/** Which request was served in which turn of the event loop. */
+/** Records which request was served in which iteration of the event loop. */
 async function openServer() {
   const served: { name: string; turn: number }[] = [];
   let turn = 0;

@@ -31,7 +31,7 @@ it('lookups of one credential do not wait behind all lookups of another', async 
       () => undefined,
     ),
   );
-  // The budget of the first second is used up by then.
+  // The budget of the first second is exhausted then.
   await Promise.any(busy);
   const others = await Promise.all([lookUp(ADMIN_TOKEN), lookUp(ADMIN_TOKEN), lookUp(ADMIN_TOKEN)]);
   expect(others.map(({ status }) => status)).toEqual([404, 404, 404]);

@@ -52,7 +52,7 @@ describe('items of one iteration of the event loop', () => {
 });
 
 describe('submissions', () => {
-  /** Ahead of the real one, by as much as a test says. */
+  /** The offset of the clock, which a test can increase. */
   const clock = {
     aheadMs: 0,
     now: () => systemClock.now() + clock.aheadMs,
@@ -60,7 +60,7 @@ describe('submissions', () => {
   };
   const app = useApp({ clock });
   const commits = async () => {
-    // Else the text of the scrape before is sent again.
+    // Within a second, the server would return the cached metrics.
     clock.aheadMs += 1_000;
     return (
       reading((await call(app.url, '/metrics')).text, 'dawatch_ledger_commit_duration_seconds_count') ?? Number.NaN
@@ -79,7 +79,7 @@ describe('submissions', () => {
     const received = await text(socket);
     expect(received.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual([...ids.map(() => '200'), '404']);
     expect(received.match(/(?<="submission_id":")[^"]+/g)).toEqual(ids);
-    // Answers about them are committed meanwhile too.
+    // Responses about them are committed meanwhile, too.
     expect((await commits()) - before).toBeLessThan(ids.length / 2);
   });
 

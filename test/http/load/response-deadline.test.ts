@@ -6,7 +6,7 @@ import { call, problemOf } from '../../support/http-calls.ts';
 
 const DEADLINE_MS = 50;
 
-/** A server whose handlers are at fault. */
+/** A server with faulty handlers. */
 async function faulty(register: (app: FastifyInstance) => void) {
   const lines: string[] = [];
   const app = fastify({ logger: { level: 'error', stream: { write: (line) => lines.push(line) } } });

@@ -7,12 +7,12 @@ const TIMEOUT_S = 0.3;
 const app = useApp({ timeoutS: TIMEOUT_S });
 
 type Connection = { socket: Socket; received: () => string; isClosed: () => boolean };
-/** `atEnd`: the hook of the test, which one that runs beside others has to name. */
+/** `atEnd`: the hook of the test, which a concurrent test has to pass. */
 type ConnectionOptions = { drip?: string | undefined; atEnd?: (end: () => void) => void };
 
 /**
- * A raw connection that says this, and then drips, without end. It never closes its side: the server must free its own,
- * which shows in a reset of what is sent after its end.
+ * Opens a raw connection that sends a text, and then bytes at intervals without end. It never closes its side: the server must
+ * close its own, after which it resets the connection.
  */
 async function openConnection(
   requestText: string,
@@ -96,7 +96,7 @@ describe('a body below the minimum rate', () => {
   const slow = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: RATE } });
   const off = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: 0 } });
 
-  /** Sends the head, then spaces, `bytes` every 20 ms for so long, then the body. */
+  /** Sends the head, then `bytes` spaces every 20 ms for the given time, then the body. */
   async function drip(
     url: string,
     {
@@ -152,7 +152,7 @@ describe('a body below the minimum rate', () => {
   });
 });
 
-/** Open ones of this process, in which the server is too. */
+/** The number of open connections of this process, which includes the server. */
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
 it('a slow response does not time out', async () => {

@@ -9,12 +9,12 @@ import { tempFolder } from '../../support/temp-folder.ts';
 import { serve } from '../../support/upstream-server.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** More than what the system keeps for two sockets. */
+/** Exceeds the buffers of the operating system for two sockets. */
 const EVENTS = 740;
-/** Below what an event is cut at. */
+/** Below the size at which an event is truncated. */
 const EVENT_BYTES = 18_000;
 
-/** An app whose every submission is finalized with as much data. */
+/** An app in which every submission is finalized with this amount of data. */
 async function openVerboseApp(clock: HeldClock) {
   const upstream = await serve((request, response) => {
     const id = new URL(request.url ?? '', 'http://x').searchParams.get('submission_id');
@@ -39,7 +39,7 @@ const all = ids.map((_, index) => index + 1);
 
 const seqs = (...readers: EventReader[]) => readers.flatMap(({ received }) => received.map(({ seq }) => seq));
 
-/** Heartbeats go by until so many readers are dropped. Returns how many bytes were waiting for each. */
+/** Sends heartbeats until the given number of readers is dropped. Returns the bytes that were waiting for each. */
 async function dropped(app: { log(): string }, clock: HeldClock, count: number): Promise<number[]> {
   const find = () => [...app.log().matchAll(/"waiting_bytes":(\d+).*"feed.slow_client_closed"/g)];
   await vi.waitFor(

@@ -7,11 +7,11 @@ import { tempFolder } from '../../support/temp-folder.ts';
 
 const clock = new HeldClock();
 const app = useAppWithSandbox({ clock });
-/** The sandbox never shows it. */
+/** An id that the sandbox does not know. */
 const ABSENT = '00000000-0000-4000-8000-000000000000';
 let used = 0;
 
-/** An id that stays as it is, tracked. */
+/** Tracks an id whose status does not change. */
 async function open(): Promise<string> {
   used += 1;
   const id = ABSENT.replace(/^0{8}/, String(used).padStart(8, '0'));

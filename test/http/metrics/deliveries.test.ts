@@ -38,7 +38,7 @@ it('attempts are counted by kind and result, without addresses in labels', async
       'webhook gone 1',
     ]);
   }, PATIENCE_MS);
-  // What is counted in the ledger may be some milliseconds old.
+  // The counts from the ledger are cached for some milliseconds.
   const text = await vi.waitFor(async () => {
     const { text } = await scrape(app.url);
     expect(reading(text, 'dawatch_deliveries_waiting')).toBe(1);

@@ -97,6 +97,6 @@ it('is separate for each server, and released when it closes', async () => {
   await learned.close();
   await expect(scrape(learned.url)).rejects.toThrow('ECONNREFUSED');
   expect((await scrape(fresh.url)).status).toBe(200);
-  // Nor does any of it in what all servers of the process share.
+  // The registry that all servers of the process share has none of them either.
   expect(register.getMetricsAsArray()).toEqual([]);
 });

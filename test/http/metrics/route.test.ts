@@ -76,7 +76,7 @@ it('counts responses by route pattern, never by the path of a client', async () 
   expect(responseCount({ method: 'GET', route: '/v1/submissions/:id/wait', status: '200' })).toBeGreaterThanOrEqual(1);
   const routes = familiesOf(now).get('dawatch_http_request_duration_seconds')?.samples ?? [];
   expect(routes.map(({ labels }) => labels.route)).toContain('/v1/submissions');
-  // Whoever waits for finality would make the server look slow.
+  // A request that waits for finality would make the server appear slow.
   expect(routes.map(({ labels }) => labels.route)).not.toContain('/v1/submissions/:id/wait');
 });
 

@@ -3,7 +3,7 @@ import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod
 import { expect, it, onTestFinished } from 'vitest';
 import { registerMetrics } from '../../../src/http/metrics/route.ts';
 
-/** The route over figures that say how often they were computed. */
+/** The metrics route over values that show how often they were computed. */
 async function openRoute() {
   const state = { now: 10_000, computed: 0, isFailing: false };
   const app = fastify();

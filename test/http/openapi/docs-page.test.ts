@@ -5,7 +5,7 @@ import { useApp } from '../../support/running-app.ts';
 const app = useApp();
 const get = (path: string): Promise<HttpResponse> => call(app.url, path, { headers: { 'x-api-key': [] } });
 
-/** What a page, or a style sheet, has a browser load. */
+/** Returns the addresses that a page or a style sheet loads. */
 function loadedBy(text: string): string[] {
   const marks = text.matchAll(/(?:\bsrc|<link[^>]*\bhref)="([^"]*)"|url\(["']?([^"')]+)|@import\s+["']([^"']+)/g);
   return [...marks].map(([, src, url, imported]) => src ?? url ?? imported ?? '');

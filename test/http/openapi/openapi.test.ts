@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Documented, fetchDocument } from '../../support/openapi-document.ts';
 import { useApp } from '../../support/running-app.ts';
 
-/** What is there for people, not for clients. */
+/** Routes for people, which the document omits. */
 const HIDDEN = /^GET \/((docs|assets)(\/|$)|$)/;
 const OPEN = ['GET /livez', 'GET /readyz', 'GET /metrics', 'GET /openapi.json', 'GET /events.schema.json'];
 
-/** Every route of the app, as it was registered: fastify tells of itself before its first one. */
+/** Every registered route of the app, recorded through a diagnostics channel of fastify. */
 const registered = new Set<string>();
 const listen = (message: unknown) => {
   const { fastify } = message as { fastify: FastifyInstance };

@@ -7,18 +7,18 @@ import { type Documented, fetchDocument, type Operation } from '../../support/op
 const lookups = useLookups({ sandbox: { rowDelayMs: 0 }, upstream: { timeout_s: 0.3 } });
 let spec: Documented;
 
-/** Why a documented answer has no request here. */
+/** Documented responses that no request in this test causes, with the reason. */
 const LISTED: Record<string, string> = {
   503: 'the ledger fails: test/http/problems.test.ts',
   507: 'the disk is full: test/http/problems.test.ts',
   default: 'whatever else goes wrong: test/http/problems.test.ts',
 };
-/** Every role may. */
+/** The route that every role may use. */
 const OPEN_TO_ALL_ROLES = 'GET /v1/whoami';
 const isListed = (route: string, status: string) =>
   status in LISTED || ['GET /v1/events 200', `${OPEN_TO_ALL_ROLES} 403`].includes(`${route} ${status}`);
 
-/** A request as the document's own examples make it. */
+/** Sends a request made of the document's own examples. */
 function exampleOf(route: string, operation: Operation) {
   const [method = '', template = ''] = route.split(' ');
   const required = operation.parameters.filter((parameter) => parameter.required);
@@ -48,7 +48,7 @@ function send(
   return call(url, path, { method, headers: { ...as(token), ...headers }, ...(body !== undefined && { body }) });
 }
 
-/** Must be what the document says of this status, and nothing else. */
+/** Expects exactly what the document says about this status. */
 function expectDocumented(route: string, status: number, response: HttpResponse): void {
   expect(response.status, response.text).toBe(status);
   const documented = spec.operations.get(route)?.responses[status] ?? expect.fail(`${route} has no ${status}`);
@@ -65,7 +65,7 @@ function expectDocumented(route: string, status: number, response: HttpResponse)
 }
 
 const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
-/** Asks while the upstream fails in this way, once. */
+/** Sends the request while the upstream fails once in this way. */
 function failing(kind: 'hang' | 'html_502', target: 'users' | 'submissions', request: () => Promise<HttpResponse>) {
   return () => {
     lookups().sandbox.injectFault({ kind, count: 1, target });
@@ -80,7 +80,7 @@ const info = (id: string, more = '') => admin(INFO, { path: `/v1/get_submission_
 const submit = () => lookups().sandbox.model.submit('some data', Date.now());
 const track = (id: string, more = {}) => admin('POST /v1/submissions', { body: { submission_id: id, ...more } });
 
-/** What needs more than the example of its route. In this order: some need what those before them left. */
+/** Routes that require more than their example, in this order, because some depend on the result of earlier ones. */
 const CASES: [string, number, () => Promise<HttpResponse>][] = [
   ['POST /v1/submissions', 202, () => track('documented', { metadata: { a: [1, null] } })],
   ['POST /v1/submissions', 409, () => track('documented', { upstream: 'other' })],
@@ -206,7 +206,7 @@ describe('on every route', () => {
     for (const [route, { security }] of routes(400)) {
       const [, path = ''] = route.split(' ');
       if (security?.length === 0) {
-        // It takes nothing: only HTTP itself is there to get wrong.
+        // The route has no parameters: only the HTTP request itself can be invalid.
         const received = await sendRaw(lookups().url, `GET ${path} HTTP/1.1\r\nconnection: close\r\n\r\n`);
         expect(received, route).toMatch(/^HTTP\/1\.1 400 .*content-type: application\/problem\+json/s);
         continue;
@@ -257,7 +257,7 @@ describe('on every route', () => {
   });
 });
 
-/** Undefined where the role is let in: a feed would never end. */
+/** Returns undefined if the role has access, because a feed would never end. */
 async function refusalOf(route: string, token: string): Promise<HttpResponse | undefined> {
   return route === 'GET /v1/events' && token === lookups().tokens.service
     ? undefined

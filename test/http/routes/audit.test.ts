@@ -120,7 +120,7 @@ describe('every lookup leaves a row', () => {
 });
 
 describe('a lookup that cannot be audited has no result:', () => {
-  /** Lookups over a ledger without room for another row. */
+  /** Opens lookups over a ledger without space for another row. */
   async function fullAudit(role: 'user' | 'service') {
     const ledger = openLedger({ maxPages: 60 });
     const row = {

@@ -12,7 +12,7 @@ const replayAll = (destination: string, since = LONG_AGO) =>
   admin('POST', '/v1/deliveries/replay', { destination, since });
 const disable = (id: string, enabled = false) => admin('PATCH', `/v1/webhooks/${id}`, { enabled });
 
-/** A webhook of its own, at a receiver of its own, with one delivery for each submission. */
+/** Creates a webhook with its own receiver, and one delivery per submission. */
 async function deliver(ids: string[], response: Parameters<typeof openReceiver>[0] = {}) {
   const receiver = await openReceiver(response);
   const { id } = await app.create({ url: receiver.url, metadata: { of: ids[0] ?? '' } });

@@ -20,7 +20,7 @@ async function readiness(headers: Record<string, string | string[]> = asAdmin): 
 const untilState = (state: string) =>
   vi.waitFor(async () => expect((await readiness()).upstreams.default?.state).toBe(state), { timeout: 15_000 });
 
-// Something that is always asked about, so that the app notices what the upstream does.
+// A submission that is always polled, so that the app detects the state of the upstream.
 beforeAll(async () => {
   await post(app.url, { submission_id: '00000000-0000-4000-8000-000000000000' });
 });

@@ -88,7 +88,7 @@ it('continues after a restart with the last hour from the ledger', async () => {
   await restart();
   const { submissions, last_hour } = await overview();
   expect(submissions).toEqual(before.submissions);
-  // How late each was noticed is in no ledger.
+  // The ledger does not store the detection lag.
   expect(last_hour).toEqual({ ...before.last_hour, detection_lag_s: null });
   await finalize(1);
   expect((await overview()).last_hour).toMatchObject({ finalized: 4, detection_lag_s: { mean: expect.any(Number) } });

@@ -71,7 +71,7 @@ it('an open tracked submission reuses its last response, and new results are rec
   const responses = await Promise.all(Array.from({ length: 200 }, () => lookUp(id)));
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   expect(responses.every(({ text }) => text.includes('"Pending"'))).toBe(true);
-  // One may be under way at any moment.
+  // One request may be in flight at any moment.
   await vi.waitFor(async () => {
     const { requests } = sandbox.stats();
     expect(detailsOf(await call(url, pathOf(id))).polls).toBe(requests);
@@ -157,7 +157,7 @@ it('while the upstream is down, the response is 502 at once with Retry-After', a
   const before = requests();
   const responses = await Promise.all(Array.from({ length: 50 }, () => lookUp(submit())));
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([502]));
-  // One of them may have been the probe that was due.
+  // One of the requests may have been a probe.
   expect(responses.filter(({ headers }) => Number(headers['retry-after']) > 0).length).toBeGreaterThan(40);
   expect(requests()).toBeLessThan(before + 10);
 });

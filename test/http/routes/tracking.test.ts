@@ -57,7 +57,7 @@ it('keeps the given deadline, whatever its offset', async () => {
   const local = new Date(at.getTime() + 2 * 3_600_000).toISOString().replace('Z', '+02:00');
   const tracked = await track({ submission_id: 'dated', deadline: local, upstream: 'other' });
   const deadlineAt = Date.parse(tracked.submissions[0]?.deadline_at ?? '');
-  // The outage that the upstream is in moves it.
+  // The outage of the upstream moves the deadline.
   expect(deadlineAt).toBeGreaterThanOrEqual(at.getTime());
   expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
 });

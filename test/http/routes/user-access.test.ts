@@ -8,7 +8,7 @@ import { deadAddress, serve } from '../../support/upstream-server.ts';
 const LISTING = '/admin/get_all_users?limit=2';
 const CHALLENGE = 'Bearer realm="dawatch"';
 
-/** An upstream that knows one user and keeps what it was sent. */
+/** An upstream that knows one user and records its requests. */
 async function recordingUpstream() {
   const seen: (string | undefined)[] = [];
   const { url, requests } = await serve((request, response) => {
@@ -20,7 +20,7 @@ async function recordingUpstream() {
   return { url, requests, seen, wire };
 }
 
-/** What the OpenAPI document says of a GET. */
+/** Returns the GET operation of a path in the OpenAPI document. */
 async function securityOf(url: string, path: string): Promise<unknown> {
   const document = JSON.parse((await call(url, '/openapi.json')).text);
   return document.paths[path.split('?')[0] ?? ''].get.security;
@@ -189,7 +189,7 @@ describe('without a bearer of the upstream', () => {
     }
     expect(new Set(responses)).toHaveLength(1);
     const sent = upstream.requests.map(({ headers }) => String(headers.authorization));
-    // One of the same length, so that the upstream takes it as it took the wrong one.
+    // A token of the same length, which the upstream accepts.
     expect(sent.map((text) => text.length)).toEqual(
       sent.length > 0 ? bearers.map((one) => `Bearer ${one}`.length) : [],
     );

@@ -18,7 +18,7 @@ beforeAll(async () => {
   before = webhooksOf(await admin('GET', '/v1/webhooks'));
 });
 
-/** It must be a 400 that points there and says that, and nothing may have changed. */
+/** Expects a 400 with this pointer and this reason, and no change. */
 async function expectRefused(method: string, path: string, body: unknown, pointer: string, detail: string) {
   const response = await admin(method, path, body);
   expect(response.status, response.text).toBe(400);

@@ -111,7 +111,7 @@ describe('changing', () => {
 });
 
 describe('a secret that is rotated', () => {
-  /** The headers of a test event that is sent now, and what it says under a secret. */
+  /** Returns the headers of a new test event and its payload as verified with a secret. */
   async function sentAfter(keep_old_s: number) {
     const receiver = await openReceiver();
     const { id, secret: old } = await create({ url: `${receiver.url}/hook` });

@@ -6,7 +6,7 @@ import { openLedger, rawConnection } from '../../support/ledger-file.ts';
 it('throws if a new credential can not be committed', () => {
   const ledger = openLedger();
   ledger.close();
-  // A violation of this constraint is found by the commit, as a full disk is.
+  // The commit detects a violation of this constraint, as it detects a full disk.
   rawConnection(ledger.file).exec(`
     CREATE TABLE parents (id INTEGER PRIMARY KEY);
     CREATE TABLE children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED);

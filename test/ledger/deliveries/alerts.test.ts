@@ -89,7 +89,7 @@ describe('the facts', () => {
       { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 2, failing: 1, failed: 0 },
       { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0 },
     ]);
-    // Since then there was none: of the one that is failing still, the Error is older, and the other one is finalized.
+    // No failure since then: the Error of the submission that is still failing is older, and the other one is finalized.
     expect(facts(ledger, 11).upstreams[0]?.failing).toBe(0);
     const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 30, event: 'upstream.down', record });

@@ -46,7 +46,7 @@ it('every way to become a dead letter is reported after the commit, with the rea
   expect(reported.splice(0)).toEqual([`${to} attempts_used_up 1`]);
   end(ledger, 's3');
   settle(ledger, { kind: 'gone' });
-  // With what waited behind it; what comes later has no delivery.
+  // Includes the deliveries that waited after it; later events have no delivery.
   expect(reported.splice(0)).toEqual([`${to} endpoint_gone 1`, `${to} endpoint_disabled 1`]);
   end(ledger, 's4');
   expect(reported.splice(0)).toEqual([]);

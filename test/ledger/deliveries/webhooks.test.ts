@@ -17,7 +17,7 @@ const NEW: NewWebhook = {
 const create = (ledger: Ledger, fields: Partial<NewWebhook> = {}, at = 10) =>
   ledger.webhooks.create({ ...NEW, ...fields }, { secret: 'whsec_first', publicKey: null }, at).id;
 
-/** One event about this submission. */
+/** Adds one event about this submission. */
 function finalize(ledger: Ledger, submissionId: string, at = 20): void {
   ledger.track([trackRequest(submissionId, { deadlineAt: at + DAY_MS })], at);
   ledger.record([observation('finalized', at, submissionId)], context());
@@ -122,7 +122,7 @@ describe('webhooks', () => {
     expect(delivered().toSorted()).toEqual(['told-0', 'told-10', 'told-20']);
     const touched: string[] = [];
     ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
-    // With the two that waited when it was disabled.
+    // Includes the two deliveries that waited when it was disabled.
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(3 + 2);
     expect(touched).toEqual([`webhook:${id}`]);
     expect(delivered().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'told-0', 'told-10', 'told-20']);

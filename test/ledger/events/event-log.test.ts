@@ -9,7 +9,7 @@ import {
 import { context, finalEnvelope, ID, observation, VERDICTS, type VerdictName } from '../../support/domain.ts';
 import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from '../../support/ledger-file.ts';
 
-/** All of them, which can be read. */
+/** Returns all events, which must be readable. */
 const eventsOf = (ledger: ReturnType<typeof openLedger>, after = 0, limit = 1_000) =>
   ledger.outbox.after(after, limit).filter((event): event is EventRecord => !('unreadable' in event));
 const bodies = (ledger: ReturnType<typeof openLedger>, after = 0) =>

@@ -4,7 +4,7 @@ import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation, type VerdictName } from '../../support/domain.ts';
 import { openLedger, outboxOf, trackRequest } from '../../support/ledger-file.ts';
 
-/** Records one answer after another, 10 apart. */
+/** Records responses in order, 10 ms apart. */
 function ledgerAfter(names: readonly VerdictName[], limits: Partial<TrackRequest> = {}): Ledger {
   const ledger = openLedger();
   ledger.track([trackRequest('s', limits)], 0);

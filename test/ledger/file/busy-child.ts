@@ -1,4 +1,4 @@
-// Tracks and records in a loop, and sends each batch of ids after the ledger acknowledged it. Until it is killed.
+// Tracks and records in a loop, and sends each batch of ids after the ledger acknowledged it. Runs until it is killed.
 import { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/domain.ts';
 
@@ -24,6 +24,6 @@ for (let turn = 0; ; turn++) {
     context(),
   );
   process.send?.({ finalized: ended });
-  // A turn of the event loop, so that what was sent leaves this process.
+  // Yields to the event loop, so that sent messages leave this process.
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -12,7 +12,7 @@ const BUSY = new URL('./busy-child.ts', import.meta.url);
 
 type Acknowledged = { tracked?: string[]; finalized?: string[] };
 
-/** How many acknowledged ids are missing, or finalized without being so in the ledger, or have a hole in their history. */
+/** Counts acknowledged ids that are missing, reported as finalized but not stored as such, or have a gap in their history. */
 function lost(ledger: Ledger, acknowledged: readonly Acknowledged[]): string[] {
   const finalized = new Set(acknowledged.flatMap((batch) => batch.finalized ?? []));
   return acknowledged

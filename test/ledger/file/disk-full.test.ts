@@ -6,7 +6,7 @@ import { allSubmissions, integrityOf, openLedger, trackRequest, trackRequests } 
 
 const MAX_PAGES = 60;
 
-/** A ledger that has no room for another big batch. */
+/** Opens a ledger without space for another large batch. */
 function fullLedger(): { ledger: Ledger; kept: string[] } {
   const ledger = openLedger({ maxPages: MAX_PAGES });
   const kept: string[] = [];

@@ -10,7 +10,7 @@ import { tempFolder } from '../../support/temp-folder.ts';
 
 const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };
 
-/** A credential store as a short command has it; closed when the test ends. */
+/** Opens a credential store like a short command; closed when the test ends. */
 function beside(file: string): CredentialStore {
   const { database, close } = openBeside({ file, now: 0 });
   onTestFinished(close);
@@ -27,7 +27,7 @@ function refusal(file: string): LedgerError {
   throw new Error('it was opened');
 }
 
-/** A ledger whose file says that another number of migrations ran. */
+/** Creates a ledger whose file claims another number of migrations. */
 function withSchema(alter: (version: number) => number): { file: string; end: () => void } {
   const ledger = openLedger();
   const db = rawConnection(ledger.file);

@@ -1,10 +1,10 @@
-// Opens the ledger it is given and says how that went; holds it until it is killed.
+// Opens a ledger, reports the result, and keeps the ledger open until it is killed.
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
 
 try {
   const ledger = new Ledger({ file: process.argv[2] ?? '', now: 0 });
-  // Keeps a reference: an unreferenced ledger is collected, and its lock with it.
+  // Keeps a reference: an unreferenced ledger would be collected together with its lock.
   process.on('disconnect', () => ledger.close());
   process.send?.({ opened: true });
 } catch (error) {

@@ -18,7 +18,7 @@ import { tempFolder } from '../../support/temp-folder.ts';
 
 const PAGE_BYTES = 4_096;
 
-/** Opens a file that must be refused; says how, after making sure that not a byte of it changed. */
+/** Opens a file that must be refused; returns the error after asserting that no byte of it changed. */
 function refusal(file: string): LedgerError {
   const before = readFileSync(file);
   try {
@@ -33,7 +33,7 @@ function refusal(file: string): LedgerError {
   throw new Error('the file was opened');
 }
 
-/** A closed ledger of many pages. */
+/** Creates a closed ledger of many pages. */
 function bigLedger(): string {
   const ledger = openLedger();
   ledger.track(trackRequests(5_000), 0);

@@ -8,7 +8,7 @@ try {
   await backupLedger(ledger, target, () => {
     if (!stop) return;
     process.send?.({ half: true });
-    // What was sent leaves before the thread stands still.
+    // Sent messages leave the process before the thread blocks.
     setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
   });
   process.send?.({ done: true });

@@ -31,7 +31,7 @@ const idsOf = (ledger: Ledger) =>
     .map(({ submissionId }) => submissionId)
     .toSorted();
 
-/** Tracked at 0 and final at `at`, one millisecond apart. */
+/** Adds submissions tracked at 0 and final at `at`, one millisecond apart. */
 function finalize(ledger: Ledger, count: number, at = 0, prefix = 's'): void {
   const requests = trackRequests(count, prefix);
   ledger.track(requests, 0);
@@ -54,7 +54,7 @@ function everythingDue(
     .flatMap(({ destination }) => ledger.deliveries.due(destination, query).map((due) => ({ ...due, destination })));
 }
 
-/** What became of the deliveries that wait. */
+/** Sets the states of the waiting deliveries. */
 function settle(ledger: Ledger, stateOf: (index: number) => 'delivered' | 'dead' | 'waits'): void {
   for (const [index, due] of everythingDue(ledger).entries()) {
     const state = stateOf(index);
@@ -224,7 +224,7 @@ describe('references to deleted records', () => {
       { seq: 24, version: 1, status: 'tracking' },
       { seq: 33, version: 2, status: 'finalized' },
     ]);
-    // s9 stayed with the greatest position of all, so that every cursor goes on where it did.
+    // s9 kept the greatest position, so that every cursor continues where it was.
     expect(ledger.list({ limit: 100, before: 11 }).submissions.map(({ submissionId }) => submissionId)).toEqual(['s9']);
   });
 

@@ -26,7 +26,7 @@ const isRoot = process.geteuid?.() === 0;
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-/** A closed ledger with some submissions, and two files that links lead to: one with content, one that is not there. */
+/** Creates a closed ledger with some submissions, and two targets for links: an existing file and a missing one. */
 function openWorld() {
   const ledger = openLedger();
   ledger.track(trackRequests(5_000), 0);

@@ -1,4 +1,4 @@
-// Tracks, finalizes and prunes in turns, and sends what is open after the ledger acknowledged it. Until it is killed.
+// Tracks, finalizes and prunes in turn, and sends the open ids after each acknowledgment. Runs until it is killed.
 import { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/domain.ts';
 

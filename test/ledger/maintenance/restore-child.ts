@@ -1,4 +1,4 @@
-// Restores one backup after the other, and says so of each before it begins. Until it is killed.
+// Restores one backup after another, and announces each before it begins. Runs until it is killed.
 import { restoreLedger } from '../../../src/ledger/maintenance/restore.ts';
 
 const [file = '', ...backups] = process.argv.slice(2);

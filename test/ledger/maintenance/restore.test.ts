@@ -16,7 +16,7 @@ const RESTORE = new URL('./restore-child.ts', import.meta.url);
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
 const KEPT = 'dawatch.db.replaced-20260102T030405.000Z';
 
-/** A backup with the submissions `old…`, and the closed ledger `new…` that went on without them. */
+/** Creates a backup with the submissions `old…`, and the closed ledger that continued with `new…`. */
 async function openWorld({ events = 3 } = {}) {
   const first = openLedger();
   first.track(trackRequests(5, 'old'), 0);

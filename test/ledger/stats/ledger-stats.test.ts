@@ -103,7 +103,7 @@ describe('the submissions that were finalized since a time', () => {
     const ledger = openLedger();
     for (const [index, at] of times.entries()) {
       ledger.track([trackRequest(`s${index}`)], at - 1);
-      // Events that are about nothing final lie between.
+      // Events without a final submission lie in between.
       ledger.record([observation('error', at, `s${index}`)], context());
       ledger.record([observation('finalized', at, `s${index}`)], context());
     }

@@ -3,7 +3,7 @@ import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/domain.ts';
 import { openLedger, trackRequests } from '../../support/ledger-file.ts';
 
-/** Every page to the end; `between` runs after each of them. */
+/** Reads all pages; `between` runs after each of them. */
 function pages(ledger: Ledger, prefix: string, limit: number, between = () => {}): string[][] {
   const all: string[][] = [];
   for (let after: string | null | undefined; after !== null; ) {

@@ -4,7 +4,7 @@ import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/domain.ts';
 import { openLedger, trackRequests } from '../../support/ledger-file.ts';
 
-/** Every page to the end; `between` runs after each of them. */
+/** Reads all pages; `between` runs after each of them. */
 function pages(ledger: Ledger, query: { status?: Status; limit: number }, between = () => {}): string[][] {
   const all: string[][] = [];
   for (let before: number | null | undefined; before !== null; ) {

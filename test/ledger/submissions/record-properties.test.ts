@@ -18,7 +18,7 @@ const arbitraryObservation = fc
   })
   .map(({ name, at, id }) => observation(name, at, id));
 
-/** Observations in their order of arrival, most of them in the order of time, and how many go into each batch. */
+/** Observations in their order of arrival, mostly in the order of time, and the sizes of the batches. */
 const arrivals = fc.record({
   observations: fc
     .tuple(fc.array(arbitraryObservation, { maxLength: 30 }), fc.boolean())
@@ -41,7 +41,7 @@ function recordAll(observations: readonly Observation[], sizes: readonly number[
   return ledger;
 }
 
-/** All there is, without the random ids of events. */
+/** Returns all rows without the random ids of events. */
 function contents(ledger: Ledger) {
   return {
     submissions: IDS.map((id) => ledger.get(id)),

@@ -22,7 +22,7 @@ const observed = fc.record({
   verdict: fc.constantFrom(...RESPONSES),
   lateMs: fc.oneof(fc.constant(0), fc.nat(90_000)),
 });
-/** What may happen to a ledger, and how the clock goes in between: mostly on, now and then back. */
+/** Operations on a ledger, and the steps of the clock between them: mostly forward, sometimes back. */
 const step = fc.record({
   afterMs: fc.oneof(
     { weight: 4, arbitrary: fc.nat(5_000) },
@@ -49,7 +49,10 @@ afterEach(() => {
   opened.clear();
 });
 
-/** What the server does with a ledger, without its pacing. `restarts`: it is closed and opened where the run says so. */
+/**
+ * Applies the operations as the server does, without its pacing. With `restarts`, the ledger is closed and opened where the
+ * run requests it.
+ */
 function play({ steps, recheck }: Run, { restarts }: { restarts: boolean }): Ledger {
   let ledger = openLedger();
   let now = 1_000_000;
@@ -104,7 +107,7 @@ function shifted(now: number) {
   return Object.fromEntries(Object.entries(LIMITS).map(([name, ms]) => [name, now + ms]));
 }
 
-/** The events that the history implies. */
+/** Returns the events that a history implies. */
 function typesReportedBy(history: readonly HistoryEntry[]): string[] {
   return history.flatMap(({ status, previousStatus, upstreamState }) => {
     if (previousStatus === null) return [];

@@ -17,7 +17,7 @@ const ALONE = 'FEDCBA98-7654-4321-8FED-CBA987654321';
 const DIFFERING_IN_CASE = ['AAAAAAAA-0000-4000-8000-000000000001', 'AAAAaaaa-0000-4000-8000-000000000001'];
 const NO_UUIDS = ['NO-UUID', `{${UPPER}}`, UPPER.replaceAll('-', ''), `${UPPER}0`, `urn:uuid:${UPPER}`];
 
-/** A file of schema 4, in which these ids were tracked when ids were compared exactly. */
+/** Creates a file of schema 4 with these ids, which that schema compared exactly. */
 function openOld(ids: readonly string[], work: (ledger: Ledger, nameOf: (id: string) => string) => void = () => {}) {
   const ledger = openLedger();
   const names = new Map(ids.map((id, index) => [id, `row-${index}`]));

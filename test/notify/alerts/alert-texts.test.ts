@@ -20,7 +20,7 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
   ],
 });
 
-/** What an operator reads: the sentence while it holds, of one and of many, and the one when it is over. */
+/** The texts for operators: of an active condition, for one and for many, and of its end. */
 const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: string][]; over: string }> = {
   upstream_down: {
     holds: [
@@ -116,7 +116,7 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
   },
 };
 
-/** The events of an alert that begins, still holds after an hour, and is over after two. */
+/** The events of an alert that begins, is repeated after an hour, and ends after two. */
 function eventsOf(ledger: Ledger, facts: Partial<AlertFacts>): EventRecord[] {
   const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
   for (const [hour, holding] of [conditions, conditions, []].entries())
@@ -142,7 +142,7 @@ describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
     expect(lines[0]).toMatchObject({ Alert: sentence, Rule: rule, Since: '1970-01-01T00:00:00.000Z' });
     expect(lines[1]).toMatchObject({ Alert: sentence, Since: '1970-01-01T00:00:00.000Z, for 1 h' });
     expect(lines[2]).toMatchObject({ Resolved: over, Duration: '2 h, since 1970-01-01T00:00:00.000Z' });
-    // How many it was about is no news once it is over.
+    // The end of an alert does not repeat its count.
     expect(lines[2]).not.toHaveProperty('Count');
   });
 
@@ -165,7 +165,7 @@ describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
   });
 });
 
-/** Without the escapes of markup, which people don't see. */
+/** Removes the escapes of the markup, which readers do not see. */
 function plain(text: string): string {
   return text.replaceAll('&#39;', "'").replaceAll('\\', '');
 }

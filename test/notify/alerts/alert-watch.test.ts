@@ -61,7 +61,7 @@ const farFrom = (now: number) => {
   return { deadlineAt: far, graceEndsAt: far, stuckAt: far };
 };
 
-/** The watch over a real ledger, telling a channel `ops` that hears of alerts only. */
+/** An alert watch over a real ledger, with a channel `ops` for alerts only. */
 function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = () => delivered) {
   const world = openDispatcher({ receive, maxBatch: 100 });
   const { clock, ledger } = world;
@@ -120,7 +120,7 @@ describe('reported alerts', () => {
     expect(messages()).toEqual(['alert.raised']);
     ledger.webhooks.update(id, { enabled: true }, clock.now());
     await clock.advance(10_000);
-    // It is enabled, and has a dead letter: that is another alert.
+    // The webhook is enabled and has a dead letter, which is another alert.
     expect(messages().toSorted()).toEqual(['alert.raised', 'alert.raised', 'alert.resolved']);
     ledger.webhooks.delete(id, clock.now());
     await clock.advance(10_000);

@@ -12,7 +12,7 @@ function expectHarmless(message: string): void {
   expect(title).not.toContain('\n');
   expectEscaped(title);
   expectEscaped(body);
-  // Nothing that a service behind it takes for a mention.
+  // No text that a service behind Apprise interprets as a mention.
   expect(`${title} ${body}`).not.toMatch(/@|<[!#]/);
 }
 

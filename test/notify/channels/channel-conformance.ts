@@ -2,37 +2,37 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Channel, Outgoing, SendResult } from '../../../src/notify/channels/channel.ts';
 import { failedEvent, HOSTILE_TEXTS, hostileEvent, outgoing } from '../sample-events.ts';
 
-/** A channel and the real receiver at its other end. */
+/** A channel and its real receiver. */
 export type Rig = {
   channel: Channel;
-  /** What the receiver took so far, one text for each message. */
+  /** The received messages, one text for each. */
   received: () => string[] | Promise<string[]>;
-  /** Connections it has open. */
+  /** The number of open connections. */
   connections: () => number | Promise<number>;
-  /** Of what the channel stands on and doesn't own. */
+  /** Releases resources that the channel uses and does not own. */
   release?: () => Promise<void>;
 };
 
 export type ChannelUnderTest = {
-  /** Takes everything. */
+  /** Accepts everything. */
   working: () => Promise<Rig>;
-  /** Answers, but takes nothing. */
+  /** Responds, but accepts nothing. */
   failing: () => Promise<Rig>;
-  /** Takes the connection and never answers. */
+  /** Accepts the connection and never responds. */
   hanging: () => Promise<Rig>;
-  /** Nobody listens. */
+  /** The port is closed. */
   absent: () => Promise<Rig>;
-  /** Asks for 7 seconds of rest; where there is a way to say so. */
+  /** Requests a pause of 7 seconds, if the protocol has a way to do so. */
   throttling?: () => Promise<Rig>;
-  /** What may stand in no error: of the addresses and logins in use. */
+  /** Secrets of the addresses and logins, which no error may contain. */
   secrets: readonly string[];
-  /** How many messages a batch of three is. */
+  /** The number of messages for a batch of three events. */
   messagesOfThree: number;
-  /** Fails the test where a message is more than the service takes, or could call somebody or pass for something else. */
+  /** Fails the test if a message exceeds the limits of the service, or could mention a user or imitate other content. */
   expectHarmless: (message: string) => void;
 };
 
-/** What every channel owes to who sends through it. */
+/** The contract that every channel has to fulfil. */
 export function describeChannel(name: string, subject: ChannelUnderTest): void {
   const { secrets, expectHarmless } = subject;
 
@@ -106,7 +106,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       const sent = send(rig, one(), controller.signal);
       await vi.waitFor(async () => expect(await rig.connections()).toBeGreaterThan(0), 5_000);
       controller.abort();
-      // Not by a time limit of its own, which may be far away.
+      // Before the channel's own time limit, which may be much longer.
       expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was aborted' });
     });
 
@@ -166,7 +166,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
   });
 }
 
-/** One line after the other, and nothing that moves a cursor or turns the direction of writing. */
+/** Expects separate lines without characters that move a cursor or change the text direction. */
 export function expectEscaped(text: string): void {
   expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
 }

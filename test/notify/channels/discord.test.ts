@@ -10,7 +10,7 @@ type DiscordBody = {
   allowed_mentions: unknown;
 };
 
-/** As https://discord.com/developers/docs/resources/message#embed-object-embed-limits has them. */
+/** From https://discord.com/developers/docs/resources/message#embed-object-embed-limits. */
 function expectWithinLimits(message: string): void {
   const { content, embeds, allowed_mentions } = JSON.parse(message) as DiscordBody;
   expect(content).toBeUndefined();
@@ -18,7 +18,7 @@ function expectWithinLimits(message: string): void {
   expect(embeds).toHaveLength(1);
   const { title, fields } = embeds[0] as DiscordBody['embeds'][0];
   expect(title.length).toBeLessThanOrEqual(256);
-  // Every sign that means something has a backslash before it.
+  // Every markup character has a backslash before it.
   expect(title.replace(/\\./g, '')).not.toMatch(/[*_~`|<>[\]()#@:]/);
   expect(fields.length).toBeGreaterThan(0);
   expect(fields.length).toBeLessThanOrEqual(25);

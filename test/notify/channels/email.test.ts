@@ -53,7 +53,7 @@ function expectHarmless(message: string): void {
   expect(subject.length).toBeLessThanOrEqual(220);
   expect(text.length).toBeLessThanOrEqual(20_000);
   expectEscaped(text);
-  // No other elements than ours, and none that could load or run something.
+  // Only elements of the template, and none that could load or run something.
   const tags = [...html.matchAll(/<\/?!?([a-z0-9]*)/gi)].map(([, name]) => name);
   expect(new Set(tags)).toEqual(new Set(['doctype', 'html', 'body', 'h2', 'table', 'tr', 'td']));
 }

@@ -10,7 +10,7 @@ import { describeChannel, type Rig } from './channel-conformance.ts';
 const PASSWORD = 'redis-S3cret';
 const CLIENT = 'test';
 
-/** Beside the channel, to look at what it did. */
+/** A separate connection to inspect the effects of the channel. */
 async function openRedisClient({ url }: RedisServer) {
   const redis = new Redis(url, { connectionName: CLIENT });
   redis.on('error', () => undefined);
@@ -49,7 +49,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   describeChannel('the queue', {
     working: workingRig,
     failing: async () => {
-      // Redis takes nothing more: it has no memory left.
+      // Redis has no memory left and refuses writes.
       const { channel, redisClient } = await rig();
       await redisClient.config('SET', 'maxmemory', '1');
       return { channel, received: () => [], connections: () => 0 };

@@ -15,7 +15,7 @@ const body = fc
 const symmetric = fc
   .uint8Array({ minLength: 24, maxLength: 64 })
   .map((key) => `whsec_${Buffer.from(key).toString('base64')}`);
-/** Keys of ed25519 are not worth drawing anew each time. */
+/** Key pairs of ed25519 are generated once, because that is slow. */
 const asymmetric = fc.constantFrom(makeSecret('v1a'), makeSecret('v1a'));
 
 type Sent = { payload: Buffer; headers: Record<string, string> };
@@ -28,20 +28,20 @@ const problemOf = (work: () => unknown): string => {
     work();
     return 'genuine';
   } catch (error) {
-    // Anything else that is thrown is a fault of ours, and fails the test.
+    // Any other error is a defect, and fails the test.
     if (error instanceof WebhookVerificationError) return error.problem;
     throw error;
   }
 };
 
-/** By the standard, with nothing but node:crypto, as a receiver with the public key does it. */
+/** Verifies by the standard with node:crypto only, like a receiver with the public key. */
 function verifiesAsymmetric({ payload, headers }: Sent, publicKey: string): boolean {
   const x = Buffer.from(publicKey.replace(/^whpk_/, ''), 'base64').toString('base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
   const signed = Buffer.concat([Buffer.from(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`), payload]);
   return (headers['webhook-signature'] ?? '').split(' ').some((one) => {
     const bytes = Buffer.from(one.slice(4), 'base64');
-    // base64 has several spellings of the same bytes: only the one that was sent is taken.
+    // base64 has several spellings of the same bytes: only the original one is accepted.
     return one === `v1a,${bytes.toString('base64')}` && bytes.length === 64 && verify(null, signed, key, bytes);
   });
 }
@@ -52,7 +52,7 @@ const place = fc.tuple(
   fc.nat(7),
 );
 
-/** The same with one bit turned over. */
+/** Returns a copy with one bit inverted. */
 function withOneBitChanged({ payload, headers }: Sent, [where, at, bit]: [string, number, number]): Sent {
   const turned = (bytes: Buffer) => {
     const copy = Buffer.from(bytes);
@@ -192,7 +192,7 @@ it('for any text as a secret, is created or the secret is refused without being 
     fc.base64String().map((rest) => `whsec_${rest}`),
     fc.base64String({ minLength: 80, maxLength: 100 }).map((rest) => `whsk_${rest}`),
     fc.uint8Array({ minLength: 20, maxLength: 70 }).map((key) => `whsec_${Buffer.from(key).toString('base64')}`),
-    // One that signs, with a slip of the pen.
+    // A valid secret with a typing error.
     fc.tuple(symmetric, fc.nat(), fc.constantFrom(' ', '-', '_', '=', '\n', '')).map(([secret, at, slip]) => {
       const from = 6 + (at % (secret.length - 6));
       return secret.slice(0, from) + slip + secret.slice(from + 1);

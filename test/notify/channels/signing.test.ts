@@ -15,7 +15,7 @@ const VERIFIERS: [string, (secret: string, headers: Record<string, string>, body
   ['our client', (secret, headers, body = BODY) => verifyWebhook({ payload: body, headers, secret })],
 ];
 
-/** By the standard, with nothing but node:crypto. */
+/** Signs by the standard with node:crypto only. */
 function verifies(publicKey: string, headers: Record<string, string>, body = BODY): boolean {
   const key = createPublicKey({
     key: {

@@ -10,7 +10,7 @@ type SlackBody = {
   unfurl_links: boolean;
 };
 
-/** As https://docs.slack.dev/reference/block-kit/blocks has the limits. */
+/** The limits from https://docs.slack.dev/reference/block-kit/blocks. */
 function expectWithinLimits(message: string): void {
   const { text, blocks } = JSON.parse(message) as SlackBody;
   expect(blocks.length).toBeLessThanOrEqual(50);
@@ -22,7 +22,7 @@ function expectWithinLimits(message: string): void {
     expectEscaped(each);
   }
   for (const { text: shown } of blocks) expect(shown).toMatchObject({ type: 'mrkdwn', verbatim: true });
-  // A value is one code span: no formatting, and it ends nowhere before its end.
+  // A value is a single code span without other formatting.
   for (const { text: shown } of blocks.slice(1)) expect(shown.text).toMatch(/^(?:\*[\w' ]+\* )?`[^`\n]+`$/);
 }
 

@@ -10,7 +10,7 @@ type TeamsBody = {
   attachments: { contentType: string; content: { type: string; version: string; body: Block[]; msteams: unknown } }[];
 };
 
-/** 28 kB for the whole message; a mention would need an entity beside its text. */
+/** 28 kB for the whole message; a mention would require an entity in addition to its text. */
 function expectWithinLimits(message: string): void {
   expect(Buffer.byteLength(message)).toBeLessThanOrEqual(28_000);
   const { type, attachments } = JSON.parse(message) as TeamsBody;

@@ -19,7 +19,7 @@ describe('events may be sent to', () => {
     'https://bücher.example/',
     'https://8.8.8.8/',
     'https://[2606:4700:4700::1111]/',
-    // What these resolve to is seen when they are connected to.
+    // The addresses of these names are checked when a connection is opened.
     'https://receiver/',
     'https://metadata.google.internal/',
     'https://localhost.example.com/',

@@ -18,7 +18,7 @@ type Settings = Partial<WebhookEndpoint> & {
   refusalOf?: (url: string) => string | undefined;
 };
 
-/** A channel with connections of its own, closed when the test ends. */
+/** A channel with its own connections, closed when the test ends. */
 function channelTo(url: string | null, settings: Settings = {}) {
   const { callbackUrl = null, secrets = [SECRET], allow, refusalOf = () => undefined } = settings;
   const guard = createAddressGuard({ allow: allow ?? ['127.0.0.1/32'] });

@@ -8,7 +8,7 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** A receiver that takes everything, and a ledger that keeps no result while its disk is full. */
+/** A receiver that accepts everything, and a ledger that records no result while its disk is full. */
 function openOnDisk(disk: { isFull: boolean }) {
   return openDispatcher({
     receive: () => delivered,

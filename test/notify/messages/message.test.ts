@@ -17,7 +17,7 @@ import {
 
 const TEST_EVENT: EventRecord = { seq: 1, id: 'evt_1', at: AT, type: 'webhook.test', webhookId: 'wh_1' };
 
-/** The lines as they are in the text, below the title. */
+/** Returns the lines of the text below the title. */
 function linesOf(...batch: [EventRecord, ...EventRecord[]]): string[] {
   return toMessage(batch).text.split('\n').slice(2);
 }

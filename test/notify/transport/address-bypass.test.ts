@@ -5,10 +5,13 @@ import { createAddressGuard, type LookupAll } from '../../../src/notify/transpor
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
 import { openReceiver } from '../../support/receiver.ts';
 
-/** What is known for leading requests to the inside: refused when the address is given, or when it is connected to. */
+/**
+ * Known ways to direct requests to internal addresses: refused when the address is configured, or when a connection is
+ * opened.
+ */
 const guard = createAddressGuard({ allow: [] });
 
-/** What a resolver of the attacker's says of each name; addresses never come here. */
+/** The responses of the attacker's resolver for each name; literal addresses are never looked up. */
 const NAMES: Record<string, string[]> = {
   'localtest.me': ['127.0.0.1'],
   '127.0.0.1.nip.io': ['127.0.0.1'],
@@ -109,13 +112,13 @@ const resolve: LookupAll = (hostname, _options, callback) => {
 
 describe('no connection is made for', () => {
   it.each(URLS)('%j', async (text) => {
-    // On every address of this machine: whoever gets past the guard is seen.
+    // Listens on every address of this machine, to detect connections that pass the guard.
     const inside = await openReceiver({}, { host: '::' });
     const url = text.replaceAll('PORT', String(inside.port));
     const http = createHttpPost({ guard, version: '1.2.3', now: Date.now, lookup: resolve });
     onTestFinished(() => http.close());
     const refusal = checkWebhookUrl(url, { allowHttp: true, guard });
-    // Also what was kept before a rule was known, or came another way, gets nowhere.
+    // Addresses that were stored before a rule existed, or by other means, are refused, too.
     const posted = await http.post({ url, body: '{}', signal: new AbortController().signal });
     expect(posted.kind).toBe('no_response');
     expect(inside.connections.total()).toBe(0);

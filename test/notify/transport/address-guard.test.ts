@@ -115,7 +115,7 @@ describe('only addresses of the public internet are allowed', () => {
   });
 });
 
-/** Any address in a v4 range: its first octets, and how many bits of them count. */
+/** Any address in a v4 range, given its first octets and the length of the prefix. */
 const within = (first: number, bits: number) =>
   fc.nat(2 ** (32 - bits) - 1).map((rest) => {
     const number = first * 2 ** 24 + rest;

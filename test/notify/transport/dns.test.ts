@@ -9,7 +9,7 @@ import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
 import { openReceiver } from '../../support/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
-/** A nameserver that hears everything and says nothing. */
+/** A nameserver that receives queries and never responds. */
 async function silentNameserver(): Promise<string> {
   const socket = createSocket('udp4').bind(0, '127.0.0.1');
   await once(socket, 'listening');

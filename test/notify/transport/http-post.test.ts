@@ -8,7 +8,7 @@ import { deadAddress } from '../../support/upstream-server.ts';
 
 type Settings = { allow?: string[]; lookup?: LookupAll; timeoutMs?: number; bodyTimeoutMs?: number };
 
-/** Limits are far longer than any test, unless they are given; what is open is closed when the test ends. */
+/** Time limits are far longer than any test by default; connections are closed when the test ends. */
 function poster({ allow = ['127.0.0.1/32'], lookup, timeoutMs = 60_000, bodyTimeoutMs = 60_000 }: Settings = {}) {
   const guard = createAddressGuard({ allow });
   const limits = { timeoutMs, bodyTimeoutMs };
@@ -16,7 +16,7 @@ function poster({ allow = ['127.0.0.1/32'], lookup, timeoutMs = 60_000, bodyTime
   onTestFinished(() => http.close());
   const post = async (url: string, signal = new AbortController().signal) => {
     const result = toSendResult(await http.post({ url: `${url}/hook?token=secret`, body: '{}', signal }));
-    // Whatever happens: the address may hold a secret, and what it resolved to is nobody's business.
+    // No error contains the address, which may hold a secret, or what its name resolved to.
     if (result.kind === 'failed') expect(result.error).not.toMatch(/\d\.\d+\.\d|::|:\d|token|secret|receiver\.test|\//);
     return result;
   };
@@ -133,7 +133,7 @@ describe('a receiver that', () => {
     });
     const { post } = poster();
     for (let n = 0; n < 5; n++) expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
-    // Else no connection was used again, and the test says nothing.
+    // Otherwise no connection was reused, and the test proves nothing.
     expect(receiver.requests.length).toBeGreaterThan(5);
   });
 
@@ -154,7 +154,7 @@ describe('a receiver that', () => {
   });
 });
 
-/** Gives each lookup its next answer; the last one is for all that follow. */
+/** Returns a resolver with one result per lookup; the last one repeats. */
 function names(...resolved: string[][]) {
   return vi.fn<LookupAll>((_hostname, _options, callback) => {
     const found = (resolved.length > 1 ? resolved.shift() : resolved[0]) ?? [];
@@ -165,7 +165,7 @@ function names(...resolved: string[][]) {
 
 describe('the address guard', () => {
   const named = ({ port }: Receiver) => `http://receiver.test:${port}`;
-  /** On every address of this machine, so that whoever gets past the guard is seen. */
+  /** Listens on every address of this machine, to detect connections that pass the guard. */
   const allAddresses = (script: ScriptedResponse = {}) => openReceiver(script, { host: '0.0.0.0' });
 
   it.each(['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.1', '2130706433', 'localhost', '[::1]'])(

@@ -5,12 +5,12 @@ import { openReceiver, type ScriptedResponse } from '../../support/receiver.ts';
 import { deadAddress } from '../../support/upstream-server.ts';
 import type { ChannelUnderTest, Rig } from '../channels/channel-conformance.ts';
 
-/** In the path, as Slack, Discord, Teams and Apprise have it. */
+/** A secret in the path, as in the addresses of Slack, Discord, Teams and Apprise. */
 export const URL_SECRET = 'T0p-Secret-Path';
 
 type Create = (options: ChatOptions) => Channel;
 
-/** A channel at a receiver that answers by a script; the last answer is for all that follow. */
+/** A channel with a receiver that follows a script; the last response repeats. */
 export async function httpRig(create: Create, script: ScriptedResponse | readonly ScriptedResponse[] = {}) {
   const receiver = await openReceiver(script);
   return { ...rigAt(create, `${receiver.url}/hooks/${URL_SECRET}`), ...receiverSide(receiver), receiver };

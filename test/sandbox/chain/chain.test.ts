@@ -14,7 +14,7 @@ import {
 } from '../draws.ts';
 import { START_MS } from '../open-sandbox.ts';
 
-/** What is known about each world, in seconds: the share of empty slots, the mean of the round's tail, the row's update. */
+/** The documented values of each world, in seconds: share of empty slots, mean tail of the round, update of the row. */
 const KNOWN = [
   { world: 'calm', empty: 0.01, tail: 0.4, least: 0.1, most: 0.4 },
   { world: 'usual', empty: 0.03, tail: 0.8, least: 0.2, most: 1 },
@@ -37,7 +37,7 @@ describe.each(KNOWN)('in the world $world', ({ world, empty, tail, least, most }
     const total = slots.reduce((sum, count) => sum + count, 0);
     const deviation = Math.sqrt((empty * (1 - empty)) / total);
     expect(Math.abs(1 - pairs.length / total - empty)).toBeLessThan(4 * deviation);
-    // Empty slots come independently of each other.
+    // Empty slots are independent of each other.
     const apart = (count: number) => slots.filter((slot) => slot === count).length / slots.length;
     for (const count of [1, 2, 3])
       expect(Math.abs(apart(count) - (1 - empty) * empty ** (count - 1))).toBeLessThan(4 * deviation + 0.002);
@@ -121,7 +121,7 @@ describe('the finality gap', () => {
           return ahead >= (roundMs > changeMs ? after : before);
         });
         expect(model.finalizedAt(id, endMs)).toBe(producedMs.get(block + (round ?? Number.NaN)));
-        // Nothing is final before its ancestors.
+        // No block is final before its ancestors.
         expect(Number(model.finalizedAt(id, endMs))).toBeGreaterThanOrEqual(finalMs);
         finalMs = Number(model.finalizedAt(id, endMs));
       }

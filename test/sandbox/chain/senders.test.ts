@@ -3,7 +3,7 @@ import type { Model } from '../../../src/sandbox/model.ts';
 import { CHAIN_ONLY, distance, draw, finalByBlock, meanOf, modelOf, plusUniform, uniform } from '../draws.ts';
 import { START_MS } from '../open-sandbox.ts';
 
-/** A chain that is final in the next hundredth of a second: what is seen is the senders. */
+/** A chain that is final within a hundredth of a second, so that only the senders cause delays. */
 const FAST_CHAIN = { world: 'ideal', slotS: 0.01, finalityGap: 0, senderRestS: 0.5, senderSkipS: 0.25 } as const;
 
 const secondsOf = (model: Model, id: string, endMs = START_MS + 1e9) =>
@@ -76,7 +76,7 @@ describe('senders with a backlog', () => {
   ] as const)('send %i in two blocks in the world %s', (senders, world, empty) => {
     const model = modelOf({ world, senders, stallRate: 0, timeoutS: 1e9 });
     const ids = submitAtOnce(model, 400 * senders);
-    // Each waits for one block more, and what is left of that slot is enough for polling, updating and resting.
+    // Each waits for one more block, and the rest of that slot suffices for polling, updating and the delay.
     const perS = ids.length / Math.max(...ids.map((id) => secondsOf(model, id)));
     expect(Math.abs(perS / (senders / ((2 * 20) / (1 - empty))) - 1)).toBeLessThan(0.03);
   });

@@ -4,7 +4,7 @@ import { openSandbox } from '../open-sandbox.ts';
 
 const ID = '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77';
 
-/** Reads a body until it has enough of it, then hangs up. */
+/** Reads a body until it has received enough, then disconnects. */
 async function readAtLeast(response: Response, bytes: number): Promise<number> {
   let received = 0;
   for await (const chunk of response.body ?? []) {
@@ -92,7 +92,7 @@ describe('the fault', () => {
     let isSettled = false;
     const hanging = expect(sandbox.lookUp(ID).finally(() => (isSettled = true))).rejects.toThrow();
     await expect.poll(() => sandbox.stats().requests).toBe(1);
-    // A whole other answer comes in the meantime.
+    // Another complete response arrives in the meantime.
     expect((await sandbox.lookUp(ID)).status).toBe(500);
     expect(isSettled).toBe(false);
     await sandbox.close();

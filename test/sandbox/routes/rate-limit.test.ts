@@ -24,7 +24,7 @@ describe('the limit', () => {
 
   test('equals a count over every window', () => {
     const limit = limitWith({ rateLimit: 7, rateLimitPerS: 1 });
-    // A fixed, uneven rhythm with bursts; long enough for old entries to be cut off.
+    // A fixed, uneven rhythm with bursts, long enough that old entries are removed.
     const arrivals = Array.from({ length: 6000 }, (_, index) => index * 90 + ((index * index) % 13) * 60).toSorted(
       (a, b) => a - b,
     );

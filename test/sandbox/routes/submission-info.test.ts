@@ -207,7 +207,7 @@ test('a latency delays the response, and closing does not wait for it', async ()
   };
   const response = sandbox.lookUp(UNKNOWN_ID).then(settle, settle);
   await expect.poll(() => sandbox.stats().requests).toBe(1);
-  // The operator's endpoints have no latency: whole answers come in the meantime.
+  // The operator's endpoints have no latency: complete responses arrive in the meantime.
   for (const _ of Array(5)) await (await sandbox.get('/_sandbox/stats')).text();
   expect(isSettled).toBe(false);
   await Promise.all([sandbox.close(), sandbox.close()]);

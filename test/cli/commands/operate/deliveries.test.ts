@@ -11,7 +11,7 @@ const run = (args: string[], url = app.url, runs = cli) =>
     env: { DAWATCH_URL: url, DAWATCH_API_KEY: null, DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN },
   });
 
-/** A webhook whose receiver fails at first, and its delivery for each submission, each tried. */
+/** A webhook whose receiver fails at first, with one attempted delivery per submission. */
 async function failed(ids: string[]) {
   const receiver = await openReceiver([...ids.map(() => ({ status: 500, body: 'not now' })), {}]);
   const { id: webhook } = await app.create({ url: receiver.url, metadata: { of: ids[0] ?? '' } });

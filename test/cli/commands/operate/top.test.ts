@@ -12,7 +12,7 @@ import { tempFolder } from '../../../support/temp-folder.ts';
 import { serve } from '../../../support/upstream-server.ts';
 
 const HOME = '\u001b[H';
-/** The cursor is back, and so is what was on the terminal before. */
+/** The escape codes that show the cursor and restore the previous screen. */
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 
 const minute = {

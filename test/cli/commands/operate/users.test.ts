@@ -6,7 +6,7 @@ import { serve } from '../../../support/upstream-server.ts';
 const lookups = useLookups();
 const GET = ['users', 'get', '--name', SECOND.name, '--email', SECOND.email];
 
-/** With a token of this role, and nothing else that could let it in. */
+/** Runs with a token of this role and no other credential. */
 const run = (args: string[], role: 'service' | 'user' | 'admin' = 'admin', variable = 'DAWATCH_TOKEN') =>
   cli(args, { env: { DAWATCH_URL: lookups().url, DAWATCH_API_KEY: null, [variable]: lookups().tokens[role] } });
 

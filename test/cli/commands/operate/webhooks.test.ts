@@ -21,7 +21,7 @@ const run = (args: string[], settings: { input?: string; token?: string | null; 
   });
 };
 const shown = async (id: string) => webhookOf(await app.admin('GET', `/v1/webhooks/${id}`));
-/** The id that stderr names. */
+/** The id in the message on stderr. */
 const idIn = (stderr: string) => /^webhook (\S+),/.exec(stderr)?.[1] ?? expect.fail(stderr);
 
 describe('create', () => {

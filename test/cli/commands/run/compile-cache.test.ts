@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { cliProcess } from '../../../support/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
-/** Without the folder that tests give every process. */
+/** Removes the cache folder that tests set for every process. */
 const OWN = { NODE_COMPILE_CACHE: null };
 
 it('writes compiled code to the home directory of the user, and nothing to the folder for temporary files', async () => {

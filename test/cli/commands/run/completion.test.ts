@@ -10,7 +10,7 @@ import { tempFolder } from '../../../support/temp-folder.ts';
 
 const isMissing = (shell: string) => spawnSync(shell, ['--version']).status !== 0;
 
-/** A program with everything that completion knows of. */
+/** A program with every kind of command, option and argument that completion supports. */
 function program(): Command {
   const root = new Command('dawatch').version('1');
   const hooks = root.command('hooks').description("Somebody's hooks: of all kinds.");
@@ -26,7 +26,7 @@ function program(): Command {
   return root;
 }
 
-/** Lines, each up to the cursor, and what is offered there. */
+/** Command lines up to the cursor, and the completions offered there. */
 const CASES: [line: string, offered: string[]][] = [
   ['dawatch s', ['show', 'script']],
   ['dawatch hooks cr', ['create']],
@@ -38,7 +38,7 @@ const CASES: [line: string, offered: string[]][] = [
   ['dawatch script ba', ['bash']],
 ];
 
-/** What bash has in COMPREPLY where the line ends. */
+/** Returns COMPREPLY of bash for a line with the cursor at its end. */
 function completedByBash(script: string, line: string, cwd: string): string[] {
   const words = line.replace('=', ' = ').split(' ');
   const bashScript = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dawatch; printf '%s\\n' "\${COMPREPLY[@]}"`;

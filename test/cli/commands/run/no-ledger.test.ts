@@ -4,7 +4,10 @@ import { expect, it } from 'vitest';
 import { cli, cliProcess } from '../../../support/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
-/** Every command that takes --config works on the ledger; those that may make one, or only read settings, are not here. */
+/**
+ * Every command with --config that requires an existing ledger; commands that create one or only read settings are excluded
+ * below.
+ */
 const COMMANDS = [
   ['backup', 'copy.db'],
   ['vacuum'],

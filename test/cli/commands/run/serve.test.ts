@@ -7,7 +7,7 @@ import { cliProcess, startCli } from '../../../support/cli.ts';
 import { call } from '../../../support/http-calls.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
-/** A running `dawatch serve`, once it listens. */
+/** Starts `dawatch serve` and resolves once it listens. */
 async function serve(env: Record<string, string | null>) {
   const { child, exit } = startCli(['serve'], {
     env: { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: '0', ...env },

@@ -13,7 +13,7 @@ async function cancelled(ids: string[], fields: object = {}, url = app.url): Pro
   for (const id of ids) await call(url, pathOf(id), { method: 'DELETE' });
 }
 
-/** A running `dawatch tail`. */
+/** Starts `dawatch tail`. */
 function tail(args: string[], url = app.url) {
   const { child, exit } = startCli(['tail', ...args], { env: { DAWATCH_URL: url } });
   child.stdin.end();
