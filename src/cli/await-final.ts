@@ -55,16 +55,11 @@ export async function awaitFinal(
   }
 }
 
-type OutageTolerance = {
-  /** Returns the result of the call, or undefined during a tolerated outage. Rejects if the outage lasts too long. */
-  <T>(call: Promise<T>): Promise<T | undefined>;
-  isUnavailable(): boolean;
-};
-
-function createOutageTolerance(): OutageTolerance {
+function createOutageTolerance() {
   let respondedAt = performance.now();
   let isUnavailable = false;
-  const tolerant = async <T>(call: Promise<T>) => {
+  /** Returns the result of the call, or undefined during a tolerated outage. Rejects if the outage lasts too long. */
+  const tolerant = async <T>(call: Promise<T>): Promise<T | undefined> => {
     try {
       const result = await call;
       respondedAt = performance.now();

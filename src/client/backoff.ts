@@ -1,3 +1,5 @@
+import { setTimeout as wait } from 'node:timers/promises';
+
 /**
  * Returns the delay before the next attempt after consecutive failures:
  *
@@ -12,15 +14,6 @@ export function retryDelayMs(failures: number, random: () => number): number {
 }
 
 /** Resolves after `delayMs`, or as soon as `signal` aborts. */
-export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, delayMs);
-    signal?.addEventListener('abort', done);
-  });
+export async function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
+  await wait(delayMs, undefined, { signal }).catch(() => undefined);
 }

@@ -5,6 +5,7 @@ import {
   type RedisInfo,
   SAFE_EVICTION_POLICY,
 } from '../engines/bullmq/redis-info.ts';
+import { isLoopback } from '../platform/addresses.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
@@ -26,7 +27,8 @@ export async function checkRedis(
 /** Warns of unsigned jobs unless Redis is on this machine, where only local users can reach it. */
 function checkSecret(url: string, secret: string | undefined): Finding[] {
   if (secret !== undefined) return [ok('redis.secret', 'jobs and results are signed')];
-  if (isLoopback(url)) return [];
+  const host = URL.parse(url)?.hostname.replace(/^\[(.*)\]$/, '$1') ?? '';
+  if (host === '' || isLoopback(host)) return [];
   return [
     warning(
       'redis.secret',
@@ -34,11 +36,6 @@ function checkSecret(url: string, secret: string | undefined): Finding[] {
       `set the same ${settingName('redis.secret')} on the server and on every worker`,
     ),
   ];
-}
-
-function isLoopback(url: string): boolean {
-  const host = URL.parse(url)?.hostname ?? '';
-  return host === '' || /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/i.test(host);
 }
 
 function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {

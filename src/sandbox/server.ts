@@ -1,9 +1,12 @@
+import { setMaxListeners } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
 import Fastify, { type FastifyInstance } from 'fastify';
+import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { NO_TRAFFIC, type SandboxContext } from './context.ts';
 import { createModel, type Model } from './model.ts';
-import { type SandboxOptionsInput, sandboxOptionsSchema } from './options.ts';
+import { type SandboxOptions, type SandboxOptionsInput, sandboxOptionsSchema } from './options.ts';
 import { createFaults, type FaultOrder } from './routes/faults.ts';
-import { createLatency } from './routes/latency.ts';
 import { addOperatorRoutes, REDIRECT_PATH, statsOf } from './routes/operator-routes.ts';
 import { createRateLimit } from './routes/rate-limit.ts';
 import { addSubmissionRoutes } from './routes/submission-routes.ts';
@@ -92,4 +95,16 @@ function otherHost(url: string): string {
   const { hostname, port } = new URL(url);
   const otherName = hostname === 'localhost' ? '127.0.0.1' : 'localhost';
   return `http://${otherName}:${port}${REDIRECT_PATH}`;
+}
+
+/** Returns a function that waits for the simulated latency, or until `signal` aborts. */
+function createLatency(options: SandboxOptions, signal: AbortSignal): () => Promise<void> {
+  const { latencyMs, latencyJitterMs, speed } = options;
+  const generator = xoroshiro128plus(options.seed);
+  // Each waiting response has a listener; a large number is not a leak.
+  setMaxListeners(0, signal);
+  return async () => {
+    const delayMs = (latencyMs + latencyJitterMs * uniformFloat64(generator)) / speed;
+    if (delayMs > 0) await wait(delayMs, undefined, { signal }).catch(() => {});
+  };
 }

@@ -2,14 +2,7 @@ import { digest, uuidOf } from './chain/digest.ts';
 import type { SandboxOptions } from './options.ts';
 
 /** A user as sent in responses. */
-export type UserRecord = {
-  id: string;
-  name: string;
-  email: string;
-  app_id: number;
-  assigned_wallet: string;
-  credit_balance?: string;
-};
+export type UserRecord = ReturnType<typeof record>;
 
 export type Users = ReturnType<typeof createUsers>;
 
@@ -31,7 +24,7 @@ export function createUsers(options: SandboxOptions) {
   };
 }
 
-function record(index: number, { seed, extraFields }: SandboxOptions): UserRecord {
+function record(index: number, { seed, extraFields }: SandboxOptions) {
   const hex = digest('user', seed, index);
   const number = index + 1;
   return {

@@ -1,12 +1,8 @@
 import type { Command, Option } from 'commander';
 
-/** The words that a shell can complete, by command path. The path of the program is "", that of a command such as "/webhooks/create". */
-export type CompletionRules = {
-  commands: CommandCompletion[];
-  /** Values of options. */
-  values: { path: string; flags: string[]; value: Value }[];
-};
+export type CompletionRules = ReturnType<typeof completionRules>;
 
+/** The path of the program is "", that of a command such as "/webhooks/create". */
 export type CommandCompletion = {
   path: string;
   subcommands: Word[];
@@ -19,9 +15,10 @@ type Word = { word: string; about: string };
 /** A value: one of several choices, a file, or free text. */
 export type Value = { kind: 'choices'; choices: readonly string[] } | { kind: 'file' } | { kind: 'other' };
 
-/** Returns the completions of a program, derived from its commands and options. */
-export function completionRules(program: Command): CompletionRules {
+/** Returns the words that a shell can complete, by command path, derived from its commands and options. */
+export function completionRules(program: Command) {
   const commands = commandsOf(program, '');
+  /** Values of options. */
   const values = commands.flatMap(({ path, options }) =>
     options.flatMap(({ flags, value }) => (value ? [{ path, flags, value }] : [])),
   );

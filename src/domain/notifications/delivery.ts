@@ -1,14 +1,8 @@
 import type { EventRecord, UnreadableEvent } from './event-body.ts';
 
 /** waiting: for its next attempt. dead: a dead letter, which can be replayed. discarded: its webhook was deleted. */
-export const DeliveryState = {
-  waiting: 'waiting',
-  delivered: 'delivered',
-  dead: 'dead',
-  discarded: 'discarded',
-} as const;
-export type DeliveryState = (typeof DeliveryState)[keyof typeof DeliveryState];
-export const DELIVERY_STATES = Object.values(DeliveryState);
+export const DELIVERY_STATES = ['waiting', 'delivered', 'dead', 'discarded'] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
  * Why a delivery is dead. not_configured: its channel has been missing in the settings for the whole retry schedule.

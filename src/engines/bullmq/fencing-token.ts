@@ -4,13 +4,7 @@ import type { RedisSettings } from './redis.ts';
 import type { MessageSigner, Verified } from './signer.ts';
 
 /** The state of Redis at one moment. */
-export type RedisState = {
-  /** Identifies the Redis process: changes with a restart or a failover. */
-  runId: string;
-  fencingToken: string | undefined;
-  /** The clock of Redis in epoch milliseconds, between the request and the response. */
-  redisMs: number;
-};
+export type RedisState = ReturnType<typeof stateOf>;
 
 /**
  * Reads and writes the fencing token in Redis. Every start of the server sets a new one, and workers poll only jobs with the
@@ -68,15 +62,17 @@ export function isIssuedBy(token: string, runId: string): boolean {
   return token.startsWith(`${runId}/`);
 }
 
-function stateOf(replies: [error: Error | null, result: unknown][] | null): RedisState {
+function stateOf(replies: [error: Error | null, result: unknown][] | null) {
   if (!replies) throw new Error('Redis aborted the pipeline');
   for (const [error] of replies) if (error) throw error;
   const [info, token, time] = replies.map(([, result]) => result);
   const runId = /^run_id:(\S+)/m.exec(String(info))?.[1] ?? 'unknown';
   const [seconds, microseconds] = time as [string, string];
   return {
+    /** Identifies the Redis process: changes with a restart or a failover. */
     runId,
     fencingToken: typeof token === 'string' ? token : undefined,
+    /** The clock of Redis in epoch milliseconds, between the request and the response. */
     redisMs: Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000),
   };
 }

@@ -5,17 +5,10 @@ export const NEEDED_REDIS_VERSION = '6.2.0';
 /** With any other policy a full Redis may evict pending jobs. */
 export const SAFE_EVICTION_POLICY = 'noeviction';
 
-/** The relevant fields of INFO; null if missing. */
-export type RedisInfo = {
-  version: string | null;
-  isTooOld: boolean;
-  evictionPolicy: string | null;
-  /** Whether its append-only file is on. */
-  isAppendOnly: boolean | null;
-  role: string | null;
-};
+export type RedisInfo = ReturnType<typeof readRedisInfo>;
 
-export function readRedisInfo(info: string): RedisInfo {
+/** Returns the relevant fields of INFO; null if missing. */
+export function readRedisInfo(info: string) {
   const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1] ?? null;
   const version = field('redis_version');
   // Valkey and Dragonfly have their own version numbers.
@@ -25,6 +18,7 @@ export function readRedisInfo(info: string): RedisInfo {
     version,
     isTooOld: version !== null && !isCompatible && isOlder(version, NEEDED_REDIS_VERSION),
     evictionPolicy: field('maxmemory_policy'),
+    /** Whether its append-only file is on. */
     isAppendOnly: appendOnly === null ? null : appendOnly === '1',
     role: field('role'),
   };

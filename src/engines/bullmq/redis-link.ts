@@ -38,13 +38,6 @@ export type NewFencingToken = {
   isSameRedis: boolean;
 };
 
-type Usable = {
-  fencingToken: string;
-  workers: readonly WorkerInfo[];
-  /** The clock of Redis in epoch milliseconds, or slightly less. */
-  redisNow: number;
-};
-
 const PROBE_MS = 1_000;
 /** Timeout of a probe. Until then, batches may be sent to a Redis that does not respond. */
 const RESPONSE_WITHIN_MS = 2_000;
@@ -107,8 +100,8 @@ export class RedisLink {
     };
   }
 
-  /** Undefined while Redis is not usable. */
-  get usable(): Usable | undefined {
+  /** Undefined while Redis is not usable. `redisNow`: the clock of Redis in epoch milliseconds, or slightly less. */
+  get usable() {
     const sinceMs = this.#clock.now() - this.#probedAt;
     const isKnown = this.#state === 'up' && this.redis.status === 'ready' && sinceMs < PROBE_VALID_MS;
     if (!isKnown || this.#fencingToken === undefined) return undefined;

@@ -1,7 +1,7 @@
 import {
   type DeadReason,
   type DeliveryResult,
-  DeliveryState,
+  type DeliveryState,
   parseDestination,
 } from '../../domain/notifications/delivery.ts';
 import type { FanOut } from '../events/fan-out.ts';
@@ -41,9 +41,9 @@ export class AttemptResults {
     // The attempt went to an earlier address: its result does not count for the webhook.
     const isMoved = webhookId !== undefined && this.#webhooks.revisionOf(webhookId) !== revision;
     const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
-    if (next.kind === 'delivered') this.#end(deliveryId, DeliveryState.delivered, null, endedAt);
+    if (next.kind === 'delivered') this.#end(deliveryId, 'delivered', null, endedAt);
     // The webhook was deleted or disabled during the attempt: that decision stays.
-    else if (row.state !== DeliveryState.waiting)
+    else if (row.state !== 'waiting')
       this.#db.run`UPDATE deliveries SET attempts = attempts + 1 WHERE id = ${deliveryId}`;
     // The delivery was replayed during the attempt: it starts over.
     else if (row.attempts !== attempts) return;
@@ -51,7 +51,7 @@ export class AttemptResults {
     else if (isMoved && !isUndeliverable) this.#retry(deliveryId, endedAt + MOVED_RETRY_MS);
     else {
       const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
-      this.#end(deliveryId, DeliveryState.dead, reason, endedAt);
+      this.#end(deliveryId, 'dead', reason, endedAt);
       this.#fanOut.notifyDead({ destination, reason, count: 1 });
     }
     // An event that can not be sent is no failure of the receiver.

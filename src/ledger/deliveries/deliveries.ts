@@ -2,7 +2,7 @@ import {
   type Delivery,
   type DeliveryAttempt,
   type DeliveryResult,
-  DeliveryState,
+  type DeliveryState,
   type DueDelivery,
   type UnreadableDelivery,
   webhookDestination,
@@ -166,7 +166,7 @@ export class Deliveries {
       const row = this.#db.row<Pick<DeliveryRow, 'state' | 'destination'>>`
         SELECT state, destination FROM deliveries WHERE id = ${id}`;
       if (!row) return 'unknown';
-      if (row.state === DeliveryState.discarded) return 'discarded';
+      if (row.state === 'discarded') return 'discarded';
       if (!this.#fanOut.isEnabled(row.destination)) return 'disabled';
       this.#db.run(`${REPLAY} WHERE id = @id`, { id, now });
       this.#fanOut.notifyWaiting(row.destination);

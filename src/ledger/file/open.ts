@@ -14,18 +14,11 @@ export type OpenOptions = {
   maxPages?: number;
 };
 
-export type OpenedDatabase = {
-  db: Database.Database;
-  /** Files and folders whose permissions for other users were removed. */
-  tightened: string[];
-  close: () => void;
-};
-
 /**
  * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests that it can be written.
  * Throws LedgerError; a file that can not be used is left unchanged.
  */
-export function openDatabase(options: OpenOptions): OpenedDatabase {
+export function openDatabase(options: OpenOptions) {
   const { file } = options;
   return guarded(file, () => {
     const path = realPath(file);
@@ -46,6 +39,7 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
       }
       return {
         db,
+        /** Files and folders whose permissions for other users were removed. */
         tightened,
         close: () => {
           db.close();

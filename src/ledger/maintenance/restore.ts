@@ -14,13 +14,6 @@ const SKIPPED_EVENTS = 1_000_000;
 
 export type RestoreStep = 'copying' | 'checking' | 'replacing';
 
-export type RestoredLedger = {
-  bytes: number;
-  submissions: number;
-  /** Where the replaced ledger was moved; null if there was none. */
-  replacedFile: string | null;
-};
-
 /**
  * Replaces the ledger by a backup and keeps the replaced file beside it. The backup is copied and checked first, and the
  * replacement is atomic: a process that is killed leaves either ledger. Throws LedgerError if the ledger is in use or the backup
@@ -31,7 +24,7 @@ export function restoreLedger(options: {
   backup: string;
   now: number;
   onStep?: (step: RestoreStep) => void;
-}): RestoredLedger {
+}) {
   const { file, backup, now, onStep } = options;
   const path = guarded(file, () => realPath(file));
   refuseLinkedSideFiles(path);
@@ -49,7 +42,8 @@ export function restoreLedger(options: {
     const replaced = guarded(file, () => closeReplaced(path, { file, now }));
     guarded(file, () => prepare(copy, { newestEvent: replaced.newestEvent, now }));
     onStep?.('replacing');
-    return { ...checked, replacedFile: guarded(file, () => replace(path, copy, now)) };
+    const replacedFile = guarded(file, () => replace(path, copy, now));
+    return { ...checked, replacedFile };
   } finally {
     staging?.close();
     lock.close();
@@ -126,7 +120,10 @@ function prepare(copy: string, { newestEvent, now }: { newestEvent: number; now:
   syncWithFolder(copy);
 }
 
-/** Gives the old file a second name before the new one replaces it, so that a ledger exists at every moment. */
+/**
+ * Gives the old file a second name before the new one replaces it, so that a ledger exists at every moment. Returns where the
+ * replaced ledger is; null if there was none.
+ */
 function replace(path: string, copy: string, now: number): string | null {
   const kept = existsSync(path) ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}` : null;
   if (kept !== null) {

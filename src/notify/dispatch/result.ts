@@ -3,18 +3,7 @@ import type { Channel, SendResult } from '../channels/channel.ts';
 import { jittered } from './retry-schedule.ts';
 
 /** One committed attempt, for logs and metrics. The fields in the singular describe the first delivery of the message. */
-export type AttemptReport = {
-  destination: string;
-  deliveryIds: readonly number[];
-  eventIds: readonly string[];
-  eventType: string;
-  submissionId: string | undefined;
-  /** 1-based. */
-  attempt: number;
-  durationMs: number;
-  result: SendResult;
-  next: DeliveryResult['next'];
-};
+export type AttemptReport = ReturnType<typeof resultsOf>['report'];
 
 /** Returns the result of an attempt for each of its deliveries, and its report. `random` in [0, 1) jitters the retry. */
 export function resultsOf(attempt: {
@@ -27,20 +16,22 @@ export function resultsOf(attempt: {
   at: number;
   now: number;
   random: number;
-}): { results: DeliveryResult[]; report: AttemptReport } {
+}) {
   const { destination, channel, deliveries, result, at, now, random } = attempt;
   const durationMs = now - at;
   const error = result.kind === 'failed' ? result.error : null;
   const stored = { at, durationMs, httpStatus: result.httpStatus, error, response: result.response };
-  const results = deliveries.map(({ id, attempts, revision }) => ({
-    deliveryId: id,
-    destination,
-    attempts,
-    revision,
-    attempt: stored,
-    // All share one random value, so that deliveries sent as one message are retried as one.
-    next: nextOf(result, { channel, attempts: attempts + 1, now, random }),
-  }));
+  const results = deliveries.map(
+    ({ id, attempts, revision }): DeliveryResult => ({
+      deliveryId: id,
+      destination,
+      attempts,
+      revision,
+      attempt: stored,
+      // All share one random value, so that deliveries sent as one message are retried as one.
+      next: nextOf(result, { channel, attempts: attempts + 1, now, random }),
+    }),
+  );
   const [first, firstResult] = [deliveries[0], results[0]];
   if (!first || !firstResult) throw new Error('an attempt without deliveries');
   return {
@@ -51,6 +42,7 @@ export function resultsOf(attempt: {
       eventIds: deliveries.map(({ event }) => event.id),
       eventType: first.event.type,
       submissionId: 'submission' in first.event ? first.event.submission.submissionId : undefined,
+      /** 1-based. */
       attempt: first.attempts + 1,
       durationMs,
       result,

@@ -58,29 +58,20 @@ const usual: World = {
   senderSkipS: 0.25,
 };
 
+/** Without chance and delays. Nothing stalls, so the length of a stall does not matter. */
+const EVENLY: World = {
+  ...(Object.fromEntries(Object.keys(usual).map((name) => [name, 0])) as World),
+  slotS: usual.slotS,
+  stallMinS: usual.stallMinS,
+  stallMaxS: usual.stallMaxS,
+};
+
 /** The worlds by name. `ideal` is deterministic: blocks at multiples of the slot, final exactly two slots later. */
 export const WORLDS = {
   calm: { ...usual, emptySlotRate: 0.01, roundTailMeanS: 0.4, stallRate: 0, rowUpdateMinS: 0.1, rowUpdateMaxS: 0.4 },
   usual,
   rough: { ...usual, emptySlotRate: 0.1, roundTailMeanS: 2, stallRate: 0.005, rowUpdateMaxS: 2 },
-  ideal: {
-    ...usual,
-    emptySlotRate: 0,
-    blockDelayMinS: 0,
-    blockDelayMaxS: 0,
-    finalityGap: 2,
-    roundMinS: 0,
-    roundTailMeanS: 0,
-    stallRate: 0,
-    rowUpdateMinS: 0,
-    rowUpdateMaxS: 0,
-    senderPollMinS: 0,
-    senderPollMaxS: 0,
-    senderUpdateMinS: 0,
-    senderUpdateMaxS: 0,
-    senderRestS: 0,
-    senderSkipS: 0,
-  },
+  ideal: { ...EVENLY, finalityGap: 2 },
 } as const satisfies Record<string, World>;
 
 export type WorldName = keyof typeof WORLDS;
