@@ -1,6 +1,6 @@
 /**
- * Parts of undici are imported by their files: all of it, with fetch, WebSockets and what tests mock it with, is 80 files more to
- * load, a twelfth of a start. They are no promise of undici's, so its version is pinned.
+ * Parts of undici are imported from their files: the whole package, with fetch, WebSockets and its mocks for tests, would load 80
+ * more files, a twelfth of a start. These files are not part of undici's public interface, so its version is pinned.
  */
 declare module 'undici/lib/dispatcher/pool.js' {
   export { Pool as default } from 'undici';

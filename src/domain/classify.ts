@@ -14,7 +14,7 @@ export type UpstreamResponse =
     }
   | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
 
-/** What one response says about one submission. */
+/** The classification of one response about one submission. */
 export type Classification =
   | { kind: 'pending' | 'finalized'; state: string; error: string | null; envelope: string; blockNumber: number | null }
   | { kind: 'error'; state: string; error: string; envelope: string }
@@ -59,7 +59,7 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
     case 429:
       return { kind: 'throttled', error: truncate(error ?? response.body) || 'HTTP 429', retryAfterMs: waitMs };
     case 500:
-      // The interface has no status for "not found": only this text tells.
+      // The interface has no status for "not found": only this text indicates it.
       if (error?.trim().toLowerCase() === 'record not found') return { kind: 'not_found', error, ambiguous: true };
       break;
   }

@@ -9,7 +9,7 @@ export const BreakerState = {
 } as const;
 export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
 
-/** What a response says about the upstream itself. `neutral`: nothing. `perhaps_up`: nothing, but it ends an outage. */
+/** The meaning of a response for the state of the upstream. `neutral`: none. `perhaps_up`: none, except that it ends an outage. */
 export type Health = 'up' | 'perhaps_up' | 'down' | 'unauthorized' | 'neutral';
 
 /** Whether the upstream returned the submission, in any state. */
@@ -18,7 +18,7 @@ export function isSeen(observation: Observation): boolean {
 }
 
 /**
- * Returns what an observation says about the upstream itself. `seenBefore`: the upstream has returned this submission before.
+ * Returns the meaning of an observation for the state of the upstream. `seenBefore`: the upstream has returned this submission before.
  * `seenAny`: the upstream has returned any watched submission before.
  */
 export function healthOf(observation: Observation, context: { seenBefore: boolean; seenAny: boolean }): Health {
@@ -31,7 +31,7 @@ export function healthOf(observation: Observation, context: { seenBefore: boolea
     case 'not_found':
       if (!observation.ambiguous) return 'up';
       // A failing database causes the same response. For a submission that was returned before, it must be a failure. For a
-      // new one it says nothing, but it ends an outage if no returned submission is left to probe with.
+      // new one it has no meaning, but it ends an outage if no returned submission is left to probe with.
       if (context.seenBefore) return 'down';
       return context.seenAny ? 'neutral' : 'perhaps_up';
     case 'unavailable':

@@ -32,7 +32,7 @@ export class WaitingLine {
   /** Submissions of lower order have begun to wait for finality. */
   #begun = 1;
   #cohorts: Cohort[] = [];
-  /** The answer to the newest `firstAfter`. Places stay empty, so the search goes on from here. */
+  /** The result of the newest `firstAfter`. Removed positions stay empty, so the next search continues from here. */
   #found = { after: 0, order: 1 };
   size = 0;
 

@@ -65,7 +65,7 @@ function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedRespons
     : unwrap(content, wrappingsLeft - 1);
 }
 
-/** The interface has no status for "not found": only this text tells, with HTTP 500. */
+/** The interface has no status for "not found": only this text indicates it, with HTTP 500. */
 export function isNotFound(body: unknown): boolean {
   return isObject(body) && typeof body.error === 'string' && body.error.trim().toLowerCase() === 'record not found';
 }

@@ -11,7 +11,7 @@ const PROOF_INTERVAL_MS = 60_000;
 
 /**
  * What the time limits of one upstream's submissions depend on besides its outages: since when the upstream could be
- * polled without a break, and when "not found" is trusted. Both start anew with each process, because a process that has
+ * polled without a break, and when "not found" is trusted. Both are reset in each process, because a process that has
  * just started has polled nothing.
  */
 export class TimeLimits {

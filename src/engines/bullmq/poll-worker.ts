@@ -224,7 +224,7 @@ export class PollWorker {
     if (!isIssuedBy(fencing_token, state.runId)) throw this.#refusal('the job was created by another server');
     if (state.fencingToken === undefined) return 'emptied';
     if (state.fencingToken !== fencing_token) throw this.#refusal('the job was created by another server');
-    // Redis read its clock after `readAt`, so its clock cannot show more than this by now.
+    // Redis read its clock after `readAt`, so its clock cannot show a later time than this now.
     const latestNow = state.redisMs + performance.now() - readAt;
     if (latestNow > expires_at - timeoutMs - START_MARGIN_MS) return 'late';
     if (this.#isDraining) return 'drained';

@@ -41,7 +41,7 @@ export type NewFencingToken = {
 const PROBE_MS = 1_000;
 /** Timeout of a probe. Until then, batches may be sent to a Redis that does not respond. */
 const RESPONSE_WITHIN_MS = 2_000;
-/** A probe older than this is not valid any more: this process was suspended. */
+/** A probe older than this is no longer valid: this process was suspended. */
 const PROBE_VALID_MS = 5_000;
 
 /**

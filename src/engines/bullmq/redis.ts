@@ -20,7 +20,7 @@ const MAX_RECONNECT_DELAY_MS = 5_000;
 
 const COMMON = {
   connectTimeout: CONNECT_TIMEOUT_MS,
-  // Without end, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the same time.
+  // Retries indefinitely, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the same time.
   retryStrategy: (times: number) => Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4),
   // After a failover the former primary refuses writes, and the host name resolves to the new one.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),

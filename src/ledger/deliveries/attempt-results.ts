@@ -54,7 +54,7 @@ export class AttemptResults {
       this.#end(deliveryId, 'dead', reason, endedAt);
       this.#fanOut.notifyDead({ destination, reason, count: 1 });
     }
-    // An event that can not be sent is no failure of the receiver.
+    // An event that cannot be sent is no failure of the receiver.
     if (webhookId === undefined || isMoved || isUndeliverable) return;
     if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
     else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);

@@ -116,7 +116,7 @@ function ofSubmission(row: SubmissionEventRow) {
   const unreadable = unreadableFields(row, metadata);
   return {
     type,
-    // Becoming stuck is no change of status: the row of history is the newest one of that time.
+    // Becoming stuck does not change the status: the row of history is the newest one at that time.
     previous: type === SubmissionEventType.stuck ? now : before,
     submission: {
       ...now,

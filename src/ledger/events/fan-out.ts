@@ -27,7 +27,7 @@ type Route = {
   destination: string;
   enabled: boolean;
   gatherMs: number;
-  /** When the message is sent that gathers events now, or was gathered last. */
+  /** The time at which the message that gathers events now is sent, or the latest one was. */
   gathersUntil: number;
   matches: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
 };

@@ -4,7 +4,7 @@ import { LedgerUnavailableError } from '../../watch/ports.ts';
 export type LedgerProblem =
   /** The disk or the permitted size of the file is exhausted. */
   | 'full'
-  /** The file or its folder can not be written. */
+  /** The file or its folder cannot be written. */
   | 'read_only'
   /** The file is damaged or not a SQLite database. */
   | 'corrupt'
@@ -15,7 +15,7 @@ export type LedgerProblem =
   /** The disk failed. */
   | 'io';
 
-/** The ledger can not be used now. The transaction was rolled back; earlier commits are intact. */
+/** The ledger cannot be used now. The transaction was rolled back; earlier commits are intact. */
 export class LedgerError extends LedgerUnavailableError {
   override readonly name = 'LedgerError';
   readonly problem: LedgerProblem;

@@ -16,7 +16,7 @@ export type OpenOptions = {
 
 /**
  * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests that it can be written.
- * Throws LedgerError; a file that can not be used is left unchanged.
+ * Throws LedgerError; a file that cannot be used is left unchanged.
  */
 export function openDatabase(options: OpenOptions) {
   const { file } = options;
@@ -70,7 +70,7 @@ export function existingLedgerPath(file: string): string {
 
 /**
  * Opens a ledger for a short command, with or without a running server. Migrates it only if no server uses it.
- * Throws LedgerError; a file that can not be used is left unchanged.
+ * Throws LedgerError; a file that cannot be used is left unchanged.
  */
 export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: LedgerDatabase; close: () => void } {
   const { file } = options;

@@ -99,7 +99,7 @@ function takeFromOthers(descriptor: number): boolean {
   return true;
 }
 
-/** Also returns false if the file can not be opened or changed. `dawatch doctor` reports such files. */
+/** Also returns false if the file cannot be opened or changed. `dawatch doctor` reports such files. */
 function withDescriptor(path: string, work: (descriptor: number) => boolean): boolean {
   let descriptor: number | undefined;
   try {

@@ -17,7 +17,7 @@ export type RestoreStep = 'copying' | 'checking' | 'replacing';
 /**
  * Replaces the ledger by a backup and keeps the replaced file beside it. The backup is copied and checked first, and the
  * replacement is atomic: a process that is killed leaves either ledger. Throws LedgerError if the ledger is in use or the backup
- * can not be used.
+ * cannot be used.
  */
 export function restoreLedger(options: {
   file: string;
@@ -74,7 +74,7 @@ function refuseUnusable(backup: string, path: string): void {
 function closeReplaced(path: string, { file, now }: { file: string; now: number }): { newestEvent: number } {
   const unreadable = { newestEvent: now };
   if (!existsSync(path)) return unreadable;
-  // SQLite would delete the log of a file that it can not read, which a repair may need.
+  // SQLite would delete the log of a file that it cannot read, which a repair may need.
   if (!isSqliteFile(path)) return unreadable;
   let db: Database.Database | undefined;
   try {

@@ -1,6 +1,6 @@
-/** What happens later, earliest first; what was added first goes first among equal times, so runs repeat exactly. */
+/** Future actions, earliest first. Actions with equal times keep the order in which they were added, so that runs are reproducible. */
 export class Agenda<T> {
-  /** In the reverse order of their times, so that taking out the earliest moves no other entry. */
+  /** In descending order of their times, so that removing the earliest moves no other entry. */
   readonly #entries: { atMs: number; item: T }[] = [];
 
   add(atMs: number, item: T): void {
@@ -17,7 +17,7 @@ export class Agenda<T> {
     return this.#entries.at(-1)?.atMs;
   }
 
-  /** Takes out the earliest entry that is due at nowMs. */
+  /** Removes and returns the earliest entry that is due at nowMs. */
   takeDue(nowMs: number): { atMs: number; item: T } | undefined {
     return (this.nextAt() ?? Number.POSITIVE_INFINITY) <= nowMs ? this.#entries.pop() : undefined;
   }

@@ -3,7 +3,7 @@ import { useLoad } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Command, Loadable, Time } from '../parts/parts.js';
 
-/** What was sent, and what came of each attempt. @param {{ id: number, version: string }} props `version`: there are new ones when it changes */
+/** The body that was sent, and the result of each attempt. @param {{ id: number, version: string }} props `version`: changes when there are new ones */
 export function Attempts({ id, version }) {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get(`v1/deliveries/${id}`, { signal }), String(id), version);

@@ -14,7 +14,7 @@ const STATES = ['waiting', 'delivered', 'dead', 'discarded'];
 /**
  * A page of deliveries: all, or those of one webhook.
  * @param {{ webhookId?: string, version?: number, state: string, cursor: string, hrefOf: (query: Record<string, string | undefined>) => string }} props
- *   `version`: there may be new ones when it changes; `hrefOf`: the address of this log with another state or page
+ *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with another state or page
  */
 export function DeliveryLog({ webhookId, version, state, cursor, hrefOf }) {
   const { api } = useDashboard();

@@ -16,7 +16,7 @@ const REASONS = {
 
 /**
  * @param {{ deliveries: readonly any[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
- *   `hidden`: the columns that would say the same in every row
+ *   `hidden`: the columns that would have the same value in every row
  */
 export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) {
   return html`<div class="wide" tabindex="0" role="region" aria-label=${caption}>

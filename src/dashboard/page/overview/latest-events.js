@@ -6,7 +6,7 @@ import { submissionLink } from '../submissions/submission-table.js';
 
 const SHOWN = 10;
 
-/** What happened since the page was opened. */
+/** Events since the page was opened. */
 export function LatestEvents() {
   const [events, setEvents] = useState(/** @type {readonly import('../data/feed.js').FeedEvent[]} */ ([]));
   useFeed((batch) => {

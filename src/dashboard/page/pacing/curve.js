@@ -26,8 +26,8 @@ export function probabilityAt(curve, ms) {
 }
 
 /**
- * The curve and the polls on it as a plot takes them: seconds, and two series over the same ones. Empty where there is
- * nothing to draw.
+ * Returns the curve and the polls on it in the form of a plot: times in seconds, and two series over them. Empty if there
+ * is nothing to draw.
  * @param {Curve} curve @param {readonly number[]} pollsMs
  * @returns {{ at: number[], final: number[], polls: (number | null)[] }}
  */

@@ -32,7 +32,7 @@ function titleOf(error) {
   return error.status >= 500 ? 'Server error.' : 'Request rejected.';
 }
 
-/** What is shown instead of nothing: what there would be, and how it comes to be. @param {{ title: string, children?: any }} props */
+/** Shown in place of an empty list: what it would contain, and how to get there. @param {{ title: string, children?: any }} props */
 export function Empty({ title, children }) {
   return html`<div class="state empty"><p><strong>${title}</strong></p>${children}</div>`;
 }
@@ -61,8 +61,8 @@ export function Command({ children }) {
 
 /**
  * A button that sends a request to the server and shows its result.
- * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the accessible name
- *   what the button stands beside; `act`: gives back what is to be said when it is done.
+ * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the item that the
+ *   button acts on, for its accessible name; `act`: returns the message to show afterwards.
  */
 export function Action({ label, name, confirm, act }) {
   const { announce } = useDashboard();

@@ -85,7 +85,7 @@ function Values({ id, title, values, nothing }) {
   </section>`;
 }
 
-/** @param {{ id: string, version: string }} props `version`: there may be new ones when it changes */
+/** @param {{ id: string, version: string }} props `version`: changes when there may be new ones */
 function Deliveries({ id, version }) {
   const { api } = useDashboard();
   const path = withQuery('v1/deliveries', { submission_id: id, limit: DELIVERIES });
