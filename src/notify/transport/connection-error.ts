@@ -1,4 +1,4 @@
-import errors from 'undici/lib/core/errors.js';
+import { errors } from 'undici';
 import { RefusedAddressError } from './address-guard.ts';
 
 export type ConnectionCause =

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { FifoMap } from 'toad-cache';
-import Agent from 'undici/lib/dispatcher/agent.js';
+import { Agent } from 'undici';
 import { redactorOf } from '../../domain/redaction.ts';
 import { retryAfterMs } from '../../domain/retry-after.ts';
 import type { SendResult } from '../channels/channel.ts';
