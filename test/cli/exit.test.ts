@@ -14,7 +14,7 @@ const lookup = Object.assign(new Error('getaddrinfo ENOTFOUND nowhere'), {
 
 it.each<[string, unknown, string, number, RegExp]>([
   ['a refused key', api(401), 'status', 5, /token create --role service/],
-  ['a role that may not', api(403), 'track', 5, /token create --role service/],
+  ['an insufficient role', api(403), 'track', 5, /token create --role service/],
   ['an unknown submission', api(404), 'status', 2, /`dawatch track`/],
   ['an unknown webhook', api(404), 'webhooks', 2, /`dawatch webhooks list`/],
   ['an unknown delivery', api(404), 'deliveries', 2, /`dawatch deliveries list`/],

@@ -64,7 +64,7 @@ describe('--help', () => {
 describe('exits with 2, and points to --help, for', () => {
   it.each([
     ['an unknown command', ['frobnicate'], "unknown command 'frobnicate'"],
-    ['a command that is nearly one', ['stats'], 'Did you mean status?'],
+    ['a misspelt command', ['stats'], 'Did you mean status?'],
     ['an unknown option', ['status', '--frobnicate'], "unknown option '--frobnicate'"],
     ['an option without its value', ['status', '--limit'], 'argument missing'],
     ['no ids where they are needed', ['cancel'], "missing required argument 'ids'"],

@@ -79,10 +79,10 @@ describe('throws an ApiError', () => {
   });
 
   it.each([
-    ['for what was never tracked', 404, (at: DawatchClient) => at.get('never')],
+    ['for an id that was never tracked', 404, (at: DawatchClient) => at.get('never')],
     ['for a conflict', 409, (at: DawatchClient) => at.track(['disputed'])],
-    ['for a bad limit', 400, (at: DawatchClient) => at.list({ limit: 0 })],
-    ['for a wait that is too long', 400, (at: DawatchClient) => at.wait('disputed', 1_000)],
+    ['for an invalid limit', 400, (at: DawatchClient) => at.list({ limit: 0 })],
+    ['for a wait above the limit', 400, (at: DawatchClient) => at.wait('disputed', 1_000)],
   ])('%s', async (_, status, act) => {
     await client().track(['disputed'], { upstream: 'other' });
     await expect(act(client())).rejects.toMatchObject({ name: 'ApiError', status });

@@ -132,7 +132,7 @@ describe('throws an ApiError without a retry', () => {
     ['for a key that is not accepted', 401, 'nobody', {}],
     ['for an unknown type', 400, API_KEY, { types: ['submission.done'] }],
     ['for a position of another ledger', 400, API_KEY, { after: 999_999 }],
-    ['for an id that can be none', 400, API_KEY, { submissionId: 'a b' }],
+    ['for an invalid id', 400, API_KEY, { submissionId: 'a b' }],
   ])('%s', async (_, status, apiKey, options) => {
     const retries: unknown[] = [];
     const onRetry = (retry: unknown) => void retries.push(retry);
@@ -145,11 +145,11 @@ describe('throws an ApiError without a retry', () => {
 describe('retries', () => {
   const EVENT = 'id: 3\ndata: {"id":"evt_3","type":"upstream.up","data":{"upstream":"default"}}\n\n';
   it.each<[string, number, string, string]>([
-    ['where a proxy says that nobody is there', 502, 'text/html', '<h1>Bad Gateway</h1>'],
-    ['where the server can not do it now', 503, 'application/problem+json', '{"title":"Not possible","detail":"now"}'],
-    ['where it was asked too often', 429, 'application/problem+json', '{"title":"Too many","detail":"requests"}'],
-    ['where something else answers', 200, 'text/html', '<h1>Welcome</h1>'],
-    ['where the stream breaks off in an event', 200, 'text/event-stream', EVENT.slice(0, 20)],
+    ['if a proxy reports that the server is unreachable', 502, 'text/html', '<h1>Bad Gateway</h1>'],
+    ['if the server is unavailable', 503, 'application/problem+json', '{"title":"Not possible","detail":"now"}'],
+    ['if the rate limit is exceeded', 429, 'application/problem+json', '{"title":"Too many","detail":"requests"}'],
+    ['if another program responds', 200, 'text/html', '<h1>Welcome</h1>'],
+    ['if the stream breaks off within an event', 200, 'text/event-stream', EVENT.slice(0, 20)],
   ])('%s', async (_, status, type, body) => {
     const server = await serve((__, response) => {
       const isFirst = server.requests.length === 1;

@@ -20,7 +20,7 @@ it.each<[string, string, { id?: string; data?: string }[]]>([
   ['data over several lines', 'data: a\ndata: b\ndata:\n\n', [{ data: 'a\nb\n' }]],
   ['one space after the colon, and no more', 'data:a\n\ndata:  b\n\n', [{ data: 'a' }, { data: ' b' }]],
   ['colons in the data', 'data: a:b: c\n\n', [{ data: 'a:b: c' }]],
-  ['fields that nobody knows', 'foo: 1\nbar\ndata: a\nretry: 5\n\n', [{ data: 'a' }]],
+  ['unknown fields', 'foo: 1\nbar\ndata: a\nretry: 5\n\n', [{ data: 'a' }]],
   ['a byte order mark', '\ufeffdata: a\n\n', [{ data: 'a' }]],
   ['an id with a NUL, which does not count', 'id: a\0b\ndata: a\n\n', [{ data: 'a' }]],
   ['an event that is cut off', 'data: a\n\nid: 8\ndata: b\n', [{ data: 'a' }]],

@@ -81,11 +81,11 @@ describe('accepts', () => {
       'a receiver that still has the old secret',
       request({ secret: secretOf(OLD_KEY) }, { 'webhook-signature': `${signed(OLD_KEY)} ${signed(KEY)}` }),
     ],
-    ['a receiver that has both', request({ secret: [secretOf(OLD_KEY), secretOf(KEY)] })],
-    ['signatures of other versions beside', request({}, { 'webhook-signature': `v1a,abc v2,x ${signed(KEY)}` })],
-    ['the oldest that is tolerated', request({}, at(SECONDS - 300))],
-    ['the newest that is tolerated', request({}, at(SECONDS + 300))],
-    ['an older one where more is tolerated', request({ toleranceS: 1_000 }, at(SECONDS - 1_000))],
+    ['a receiver that has both secrets', request({ secret: [secretOf(OLD_KEY), secretOf(KEY)] })],
+    ['additional signatures of other versions', request({}, { 'webhook-signature': `v1a,abc v2,x ${signed(KEY)}` })],
+    ['the oldest tolerated timestamp', request({}, at(SECONDS - 300))],
+    ['the newest tolerated timestamp', request({}, at(SECONDS + 300))],
+    ['an older timestamp with a longer tolerance', request({ toleranceS: 1_000 }, at(SECONDS - 1_000))],
   ])('%s', (_, genuine) => {
     expect(verifyWebhook(genuine)).toEqual(EVENT);
   });
@@ -103,8 +103,8 @@ describe('refuses', () => {
     ['another time', 'no_match', request({}, { 'webhook-timestamp': String(SECONDS - 1) })],
     ['another secret', 'no_match', request({ secret: secretOf(OLD_KEY) })],
     ['one changed letter', 'no_match', request({}, { 'webhook-signature': flipped })],
-    ['a signature that is cut', 'no_match', request({}, { 'webhook-signature': signed(KEY).slice(0, -1) })],
-    ['a signature with something behind it', 'no_match', request({}, { 'webhook-signature': `${signed(KEY)}A` })],
+    ['a truncated signature', 'no_match', request({}, { 'webhook-signature': signed(KEY).slice(0, -1) })],
+    ['a signature with additional characters', 'no_match', request({}, { 'webhook-signature': `${signed(KEY)}A` })],
     [
       'a signature of another version',
       'no_match',
@@ -112,28 +112,28 @@ describe('refuses', () => {
     ],
     ['a signature without a version', 'no_match', request({}, { 'webhook-signature': signed(KEY).slice(3) })],
     [
-      'signatures with commas between',
+      'signatures separated by commas',
       'no_match',
       request({}, { 'webhook-signature': `${signed(OLD_KEY)},${signed(KEY)}` }),
     ],
     ['garbage', 'no_match', request({}, { 'webhook-signature': 'v1,=== v1, v1 ☃ ,' })],
     ['one second too old', 'too_old', request({}, at(SECONDS - 301))],
     ['one second too new', 'too_new', request({}, at(SECONDS + 301))],
-    ['one from 1970', 'too_old', request({}, at(0))],
+    ['a timestamp from 1970', 'too_old', request({}, at(0))],
     [
-      'an old one with a signature that is wrong, too',
+      'an old timestamp with an invalid signature',
       'too_old',
       request({}, { ...at(SECONDS - 301), 'webhook-signature': flipped }),
     ],
     ['a time in words', 'invalid_timestamp', request({}, { 'webhook-timestamp': 'now' })],
     ['a time with a fraction', 'invalid_timestamp', request({}, { 'webhook-timestamp': `${SECONDS}.5` })],
-    ['a time with something behind it', 'invalid_timestamp', request({}, { 'webhook-timestamp': `${SECONDS}x` })],
+    ['a time with additional characters', 'invalid_timestamp', request({}, { 'webhook-timestamp': `${SECONDS}x` })],
     ['no id', 'missing_header', request({}, { 'webhook-id': undefined })],
     ['no time', 'missing_header', request({}, { 'webhook-timestamp': undefined })],
     ['no signature', 'missing_header', request({}, { 'webhook-signature': '' })],
     ['no headers', 'missing_header', request({ headers: {} })],
-    ['no headers of fetch', 'missing_header', request({ headers: new Headers() })],
-    ['an id twice', 'missing_header', request({}, { 'Webhook-Id': 'evt_2' })],
+    ['missing headers of fetch', 'missing_header', request({ headers: new Headers() })],
+    ['a repeated id header', 'missing_header', request({}, { 'Webhook-Id': 'evt_2' })],
   ])('%s', (_, problem, forged) => {
     expect(() => verifyWebhook(forged)).toThrow(expect.objectContaining({ name: 'WebhookVerificationError', problem }));
   });
@@ -145,9 +145,9 @@ describe('refuses', () => {
 
   it.each<[string, Partial<WebhookRequest>]>([
     ['an empty secret', { secret: '' }],
-    ['the prefix of a secret alone', { secret: 'whsec_' }],
+    ['only the prefix of a secret', { secret: 'whsec_' }],
     ['a secret of 23 bytes', { secret: secretOf(randomBytes(23)) }],
-    ['a secret that is no base64', { secret: `${secretOf(KEY)}!` }],
+    ['a secret that is not base64', { secret: `${secretOf(KEY)}!` }],
     ['no secret', { secret: [] }],
     ['parsed JSON', { payload: EVENT as never }],
   ])('%s as an error of the caller', (_, changes) => {

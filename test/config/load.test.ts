@@ -169,12 +169,12 @@ describe('a problem is reported with its setting and source', () => {
       'server: { port: "80" }',
       /^server\.port must be a whole number from 0 to 65535, not text \(FILE:1\)$/,
     ],
-    ['a port there cannot be', 'server: { port: 65536 }', /^server\.port must be .* to 65535, not 65536 \(FILE:1\)$/],
+    ['an impossible port', 'server: { port: 65536 }', /^server\.port must be .* to 65535, not 65536 \(FILE:1\)$/],
     ['a number for a section', 'server: 80', /^server must be a section of settings by name, not 80 \(FILE:1\)$/],
     ['a list for upstreams', 'upstreams: [http://u]', /^upstreams .*FILE/],
     ['infinity', 'upstreams: { default: { timeout_s: .inf } }', /^upstreams\.default\.timeout_s .*FILE/],
     ['no time at all', 'upstreams: { default: { timeout_s: 0 } }', /^upstreams\.default\.timeout_s .*FILE/],
-    ['a name no upstream can have', 'upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
+    ['an invalid upstream name', 'upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
     [
       'an address without a protocol',
       'upstreams: { a: { url: u.example } }',
@@ -187,19 +187,19 @@ describe('a problem is reported with its setting and source', () => {
       /get_path must be a path that.*FILE/,
     ],
     ['a path with a query', 'upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
-    ['a ceiling of no users', 'users: { max_limit: 0 }', /^users\.max_limit .*FILE/],
+    ['a maximum of zero users', 'users: { max_limit: 0 }', /^users\.max_limit .*FILE/],
     [
       'an origin with a path',
       'server: { cors_origins: ["https://a.example/"] }',
       /^server\.cors_origins\.0 must be an origin.*FILE/,
     ],
     ['every origin', 'server: { cors_origins: ["*"] }', /^server\.cors_origins\.0 must be an origin.*FILE/],
-    ['a limit below nothing', 'limits: { requests_per_minute: -1 }', /^limits\.requests_per_minute .*FILE/],
+    ['a negative limit', 'limits: { requests_per_minute: -1 }', /^limits\.requests_per_minute .*FILE/],
     ['lag without a price', 'pacing: { lag_price: 0 }', /^pacing\.lag_price .*0\.01.*FILE/],
-    ['a price beyond all bounds', 'upstreams: { a: { lag_price: 1001 } }', /^upstreams\.a\.lag_price .*1000.*FILE/],
+    ['a price above the maximum', 'upstreams: { a: { lag_price: 1001 } }', /^upstreams\.a\.lag_price .*1000.*FILE/],
     ['a price in words', 'pacing: { lag_price: high }', /^pacing\.lag_price .*number.*FILE/],
     ['a removed setting', 'pacing: { min_interval_s: 1 }', /^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/],
-    ['no range of addresses', 'webhooks: { allow: [10.0.0.1] }', /^webhooks\.allow\.0 must be a range.*FILE/],
+    ['an invalid address range', 'webhooks: { allow: [10.0.0.1] }', /^webhooks\.allow\.0 must be a range.*FILE/],
     ['an unknown kind of channel', 'channels: { a: { type: fax } }', /^channels\.a\.type .*FILE/],
     ['a channel without its address', 'channels: { a: { type: slack } }', /^channels\.a\.url .*FILE/],
     [
@@ -207,7 +207,7 @@ describe('a problem is reported with its setting and source', () => {
       'channels: { queue: { type: slack, url: "https://s" } }',
       /^channels\.queue .*reserved.*FILE/,
     ],
-    ['a route to nowhere', 'routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels .*"b".*FILE/],
+    ['a route to an unknown channel', 'routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels .*"b".*FILE/],
     [
       'an unknown event',
       'channels: { b: { type: slack, url: "https://s" } }\nroutes: [{ types: [blocks.*], channels: [b] }]',
@@ -329,11 +329,11 @@ describe('refuses a hostile settings file:', () => {
   ];
   it.each<[string, string]>([
     ['another prototype', '__proto__: { auth: { api_key: "0123456789abcdef" } }'],
-    ['another prototype of a section', 'server: { __proto__: { port: 1 } }'],
+    ['a section with another prototype', 'server: { __proto__: { port: 1 } }'],
     ['a constructor', 'constructor: { prototype: { port: 1 } }'],
-    ['aliases that would unfold to billions', bomb.join('\n')],
+    ['aliases that expand to billions of nodes', bomb.join('\n')],
     ['100,000 levels', `server: ${'['.repeat(100_000)}`],
-    ['a name twice', 'server: { port: 1 }\nserver: { port: 2 }'],
+    ['a repeated name', 'server: { port: 1 }\nserver: { port: 2 }'],
   ])('%s', (_, yaml) => {
     expect(problems(yaml).length).toBeGreaterThan(0);
     expect(Object.hasOwn(Object.prototype, 'port')).toBe(false);
@@ -342,12 +342,12 @@ describe('refuses a hostile settings file:', () => {
 
 describe('a problem names the line of its setting, also for', () => {
   it.each<[string, string, RegExp]>([
-    ['it is nested', '# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
-    ['it is in a list', 'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
-    ['its name is unknown', 'server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
-    ['it has no value', 'server:\n  prot:\n', /^server\.prot is not a setting.* \(FILE:2\)$/],
+    ['a nested setting', '# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
+    ['an entry of a list', 'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
+    ['an unknown setting', 'server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
+    ['a setting without a value', 'server:\n  prot:\n', /^server\.prot is not a setting.* \(FILE:2\)$/],
     [
-      'it is missing',
+      'a missing setting',
       'channels:\n  ops:\n    type: email\n    from: a@b.c\n    to: [a@b.example]\n',
       /smtp_url must be .*\(FILE:2\)$/,
     ],

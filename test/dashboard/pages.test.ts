@@ -180,7 +180,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await main(page).getByRole('table').waitFor();
       await page.getByRole('searchbox').fill('not an id');
       await page.getByRole('alert').getByText('prefix').waitFor();
-      expect(await main(page).getByRole('table').count(), 'no rows that were not asked for').toBe(0);
+      expect(await main(page).getByRole('table').count(), 'no rows without a request').toBe(0);
     });
 
     it('updates a row in place when the submission becomes final', async () => {

@@ -48,7 +48,7 @@ describe.each([
     ['a token of dawatch', (random) => `dawatch_admin_${random.toString('base64url')}`],
     ['32 random bytes in base64', (random) => random.toString('base64')],
     ['16 random bytes in hex', (random) => random.toString('hex', 0, 16)],
-    ['random behind a name', (random) => `prod-service-${random.toString('hex', 0, 16)}`],
+    ['random characters after a name', (random) => `prod-service-${random.toString('hex', 0, 16)}`],
     ['a UUID', (random) => random.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')],
     ['many words', () => 'correct-horse-battery-staple-lamp-river-green'],
   ])('is not reported if it is %s', async (_, make) => {

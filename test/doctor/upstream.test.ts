@@ -49,7 +49,7 @@ describe('an upstream', () => {
       /refuses the key/,
       /DAWATCH_UPSTREAM_API_KEY/,
     ],
-    ['that wants fewer requests', respondWith(429, ''), 'warning', /rate limiting/, /budget/],
+    ['that requests a lower rate', respondWith(429, ''), 'warning', /rate limiting/, /budget/],
     [
       'that redirects',
       respondWith(302, '', { location: '/login' }),
@@ -58,21 +58,21 @@ describe('an upstream', () => {
       /target of the redirect/,
     ],
     [
-      'behind a page of a proxy',
+      'behind a proxy that sends a page',
       respondWith(200, ' <html>Sign in</html>'),
       'problem',
       /web page \(HTTP 200\)/,
       /base address/,
     ],
     [
-      'that answers otherwise',
+      'that sends another response',
       respondWith(200, '[]'),
       'problem',
       /not respond like the upstream service/,
       /base address/,
     ],
     ['at another path', respondWith(404, 'nothing here'), 'problem', /HTTP 404/, /base address/],
-    ['that is broken', respondWith(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /resumes by itself/],
+    ['that fails', respondWith(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /resumes by itself/],
     [
       'that refuses UUIDs',
       respondWith(406, '{"error":"invalid submission id"}'),
@@ -80,7 +80,13 @@ describe('an upstream', () => {
       /invalid submission id/,
       /UUIDs/,
     ],
-    ['that hangs up', (request) => request.socket.destroy(), 'problem', /does not respond/, /address of the upstream/],
+    [
+      'that closes the connection',
+      (request) => request.socket.destroy(),
+      'problem',
+      /does not respond/,
+      /address of the upstream/,
+    ],
   ])('%s', async (_what, respond, status, message, action) => {
     const [upstream] = await examined((await serve(respond)).url);
     expect(upstream).toMatchObject({
@@ -144,7 +150,7 @@ describe('an upstream', () => {
 
 describe('the clock', () => {
   it.each<[string, number, string, RegExp]>([
-    ['a little behind', 3_000, 'ok', /within 5 s/],
+    ['slightly behind', 3_000, 'ok', /within 5 s/],
     ['behind', 20_000, 'warning', /this clock is \d\d s behind the clock of default/],
     ['ahead', -20_000, 'warning', /this clock is \d\d s ahead of the clock of default/],
     ['far behind', 3_600_000, 'problem', /3\d{3} s behind/],

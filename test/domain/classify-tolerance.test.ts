@@ -51,7 +51,7 @@ describe('unknown content is no error', () => {
 describe('a response that is no submission changes nothing', () => {
   it.each([
     ['an empty body', ''],
-    ['a truncated one', JSON.stringify(finalEnvelope()).slice(0, -9)],
+    ['a truncated body', JSON.stringify(finalEnvelope()).slice(0, -9)],
     ['HTML', '<html>Welcome</html>'],
     ['text', 'OK'],
     ['null', 'null'],
@@ -60,8 +60,11 @@ describe('a response that is no submission changes nothing', () => {
     ['an object without a state', '{"id":"x","data":{}}'],
     ['a state of another type', JSON.stringify(finalEnvelope({}, { state: 7 }))],
     ['an empty state', JSON.stringify(finalEnvelope({}, { state: '' }))],
-    ['an endless state', JSON.stringify(finalEnvelope({}, { state: 'x'.repeat(10_000) }))],
-    ['a state that only the prototype has', '{"__proto__":{"state":"Finalized","data":{"block_hash":"0x1"}}}'],
+    ['a very long state', JSON.stringify(finalEnvelope({}, { state: 'x'.repeat(10_000) }))],
+    [
+      'a state with the name of an inherited property',
+      '{"__proto__":{"state":"Finalized","data":{"block_hash":"0x1"}}}',
+    ],
   ])('200 with %s', (_name, text) => {
     expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
   });
@@ -76,7 +79,7 @@ describe('a response that is no submission changes nothing', () => {
   it.each([
     ['in the data', { data: { ...FINAL_DATA, submission_id: OTHER_ID } }],
     ['in the row beside it', { submission: { id: OTHER_ID } }],
-    ['by its own name in the row beside it', { submission: { submission_id: OTHER_ID } }],
+    ['under another name in the row beside it', { submission: { submission_id: OTHER_ID } }],
   ])('a response that names another submission in %s is not accepted', (_name, fields) => {
     const text = JSON.stringify(finalEnvelope({}, fields));
     expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
@@ -146,10 +149,10 @@ describe('hostile responses', () => {
   });
 
   it.each([
-    ['an endless unknown field', { junk: 'x'.repeat(200_000) }],
-    ['an endless error', { error: 'x'.repeat(200_000) }],
-    ['an error of many parts', { error: Array.from({ length: 50_000 }, () => 'part') }],
-    ['endless known fields', { data: { ...FINAL_DATA, user_id: 'x'.repeat(200_000) } }],
+    ['a very long unknown field', { junk: 'x'.repeat(200_000) }],
+    ['a very long error', { error: 'x'.repeat(200_000) }],
+    ['an error with many parts', { error: Array.from({ length: 50_000 }, () => 'part') }],
+    ['very long known fields', { data: { ...FINAL_DATA, user_id: 'x'.repeat(200_000) } }],
   ])('shortens a huge envelope: %s', (_name, fields) => {
     const response = responseWith(JSON.stringify(finalEnvelope({}, fields)));
     expect(response.length).toBeLessThanOrEqual(64 * 1024);

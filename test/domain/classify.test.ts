@@ -21,9 +21,9 @@ describe('the states of a submission', () => {
       response(200, envelope({ state: 'Error', error: 'TIMEOUT', data: null })),
       { kind: 'error', state: 'Error', error: 'TIMEOUT' },
     ],
-    ['a state nobody has seen', response(200, envelope({ state: 'Queued' })), { kind: 'pending', state: 'Queued' }],
+    ['an unknown state', response(200, envelope({ state: 'Queued' })), { kind: 'pending', state: 'Queued' }],
     [
-      'a state nobody has seen, of an envelope that is complete',
+      'an unknown state with a complete envelope',
       response(200, finalEnvelope({}, { state: 'Confirmed' })),
       { kind: 'pending', state: 'Confirmed' },
     ],
@@ -39,9 +39,9 @@ describe('the states of a submission', () => {
     ['with a block hash of null', { data: { ...FINAL_DATA, block_hash: null } }],
     ['with an empty block hash', { data: { ...FINAL_DATA, block_hash: '' } }],
     ['with a block hash that is a number', { data: { ...FINAL_DATA, block_hash: 12 } }],
-    ['with the data of a pending one', { data: PENDING_DATA }],
-    ['with an error beside it', { error: 'dispatch failed' }],
-    ['with an error that is an object beside it', { error: { code: 7 } }],
+    ['with the data of a pending submission', { data: PENDING_DATA }],
+    ['with an error', { error: 'dispatch failed' }],
+    ['with an error that is an object', { error: { code: 7 } }],
   ])('Finalized %s is not accepted', (_name, fields) => {
     expect(classify(ID, response(200, finalEnvelope({}, fields)))).toMatchObject({
       kind: 'pending',
@@ -65,7 +65,7 @@ describe('the failures of a lookup', () => {
     ['401 with an empty body', response(401, ''), { kind: 'unauthorized', error: 'HTTP 401' }],
     ['403', response(403, { error: 'Forbidden' }), { kind: 'unauthorized', error: 'Forbidden' }],
     ['parameter missing', response(400, 'Query deserialize error'), { kind: 'unavailable', reason: 'refused' }],
-    ['id is no UUID', response(406, wrongId), { kind: 'rejected', error: wrongId.error }],
+    ['an id that is not a UUID', response(406, wrongId), { kind: 'rejected', error: wrongId.error }],
     [
       'id unknown, or database error',
       response(500, { error: 'Record not found' }),
@@ -91,8 +91,8 @@ describe('the failures of a lookup', () => {
     ['429 bare', response(429, ''), { kind: 'throttled', error: 'HTTP 429', retryAfterMs: null }],
     ['500 with HTML', response(500, html), { kind: 'unavailable', reason: 'http_status' }],
     ['a redirect', response(302, ''), { kind: 'unavailable', reason: 'http_status' }],
-    ['an envelope with a status that is no success', response(503, finalEnvelope()), { kind: 'unavailable' }],
-    ['nothing in it', response(204, ''), { kind: 'unavailable', reason: 'http_status' }],
+    ['an envelope with an unsuccessful status', response(503, finalEnvelope()), { kind: 'unavailable' }],
+    ['an empty envelope', response(204, ''), { kind: 'unavailable', reason: 'http_status' }],
   ];
   it.each(rows)('%s', (_name, response, verdict) => {
     expect(classify(ID, response)).toMatchObject(verdict);

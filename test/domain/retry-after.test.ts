@@ -25,9 +25,9 @@ describe('Retry-After in seconds', () => {
 describe('Retry-After as a date', () => {
   it.each([
     ['of this year', 'Wed, 21 Oct 2026 07:28:00 GMT', 'Wed, 21 Oct 2026 07:28:42 GMT'],
-    ['of a clock that is ten years late', 'Wed, 21 Oct 2015 07:28:00 GMT', 'Wed, 21 Oct 2015 07:28:42 GMT'],
+    ['of a clock that is ten years behind', 'Wed, 21 Oct 2015 07:28:00 GMT', 'Wed, 21 Oct 2015 07:28:42 GMT'],
     ['of a clock that is far ahead', 'Mon, 31 Dec 2098 23:59:59 GMT', 'Thu, 01 Jan 2099 00:00:41 GMT'],
-    ['in the old form', 'Sunday, 06-Nov-94 08:49:00 GMT', 'Sunday, 06-Nov-94 08:49:42 GMT'],
+    ['in the obsolete format', 'Sunday, 06-Nov-94 08:49:00 GMT', 'Sunday, 06-Nov-94 08:49:42 GMT'],
   ])('is relative to the Date header of the same response: %s', (_name, date, retryAfter) => {
     expect(wait(retryAfter, date)).toBe(42_000);
   });

@@ -42,7 +42,7 @@ function cell({ change }: TransitionResult): string {
   if (!change) return '·';
   if (!change.event) return `(${change.status})`;
   const event = change.event.replace('submission.', '');
-  expect(change.status, `the status told as ${event}`).toBe(STATUS_OF_EVENT[event] ?? event);
+  expect(change.status, `the status reported as ${event}`).toBe(STATUS_OF_EVENT[event] ?? event);
   return event;
 }
 
@@ -91,15 +91,27 @@ const ONE_RESPONSE = { notFoundMs: 0 };
 const CONFIRMED = { notFoundMs: 120_000 };
 
 describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp: boolean }]>([
-  ['within the grace', WITHIN_GRACE, 999, ONE_RESPONSE, { upstreamUp: true }],
-  ['after the grace, "not found" not confirmed', WITHIN_GRACE, 1_000, ONE_RESPONSE, { upstreamUp: true }],
-  ['"not found" confirmed for the grace', CONFIRMED_FOR_GRACE, 1_000, CONFIRMED, { upstreamUp: true }],
+  ['within the grace period', WITHIN_GRACE, 999, ONE_RESPONSE, { upstreamUp: true }],
+  ['after the grace period, "not found" not confirmed', WITHIN_GRACE, 1_000, ONE_RESPONSE, { upstreamUp: true }],
+  ['"not found" confirmed for the grace period', CONFIRMED_FOR_GRACE, 1_000, CONFIRMED, { upstreamUp: true }],
   ['just before the deadline', CONFIRMED_FOR_GRACE, DEADLINE - 1, CONFIRMED, { upstreamUp: true }],
   ['at the deadline', AT_DEADLINE, DEADLINE, ONE_RESPONSE, { upstreamUp: true }],
   ['at the deadline, "not found" confirmed', CONFIRMED_AT_DEADLINE, DEADLINE, CONFIRMED, { upstreamUp: true }],
-  ['just before the wait for a last word ends', AT_DEADLINE, FAILURE_LIMIT - 1, ONE_RESPONSE, { upstreamUp: true }],
-  ['after the wait for a last word', BEFORE_FAILURE_LIMIT, FAILURE_LIMIT, ONE_RESPONSE, { upstreamUp: true }],
-  ['the same with the upstream out', WHILE_OUT, FAILURE_LIMIT, ONE_RESPONSE, { upstreamUp: false }],
+  [
+    'just before the limit of failures after the deadline',
+    AT_DEADLINE,
+    FAILURE_LIMIT - 1,
+    ONE_RESPONSE,
+    { upstreamUp: true },
+  ],
+  [
+    'after the limit of failures after the deadline',
+    BEFORE_FAILURE_LIMIT,
+    FAILURE_LIMIT,
+    ONE_RESPONSE,
+    { upstreamUp: true },
+  ],
+  ['the same during an outage of the upstream', WHILE_OUT, FAILURE_LIMIT, ONE_RESPONSE, { upstreamUp: false }],
 ])('%s', (_name, table, at, fields, { upstreamUp }) => {
   const cells = Object.entries(table).flatMap(([status, row]) => {
     const expected = row.trim().split(/\s{2,}/);

@@ -99,7 +99,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
 
     it.each([
       ['nested without end', `{"error":${'['.repeat(400_000)}${']'.repeat(400_000)}}`],
-      ['of nothing but zeroes', '\0'.repeat(100_000)],
+      ['of zero bytes', '\0'.repeat(100_000)],
       ['with a huge state', `{"state":"${'x'.repeat(900_000)}","error":null,"data":null}`],
     ])('accepts a response %s', async (_name, body) => {
       let httpStatus = 200;

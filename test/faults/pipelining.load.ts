@@ -23,7 +23,7 @@ const LOADS: { name: string; connections: number; count: number; request: string
   { name: '/events.schema.json', connections: 8, count: 200, request: get('/events.schema.json') },
   { name: '/metrics', connections: 4, count: 1_000, request: get('/metrics') },
   { name: '/metrics, 16 at a time', connections: 64, count: 16, request: get('/metrics') },
-  { name: 'paths that are not there', connections: 8, count: 1_000, request: get('/nowhere') },
+  { name: 'unknown paths', connections: 8, count: 1_000, request: get('/nowhere') },
   { name: 'requests without a credential', connections: 8, count: 1_000, request: get('/v1/submissions') },
   { name: 'the largest list', connections: 4, count: 16, request: get('/v1/submissions?limit=1000', KEY) },
 ];

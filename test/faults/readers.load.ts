@@ -65,7 +65,7 @@ function read(url: string): Promise<{ received: number[]; response: IncomingMess
       });
       response.on('error', () => undefined);
       if (response.statusCode === 200) resolve({ received: receivedSeqs, response });
-      else reject(new Error(`a reader was told ${response.statusCode}`));
+      else reject(new Error(`a reader received ${response.statusCode}`));
     }).on('error', reject);
   });
 }

@@ -106,7 +106,7 @@ const HOSTILE: unknown[] = [
 const MALFORMED_RESULTS: unknown[] = [
   null,
   { answers: 'none' },
-  [{ submission_id: 'nobody asked' }],
-  { kind: 'answered', observations: [{ submissionId: 'nobody asked', verdict: { kind: 'finalized' } }] },
+  [{ submission_id: 'never polled' }],
+  { kind: 'answered', observations: [{ submissionId: 'never polled', verdict: { kind: 'finalized' } }] },
   'done',
 ];

@@ -14,7 +14,7 @@ const MEMORY_MIB = 350;
 
 test('an upstream that misreports many ids in every way loses none of them, and affects no other', async () => {
   const upstream = await openFaultyUpstream();
-  const world = await prepareWorld('upstream lies', { upstreamUrl: upstream.url });
+  const world = await prepareWorld('upstream responses', { upstreamUrl: upstream.url });
   upstream.sandboxUrl = world.sandbox.url;
   await world.start();
   const faults = { ...INVALID_RESPONSES, ...BROKEN_WAYS, ...UNUSUAL_RESPONSES };

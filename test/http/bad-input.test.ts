@@ -15,18 +15,18 @@ afterEach(async () => {
 
 describe('tracking refuses', () => {
   it.each<[string, unknown, string]>([
-    ['no id at all', {}, '/'],
+    ['no id', {}, '/'],
     ['both forms of ids', { submission_id: id, submission_ids: [id] }, '/'],
     ['an unknown field', { submission_id: id, submission: 1 }, '/'],
-    ['the wrong case of a field', { submission_id: id, Upstream: 'default' }, '/'],
+    ['a field in the wrong letter case', { submission_id: id, Upstream: 'default' }, '/'],
     ['an empty list', { submission_ids: [] }, '/submission_ids'],
     ['10,001 ids', { submission_ids: Array.from({ length: 10_001 }, (_, index) => `${index}`) }, '/submission_ids'],
-    ['ids that are no list', { submission_ids: id }, '/submission_ids'],
+    ['ids that are not a list', { submission_ids: id }, '/submission_ids'],
     ['ids that are an object', { submission_ids: { 0: id, length: 1 } }, '/submission_ids'],
     ['null for an id', { submission_id: null }, '/submission_id'],
     ['an unknown upstream', { submission_id: id, upstream: 'nowhere' }, '/upstream'],
-    ['an upstream that every object has', { submission_id: id, upstream: 'constructor' }, '/upstream'],
-    ['an upstream that is no text', { submission_id: id, upstream: ['default'] }, '/upstream'],
+    ['an upstream that every object inherits', { submission_id: id, upstream: 'constructor' }, '/upstream'],
+    ['an upstream that is not text', { submission_id: id, upstream: ['default'] }, '/upstream'],
     ['an upstream of 33 characters', { submission_id: id, upstream: 'x'.repeat(33) }, '/upstream'],
     ['a deadline in the past', { submission_id: id, deadline: hours(-1) }, '/deadline'],
     ['a deadline 400 days away', { submission_id: id, deadline: hours(400 * 24) }, '/deadline'],
@@ -36,9 +36,9 @@ describe('tracking refuses', () => {
     ['a deadline on the 30th of February', { submission_id: id, deadline: '2100-02-30T00:00:00Z' }, '/deadline'],
     ['a deadline as a number', { submission_id: id, deadline: Date.now() + 1e6 }, '/deadline'],
     ['a deadline in the year 10000', { submission_id: id, deadline: '+010000-01-01T00:00:00Z' }, '/deadline'],
-    ['a negative grace', { submission_id: id, unknown_grace_s: -1 }, '/unknown_grace_s'],
-    ['a grace in words', { submission_id: id, unknown_grace_s: '60' }, '/unknown_grace_s'],
-    ['a grace of 400 days', { submission_id: id, unknown_grace_s: 400 * 86_400 }, '/unknown_grace_s'],
+    ['a negative grace period', { submission_id: id, unknown_grace_s: -1 }, '/unknown_grace_s'],
+    ['a grace period in words', { submission_id: id, unknown_grace_s: '60' }, '/unknown_grace_s'],
+    ['a grace period of 400 days', { submission_id: id, unknown_grace_s: 400 * 86_400 }, '/unknown_grace_s'],
     ['a stuck_after_s of null', { submission_id: id, stuck_after_s: null }, '/stuck_after_s'],
     ['metadata that is text', { submission_id: id, metadata: 'text' }, '/metadata'],
     ['metadata that is a list', { submission_id: id, metadata: [] }, '/metadata'],
@@ -59,7 +59,7 @@ describe('tracking refuses', () => {
 
   it.each<[string, string]>([
     ['half of a document', `{"submission_id":"${id}"`],
-    ['something behind the document', `{"submission_id":"${id}"} x`],
+    ['additional characters after the document', `{"submission_id":"${id}"} x`],
     ['another prototype', `{"submission_id":"${id}","__proto__":{"upstream":"default"}}`],
     ['another prototype in the metadata', `{"submission_id":"${id}","metadata":{"__proto__":{"admin":true}}}`],
     ['NaN', `{"submission_id":"${id}","unknown_grace_s":NaN}`],
@@ -80,7 +80,7 @@ describe('tracking refuses', () => {
   it.each<[string, string]>([
     ['a name of a million characters', `{"submission_id":"${id}","${'k'.repeat(1_000_000)}":1}`],
     ['100,000 unknown fields', `{${Array.from({ length: 100_000 }, (_, index) => `"k${index}":1`).join()}}`],
-    ['a million bad ids', `{"submission_ids":[${'1,'.repeat(1_000_000)}1]}`],
+    ['a million invalid ids', `{"submission_ids":[${'1,'.repeat(1_000_000)}1]}`],
   ])('%s, without sending it all back', async (_, body) => {
     const response = await post(app.url, body);
     expect(response.status).toBe(400);

@@ -29,15 +29,15 @@ describe('every response has security headers, reveals no server and is not cach
     ['an answer', 200, '/v1/submissions', {}],
     ['a probe', 200, '/livez', {}],
     ['a head', 200, '/v1/submissions', { method: 'HEAD' }],
-    ['what is not valid', 400, '/v1/submissions?limit=x', {}],
-    ['what nobody is let in to', 401, '/v1/submissions', { headers: { 'x-api-key': [] } }],
-    ['what is not there', 404, '/nowhere', {}],
-    ['a method that is not there', 405, '/livez', { method: 'PATCH' }],
-    ['what is allowed', 204, '/livez', { method: 'OPTIONS' }],
-    ['what is no JSON', 400, '/v1/submissions', { method: 'POST', body: '{' }],
-    ['what is too large', 413, '/v1/submissions', { method: 'POST', body: 'x'.repeat(2 * 1024 * 1024 + 1) }],
-    ['what the router can not read', 400, '/v1/submissions/%zz', {}],
-    ['what the router will not read', 400, `/v1/submissions/${'x'.repeat(400)}`, {}],
+    ['an invalid request', 400, '/v1/submissions?limit=x', {}],
+    ['a request without access', 401, '/v1/submissions', { headers: { 'x-api-key': [] } }],
+    ['an unknown path', 404, '/nowhere', {}],
+    ['an unsupported method', 405, '/livez', { method: 'PATCH' }],
+    ['an accepted request', 204, '/livez', { method: 'OPTIONS' }],
+    ['a body that is not JSON', 400, '/v1/submissions', { method: 'POST', body: '{' }],
+    ['a body above the limit', 413, '/v1/submissions', { method: 'POST', body: 'x'.repeat(2 * 1024 * 1024 + 1) }],
+    ['a path that cannot be decoded', 400, '/v1/submissions/%zz', {}],
+    ['a path that the router refuses', 400, `/v1/submissions/${'x'.repeat(400)}`, {}],
   ])('%s', async (_, status, path, options) => {
     const response = await call(app.url, path, options);
     expect(response.status).toBe(status);
@@ -58,8 +58,8 @@ describe('every response has security headers, reveals no server and is not cach
   );
 
   it.each([
-    ['what is no HTTP', 'nonsense\r\n\r\n', 400],
-    ['headers that are too large', `GET / HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    ['input that is not HTTP', 'nonsense\r\n\r\n', 400],
+    ['headers above the limit', `GET / HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
   ])('%s', async (_, bytes, status) => {
     const [first = '', ...lines] = (await sendRaw(app.url, bytes)).split('\r\n\r\n')[0]?.split('\r\n') ?? [];

@@ -43,8 +43,8 @@ describe('a method that a path does not support', () => {
 
   it.each([
     ['with a body of any type', { 'content-type': 'text/plain' }, 'words'],
-    ['with a body that is no JSON', { 'content-type': 'application/json' }, '{'],
-    ['with a body that is too large', { 'content-type': 'application/json' }, 'x'.repeat(3 * 1024 * 1024)],
+    ['with a body that is not JSON', { 'content-type': 'application/json' }, '{'],
+    ['with a body above the limit', { 'content-type': 'application/json' }, 'x'.repeat(3 * 1024 * 1024)],
   ])('is refused %s', async (_, headers, body) => {
     const response = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(() => undefined);
     // A client that is still sending when the connection closes may not receive the response.
@@ -55,7 +55,7 @@ describe('a method that a path does not support', () => {
     ['an encoded path', '/%6civez'],
     ['a path with a query', '/livez?x=/v1'],
     ['an id with an encoded slash', '/v1/submissions/a%2fb'],
-    ['a whole address', 'http://evil.example/livez'],
+    ['an absolute URL', 'http://evil.example/livez'],
   ])('is refused at %s', async (_, path) => {
     expect((await sendRaw(app.url, `PUT ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)).slice(0, 12)).toBe('HTTP/1.1 405');
   });

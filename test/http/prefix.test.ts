@@ -34,9 +34,9 @@ it('pages through ids of every length', async () => {
 it.each([
   ['of the other list', 's1.7', 'prefix=a&'],
   ['of this list', 'i1.order-1', ''],
-  ['of no id', 'i1.', 'prefix=a&'],
+  ['without an id', 'i1.', 'prefix=a&'],
   ['with a space', 'i1.a b', 'prefix=a&'],
-  ['with a letter that no id has', 'i1.é', 'prefix=a&'],
+  ['with a letter that no id can contain', 'i1.é', 'prefix=a&'],
 ])('refuses a cursor %s', async (_, text, query) => {
   const cursor = Buffer.from(text).toString('base64url');
   const response = await call(app.url, `/v1/submissions?${query}cursor=${cursor}`);

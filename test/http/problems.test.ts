@@ -80,9 +80,9 @@ it('refuses headers above 16 KiB with 431', async () => {
 describe('invalid HTTP is refused with 400:', () => {
   it.each([
     ['words', 'hello there\r\n\r\n'],
-    ['the greeting of TLS', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
-    ['a method nobody knows', 'BREW / HTTP/1.1\r\nhost: x\r\n\r\n'],
-    ['a version nobody knows', 'GET / HTTP/9.9\r\nhost: x\r\n\r\n'],
+    ['a TLS handshake', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
+    ['an unknown method', 'BREW / HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['an unknown version', 'GET / HTTP/9.9\r\nhost: x\r\n\r\n'],
     ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n'],
     ['a header without a name', 'GET / HTTP/1.1\r\nhost: x\r\n: y\r\n\r\n'],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nhost: x\r\na: \0\r\n\r\n'],
@@ -140,7 +140,10 @@ describe('an internal error', () => {
 
   it.each([
     ['an error', new Error('the secret text')],
-    ['an error that claims to be of the client', Object.assign(new Error('the secret text'), { statusCode: 299 })],
+    [
+      'an error that claims to be caused by the client',
+      Object.assign(new Error('the secret text'), { statusCode: 299 }),
+    ],
     ['an error of an upstream', Object.assign(new Error('the secret text'), { statusCode: 502 })],
   ])('that is %s hides its text, which the log has under the same instance', async (_, error) => {
     const { response, logged } = await responseTo(error);

@@ -21,10 +21,10 @@ describe('every response has its request id', () => {
   it.each<[string, number, string, object]>([
     ['an answer', 200, '/v1/submissions', {}],
     ['a probe', 200, '/livez', {}],
-    ['what is not valid', 400, '/v1/submissions?limit=x', {}],
-    ['what nobody is let in to', 401, '/v1/submissions', { headers: { 'x-api-key': [] } }],
-    ['what is not there', 404, '/nowhere', {}],
-    ['what the router can not read', 400, '/v1/submissions/%zz', {}],
+    ['an invalid request', 400, '/v1/submissions?limit=x', {}],
+    ['a request without access', 401, '/v1/submissions', { headers: { 'x-api-key': [] } }],
+    ['an unknown path', 404, '/nowhere', {}],
+    ['a path that cannot be decoded', 400, '/v1/submissions/%zz', {}],
   ])('%s', async (_, status, path, options) => {
     const response = await call(app.url, path, options);
     expect([response.status, response.headers['x-request-id']]).toEqual([status, expect.stringMatching(UUID)]);
@@ -53,8 +53,8 @@ describe("the client's own id", () => {
     ['JSON', '{"a":1}'],
     ['a tag', '<script>'],
     ['other letters', 'caf\u00e9'],
-    ['what a terminal obeys', '\u009b2J'],
-    ['two of them', 'one, two'],
+    ['with control characters', '\u009b2J'],
+    ['repeated', 'one, two'],
   ])('is replaced if it is %s', async (_, id) => {
     const response = await named(id, '/nowhere');
     expect(response.headers['x-request-id']).toMatch(UUID);

@@ -139,7 +139,7 @@ describe('the reasons of invalid requests are clear', () => {
   });
 
   it.each<[string, string, string | undefined, number, string]>([
-    ['nothing as JSON', '', 'application/json', 400, 'the body is empty, and must be JSON'],
+    ['an empty JSON document', '', 'application/json', 400, 'the body is empty, and must be JSON'],
     ['half of a document', '{', 'application/json', 400, 'the body is not valid JSON, or has'],
     ['another prototype', '{"__proto__":{}}', 'application/json', 400, '__proto__'],
     ['no type', '{}', '', 415, 'the body must be JSON, sent with content-type: application/json'],

@@ -12,7 +12,7 @@ describe('a line that is too long', () => {
     ['a text that grows when it is escaped', { message: '\u009b'.repeat(5_000) }],
     ['many texts', Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`f${at}`, 'x'.repeat(50)]))],
     ['a long list', { upstreams: Array.from({ length: 5_000 }, () => 'default') }],
-    ['texts far within', { err: { causes: Array.from({ length: 100 }, () => ({ message: 'x'.repeat(5_000) })) } }],
+    ['short texts', { err: { causes: Array.from({ length: 100 }, () => ({ message: 'x'.repeat(5_000) })) } }],
     ['long names', { ['n'.repeat(20_000)]: 1 }],
   ])('is truncated, marked, and keeps its name (%s)', (_, fields) => {
     const written = toJsonLine(lineOf(fields));

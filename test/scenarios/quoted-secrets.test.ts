@@ -95,8 +95,8 @@ it.skipIf(isRedisMissing())(
 );
 
 it.each([
-  ['where it would be cut', (quoted: string) => `${'x'.repeat(4_080)}${quoted} ${quoted}`],
-  ['again and again', (quoted: string) => quoted.repeat(1_000)],
+  ['at the limit of the text', (quoted: string) => `${'x'.repeat(4_080)}${quoted} ${quoted}`],
+  ['repeatedly', (quoted: string) => quoted.repeat(1_000)],
 ])('a secret of a webhook that its receiver quotes %s is redacted in the recorded attempt', async (_name, pageOf) => {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -23,10 +23,10 @@ describe('the time limit of a call applies to', () => {
     response.on('close', () => clearInterval(timer));
   };
   it.each<[string, RequestListener]>([
-    ['no answer at all', () => undefined],
+    ['no response at all', () => undefined],
     ['headers, and then nothing', (_request, response) => response.flushHeaders()],
     ['half a body', (_request, response) => response.writeHead(200, { 'content-length': 100 }).write('{')],
-    ['a byte now and then', drip],
+    ['a byte at intervals', drip],
   ])('%s', async (_name, respond) => {
     const { url, sockets } = await serve(respond);
     expect(await failureOf(url, TIMEOUT_MS)).toMatchObject({
@@ -87,7 +87,7 @@ describe('an endless body is cut off, and its connection closed', () => {
 
 describe('a broken connection is a network failure', () => {
   it.each<[string, string | null]>([
-    ['when it is opened', null],
+    ['on opening', null],
     ['after the request', ''],
     ['within the status line', 'HTTP/1.1 2'],
     ['within the headers', 'HTTP/1.1 200 OK\r\ncontent-le'],
@@ -107,7 +107,7 @@ describe('a broken connection is a network failure', () => {
 
   it.each([
     ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n'],
-    ['a header without end', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}`],
+    ['an endless header', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}`],
     ['two lengths that differ', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x'],
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
   ])('%s', async (_name, sent) => {

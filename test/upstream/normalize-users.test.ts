@@ -11,9 +11,9 @@ describe('finds one user', () => {
   it.each<[string, unknown]>([
     ['plain', RECORD],
     ['wrapped', { state: 'SUCCESS', message: 'User retrieved', data: RECORD }],
-    ['wrapped without a word', { data: RECORD }],
+    ['wrapped without a message', { data: RECORD }],
     ['wrapped in Ok', { data: { Ok: RECORD } }],
-    ['wrapped beside an error that is none', { state: 'SUCCESS', error: null, data: RECORD }],
+    ['wrapped beside a null error', { state: 'SUCCESS', error: null, data: RECORD }],
   ])('%s', (_, body) => {
     expect(user(body)).toEqual({ kind: 'found', value: RECORD });
   });
@@ -21,8 +21,8 @@ describe('finds one user', () => {
   it.each<[string, object]>([
     ['fewer fields', { id: '1' }],
     ['more fields', { ...RECORD, credit_balance: '9'.repeat(39), state: 'Texas', data: 'x', error: 'x', Ok: 1 }],
-    ['null where there is nothing', { ...RECORD, app_id: null, assigned_wallet: null }],
-    ['a field of the name of a wrapping', { ...RECORD, results: [1], data: { a: 1 } }],
+    ['null for missing values', { ...RECORD, app_id: null, assigned_wallet: null }],
+    ['a field with the name of a wrapper', { ...RECORD, results: [1], data: { a: 1 } }],
     ['a negative number', { ...RECORD, app_id: -7 }],
   ])('with %s, unchanged', (_, record) => {
     expect(user(record)).toEqual({ kind: 'found', value: record });
@@ -87,8 +87,8 @@ describe('rejects', () => {
     ['Err', { Err: 'x' }],
     ['Err in data', { data: { Err: 'Database connection error' } }],
     ['Err in results', { results: { Err: 'Record not found' } }],
-    ['data of null', { state: 'SUCCESS', data: null }],
-    ['too many wrappings', { data: { data: { data: { data: { data: RECORD } } } } }],
+    ['null data', { state: 'SUCCESS', data: null }],
+    ['too many wrappers', { data: { data: { data: { data: { data: RECORD } } } } }],
     ['endless wrappings', `${'{"data":'.repeat(100_000)}1${'}'.repeat(100_000)}`],
     ['endless nesting in a record', `{"id":"1","more":${deep(200_000)}}`],
   ])('%s', (_, body) => {

@@ -84,11 +84,11 @@ it('has a bearer token that the upstream quotes redacted from its response, in a
 describe('a response about one user is', () => {
   it.each<[string, number, unknown, object]>([
     ['the record', 200, RECORD, { kind: 'found', value: RECORD }],
-    ['the user missing, in text', 404, 'User not found', { kind: 'not_found' }],
-    ['the user missing, in JSON', 404, { error: 'no such user' }, { kind: 'not_found' }],
-    ['the user missing, as a fault', 500, { state: 'ERROR', error: 'Record not found' }, { kind: 'not_found' }],
+    ['an unknown user, in text', 404, 'User not found', { kind: 'not_found' }],
+    ['an unknown user, in JSON', 404, { error: 'no such user' }, { kind: 'not_found' }],
+    ['an unknown user, as a server error', 500, { state: 'ERROR', error: 'Record not found' }, { kind: 'not_found' }],
     ['a page of a proxy', 404, '<html>Not Found</html>', { kind: 'unavailable', reason: 'http_status' }],
-    ['a path that is not there', 404, '', { kind: 'unavailable', reason: 'http_status' }],
+    ['an unknown path', 404, '', { kind: 'unavailable', reason: 'http_status' }],
     ['a router (Go)', 404, '404 page not found\n', { kind: 'unavailable', reason: 'http_status' }],
     ['a router (Express)', 404, 'Cannot GET /users/get_user', { kind: 'unavailable', reason: 'http_status' }],
     ['a router (FastAPI)', 404, { detail: 'Not Found' }, { kind: 'unavailable', reason: 'http_status' }],
@@ -98,12 +98,12 @@ describe('a response about one user is', () => {
       { message: 'Route GET:/users/get_user?name=a not found', error: 'Not Found', statusCode: 404 },
       { kind: 'unavailable', reason: 'http_status' },
     ],
-    ['the user missing, in other words', 404, { detail: 'User not found' }, { kind: 'not_found' }],
+    ['an unknown user, in another wording', 404, { detail: 'User not found' }, { kind: 'not_found' }],
     ['another fault', 500, { state: 'ERROR', error: 'Database connection error' }, { kind: 'unavailable' }],
     ['a refusal', 401, 'Unauthorized', { kind: 'unauthorized' }],
-    ['a refusal of this', 403, '', { kind: 'forbidden' }],
+    ['a refused request', 403, '', { kind: 'forbidden' }],
     ['a complaint', 400, 'missing field', { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 400' }],
-    ['something else that went well', 204, '', { kind: 'unavailable', reason: 'http_status' }],
+    ['another success', 204, '', { kind: 'unavailable', reason: 'http_status' }],
   ])('%s (%i)', async (_, status, body, expected) => {
     const { url } = await upstream(body, status);
     expect(await usersOf(url).getUser(USER)).toMatchObject(expected);
@@ -155,9 +155,9 @@ describe('a failure contains nothing of the request or the response:', () => {
   it.each<[string, string, () => Promise<string>]>([
     ['no answer', 'timeout', async () => (await serve(() => undefined)).url],
     ['nobody there', 'network', deadAddress],
-    ['a fault that quotes', 'http_status', async () => (await serve(page)).url],
-    ['a body that quotes', 'malformed', async () => (await upstream({ id: 7, email: USER.email })).url],
-    ['far too much', 'too_large', async () => (await upstream('x'.repeat(1024 * 1024 + 1))).url],
+    ['an error that quotes the request', 'http_status', async () => (await serve(page)).url],
+    ['a body that quotes the request', 'malformed', async () => (await upstream({ id: 7, email: USER.email })).url],
+    ['a body above the limit', 'too_large', async () => (await upstream('x'.repeat(1024 * 1024 + 1))).url],
   ])('%s', async (_, reason, url) => {
     for (const parameters of ['query', 'body'] as const) {
       const users = usersOf(await url(), { parameters, timeoutMs: reason === 'timeout' ? 100 : 5_000 });

@@ -48,11 +48,11 @@ describe('a fair queue', () => {
 
 describe('a client may take more', () => {
   it.each<[string, boolean, Parameters<typeof isWithinFairShare>]>([
-    ['while there is room, also all of it', true, [100, { own: 0, all: 0, limit: 100, clients: 1 }]],
-    ['while there is room, also more than its share', true, [1, { own: 90, all: 99, limit: 100, clients: 3 }]],
-    ['not if it alone has everything', false, [1, { own: 100, all: 100, limit: 100, clients: 1 }]],
-    ['without room up to its share', true, [50, { own: 0, all: 100, limit: 100, clients: 2 }]],
-    ['without room not beyond its share', false, [51, { own: 0, all: 100, limit: 100, clients: 2 }]],
+    ['below the limit, even all of it', true, [100, { own: 0, all: 0, limit: 100, clients: 1 }]],
+    ['below the limit, even more than its share', true, [1, { own: 90, all: 99, limit: 100, clients: 3 }]],
+    ['not if it alone uses everything', false, [1, { own: 100, all: 100, limit: 100, clients: 1 }]],
+    ['above the limit, up to its share', true, [50, { own: 0, all: 100, limit: 100, clients: 2 }]],
+    ['above the limit, not more than its share', false, [51, { own: 0, all: 100, limit: 100, clients: 2 }]],
   ])('%s', (_, expected, [more, state]) => {
     expect(isWithinFairShare(more, state)).toBe(expected);
   });

@@ -80,8 +80,8 @@ test('a page that cannot be read is read again; until then health reports it, an
 });
 
 test.each([
-  ['a budget that counts as spent', () => undefined],
-  ['nothing left to ask about', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
+  ['a budget that counts as exhausted', () => undefined],
+  ['no open submission left', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
 ])('health recovers once the page is read, also with %s', async (_name, meanwhile) => {
   const world = openLarge({ scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
   world.ledger.recordPolling('default', world.clock.now(), null);

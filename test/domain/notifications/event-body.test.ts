@@ -78,7 +78,7 @@ describe('the body of an event', () => {
     ['much data before', event({}, { envelope: long(30_000) })],
     ['a long error', event({ error: 'e'.repeat(1_000_000) }, { error: '\u{1f4a5}'.repeat(100_000) })],
     [
-      'everything at its longest',
+      'all fields at their maximum length',
       event(
         {
           submissionId: '%'.repeat(128),

@@ -9,7 +9,7 @@ import { openClient } from '../../support/upstream-server.ts';
 import { describeEngine } from '../engine-conformance.ts';
 
 /** The poll of an engine that must not poll by itself: every observation has to come from a worker. */
-const neverPoll = async () => Promise.reject(new Error('asked by this process'));
+const neverPoll = async () => Promise.reject(new Error('polled by this process'));
 const polledOf = (submission_id: string, error = 'x') => ({
   submission_id,
   duration_ms: 1,

@@ -40,30 +40,30 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
     ['a text', 'done', 'malformed'],
     ['another shape', { results: [] }, 'malformed'],
     [
-      'the verdict of a worker of before',
+      'a classification by a worker of an earlier version',
       { answers: [{ submission_id: 'a', verdict: { kind: 'finalized' } }] },
       'malformed',
     ],
-    ['a body that is no text', response({ body: { state: 'Finalized' } }), 'malformed'],
-    ['a body beyond every limit', response({ body: 'x'.repeat(3_000_000) }), 'malformed'],
-    ['a status that is none', response({ httpStatus: 0 }), 'malformed'],
-    ['a header beyond every limit', response({ retryAfter: '1'.repeat(100_000) }), 'malformed'],
+    ['a body that is not text', response({ body: { state: 'Finalized' } }), 'malformed'],
+    ['a body above every limit', response({ body: 'x'.repeat(3_000_000) }), 'malformed'],
+    ['an invalid status', response({ httpStatus: 0 }), 'malformed'],
+    ['a header above every limit', response({ retryAfter: '1'.repeat(100_000) }), 'malformed'],
     [
-      'a failure that nobody knows',
+      'an unknown failure',
       { polled: [one('a', { response: { kind: 'failure', reason: 'moon', detail: '' } })] },
       'malformed',
     ],
     ['too many responses', { polled: Array.from({ length: 51 }, () => one()) }, 'malformed'],
     ['a negative time', { polled: [one('a', { duration_ms: -1 })] }, 'malformed'],
-    ['a time that is no number', { polled: [one('a', { duration_ms: '1' })] }, 'malformed'],
+    ['a duration that is not a number', { polled: [one('a', { duration_ms: '1' })] }, 'malformed'],
     [
-      'a time longer than the job is out',
+      'a duration longer than the age of the job',
       { polled: [one('a', { duration_ms: 9_000_000_000_000 })] },
       'implausible_time',
     ],
     ['an id of another job', { polled: [one('a'), one('b')] }, 'foreign_id'],
     ['an id of the wrong type', { polled: [one('a', { submission_id: 7 })] }, 'malformed'],
-    ['nesting without end', { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }, 'malformed'],
+    ['very deep nesting', { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }, 'malformed'],
   ])('%s is rejected as a whole, reported, and its id can be polled again', async (_what, forged, reason) => {
     const redis = await redisForTest();
     const server = openEngine(redis, SHORT);
@@ -131,8 +131,8 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
   it.each<[string, (job: Job<PollJob>, earlier: Job<PollJob>) => PollResult]>([
     ['that is not signed', () => ({ polled: [one()] })],
     ['signed with another secret', (job) => sign(OTHER, job, { polled: [one()] })],
-    ['signed for something else', (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_polled: 'late' })],
-    ['with a signature that is none', () => ({ polled: [one()], signature: '' })],
+    ['signed for another purpose', (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_polled: 'late' })],
+    ['with an invalid signature', () => ({ polled: [one()], signature: '' })],
     ['of another job', (_job, earlier) => sign(SECRET, earlier, { polled: [one()] })],
   ])('a result %s is rejected', async (_what, forge) => {
     const redis = await redisForTest();
@@ -170,9 +170,9 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
   });
 
   it.each<[string, string[], string[], string, string]>([
-    ['the worker has another', [SECRET], [OTHER], 'other_secret', 'other_secret'],
-    ['the worker has none', [SECRET], [], 'unsigned', 'no_secret'],
-    ['the server has none', [], [SECRET], 'no_secret', 'unsigned'],
+    ['the worker has another secret', [SECRET], [OTHER], 'other_secret', 'other_secret'],
+    ['the worker has no secret', [SECRET], [], 'unsigned', 'no_secret'],
+    ['the server has no secret', [], [SECRET], 'no_secret', 'unsigned'],
   ])(
     '%s: both report it, the worker takes no job, and this process polls',
     async (_what, serverSecret, workerSecret, seen, reported) => {

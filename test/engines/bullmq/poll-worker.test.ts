@@ -65,11 +65,11 @@ describe.skipIf(isRedisMissing())('a worker', () => {
 
   it.each<[string, (data: PollJob) => PollJob, RegExp]>([
     ['without a signature', ({ signature: _, ...data }) => data as PollJob, /unsigned/],
-    ['with an id more', (data) => ({ ...data, submission_ids: ['a', 'stolen'] }), /not signed with/],
+    ['with an additional id', (data) => ({ ...data, submission_ids: ['a', 'stolen'] }), /not signed with/],
     ['of another upstream', (data) => ({ ...data, upstream: 'other' }), /not signed with/],
-    ['that expires later', (data) => ({ ...data, expires_at: data.expires_at + 60_000 }), /not signed with/],
+    ['with a later expiry', (data) => ({ ...data, expires_at: data.expires_at + 60_000 }), /not signed with/],
     ['that is a copy of another', (data) => data, /not signed with/],
-    ['with a signature of nothing', (data) => ({ ...data, signature: 'x' }), /not signed with/],
+    ['with the signature of an empty text', (data) => ({ ...data, signature: 'x' }), /not signed with/],
   ])('with a secret, refuses a job %s', async (_what, forge, reason) => {
     const redis = await redisForTest();
     const server = await openServer(redis, [SECRET]);
@@ -153,9 +153,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     ['nothing', null],
     ['a text', 'x'],
     ['too many ids', { submission_ids: Array.from({ length: 51 }, () => 'a') }],
-    ['an id that is none', { submission_ids: [7] }],
+    ['an invalid id', { submission_ids: [7] }],
     ['no fencing token', { fencing_token: undefined }],
-    ['a time that is none', { expires_at: 'soon' }],
+    ['an invalid time', { expires_at: 'soon' }],
   ])('refuses a job of %s, once', async (_what, garbage) => {
     const redis = await redisForTest();
     const server = await openServer(redis);

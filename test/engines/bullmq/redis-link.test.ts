@@ -218,11 +218,11 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it.each<[string, string, unknown]>([
     ['a name with control characters', '\u001b[31mred', { version: '1', in_flight: 0, concurrency: 1 }],
-    ['a version that is markup', 'w', { name: 'w', version: '<b>1</b>', in_flight: 0, concurrency: 1 }],
-    ['numbers beyond all workers', 'w', { name: 'w', version: '1', in_flight: 9e15, concurrency: 1 }],
+    ['a version with markup', 'w', { name: 'w', version: '<b>1</b>', in_flight: 0, concurrency: 1 }],
+    ['impossible numbers of workers', 'w', { name: 'w', version: '1', in_flight: 9e15, concurrency: 1 }],
     ['the name of another', 'w', { name: 'other', version: '1', in_flight: 0, concurrency: 1 }],
     [
-      'an announcement of megabytes',
+      'an announcement of several megabytes',
       'w',
       { name: 'w', version: '1', in_flight: 0, concurrency: 1, x: 'x'.repeat(5e6) },
     ],

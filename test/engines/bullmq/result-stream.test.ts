@@ -36,8 +36,8 @@ describe.skipIf(isRedisMissing())('the result stream', () => {
     ['a return value that is not JSON', ['event', 'completed', 'jobId', 'x', 'returnvalue', 'undefined']],
     ['no job', ['event', 'completed', 'returnvalue', '{}']],
     ['no event', ['jobId', 'x']],
-    ['an event that nobody knows', ['event', '__proto__', 'jobId', 'x']],
-    ['a field without a value after it', ['event', 'failed']],
+    ['an unknown event', ['event', '__proto__', 'jobId', 'x']],
+    ['a field name without a value', ['event', 'failed']],
   ])('an entry with %s does not affect entries read together with it', async (_what, garbage) => {
     const { client: redisClient, completed, done } = await openStream();
     const both = redisClient.multi();

@@ -83,8 +83,8 @@ export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'HTML 404': html(404),
   'HTML 406': html(406),
   'HTML 200': html(200),
-  'the truth with 201': respondWith(201, (id) => fake(id)),
-  'the truth with 500': respondWith(500, (id) => fake(id)),
+  'the true response with 201': respondWith(201, (id) => fake(id)),
+  'the true response with 500': respondWith(500, (id) => fake(id)),
   'status 999': respondWith(999, (id) => fake(id)),
   '204': respondWith(204, ''),
   '400': respondWith(400, 'Query deserialize error', { 'content-type': 'text/plain' }),
@@ -99,23 +99,25 @@ export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'database error with 200': respondWith(200, '{"state":"ERROR","error":"Database connection error"}'),
   'data null': fakeWith({ data: null }),
   'data missing': fakeWith({ data: undefined }),
-  'data a list': fakeWith({ data: [DATA] }),
-  'data a text': fakeWith({ data: JSON.stringify(DATA) }),
+  'data as a list': fakeWith({ data: [DATA] }),
+  'data as text': fakeWith({ data: JSON.stringify(DATA) }),
   'no block_hash': fakeData({ block_hash: undefined }),
   'block_hash null': fakeData({ block_hash: null }),
   'block_hash empty': fakeData({ block_hash: '' }),
   'block_hash blank': fakeData({ block_hash: ' \n' }),
-  'block_hash of wrong types': ({ submissionId, response, requestCount: told }) =>
-    response.end(fake(submissionId, { data: { ...DATA, block_hash: [7, true, [FAKE_HASH], {}][told % 4] } })),
+  'block_hash of wrong types': ({ submissionId, response, requestCount }) =>
+    response.end(fake(submissionId, { data: { ...DATA, block_hash: [7, true, [FAKE_HASH], {}][requestCount % 4] } })),
   'unknown state': fakeWith({ state: 'Quantum' }),
-  'state in other letters': fakeWith({ state: 'FINALIZED' }),
-  'state with a line behind': fakeWith({ state: 'Finalized\n' }),
+  'state in upper case': fakeWith({ state: 'FINALIZED' }),
+  'state with a line feed': fakeWith({ state: 'Finalized\n' }),
   'state of 10,000 letters': fakeWith({ state: 'Finalized'.repeat(1_000) }),
-  'state of wrong types': ({ submissionId, response, requestCount: told }) =>
-    response.end(fake(submissionId, { state: [7, null, ['Finalized'], { Finalized: 1 }, true, undefined][told % 6] })),
+  'state of wrong types': ({ submissionId, response, requestCount }) =>
+    response.end(
+      fake(submissionId, { state: [7, null, ['Finalized'], { Finalized: 1 }, true, undefined][requestCount % 6] }),
+    ),
   'Finalized with an error': fakeWith({ error: 'not really' }),
-  'error of wrong types': ({ submissionId, response, requestCount: told }) =>
-    response.end(fake(submissionId, { error: [7, true, [{}], { a: 1 }][told % 4] })),
+  'error of wrong types': ({ submissionId, response, requestCount }) =>
+    response.end(fake(submissionId, { error: [7, true, [{}], { a: 1 }][requestCount % 4] })),
   'duplicate keys': respondWith(200, (id) => `${fake(id).slice(0, -1)},"state":"Pending"}`),
   '__proto__ of the envelope': respondWith(200, (id) => `{"id":"${id}","__proto__":${fake(id)}}`),
   '__proto__ in the data': respondWith(200, (id) =>
@@ -144,15 +146,15 @@ export const UNUSUAL_RESPONSES: Record<string, ResponseFault> = {
   ...Object.fromEntries(
     FIELDS.map((name) => [
       `${name} of wrong types`,
-      inData((data, { requestCount: told }) => ({ ...data, [name]: WRONG[told % WRONG.length] })),
+      inData((data, { requestCount }) => ({ ...data, [name]: WRONG[requestCount % WRONG.length] })),
     ]),
   ),
   ...Object.fromEntries(FIELDS.map((name) => [`without ${name}`, inData((data) => ({ ...data, [name]: undefined }))])),
-  'id of wrong types': modified((envelope, { requestCount: told }) => ({
+  'id of wrong types': modified((envelope, { requestCount }) => ({
     ...envelope,
-    id: WRONG[told % WRONG.length],
+    id: WRONG[requestCount % WRONG.length],
   })),
-  'fields nobody knows': inData((data) => ({ ...data, ['x'.repeat(300)]: HOSTILE_TEXT, nested: [[[]]] })),
+  'unknown fields': inData((data) => ({ ...data, ['x'.repeat(300)]: HOSTILE_TEXT, nested: [[[]]] })),
   '39 digits': inData((data) => ({ ...data, fees: DIGITS, data_billed: DIGITS })),
   '39 digits without quotes': modified((envelope) =>
     JSON.stringify({ ...envelope, ...(envelope.data ? { data: { ...envelope.data, fees: 'fees' } } : {}) }).replace(
@@ -164,12 +166,12 @@ export const UNUSUAL_RESPONSES: Record<string, ResponseFault> = {
     (envelope) =>
       `${JSON.stringify({ state: 'Error', error: 'first' }).slice(0, -1)},${JSON.stringify(envelope).slice(1)}`,
   ),
-  'created in 1970, asked in 2099': async ({ trueResponse, response }) => {
+  'created in 1970, Date in 2099': async ({ trueResponse, response }) => {
     const { status, text } = await trueResponse();
     const body = text.replace(/"created_at":"[^"]*"/, '"created_at":"1970-01-01T00:00:00"');
     response.writeHead(status, { date: 'Fri, 31 Dec 2099 23:59:59 GMT' }).end(body);
   },
-  'a date that is none': async ({ trueResponse, response }) => {
+  'an invalid date': async ({ trueResponse, response }) => {
     const { status, text } = await trueResponse();
     response.writeHead(status, { date: 'yesterday' }).end(text);
   },

@@ -18,7 +18,10 @@ export const CORRECTIONS: Record<string, Correction> = {
     responses: [unchanged, failed, pending],
     corrections: 3,
   },
-  'Pending for long': { responses: [unchanged, ...Array.from({ length: 5 }, () => pending)], corrections: 2 },
+  'Pending for several responses': {
+    responses: [unchanged, ...Array.from({ length: 5 }, () => pending)],
+    corrections: 2,
+  },
   'Error with hostile text': {
     responses: [unchanged, respondWith(200, (id) => fake(id, { state: 'Error', error: HOSTILE_TEXT, data: null }))],
     corrections: 2,
@@ -33,11 +36,11 @@ export const CORRECTIONS: Record<string, Correction> = {
   },
   'other hashes first, then Pending': { responses: [withHash('0xaa'), pending], corrections: 2 },
   // A response that is not about a submission contains no information about it.
-  'not found by a database that fails': {
+  'not found because of a failing database': {
     responses: [unchanged, respondWith(500, '{"error":"Record not found"}')],
     corrections: 0,
   },
-  'no JSON': {
+  'invalid JSON': {
     responses: [unchanged, respondWith(200, 'OK'), respondWith(200, ''), respondWith(502, '<html>')],
     corrections: 0,
   },
@@ -48,7 +51,7 @@ export const CORRECTIONS: Record<string, Correction> = {
   silence: { responses: [unchanged, () => undefined], corrections: 0 },
   // The submission is gone or refused by now: the stored data stays, and it is not polled again.
   'gone for good': { responses: [unchanged, respondWith(404, '{"error":"Submission not found"}')], corrections: 0 },
-  'an id that is refused by now': {
+  'an id that is refused later': {
     responses: [unchanged, respondWith(406, '{"error":"invalid character"}')],
     corrections: 0,
   },

@@ -33,18 +33,18 @@ export const HOSTILITIES: Record<string, Hostility> = {
     park();
   },
   resets: ({ socket }) => socket.resetAndDestroy(),
-  'hangs up': ({ socket }) => socket.destroy(),
-  'speaks no HTTP': ({ socket }) => socket.end('220 mail ESMTP\r\n'),
-  'has a fault': ({ response }) => response.writeHead(500).end('fault'),
+  disconnects: ({ socket }) => socket.destroy(),
+  'does not speak HTTP': ({ socket }) => socket.end('220 mail ESMTP\r\n'),
+  'fails with 500': ({ response }) => response.writeHead(500).end('fault'),
   'is gone': ({ response }) => response.writeHead(410).end(),
   'redirects inwards': ({ response }) => response.writeHead(307, { location: 'http://127.0.0.2:1/admin' }).end(),
-  'asks for less in seconds': ({ response, before, accept }) =>
+  'requests a pause in seconds': ({ response, before, accept }) =>
     before > 0 ? accept() : response.writeHead(429, { 'retry-after': '90' }).end(),
-  'asks for less by a date': ({ response, now, before, accept }) => {
+  'requests a pause by a date': ({ response, now, before, accept }) => {
     const headers = { date: httpDate(now), 'retry-after': httpDate(now + 120_000) };
     return before > 0 ? accept() : response.writeHead(503, headers).end();
   },
-  'accepts with 100 MB': ({ response, socket, take }) => {
+  'accepts with a response of 100 MB': ({ response, socket, take }) => {
     take();
     response.writeHead(200);
     let sent = 0;
@@ -55,12 +55,12 @@ export const HOSTILITIES: Record<string, Hostility> = {
     more();
   },
   'accepts with a gzip bomb': ({ accept }) => accept({ headers: { 'content-encoding': 'gzip' }, body: bomb }),
-  'flaps by the hour': ({ socket, now, accept }) => (isUp(now) ? accept() : socket.resetAndDestroy()),
+  'works every other hour': ({ socket, now, accept }) => (isUp(now) ? accept() : socket.resetAndDestroy()),
 };
 
 /** Its name resolves to a private address every other hour; a receiver listens on that address, too. */
 export const TURNS_PRIVATE = 'turns private';
-export const SELF_SIGNED = 'has a certificate that nobody trusts';
+export const SELF_SIGNED = 'has an untrusted certificate';
 
 export function addressOf(host: string, now: number): string {
   return host === 'turns-private.test' && !isUp(now) ? '127.0.0.2' : '127.0.0.1';

@@ -152,7 +152,7 @@ export function openDay(between: (least: number, most: number) => number) {
       return all;
     },
     flapping: (name: string, metadata: Record<string, unknown>) =>
-      open(name, HOSTILITIES['flaps by the hour'] as Hostility, metadata),
+      open(name, HOSTILITIES['works every other hour'] as Hostility, metadata),
     /** Finalizes a submission, with or without a temporary failure: two events or one. */
     happen(submissionId: string, fields: { fails: boolean; metadata: Record<string, unknown> }): number {
       const now = clock.now();

@@ -55,7 +55,7 @@ export async function untilLogged(
   times = 1,
 ): Promise<void> {
   while (server.logged(event).length < times) {
-    if (server.isGone()) throw new Error(`the server ended before it said ${event}`);
+    if (server.isGone()) throw new Error(`the server ended before it logged ${event}`);
     await sleep(50);
   }
 }

@@ -51,15 +51,15 @@ export const BROKEN_WAYS: Record<string, ResponseFault> = {
   'closed in the body': raw((id) => withLength(fake(id)).slice(0, -10), 'end'),
   'reset in a chunk': raw((id) => chunked(fake(id)).slice(0, -10), 'reset'),
   'closed before the last chunk': raw((id) => chunked(fake(id)), 'end'),
-  'a chunk of a length that is none': raw((id) => chunked(fake(id)).replace(/\r\n[0-9a-f]+\r\n/, '\r\nxyz\r\n'), 'end'),
+  'a chunk with an invalid length': raw((id) => chunked(fake(id)).replace(/\r\n[0-9a-f]+\r\n/, '\r\nxyz\r\n'), 'end'),
   'two lengths': raw((id) => `${HEAD}content-length: 2\r\ncontent-length: 3\r\n\r\n${fake(id)}`, 'end'),
   'another protocol': raw('SSH-2.0-OpenSSH_9.9\r\n', 'end'),
   'a header of 100 kB': raw(`${HEAD}x-long: ${'x'.repeat(100_000)}\r\n\r\n{}`, 'end'),
   '10,000 headers': raw(`${HEAD}${'x-more: 1\r\n'.repeat(10_000)}\r\n{}`, 'end'),
   'headers with bare line feeds': raw((id) => `HTTP/1.1 200 OK\nx: 1\n\n${fake(id)}`, 'end'),
   'an upgrade': raw('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', 'stay'),
-  'early hints without end': drip('', 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'),
-  'two answers to one question': raw((id) => `${withLength('{}')}${withLength(fake(id))}`, 'stay'),
+  'endless early hints': drip('', 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'),
+  'two responses to one request': raw((id) => `${withLength('{}')}${withLength(fake(id))}`, 'stay'),
   silence: () => undefined,
   'slow headers': drip('HTTP/1.1 200 OK\r\nx-slow: ', 'x'),
   'slow body': drip(`${HEAD}\r\n{`, ' '),
@@ -69,11 +69,11 @@ export const BROKEN_WAYS: Record<string, ResponseFault> = {
     response.writeHead(200).end(fake(submissionId, { junk: 'x'.repeat(10 * 1024 * 1024) })),
   'a length of 10 GB': raw(`${HEAD}content-length: 10737418240\r\n\r\n{`, 'stay'),
   'a gzip bomb': ({ response }) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(BOMB),
-  'gzip that nobody asked for': ({ response, submissionId }) =>
+  'gzip without a request for it': ({ response, submissionId }) =>
     response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(fake(submissionId))),
   'a redirect': redirect(302),
-  'a lasting redirect': redirect(308),
-  'a redirect to another place': ({ response }) =>
+  'a permanent redirect': redirect(308),
+  'a redirect to another host': ({ response }) =>
     response.writeHead(301, { location: 'http://169.254.169.254/latest/meta-data' }).end(),
 };
 

@@ -21,14 +21,14 @@ it.each(GUARDED)('responds 401 to %s %s without a credential, before checking an
 
 it.each<[string, Record<string, string | string[]>]>([
   ['another key', { 'x-api-key': 'a-service-key-for-tesTs' }],
-  ['the begin of the key', { 'x-api-key': API_KEY.slice(0, -1) }],
-  ['more than the key', { 'x-api-key': `${API_KEY}x` }],
+  ['the beginning of the key', { 'x-api-key': API_KEY.slice(0, -1) }],
+  ['the key with additional characters', { 'x-api-key': `${API_KEY}x` }],
   ['the key twice', { 'x-api-key': [API_KEY, API_KEY] }],
   ['an empty key', { 'x-api-key': '' }],
   ['another bearer', { ...none, authorization: 'Bearer nobody' }],
   ['the key as a password', { ...none, authorization: `Basic ${Buffer.from(`:${API_KEY}`).toString('base64')}` }],
   ['the key without a scheme', { ...none, authorization: API_KEY }],
-  ['a bearer with nothing', { ...none, authorization: 'Bearer ' }],
+  ['a bearer without a token', { ...none, authorization: 'Bearer ' }],
   ['the key in a cookie', { ...none, cookie: `x-api-key=${API_KEY}` }],
 ])('does not accept %s', async (_, headers) => {
   expect((await call(app.url, '/v1/submissions', { headers })).status).toBe(401);
@@ -43,7 +43,7 @@ it('does not accept the key in the query', async () => {
 it.each<[string, Record<string, string | string[]>]>([
   ['x-api-key', { 'x-api-key': API_KEY }],
   ['a bearer', { ...none, authorization: `Bearer ${API_KEY}` }],
-  ['a bearer in another spelling', { ...none, authorization: `bearer   ${API_KEY}` }],
+  ['a bearer in other letter case', { ...none, authorization: `bearer   ${API_KEY}` }],
 ])('accepts the key as %s', async (_, headers) => {
   expect((await call(app.url, '/v1/submissions', { headers })).status).toBe(200);
 });

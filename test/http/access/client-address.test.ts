@@ -28,11 +28,11 @@ const forwarded = (value: string) => clientOf({ forwarded: value });
 describe('without a trusted proxy in between, the peer is the client', () => {
   const claims = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.1' };
   it.each([
-    ['nobody is trusted', claims, PROXY, []],
+    ['no proxy is trusted', claims, PROXY, []],
     ['the peer is not trusted', claims, '10.0.0.2', TRUSTED],
-    ['the peer tells nothing', {}, PROXY, TRUSTED],
-    ['the peer tells an empty header', { 'x-forwarded-for': '' }, PROXY, TRUSTED],
-    ['another header tells it', { 'x-real-ip': '192.0.2.1', 'cf-connecting-ip': '192.0.2.1' }, PROXY, TRUSTED],
+    ['the peer sends no header', {}, PROXY, TRUSTED],
+    ['the peer sends an empty header', { 'x-forwarded-for': '' }, PROXY, TRUSTED],
+    ['another header names an address', { 'x-real-ip': '192.0.2.1', 'cf-connecting-ip': '192.0.2.1' }, PROXY, TRUSTED],
   ])('%s', (_, headers, peer, trusted) => {
     expect(clientOf(headers, peer, trusted)).toBe(peer);
   });

@@ -98,7 +98,7 @@ describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
 
   it.each<[string, Record<string, string>]>([
     ['none', {}],
-    ['an empty one', { authorization: 'Bearer ' }],
+    ['an empty secret', { authorization: 'Bearer ' }],
     ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
     ['a hash instead of the secret', { 'x-api-key': 'a'.repeat(64) }],
   ])('with %s', async (_what, headers) => {

@@ -69,8 +69,10 @@ it('resumes from every position without gap or repeat, while submissions finaliz
   expect(pieces).toEqual(count(begin + 1, last));
   expect(seqs(complete.received)).toEqual(pieces);
   expect(complete.received.map(({ body }) => body.type)).toEqual(ids.map(() => 'submission.finalized'));
-  const types = complete.received.map(({ body }) => 'submission' in body.data && body.data.submission.submission_id);
-  expect(types.toSorted()).toEqual(ids.toSorted());
+  const finalizedIds = complete.received.map(
+    ({ body }) => 'submission' in body.data && body.data.submission.submission_id,
+  );
+  expect(finalizedIds.toSorted()).toEqual(ids.toSorted());
   const resumed = await Promise.all(count(begin, last).map((after) => readEvents(app.url, `?after=${after}`)));
   await Promise.all(resumed.map((reader) => reader.reaches(last)));
   for (const [index, reader] of resumed.entries()) expect(reader.received).toEqual(complete.received.slice(index));
@@ -84,7 +86,7 @@ it('sends two readers the same events, and a third that resumes from far behind'
   readers.push(await readEvents(app.url, '?after=0'));
   for (const id of ids) await cancel(id);
   for (const reader of readers) await reader.reaches(begin + ids.length);
-  const [first, second, late] = readers.map(({ received: types }) => types);
+  const [first, second, late] = readers.map(({ received }) => received);
   expect(seqs(first ?? [])).toEqual(count(begin + 1, begin + ids.length));
   expect(second).toEqual(first);
   expect(late?.slice(begin)).toEqual(first);
@@ -94,29 +96,29 @@ it('sends two readers the same events, and a third that resumes from far behind'
 describe('filters', () => {
   it.each<[string, string, string[]]>([
     ['one type', '?type=submission.cancelled', ['cancelled x', 'cancelled y']],
-    ['a type of which there is nothing', '?type=submission.corrected', []],
-    ['every type', '?type=submission.*,upstream.*', ['cancelled x', 'cancelled y']],
+    ['a type without events', '?type=submission.corrected', []],
+    ['wildcards', '?type=submission.*,upstream.*', ['cancelled x', 'cancelled y']],
     [
       'types, repeated and with commas',
       '?type=upstream.up&type=submission.stuck,submission.*',
       ['cancelled x', 'cancelled y'],
     ],
-    ['every type there is', '?type=*', ['cancelled x', 'cancelled y']],
+    ['every type', '?type=*', ['cancelled x', 'cancelled y']],
     ['events of upstreams', '?type=upstream.*', []],
     ['metadata', '?metadata={"at":"=y"}', ['cancelled y']],
-    ['metadata of which one is another', '?metadata={"at":"=y","team":"other"}', []],
-    ['several of the metadata', '?metadata={"at":"=y","team":"billing","n":5,"ok":true,"no":null}', ['cancelled y']],
-    ['metadata of another kind', '?metadata={"n":"5"}', []],
-    ['metadata that is not there', '?metadata={"never":null}', []],
+    ['metadata of which one entry differs', '?metadata={"at":"=y","team":"other"}', []],
+    ['several metadata entries', '?metadata={"at":"=y","team":"billing","n":5,"ok":true,"no":null}', ['cancelled y']],
+    ['metadata of another type', '?metadata={"n":"5"}', []],
+    ['unknown metadata', '?metadata={"never":null}', []],
     ['metadata and a type', '?metadata={"team":"billing"}&type=submission.failed', []],
     [
-      'metadata that a number is too long for',
+      'metadata with a number that exceeds JavaScript numbers',
       '?metadata={"long":12345678901234567890}',
       ['cancelled x', 'cancelled y'],
     ],
     ['one submission', '?submission_id=y', ['cancelled y']],
     ['one submission and a type', '?submission_id=y&type=submission.failed', []],
-    ['a submission that is not known', '?submission_id=never', []],
+    ['an unknown submission', '?submission_id=never', []],
   ])('by %s', async (name, query, expected) => {
     const [x, y] = [`${name}-x`.replaceAll(' ', '-'), `${name}-y`.replaceAll(' ', '-')];
     const begin = await newest();
@@ -137,10 +139,10 @@ describe('filters', () => {
         },
         { timeout: 15_000, interval: 5 },
       );
-      const types = reader.received.map(({ body }) =>
+      const statuses = reader.received.map(({ body }) =>
         'submission' in body.data ? `${body.data.submission.status} ${body.data.submission.submission_id.at(-1)}` : '',
       );
-      expect(types).toEqual(expected);
+      expect(statuses).toEqual(expected);
     }
   });
 });
@@ -177,20 +179,20 @@ describe('refuses with 400 and a reason:', () => {
     ['an empty position', '?after=', {}, 'after', 'sequence number'],
     ['two positions', '?after=1&after=2', {}, 'after', 'must be given once'],
     ['a position of 16 digits', `?after=${HUGE}9`, {}, 'after', 'sequence number'],
-    ['a position that is not reached', `?after=${HUGE}`, {}, 'after', 'there is no event'],
+    ['a position in the future', `?after=${HUGE}`, {}, 'after', 'there is no event'],
     ['an unknown type', '?type=submission.done', {}, 'type', '"submission.done" is not an event type'],
-    ['a type that every object has', '?type=constructor', {}, 'type', '"constructor" is not an event type'],
+    ['a type that every object inherits', '?type=constructor', {}, 'type', '"constructor" is not an event type'],
     ['an unknown type among others', '?type=upstream.up,,', {}, 'type', '"" is not an event type'],
-    ['a wildcard that is none', '?type=sub*', {}, 'type', '"sub*" is not an event type'],
-    ['metadata that is no JSON', '?metadata=team', {}, 'metadata', 'an object whose values'],
+    ['an invalid wildcard', '?type=sub*', {}, 'type', '"sub*" is not an event type'],
+    ['metadata that is not JSON', '?metadata=team', {}, 'metadata', 'an object whose values'],
     ['half of an object', '?metadata={"a":1', {}, 'metadata', 'an object whose values'],
     ['an empty filter', '?metadata=', {}, 'metadata', 'an object whose values'],
     ['a filter without a name', '?metadata={}', {}, 'metadata', 'at least one name'],
     ['a list of metadata', '?metadata=[1]', {}, 'metadata', 'an object whose values'],
     ['null for metadata', '?metadata=null', {}, 'metadata', 'an object whose values'],
     ['metadata within metadata', '?metadata={"team":{"name":"a"}}', {}, 'metadata', 'team: '],
-    ['metadata that would be passed over', '?metadata={"__proto__":1,"a":2}', {}, 'metadata', 'an object whose values'],
-    ['a number beyond numbers', '?metadata={"a":1e999}', {}, 'metadata', 'a: '],
+    ['metadata that a parser would drop', '?metadata={"__proto__":1,"a":2}', {}, 'metadata', 'an object whose values'],
+    ['a number above the range of numbers', '?metadata={"a":1e999}', {}, 'metadata', 'a: '],
     ['two filters', '?metadata={"a":1}&metadata={"b":1}', {}, 'metadata', 'must be given once'],
     [
       'a filter of 17 names',
@@ -199,7 +201,7 @@ describe('refuses with 400 and a reason:', () => {
       'metadata',
       'at most 16 names',
     ],
-    ['a filter that is too long', `?metadata={"a":"${'x'.repeat(2_048)}"}`, {}, 'metadata', '2048 bytes'],
+    ['a filter above the length limit', `?metadata={"a":"${'x'.repeat(2_048)}"}`, {}, 'metadata', '2048 bytes'],
     ['an id with spaces', '?submission_id=a%20b', {}, 'submission_id', 'a submission id is'],
     ['an unknown parameter', '?since=1', {}, '', 'since'],
   ])('%s', async (_, query, headers, pointer, detail) => {

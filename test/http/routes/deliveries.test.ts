@@ -199,9 +199,9 @@ describe('refuses', () => {
 
   it.each<[string, unknown, string]>([
     ['no destination', { since: LONG_AGO }, '/destination'],
-    ['a destination of no kind', { destination: 'ops', since: LONG_AGO }, '/destination'],
+    ['an unknown kind of destination', { destination: 'ops', since: LONG_AGO }, '/destination'],
     ['a list of destinations', { destination: ['channel:ops'], since: LONG_AGO }, '/destination'],
-    ['an address for an origin', { destination: 'callback:https://a.example/x', since: LONG_AGO }, '/destination'],
+    ['a URL instead of an origin', { destination: 'callback:https://a.example/x', since: LONG_AGO }, '/destination'],
     ['no time', { destination: 'channel:ops' }, '/since'],
     ['a time in words', { destination: 'channel:ops', since: 'yesterday' }, '/since'],
     ['a time without a zone', { destination: 'channel:ops', since: LONG_AGO.slice(0, -1) }, '/since'],

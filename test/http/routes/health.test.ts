@@ -47,7 +47,7 @@ it.each<[string, Record<string, string | string[]>]>([
   ['nobody', { 'x-api-key': [] }],
   ['a service', { 'x-api-key': API_KEY }],
   ['somebody unknown', { 'x-api-key': [], authorization: 'Bearer never-known' }],
-  ['two headers of an admin', { 'x-api-key': [], authorization: Array(2).fill(`Bearer ${ADMIN_TOKEN}`) }],
+  ['two admin headers', { 'x-api-key': [], authorization: Array(2).fill(`Bearer ${ADMIN_TOKEN}`) }],
 ])('shows %s only the states of components', async (_, headers) => {
   expect(await readiness(headers)).toEqual({
     status: 'ok',

@@ -7,7 +7,7 @@ const ASCII_CHARACTERS = String.fromCharCode(...Array.from({ length: 94 }, (_, i
 
 describe.each([
   ['of one character', '-'],
-  ['of every printable character', ASCII_CHARACTERS],
+  ['of all printable characters', ASCII_CHARACTERS],
   ['of 128 characters that all need encoding', '%'.repeat(128)],
   ['of three dots', '...'],
   ['that begins with a dot', '.a'],
@@ -18,8 +18,8 @@ describe.each([
   ['that is encoded already', 'a%2Fb%00'],
   ['with a plus', 'a+b'],
   ['with a semicolon', 'a;b=c'],
-  ['that a database might read', `'; DROP TABLE submissions;--`.replaceAll(' ', '_')],
-  ['that is a name of every object', '__proto__'],
+  ['that resembles SQL', `'; DROP TABLE submissions;--`.replaceAll(' ', '_')],
+  ['that every object inherits', '__proto__'],
   ['that is a UUID', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   ['that is nearly a UUID', '9F1C2F6E-8A44-4A46-9A0D-2F6F6A9F0C11-'],
 ])('an id %s', (_, id) => {
@@ -51,7 +51,7 @@ const BAD = [
   ['an escape sequence', '\u001b[2J'],
   ['a DEL', 'a\u007f'],
   ['a space', 'a b'],
-  ['a letter beyond ASCII', 'é'],
+  ['a non-ASCII letter', 'é'],
   ['half a surrogate pair', '\ud800'],
   ['129 characters', 'x'.repeat(129)],
   ['nothing', ''],

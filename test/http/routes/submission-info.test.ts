@@ -120,8 +120,8 @@ it.each([
   ['an id with a space', '?submission_id=a%20b'],
   ['a line break in it', '?submission_id=a%0d%0ab'],
   ['129 characters', `?submission_id=${'a'.repeat(129)}`],
-  ['a parameter nobody knows', '?submission_id=a&other=1'],
-  ['a track that is no boolean', '?submission_id=a&track=yes'],
+  ['an unknown parameter', '?submission_id=a&other=1'],
+  ['a track that is not a boolean', '?submission_id=a&track=yes'],
   ['an upstream that is not configured', '?submission_id=a&upstream=nowhere'],
 ])('%s is 400 with a reason, without a request', async (_what, query) => {
   const { url, requests } = await open();

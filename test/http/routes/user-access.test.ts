@@ -139,7 +139,7 @@ describe('without a bearer of the upstream', () => {
     ['nothing', {}],
     ['only a service key', { 'x-api-key': API_KEY }],
     ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
-    ['a bearer with nothing', { authorization: 'Bearer ' }],
+    ['a bearer without a token', { authorization: 'Bearer ' }],
     ['two words', { authorization: 'Bearer a b' }],
     ['two headers', { authorization: ['Bearer a', 'Bearer b'] }],
   ])('%s is refused with 401 without a request to the upstream', async (_, headers) => {
@@ -171,12 +171,12 @@ describe('without a bearer of the upstream', () => {
 
   it.each<[string, number | undefined, string]>([
     ['refuses it', 401, userPath()],
-    ['does not allow it', 403, LISTING],
+    ['refuses it', 403, LISTING],
     ['finds nobody', 404, userPath()],
     ['fails', 500, LISTING],
-    ['can not be reached', undefined, userPath()],
-    ['is not asked, as the question is not valid,', 401, '/users/get_user?name=A'],
-    ['is not asked, as the question is not valid,', 401, '/admin/get_all_users?limit=x'],
+    ['cannot be reached', undefined, userPath()],
+    ['is not called, because the request is invalid,', 401, '/users/get_user?name=A'],
+    ['is not called, because the request is invalid,', 401, '/admin/get_all_users?limit=x'],
   ])('a configured key gets the response of a wrong bearer if the upstream %s', async (_, status, path) => {
     const upstream = await serve((_request, response) => response.writeHead(status ?? 0).end('{"error":"x"}'));
     const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;

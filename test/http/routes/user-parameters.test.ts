@@ -58,14 +58,14 @@ describe.each(['/users/get_user', '/user/get_user'])('%s refuses', (spelling) =>
     ['no name', 'email=user2%40example.com'],
     ['no address', 'name=User%202'],
     ['an empty name', 'name=&email=user2%40example.com'],
-    ['a name too long', `name=${'x'.repeat(201)}&email=user2%40example.com`],
+    ['a name above the length limit', `name=${'x'.repeat(201)}&email=user2%40example.com`],
     ['a name of two lines', 'name=User%0A2&email=user2%40example.com'],
     ['a name with NUL', 'name=User%002&email=user2%40example.com'],
-    ['a name with a control character of the second set', 'name=User%C2%852&email=user2%40example.com'],
+    ['a C1 control character in the name', 'name=User%C2%852&email=user2%40example.com'],
     ['two names', `name=User&${good}`],
     ['two addresses', `email=user2%40example.com&${good}`],
-    ['something else besides', `${good}&id=1`],
-    ['a prototype besides', `${good}&__proto__=1`],
+    ['an additional unknown parameter', `${good}&id=1`],
+    ['an additional parameter __proto__', `${good}&__proto__=1`],
   ])('%s', async (_, query) => {
     await badRequest(`${spelling}?${query}`);
   });

@@ -14,8 +14,8 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 
 describe('one user is the plain record', () => {
   it.each<[string, SandboxOptionsInput]>([
-    ['where the upstream sends it plain', {}],
-    ['where the upstream wraps it', { wrapped: true }],
+    ['if the upstream sends it bare', {}],
+    ['if the upstream wraps it', { wrapped: true }],
   ])('%s, in both spellings', async (_, sandbox) => {
     const lookups = await openLookups({ sandbox });
     for (const spelling of ['/users/get_user', '/user/get_user']) {

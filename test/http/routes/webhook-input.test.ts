@@ -53,17 +53,17 @@ const URLS: [string, unknown, string][] = [
 ];
 
 const FIELDS: [string, Record<string, unknown>, string, string][] = [
-  ['types as a text', { types: 'submission.*' }, '/types', 'must be a list'],
+  ['types as text', { types: 'submission.*' }, '/types', 'must be a list'],
   ['no types', { types: [] }, '/types', 'at least one event type'],
   ['null for types', { types: null }, '/types', 'must be a list'],
   ['an unknown type', { types: ['submission.done'] }, '/types/0', '"submission.done" is not an event type'],
-  ['an unknown type behind a known one', { types: ['*', 'upstream'] }, '/types/1', '"upstream" is not an event type'],
-  ['a wildcard that is none', { types: ['sub*'] }, '/types/0', 'is not an event type'],
-  ['a type in capitals', { types: ['SUBMISSION.*'] }, '/types/0', 'is not an event type'],
+  ['an unknown type after a known one', { types: ['*', 'upstream'] }, '/types/1', '"upstream" is not an event type'],
+  ['an invalid wildcard', { types: ['sub*'] }, '/types/0', 'is not an event type'],
+  ['a type in upper case', { types: ['SUBMISSION.*'] }, '/types/0', 'is not an event type'],
   ['an empty type', { types: [''] }, '/types/0', 'is not an event type'],
   ['a type that is a number', { types: [1] }, '/types/0', 'must be a string'],
   ['51 types', { types: Array.from({ length: 51 }, () => '*') }, '/types', 'at most 50'],
-  ['a filter that is a text', { metadata: 'team=billing' }, '/metadata', 'an object whose values'],
+  ['a filter that is text', { metadata: 'team=billing' }, '/metadata', 'an object whose values'],
   ['a filter that is a list', { metadata: ['team'] }, '/metadata', 'an object whose values'],
   ['an empty filter', { metadata: {} }, '/metadata', 'at least one name'],
   ['a filter without a name', { metadata: { '': 1 } }, '/metadata/', 'an object whose values'],
@@ -75,13 +75,13 @@ const FIELDS: [string, Record<string, unknown>, string, string][] = [
   ],
   ['a filter of 17 names', { metadata: namesOf(17) }, '/metadata', 'at most 16 names'],
   ['a filter of 3 kB', { metadata: { a: 'é'.repeat(1_500) } }, '/metadata', '2048 bytes'],
-  ['a description of 201', { description: 'x'.repeat(201) }, '/description', 'at most 200'],
+  ['a description of 201 characters', { description: 'x'.repeat(201) }, '/description', 'at most 200'],
   ['a description of two lines', { description: 'a\nb' }, '/description', 'printable characters'],
-  ['a description that a terminal obeys', { description: 'a\u001b[2J' }, '/description', 'printable characters'],
-  ['a description written backwards', { description: 'a\u202eb' }, '/description', 'printable characters'],
+  ['a description with control characters', { description: 'a\u001b[2J' }, '/description', 'printable characters'],
+  ['a description with a direction override', { description: 'a\u202eb' }, '/description', 'printable characters'],
   ['half of a character', { description: 'a\ud800' }, '/description', 'printable characters'],
   ['null for a description', { description: null }, '/description', 'must be a string'],
-  ['enabled in words', { enabled: 'yes' }, '/enabled', 'must be true or false'],
+  ['enabled as text', { enabled: 'yes' }, '/enabled', 'must be true or false'],
   ['null for enabled', { enabled: null }, '/enabled', 'must be true or false'],
   ['an unknown field', { headers: {} }, '', 'headers'],
 ];
@@ -96,7 +96,7 @@ const SECRETS: [string, unknown, string][] = [
   ['base64 without its padding', secretOf(32).replace(/=$/, ''), 'base64'],
   ['a line break at its end', `${secretOf(32)}\n`, 'base64'],
   ['another kind', `whsk_${Buffer.alloc(64, 7).toString('base64')}`, 'not a secret for v1 signatures'],
-  ['a megabyte of it', secretOf(40_000), 'at most 300'],
+  ['a secret of one megabyte', secretOf(40_000), 'at most 300'],
 ];
 
 describe('creating refuses', () => {
@@ -118,7 +118,7 @@ describe('creating refuses', () => {
     ['an unknown kind of signature', { signature: 'v2' }, '/signature', 'v1'],
     ['a v1 secret for v1a', { signature: 'v1a', secret: secretOf(32) }, '/secret', 'not a secret for v1a signatures'],
     [
-      'an ed25519 pair whose halves are of different keys',
+      'an ed25519 pair with mismatched halves',
       { signature: 'v1a', secret: `whsk_${Buffer.alloc(64, 7).toString('base64')}` },
       '/secret',
       'an ed25519 seed and its public key',
@@ -163,7 +163,7 @@ describe('changing refuses', () => {
     ['nothing', {}, 'at least one field'],
     ['another kind of signature', { signature: 'v1a' }, 'signature'],
     ['a secret', { secret: secretOf(32) }, 'secret'],
-    ['the reason for which it is disabled', { disabled_reason: 'gone' }, 'disabled_reason'],
+    ['the reason for being disabled', { disabled_reason: 'gone' }, 'disabled_reason'],
   ])('%s', (_, patch, detail) => expectRefused('PATCH', path(), patch, '/', detail));
 });
 

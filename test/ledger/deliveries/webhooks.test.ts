@@ -115,17 +115,17 @@ describe('webhooks', () => {
       tracked(`missed-${round}`, round + 1, 'a');
       tracked(`other-${round}`, round + 2, 'b');
       ledger.webhooks.update(id, { enabled: true }, round + 3);
-      tracked(`told-${round}`, round + 4, 'a');
+      tracked(`sent-${round}`, round + 4, 'a');
     }
     const delivered = () =>
       ledger.deliveries.list({ limit: 100, destination: `webhook:${id}` }).deliveries.map((one) => one.submissionId);
-    expect(delivered().toSorted()).toEqual(['told-0', 'told-10', 'told-20']);
+    expect(delivered().toSorted()).toEqual(['sent-0', 'sent-10', 'sent-20']);
     const touched: string[] = [];
     ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
     // Includes the two deliveries that waited when it was disabled.
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(3 + 2);
     expect(touched).toEqual([`webhook:${id}`]);
-    expect(delivered().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'told-0', 'told-10', 'told-20']);
+    expect(delivered().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'sent-0', 'sent-10', 'sent-20']);
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 60)).toBe(0);
   });
 

@@ -18,7 +18,7 @@ function eventsOf(ledger: Ledger): [string, number, number | null][] {
 
 describe('one event per reported change', () => {
   it.each<[string, VerdictName[], [string, number, number | null][]]>([
-    ['nothing of a submission that only waits', ['not_found', 'pending', 'pending', 'throttled', 'unavailable'], []],
+    ['nothing for a submission that only waits', ['not_found', 'pending', 'pending', 'throttled', 'unavailable'], []],
     ['a finalization, once', ['pending', 'finalized', 'finalized'], [['finalized', 20, 3]]],
     [
       'an error and its end',
@@ -29,7 +29,7 @@ describe('one event per reported change', () => {
       ],
     ],
     [
-      'an error that ends well',
+      'an error that recovers',
       ['error', 'finalized'],
       [
         ['failing', 10, 2],
@@ -53,7 +53,7 @@ describe('one event per reported change', () => {
       ],
     ],
     [
-      'stuck, once, before it goes on',
+      'stuck, once, before it recovers',
       ['pending', 'pending', 'pending', 'finalized'],
       { stuckAt: 15 },
       [
@@ -62,7 +62,7 @@ describe('one event per reported change', () => {
       ],
     ],
     [
-      'stuck and failing by one answer',
+      'stuck and failing because of one response',
       ['error'],
       { stuckAt: 5 },
       [

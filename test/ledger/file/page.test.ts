@@ -14,11 +14,11 @@ describe('a page of a list', () => {
     ['fewer rows than its limit', 10, [1, 1], [2, false]],
     ['exactly as many rows as its limit', 2, [1, 1], [2, false]],
     ['one more row than its limit', 2, [1, 1, 1], [2, true]],
-    ['rows of exactly as many characters as fit', 10, [MIB - 1, 1], [2, false]],
+    ['rows with exactly as many characters as fit', 10, [MIB - 1, 1], [2, false]],
     ['one character too many', 10, [MIB - 1, 2], [1, true]],
-    ['a first row that is too long by itself', 10, [2 * MIB, 1], [1, true]],
-    ['nothing but a row that is too long', 10, [2 * MIB], [1, false]],
-    ['only rows that are too long', 1, [2 * MIB, 2 * MIB], [1, true]],
+    ['a first row that exceeds the limit alone', 10, [2 * MIB, 1], [1, true]],
+    ['only a row that exceeds the limit', 10, [2 * MIB], [1, false]],
+    ['only rows that exceed the limit', 1, [2 * MIB, 2 * MIB], [1, true]],
   ])('ends where it should, of %s', (_, limit, lengths, expected) => {
     expect(take(limit, ...lengths)).toEqual(expected);
   });

@@ -40,11 +40,11 @@ describe('an export', () => {
   });
 
   it.each<[string, Partial<ExportQuery>, string[]]>([
-    ['from the time of a change on', { since: 30 }, ['s0', 's1']],
-    ['up to before one', { until: 30 }, ['s2']],
+    ['changes since a time', { since: 30 }, ['s0', 's1']],
+    ['changes before a time', { until: 30 }, ['s2']],
     ['between two', { since: 30, until: 40 }, ['s1']],
-    ['of one status', { statuses: ['tracking'] }, ['s2']],
-    ['of one of two', { statuses: ['finalized', 'tracking'], since: 11 }, ['s0', 's1']],
+    ['submissions with one status', { statuses: ['tracking'] }, ['s2']],
+    ['submissions with one of two statuses', { statuses: ['finalized', 'tracking'], since: 11 }, ['s0', 's1']],
     ['of nothing', { since: 41 }, []],
   ])('%s', (_name, query, expected) => {
     expect(ids(read(sample(), query))).toEqual(expected);

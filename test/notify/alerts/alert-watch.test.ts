@@ -21,18 +21,18 @@ const upstream = {
 describe('the rules', () => {
   it.each<[string, Partial<AlertFacts>, string[]]>([
     ['nothing', { upstreams: [upstream] }, []],
-    ['an upstream that is out', { upstreams: [{ ...upstream, state: 'down' }] }, ['upstream_down default 9']],
+    ['an upstream that is down', { upstreams: [{ ...upstream, state: 'down' }] }, ['upstream_down default 9']],
     ['a refused key', { upstreams: [{ ...upstream, state: 'unauthorized' }] }, ['credentials_refused default 9']],
     ['stuck submissions', { upstreams: [{ ...upstream, stuck: 2 }] }, ['stuck default 2']],
     ['few failures', { upstreams: [{ ...upstream, failed: 2 }] }, []],
     ['many failures', { upstreams: [{ ...upstream, failing: 1, failed: 2 }] }, ['failures default 3']],
     [
-      'fewer failures than began it, but more than half of that',
+      'fewer failures than the threshold, but more than half of it',
       { upstreams: [{ ...upstream, failed: 2 }], open: [{ rule: 'failures', subject: 'default' }] },
       ['failures default 2'],
     ],
-    ['few that wait', { waiting: 9 }, []],
-    ['many that wait', { waiting: 10 }, ['backlog all 10']],
+    ['few waiting deliveries', { waiting: 9 }, []],
+    ['many waiting deliveries', { waiting: 10 }, ['backlog all 10']],
     ['dead letters', { dead: [{ receiver: 'webhook:wh_1', count: 1 }] }, ['dead_letters webhook:wh_1 1']],
     [
       'a disabled webhook',
@@ -41,12 +41,12 @@ describe('the rules', () => {
     ],
     ['a large write-ahead log', { walBytes: 1_000_000_000 }, ['wal_size ledger null']],
     [
-      'one that is smaller than what began it, but more than half of that',
+      'a log below the threshold, but above half of it',
       { walBytes: 500_000_000, open: [{ rule: 'wal_size', subject: 'ledger' }] },
       ['wal_size ledger null'],
     ],
     [
-      'one that is less than half of that',
+      'a log below half of the threshold',
       { walBytes: 499_999_999, open: [{ rule: 'wal_size', subject: 'ledger' }] },
       [],
     ],

@@ -48,7 +48,11 @@ it('shows Teams a card with the title in the colour of its severity and every fa
 });
 
 it.each([
-  ['asks for less', 'Microsoft Teams endpoint returned HTTP error 429 with ContextId x', { retryAfterMs: null }],
+  [
+    'requests a lower rate',
+    'Microsoft Teams endpoint returned HTTP error 429 with ContextId x',
+    { retryAfterMs: null },
+  ],
   ['has failed', 'Microsoft Teams endpoint returned HTTP error 413 with ContextId x', undefined],
 ])('%s if an old connector returns 200 with "%s"', async (_what, refusal, slowDown) => {
   const body = `Webhook message delivery failed with error: ${refusal}`;

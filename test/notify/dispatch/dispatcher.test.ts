@@ -133,9 +133,9 @@ describe('a failing receiver', () => {
   });
 
   it.each<[string, number, string]>([
-    ['forty that worked until now', 40, 'webhook'],
+    ['forty receivers that worked before', 40, 'webhook'],
     ['two thousand callbacks to as many servers', 2_000, 'callback'],
-    ['two thousand callbacks to servers that worked until now', 2_000, 'proven callback'],
+    ['two thousand callbacks to servers that worked before', 2_000, 'proven callback'],
   ])('delays others by seconds at most, even %s', { timeout: 60_000 }, async (_name, count, kind) => {
     let hangs = false;
     const world = openDispatcher({

@@ -83,9 +83,9 @@ describe('one event', () => {
   });
 
   it.each([
-    ['a time of the upstream that is later than ours', { created_at: '2027-01-01T00:00:00' }, '0 ms'],
+    ['an upstream time that is later than the local time', { created_at: '2027-01-01T00:00:00' }, '0 ms'],
     ['none', { created_at: null }, '16 min 40 s'],
-    ['none that could be read', { created_at: 'yesterday' }, '16 min 40 s'],
+    ['no readable time', { created_at: 'yesterday' }, '16 min 40 s'],
   ])('with %s the time to finality counts from the first observation', (_what, data, time) => {
     const response = JSON.stringify(finalEnvelope(data));
     expect(linesOf(submissionEvent('submission.finalized', { envelope: response }))).toContain(

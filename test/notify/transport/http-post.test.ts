@@ -38,7 +38,7 @@ describe('a receiver that', () => {
   it.each<[string, ScriptedResponse, string, Settings?]>([
     ['never answers', () => undefined, 'no response within 0.2 s', { timeoutMs: 200 }],
     [
-      'drips its headers',
+      'sends its headers byte by byte',
       ({ socket }) => drip(socket, 'HTTP/1.1 200 OK\r\nx: '),
       'no response within 0.2 s',
       { timeoutMs: 200 },
@@ -50,7 +50,7 @@ describe('a receiver that', () => {
       ({ socket }) => socket.end(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(1e6)}\r\n\r\n`),
       'headers are too large',
     ],
-    ['speaks no HTTP', ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'), 'not HTTP'],
+    ['does not speak HTTP', ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'), 'not HTTP'],
   ])('%s fails, gets one request, and is disconnected', async (_what, script, error, settings) => {
     const receiver = await openReceiver(script);
     expect(await poster(settings).post(receiver.url)).toEqual(failed(error));
@@ -60,21 +60,21 @@ describe('a receiver that', () => {
 
   const partialResponse = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nbeginning';
   it.each<[string, ScriptedResponse, RegExp, Settings?]>([
-    ['hangs up in its answer', ({ socket }) => socket.end(partialResponse), /^beginning$/],
+    ['closes the connection within its response', ({ socket }) => socket.end(partialResponse), /^beginning$/],
     [
-      'resets in its answer',
+      'resets the connection within its response',
       ({ socket }) => socket.write(partialResponse, () => socket.resetAndDestroy()),
       /^(beginning)?$/,
     ],
-    ['stops in its answer', ({ socket }) => socket.write(partialResponse), /^beginning$/, { bodyTimeoutMs: 200 }],
+    ['stops within its response', ({ socket }) => socket.write(partialResponse), /^beginning$/, { bodyTimeoutMs: 200 }],
     [
-      'drips its answer',
+      'sends its response byte by byte',
       ({ socket }) => socket.write(partialResponse, () => drip(socket, '.')),
       /^beginning\.*$/,
       { bodyTimeoutMs: 200 },
     ],
     [
-      'stops in its answer until all the time is over',
+      'stops within its response until the time limit',
       ({ socket }) => socket.write(partialResponse),
       /^b/,
       { timeoutMs: 400 },

@@ -102,19 +102,19 @@ describe('exits with 2 for', () => {
     ['both ways at once', ['replay', '1', '--destination', 'channel:a', '--since', '1h'], 'give either numbers'],
     ['a destination without a time', ['replay', '--destination', 'channel:a'], 'give either numbers'],
     ['a time without a destination', ['replay', '1', '--since', '1h'], 'give either numbers'],
-    ['a destination that is none', ['replay', '--destination', 'ops', '--since', '1h'], 'webhook:<id>, channel:<name>'],
-    ['a number that is none', ['replay', '1', 'two'], 'a number from `dawatch deliveries list`'],
-    ['a delivery that is not there', ['replay', '999999'], 'there is no delivery 999999'],
+    ['an invalid destination', ['replay', '--destination', 'ops', '--since', '1h'], 'webhook:<id>, channel:<name>'],
+    ['an invalid number', ['replay', '1', 'two'], 'a number from `dawatch deliveries list`'],
+    ['an unknown delivery', ['replay', '999999'], 'there is no delivery 999999'],
     ['nothing to show', ['show'], "missing required argument 'id'"],
-    ['what is not there', ['show', '999999'], 'there is no delivery 999999'],
-    ['a state that is none', ['list', '--state', 'failed'], 'Allowed choices are waiting, delivered, dead, discarded'],
-    ['a limit of none', ['list', '--limit', '0'], 'from 1 to 1000'],
+    ['an unknown id', ['show', '999999'], 'there is no delivery 999999'],
+    ['an unknown state', ['list', '--state', 'failed'], 'Allowed choices are waiting, delivered, dead, discarded'],
+    ['a limit of zero', ['list', '--limit', '0'], 'from 1 to 1000'],
     [
       'two destinations',
       ['list', '--webhook', 'callbacks', '--destination', 'channel:b'],
       'can not be combined with webhook_id',
     ],
-    ['an event that is none', ['list', '--event', '7'], 'the id of an event'],
+    ['an invalid event id', ['list', '--event', '7'], 'the id of an event'],
   ])('%s', async (_, args, message) => {
     const { code, stdout, stderr } = await run(args);
     expect([code, stdout]).toEqual([2, '']);

@@ -131,24 +131,28 @@ describe('exits with 2 for', () => {
   const missing = () => join(tempFolder(), 'missing.db');
 
   it.each([
-    ['a role that is none', ['create', '--role', 'root', '--name', 'x'], 'Allowed choices are service, user, admin'],
+    ['an unknown role', ['create', '--role', 'root', '--name', 'x'], 'Allowed choices are service, user, admin'],
     ['no role', ['create', '--name', 'x'], "'--role <role>' not specified"],
     ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
     ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],
-    ['a name of the house', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'must not begin with'],
-    ['a name of the settings', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'must not begin with'],
+    ['a reserved name of dawatch', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'must not begin with'],
+    ['a name that settings use', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'must not begin with'],
     ['a blank name', ['create', '--role', 'user', '--name', '  '], '1 to 64 printable characters'],
-    ['a name of 65', ['create', '--role', 'user', '--name', 'x'.repeat(65)], '1 to 64 printable characters'],
+    ['a name of 65 characters', ['create', '--role', 'user', '--name', 'x'.repeat(65)], '1 to 64 printable characters'],
     [
-      'a name that a terminal obeys',
+      'a name with control characters',
       ['create', '--role', 'user', '--name', 'a\u001b[2J'],
       '1 to 64 printable characters',
     ],
     ['a name of two lines', ['create', '--role', 'user', '--name', 'a\nb'], '1 to 64 printable characters'],
-    ['a name written backwards', ['create', '--role', 'user', '--name', 'a\u202eb'], '1 to 64 printable characters'],
-    ['an id that is no number', ['revoke', 'billing'], 'a number from `dawatch token list`'],
-    ['a list where there is no ledger', ['list'], 'there is no ledger at '],
-    ['a token that is not there', ['revoke', '7'], 'there is no '],
+    [
+      'a name with a direction override',
+      ['create', '--role', 'user', '--name', 'a\u202eb'],
+      '1 to 64 printable characters',
+    ],
+    ['an id that is not a number', ['revoke', 'billing'], 'a number from `dawatch token list`'],
+    ['a list without a ledger', ['list'], 'there is no ledger at '],
+    ['an unknown token', ['revoke', '7'], 'there is no '],
   ])('%s', async (_, args, message) => {
     const { code, stdout, stderr } = await run(missing(), args);
     expect([code, stdout]).toEqual([2, '']);

@@ -91,9 +91,9 @@ describe('does not start', () => {
   });
 
   it.each([
-    ['a file of settings that is not there', { DAWATCH_CONFIG: '/nowhere/dawatch.yaml' }, '/nowhere/dawatch.yaml'],
-    ['a folder for the ledger that can not be made', { DAWATCH_DATABASE: '/dev/null/l.db' }, '/dev/null/l.db'],
-    ['an address of others without a key', { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY'],
+    ['a missing settings file', { DAWATCH_CONFIG: '/nowhere/dawatch.yaml' }, '/nowhere/dawatch.yaml'],
+    ['a folder for the ledger that cannot be created', { DAWATCH_DATABASE: '/dev/null/l.db' }, '/dev/null/l.db'],
+    ['a public address without a key', { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY'],
   ])('with %s', async (_, env, message) => {
     const database = { DAWATCH_DATABASE: join(tempFolder(), 'l.db'), DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1' };
     const { code, stderr } = await cliProcess(['serve'], { env: { ...database, ...env } });

@@ -25,7 +25,7 @@ async function started(url: string, command = 'worker', env: Record<string, stri
   await vi.waitUntil(() => /(?:worker|server)\.started/.test(output), { timeout: 15_000 });
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
-    return { code: await exit, output: output };
+    return { code: await exit, output };
   };
   return { child, stop, output: () => output };
 }
@@ -33,10 +33,10 @@ async function started(url: string, command = 'worker', env: Record<string, stri
 it('waits for an unreachable Redis, and still exits with 0 at SIGTERM', async () => {
   const worker = await started('redis://:S3cret-password@127.0.0.1:1');
   await vi.waitUntil(() => worker.output().includes('redis.disconnected'), { timeout: 15_000 });
-  const { code, output: told } = await worker.stop('SIGTERM');
+  const { code, output } = await worker.stop('SIGTERM');
   expect(code).toBe(0);
-  for (const line of told.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
-  expect(told).not.toMatch(/S3cret-password|a-key-of-the-upstream/);
+  for (const line of output.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
+  expect(output).not.toMatch(/S3cret-password|a-key-of-the-upstream/);
 });
 
 describe.skipIf(isRedisMissing())('with Redis', () => {

@@ -94,9 +94,9 @@ describe('tail', () => {
 
   it.each([
     ['an unknown type', ['--type', 'done'], '"done" is not an event type'],
-    ['an id that is none', ['--id', 'a b'], 'a submission id is'],
-    ['metadata that is none', ['--metadata', 'team'], 'Expected name=value'],
-    ['a position that is none', ['--after', '-1'], 'Expected a whole number'],
+    ['an invalid id', ['--id', 'a b'], 'a submission id is'],
+    ['invalid metadata', ['--metadata', 'team'], 'Expected name=value'],
+    ['an invalid position', ['--after', '-1'], 'Expected a whole number'],
   ])('refuses %s', async (_, args, message) => {
     const ended = await cli(['tail', ...args], { env: { DAWATCH_URL: app.url } });
     expect([ended.code, ended.stdout]).toEqual([2, '']);

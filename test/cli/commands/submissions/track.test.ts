@@ -103,12 +103,12 @@ const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(level
 describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
     ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", is not a submission id'],
-    ['a bad id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'id 3, "b\u00e4d", is not a submission id'],
-    ['an escape sequence, without sending it on', ['good-1', '\u001b[2J'], '', 'id 2, "\\u001b[2J"'],
-    ['an id that no URL reaches', ['good-1', '..'], '', 'id 2: the ids . and .. can not be tracked'],
+    ['an invalid id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'id 3, "b\u00e4d", is not a submission id'],
+    ['an escape sequence, which is not printed', ['good-1', '\u001b[2J'], '', 'id 2, "\\u001b[2J"'],
+    ['an id that no URL can contain', ['good-1', '..'], '', 'id 2: the ids . and .. can not be tracked'],
     ['no ids', [], '\n\n', 'no ids were given'],
-    ['a file that is not there', ['--file', '/nowhere/ids.txt'], '', 'cannot read /nowhere/ids.txt'],
-    ['metadata that is no object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
+    ['a missing file', ['--file', '/nowhere/ids.txt'], '', 'cannot read /nowhere/ids.txt'],
+    ['metadata that is not an object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
     ['metadata nested too deeply', ['good-1', '--metadata', nested(65)], '', 'nested at most 64 levels deep'],
     ['metadata nested without end', ['good-1', '--metadata', nested(100_000)], '', 'nested at most 64 levels deep'],
     ['a deadline without a unit', ['good-1', '--deadline', '90'], '', 'Expected a duration like 90s'],
