@@ -1,6 +1,6 @@
 import type { SubmissionStatus } from './shapes.ts';
 
-/** Mean and percentiles in seconds, with a relative error of at most 4 %. */
+/** Mean and percentiles in seconds, exact to 1 %. */
 export type Distribution = { mean: number; p50: number; p90: number; p99: number };
 
 /** Current counts of a server and the statistics of its last hour. */

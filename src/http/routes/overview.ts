@@ -13,7 +13,7 @@ const seconds = z.number().describe('Seconds');
 const count = z.int();
 const spread = z
   .object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds })
-  .describe('Seconds; the error of p50, p90 and p99 is at most 4 %');
+  .describe('Seconds, exact to 1 %');
 
 const minuteSchema = z.object({
   at: timeSchema.describe('Start of the minute'),
