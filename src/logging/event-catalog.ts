@@ -30,6 +30,12 @@ export type Log = {
   };
 } & { isLevelEnabled(level: LogLevel): boolean };
 
+/** Writes a line at the level of its event. */
+export function logAt<Name extends LogEventName>(log: Log, fields: FieldsOf<Name>, event: Name): void {
+  const level = LOG_EVENTS[event].levels[0] as LogLevel;
+  (log[level] as (fields: object, event: Name) => void).call(log, fields, event);
+}
+
 export function isLogEvent(name: unknown): name is LogEventName {
   return typeof name === 'string' && Object.hasOwn(LOG_EVENTS, name);
 }

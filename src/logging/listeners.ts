@@ -1,11 +1,11 @@
 import { dataOf, upstreamTime } from '../domain/envelope.ts';
 import type { Alert } from '../domain/notifications/alert.ts';
-import { AlertEventType, type SubmissionEventType, UpstreamEventType } from '../domain/notifications/events.ts';
+import type { AlertEventType } from '../domain/notifications/events.ts';
 import { escapeText } from '../domain/text.ts';
 import type { AttemptReport } from '../notify/dispatch/result.ts';
 import type { WatcherListener } from '../watch/listeners.ts';
 import type { RecordedObservation } from '../watch/ports.ts';
-import type { Log } from './event-catalog.ts';
+import { type Log, logAt } from './event-catalog.ts';
 
 /** Returns a listener that writes one line per observation, change of a submission and change of an upstream. */
 export function logMonitor(log: Log): WatcherListener {
@@ -13,39 +13,14 @@ export function logMonitor(log: Log): WatcherListener {
     recorded: (recorded) => {
       logObservation(log, recorded);
       if (recorded.result.becameStuck) log.warn(fieldsOf(recorded), 'submission.stuck');
-      if (recorded.result.change?.event) logChange(log, fieldsOf(recorded), recorded.result.change.event);
+      const event = recorded.result.change?.event;
+      // The route that cancels a submission writes this event with the request id.
+      if (event && event !== 'submission.cancelled') logAt(log, fieldsOf(recorded), event);
     },
-    upstream: ({ upstream, event, record }) => {
-      const fields = { upstream, outage_ms: record.outageMs };
-      if (event === UpstreamEventType.up) log.info(fields, event);
-      else log.error(fields, event);
-    },
+    upstream: ({ upstream, event, record }) => logAt(log, { upstream, outage_ms: record.outageMs }, event),
     writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),
     listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
   };
-}
-
-function logChange(log: Log, fields: ReturnType<typeof fieldsOf>, event: SubmissionEventType): void {
-  switch (event) {
-    case 'submission.finalized':
-    case 'submission.corrected':
-    case 'submission.failing':
-    case 'submission.recovered':
-      log.info(fields, event);
-      return;
-    case 'submission.failed':
-    case 'submission.unknown':
-    case 'submission.rejected':
-    case 'submission.expired':
-    case 'submission.stuck':
-      log.warn(fields, event);
-      return;
-    case 'submission.cancelled':
-      // The route that cancels it writes this event with the request id.
-      return;
-    default:
-      event satisfies never;
-  }
 }
 
 function logObservation(log: Log, { observation, submission }: RecordedObservation): void {
@@ -104,8 +79,6 @@ export function logAttempt(log: Log): (attempted: AttemptReport) => void {
 export function logAlert(log: Log): (event: { type: AlertEventType; alert: Alert }) => void {
   return ({ type, alert }) => {
     const { since, ...fields } = alert;
-    const line = { ...fields, since: new Date(since).toISOString() };
-    if (type === AlertEventType.resolved) log.info(line, type);
-    else log.warn(line, type);
+    logAt(log, { ...fields, since: new Date(since).toISOString() }, type);
   };
 }

@@ -27,10 +27,8 @@ type CachedLookupDeps = {
  */
 export class CachedLookup {
   readonly #deps: CachedLookupDeps;
-  /** Observations in two generations. The older one is dropped at once, which costs nothing per observation. */
-  #recent = new Map<string, Observation>();
-  #older = new Map<string, Observation>();
-  #rotatedAt = Number.NEGATIVE_INFINITY;
+  /** Oldest first. */
+  readonly #recent = new Map<string, Observation>();
 
   constructor(deps: CachedLookupDeps) {
     this.#deps = deps;
@@ -40,33 +38,31 @@ export class CachedLookup {
   add(observation: Observation): void {
     const { kind, submissionId } = observation;
     if (kind === 'unavailable' || kind === 'unauthorized' || kind === 'throttled') return;
-    this.#rotate();
+    this.#recent.delete(submissionId);
     this.#recent.set(submissionId, observation);
+    for (const [id, old] of this.#recent) {
+      if (this.#isRecent(old)) break;
+      this.#recent.delete(id);
+    }
   }
 
   /** `upstream`: only for a submission that is not tracked. `client`: shares the request budget with other clients. */
   async lookUp(id: string, upstream: string, client: string): Promise<LookupResult> {
-    const { get, pollOnDemand, now, maxAgeMs } = this.#deps;
+    const { get, pollOnDemand } = this.#deps;
     const submission = get(id);
     const submissionId = submission?.submissionId ?? canonicalId(id);
     if (submission?.status === Status.finalized && submission.envelope !== null) {
       // If the stored envelope is unreadable, the upstream still has it.
       if (readStoredData(submission.envelope) !== undefined) return { kind: 'envelope', text: submission.envelope };
     }
-    const recent = this.#recent.get(submissionId) ?? this.#older.get(submissionId);
-    if (recent && recent.at > now() - maxAgeMs) return fromObservation(recent);
+    const recent = this.#recent.get(submissionId);
+    if (recent && this.#isRecent(recent)) return fromObservation(recent);
     const result = await pollOnDemand(submission?.upstream ?? upstream, submissionId, client);
     return result.kind === 'observed' ? fromObservation(result.observation) : fromFailure(result);
   }
 
-  #rotate(): void {
-    const { now, maxAgeMs } = this.#deps;
-    const sinceMs = now() - this.#rotatedAt;
-    // A negative age shows that the clock was set back.
-    if (sinceMs >= 0 && sinceMs < maxAgeMs) return;
-    this.#older = this.#recent;
-    this.#recent = new Map();
-    this.#rotatedAt = now();
+  #isRecent({ at }: Observation): boolean {
+    return at > this.#deps.now() - this.#deps.maxAgeMs;
   }
 }
 

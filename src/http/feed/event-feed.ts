@@ -10,9 +10,8 @@ const HEARTBEAT_MS = 15_000;
 /** Limits of the page of unsent events: number of events, and characters of upstream data. */
 const PAGE = 100;
 const PAGE_CHARS = 64 * 1024;
-/** Readers served without interruption, by a round and by heartbeats. The event loop continues between two slices. */
+/** Readers served without interruption by a round. The event loop continues between two slices. */
 const READERS_PER_SLICE = 100;
-const HEARTBEATS_PER_SLICE = 500;
 /** Pause between two rounds. A round costs one write for each reader, however many events it sends (row feed). */
 const REST_MS = 10;
 
@@ -128,19 +127,10 @@ export class EventFeed {
     this.#schedule(page.position < events.newestSeq() ? 0 : REST_MS);
   }
 
-  /** Sends heartbeats in slices. */
   #heartbeat(): void {
-    const readers = [...this.#readers];
-    const slice = (from: number) => {
-      for (const reader of readers.slice(from, from + HEARTBEATS_PER_SLICE))
-        if (!reader.heartbeat()) this.#onDropped(reader);
-      const next = from + HEARTBEATS_PER_SLICE;
-      const isThrough = next >= readers.length;
-      if (isThrough && this.#readers.size === 0) this.#cancelHeartbeat = undefined;
-      else if (isThrough) this.#cancelHeartbeat = this.#deps.clock.after(HEARTBEAT_MS, () => this.#heartbeat());
-      else this.#cancelHeartbeat = this.#deps.clock.after(0, () => slice(next));
-    };
-    slice(0);
+    for (const reader of this.#readers) if (!reader.heartbeat()) this.#onDropped(reader);
+    this.#cancelHeartbeat =
+      this.#readers.size === 0 ? undefined : this.#deps.clock.after(HEARTBEAT_MS, () => this.#heartbeat());
   }
 
   #onDropped(reader: FeedReader): void {

@@ -6,7 +6,6 @@ import type { LookupAll } from './address-guard.ts';
 const HOSTS_FILE = '/etc/hosts';
 /** Timeout per try; each nameserver is tried twice. */
 const TIMEOUT_MS = 2_500;
-const RENEW_MS = 30_000;
 /** Maximum wait for the second address family after the first one has addresses. */
 const OTHER_FAMILY_MS = 300;
 
@@ -21,22 +20,15 @@ export function createLookup({
   servers?: string[];
   hostsFile?: string;
 } = {}): LookupAll {
-  let resolver: Resolver | undefined;
-  let madeAt = 0;
-  /** A resolver keeps the nameservers that were configured at its creation, so it is replaced regularly. */
-  const current = () => {
-    if (resolver && performance.now() - madeAt < RENEW_MS) return resolver;
-    resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
-    if (servers) resolver.setServers(servers);
-    madeAt = performance.now();
-    return resolver;
-  };
-  const resolve = (method: 'resolve4' | 'resolve6', hostname: string): Promise<Resolution> =>
-    new Promise((done) => current()[method](hostname, (error, addresses) => done(error ?? addresses)));
   return (hostname, _options, callback) => {
     const known = addressesOf(hostname, hostsFile);
     if (known.length > 0) return process.nextTick(callback, null, known.map(toLookupAddress));
-    void bothFamilies(resolve('resolve4', hostname), resolve('resolve6', hostname)).then((resolutions) => {
+    // Created for each name, because it keeps the nameservers that were configured at its creation.
+    const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
+    if (servers) resolver.setServers(servers);
+    const resolve = (method: 'resolve4' | 'resolve6'): Promise<Resolution> =>
+      new Promise((done) => resolver[method](hostname, (error, addresses) => done(error ?? addresses)));
+    void bothFamilies(resolve('resolve4'), resolve('resolve6')).then((resolutions) => {
       const found = resolutions.flatMap((one) => (Array.isArray(one) ? one : []));
       const errors = resolutions.flatMap((one) => (Array.isArray(one) ? [] : [one]));
       const error = errors.find(({ code }) => code !== NODATA && code !== NOTFOUND) ?? errors[0];
