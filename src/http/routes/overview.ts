@@ -11,9 +11,7 @@ import type { Overview } from '../services.ts';
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();
-const spread = z
-  .object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds })
-  .describe('Seconds, exact to 1 %');
+const spread = z.object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds }).describe('Seconds, exact to 1 %');
 
 const minuteSchema = z.object({
   at: timeSchema.describe('Start of the minute'),
