@@ -5,11 +5,11 @@ import type { NewWebhook, Signature, Webhook, WebhookPatch } from '../domain/not
 import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../notify/channels/signing.ts';
-import type { RollingHour } from '../stats/rolling-hour.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
+import type { RollingHour } from './metrics/rolling-hour.ts';
 import type { LookupAudit, Readiness, TrackRequestResult } from './ports.ts';
 
 export type Tracker = ReturnType<typeof trackerOf>;

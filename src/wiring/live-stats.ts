@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Counters } from '../http/metrics/counters.ts';
+import { RollingHour } from '../http/metrics/rolling-hour.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { RollingHour } from '../stats/rolling-hour.ts';
 import type { Finality } from '../watch/finality.ts';
 import type { PollEngine } from '../watch/ports.ts';
 

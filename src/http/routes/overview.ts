@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
-import type { DurationSummary, HourStats, MinuteStats } from '../../stats/rolling-hour.ts';
+import type { DurationSummary, HourStats, MinuteStats } from '../metrics/rolling-hour.ts';
 import { operations } from '../problems.ts';
 import type { Overview } from '../services.ts';
 

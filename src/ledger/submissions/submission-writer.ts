@@ -89,7 +89,10 @@ export class SubmissionWriter {
     return after;
   }
 
-  /** SQLite rewrites the index entries of every column that an UPDATE names, so the frequent updates name few of them. */
+  /**
+   * SQLite rewrites the index entries of every column that an UPDATE names, so the frequent updates name few of them. That saves
+   * 8 of the 50 µs of a poll (row polls-local).
+   */
   #update(row: SubmissionRow, { before, after }: Record<'before' | 'after', Submission>, endedAt: number | null): void {
     const { status, version, polls, polledAt, noResponseSince, notFoundMs, finalizedAt } = after;
     if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.ended_at)

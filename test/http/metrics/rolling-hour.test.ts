@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { RollingHour } from '../../src/stats/rolling-hour.ts';
+import { RollingHour } from '../../../src/http/metrics/rolling-hour.ts';
 
 const MINUTE_MS = 60_000;
 const NOON = 1_760_000_400_000;
