@@ -1,15 +1,16 @@
-FROM node:24-bookworm-slim AS dependencies
+# The image contains what the npm package contains, with the dependencies of the lockfile.
+FROM node:24-bookworm-slim AS package
+WORKDIR /build
+COPY . .
+RUN npm ci && npm run build && npm pack
+RUN mkdir /app && tar -xzf dawatch-*.tgz -C /app --strip-components=1 && cp package-lock.json .npmrc /app/
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production
 WORKDIR /app
-COPY --from=dependencies /app/node_modules ./node_modules
-COPY package.json LICENSE ./
-COPY src ./src
-COPY config ./config
+COPY --from=package /app ./
 # The ledger is on a volume that the unprivileged user owns.
 RUN mkdir /data && chown node:node /data
 USER node
