@@ -78,9 +78,12 @@ function exportsOf(path: string): string[] {
   return names;
 }
 
+/** Without the compiled client, which is below src, too. */
+const filesOf = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => !path.startsWith('client/dist'));
 const checked: { what: string; name: string }[] = [];
 for (const folder of ['src', 'test', 'bench', '.ci'])
-  for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+  for (const path of filesOf(folder)) {
     checked.push({ what: `file in ${folder}`, name: path });
     if (/\.[jt]s$/.test(path))
       for (const name of exportsOf(`${folder}/${path}`)) checked.push({ what: `export of ${folder}/${path}`, name });
@@ -89,7 +92,7 @@ for (const folder of ['src', 'test', 'bench', '.ci'])
 /** The sandbox, the client and the dashboard stand alone, and the command line has a `register…` per command. */
 const OWN_NAMES = /^(sandbox|client|dashboard)\//;
 const places = new Map<string, string[]>();
-for (const path of readdirSync('src', { recursive: true, encoding: 'utf8' }))
+for (const path of filesOf('src'))
   if (/\.ts$/.test(path) && !OWN_NAMES.test(path))
     for (const name of new Set(exportsOf(`src/${path}`))) places.set(name, [...(places.get(name) ?? []), path]);
 const shared = [...places].filter(([, paths]) => paths.length > 1);

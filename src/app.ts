@@ -1,5 +1,4 @@
 import type { FastifyBaseLogger } from 'fastify';
-import pkg from '../package.json' with { type: 'json' };
 import type { Config } from './config/schema.ts';
 import { StartError } from './config/start-error.ts';
 import type { Clock } from './domain/clock.ts';
@@ -14,6 +13,7 @@ import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
 import type { SchedulerSettings } from './pacing/scheduler.ts';
+import { VERSION } from './platform/version.ts';
 import { withTimeout } from './platform/with-timeout.ts';
 import { CachedLookup } from './watch/cached-lookup.ts';
 import type { WatcherListener } from './watch/listeners.ts';
@@ -68,7 +68,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     for (const close of opened.splice(0).reverse()) await close();
   };
   try {
-    const metrics = createMetrics({ version: pkg.version });
+    const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;
     const { ledger, onUnreadable } = openLedger({ config, clock, log, counters });
     opened.push(() => ledger.close());
@@ -85,7 +85,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       clock,
       random,
       log,
-      version: pkg.version,
+      version: VERSION,
       counters,
       onUnreadable,
     });
@@ -149,7 +149,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       queues: scaling?.queues,
       onUnreadable,
       log: log as unknown as FastifyBaseLogger,
-      version: pkg.version,
+      version: VERSION,
       responseDeadlineMs: responseDeadlineMs(config, upstreams),
     });
     opened.push(async () => {
@@ -165,10 +165,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     // After listening, so that a server that cannot listen sends no polls.
     if (scaling) void scaling.previousPollsEnded.then(() => isStopping || watcher.start());
     else watcher.start();
-    log.info(
-      { url, database: config.database, upstreams: [...clients.keys()], version: pkg.version },
-      'server.started',
-    );
+    log.info({ url, database: config.database, upstreams: [...clients.keys()], version: VERSION }, 'server.started');
 
     let closing: Promise<void> | undefined;
     return {

@@ -1,7 +1,7 @@
 // node receive-webhooks.mjs: receives webhooks on port 3000 and rejects those without a valid signature.
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { verifyWebhook, WebhookVerificationError } from 'dawatch/client';
+import { verifyWebhook, WebhookVerificationError } from '@dawatch/client/webhook';
 
 // During a rotation both secrets are accepted: DAWATCH_WEBHOOK_SECRET="whsec_new whsec_old".
 const secret = process.env.DAWATCH_WEBHOOK_SECRET.split(' ');

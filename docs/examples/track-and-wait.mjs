@@ -1,5 +1,5 @@
 // node track-and-wait.mjs ID…: tracks submissions and prints their events until all of them are final.
-import { ApiError, DawatchClient, isFinal } from 'dawatch/client';
+import { ApiError, DawatchClient, isFinal } from '@dawatch/client';
 
 const client = new DawatchClient({
   url: process.env.DAWATCH_URL ?? 'http://127.0.0.1:8080',

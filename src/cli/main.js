@@ -1,16 +1,16 @@
 #!/usr/bin/env node
 // @ts-check
 // JavaScript, because type stripping takes 80 ms to load and is not needed for modules in the compile cache.
+import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import v8 from 'node:v8';
 
 const { node } = process.versions;
-if (Number.parseInt(node, 10) < 24) {
-  process.stderr.write(
-    `dawatch needs Node 24 or newer, this is ${node}. On Linux with glibc (x64, arm64), npm ci installs Node 24 for npm scripts and npx; on other systems, install it yourself\n`,
-  );
+const [major = 0, minor = 0] = node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 19)) {
+  process.stderr.write(`dawatch needs Node 22.19 or newer, this is ${node}\n`);
   process.exit(1);
 }
 // With pretenuring, V8 allocates request objects in the old generation, which costs a third more CPU and 100 MB under load.
@@ -22,6 +22,8 @@ if (isAbsolute(cache)) module.enableCompileCache(cache);
 // A reader such as `head` may close the pipe; 141 is the exit code that shells show for SIGPIPE.
 process.stdout.on('error', () => process.exit(141));
 
-const { run } = await import('./program.ts');
+// A checkout runs its sources. The published package contains this file and the compiled sources.
+const isCheckout = existsSync(new URL('program.ts', import.meta.url));
+const { run } = await import(isCheckout ? './program.ts' : '../../dist/cli/program.js');
 const exitCode = await run(process.argv.slice(2));
 if (exitCode !== undefined) process.exit(exitCode);

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
-import pkg from '../../package.json' with { type: 'json' };
 import { escapeLines } from '../domain/text.ts';
+import { VERSION } from '../platform/version.ts';
 import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 
 /** All commands in the order of the help, loaded on demand to keep the start fast. */
@@ -57,7 +57,7 @@ async function createProgram(requested = ''): Promise<Command> {
     .description(
       'Tracks data-availability submissions until they are final, stores their history, and sends notifications.',
     )
-    .version(pkg.version)
+    .version(VERSION)
     .showHelpAfterError('(--help shows how)')
     .addHelpText(
       'after',

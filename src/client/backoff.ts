@@ -1,5 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
-
 /**
  * Returns the delay before the next attempt after consecutive failures:
  *
@@ -13,7 +11,16 @@ export function retryDelayMs(failures: number, random: () => number): number {
   return atMostMs * (0.5 + random() / 2);
 }
 
-/** Resolves after `delayMs`, or as soon as `signal` aborts. */
-export async function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
-  await wait(delayMs, undefined, { signal }).catch(() => undefined);
+/** Resolves after `delayMs`, or as soon as `signal` aborts. Browsers have no node:timers/promises. */
+export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, delayMs);
+    signal?.addEventListener('abort', done);
+  });
 }

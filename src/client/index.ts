@@ -1,4 +1,4 @@
-/** The package `dawatch/client`. Requires Node 20 or newer and has no dependencies. */
+/** The package `@dawatch/client`: needs only what Node 20.3, Bun and browsers have in common. `@dawatch/client/webhook` needs Node's crypto. */
 export { DawatchClient, type DawatchClientOptions } from './client.ts';
 export type { Delivery, DeliveryAttempt, DeliveryDetails, DeliveryPage, DeliveryQuery } from './deliveries.ts';
 export { ApiError, ConnectionError } from './errors.ts';
@@ -25,5 +25,4 @@ export {
   type UpstreamPacing,
   type User,
 } from './shapes.ts';
-export { verifyWebhook, type WebhookProblem, type WebhookRequest, WebhookVerificationError } from './webhook.ts';
 export type { MetadataFilter, NewWebhook, Webhook, WebhookPage, WebhookPatch, WebhookWithSecret } from './webhooks.ts';

@@ -36,6 +36,7 @@ const FOREIGN = [
   'rm',
   'scale',
   'start-period',
+  'strip-components',
   'write',
 ];
 /** Words that follow the name of the program in sentences. */

@@ -17,7 +17,7 @@ describe.skipIf(isRedisMissing())('Redis loses its data', () => {
         await sleep(world.between(0, 600));
       }
     });
-    await world.expectSurvived();
+    await world.survives();
   });
 
   test.each([
@@ -36,7 +36,7 @@ describe.skipIf(isRedisMissing())('Redis loses its data', () => {
         await sleep(world.between(500, 2_000));
       }
     });
-    await world.expectSurvived();
+    await world.survives();
     expect(world.server.logged('redis.disconnected').length).toBeGreaterThan(0);
   });
 });

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { verifyWebhook } from '../../src/client/index.ts';
+import { verifyWebhook } from '../../src/client/webhook.ts';
 import { sleep } from './killable-server.ts';
 
 export type EventReceiver = Awaited<ReturnType<typeof openEventReceiver>>;

@@ -9,6 +9,6 @@ export function seeded(name: string) {
   return {
     seed,
     /** Returns an integer, both limits included. */
-    between: (min: number, max: number) => uniformInt(random, min, max),
+    between: (least: number, most: number) => uniformInt(random, least, most),
   };
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { realPath } from './open.ts';
 
@@ -9,7 +9,8 @@ export type Integrity =
   /** The file could not be read completely. */
   | { kind: 'failed'; detail: string };
 
-const CHILD = fileURLToPath(new URL('./integrity-child.ts', import.meta.url));
+/** The child is a source file in a checkout, and compiled in the package. */
+const CHILD = join(import.meta.dirname, `integrity-child${extname(import.meta.filename)}`);
 
 /**
  * Checks the integrity of a ledger that a server may be using. `full`: checks the indexes, too. Reads the whole file, which may

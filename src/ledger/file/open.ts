@@ -14,11 +14,18 @@ export type OpenOptions = {
   maxPages?: number;
 };
 
+type OpenedDatabase = {
+  db: Database.Database;
+  /** Files and folders whose permissions for other users were removed. */
+  tightened: string[];
+  close(): void;
+};
+
 /**
  * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests that it can be written.
  * Throws LedgerError; a file that cannot be used is left unchanged.
  */
-export function openDatabase(options: OpenOptions) {
+export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
   return guarded(file, () => {
     const path = realPath(file);
@@ -39,7 +46,6 @@ export function openDatabase(options: OpenOptions) {
       }
       return {
         db,
-        /** Files and folders whose permissions for other users were removed. */
         tightened,
         close: () => {
           db.close();

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
-import pkg from '../../../../package.json' with { type: 'json' };
 import { loadConfig, secretsOf } from '../../../config/load.ts';
 import type { Config } from '../../../config/schema.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
+import { VERSION } from '../../../platform/version.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { untilStopped } from '../../input/signals.ts';
 
@@ -35,7 +35,7 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
       ]);
       const log = createLog(config.log, process.stdout, { secrets: secretsOf(settings) });
       const name = `${HOST}-${process.pid}`;
-      const worker = startWorker({ config, log, clock: systemClock, version: pkg.version, name });
+      const worker = startWorker({ config, log, clock: systemClock, version: VERSION, name });
       await untilStopped();
       await worker.close();
       log.end();

@@ -91,11 +91,11 @@ it('an export leaves a file that was created meanwhile unchanged, and removes it
 
 it('an export yields to timers while it writes, so that a progress bar can be drawn', async () => {
   const target = toFile(join(tempFolder(), 'export.ndjson'));
-  let timerFired = false;
+  let hadTurn = false;
   setImmediate(() => {
-    timerFired = true;
+    hadTurn = true;
   });
   await target.write('a');
   target.abandon();
-  expect(timerFired).toBe(true);
+  expect(hadTurn).toBe(true);
 });

@@ -1,0 +1,30 @@
+// Compiles the two packages: the server and the command line into dist, the client into src/client/dist. Both are published
+// compiled, because Node does not strip types below node_modules.
+import { execFileSync } from 'node:child_process';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+
+const tsc = (...args: string[]) => execFileSync('tsc', args, { stdio: 'inherit', shell: process.platform === 'win32' });
+
+rmSync('dist', { recursive: true, force: true });
+tsc('-p', 'src/tsconfig.build.json');
+// Browsers load the dashboard as it is.
+cpSync('src/dashboard/page', 'dist/dashboard/page', {
+  recursive: true,
+  filter: (path) => !/\.d\.ts$|tsconfig\.json$/.test(path),
+});
+
+rmSync('src/client/dist', { recursive: true, force: true });
+tsc('-p', 'src/client/tsconfig.build.json');
+const commonJs = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--verbatimModuleSyntax', 'false'];
+tsc(
+  '-p',
+  'src/client/tsconfig.build.json',
+  ...commonJs,
+  '--sourceMap',
+  'false',
+  '--inlineSources',
+  'false',
+  '--outDir',
+  'src/client/dist/cjs',
+);
+writeFileSync('src/client/dist/cjs/package.json', '{ "type": "commonjs" }\n');

@@ -1,0 +1,148 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { toEventJson } from '../../src/domain/notifications/event-body.ts';
+import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
+import { removedAfterTests } from './support/folders.ts';
+import { type Installed, installInto } from './support/installed.ts';
+import { CLIENT_NODES } from './support/pack.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const EXAMPLES = join(ROOT, 'docs/examples');
+/** Those of the client package. */
+const NAMES = readdirSync(EXAMPLES).filter((name) =>
+  readFileSync(join(EXAMPLES, name), 'utf8').includes("'@dawatch/client"),
+);
+const TSC = join(ROOT, 'node_modules/.bin/tsc');
+const MAX_BYTES = 200_000;
+
+const { client: tarball, npmCli, nodes, bun } = inject('packages');
+const folder = removedAfterTests();
+const app = useAppWithSandbox();
+const install = (version: string) =>
+  installInto(join(folder, version), { tarball, npmCli, nodePath: nodes[version] as string });
+
+/** The examples run with each of these. */
+const RUNTIMES = [...CLIENT_NODES.map((version) => `Node ${version}`), 'Bun'];
+
+describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
+  const version = /^Node (.*)/.exec(runtime)?.[1];
+  let installed: Installed;
+  beforeAll(() => {
+    installed = install(version ?? CLIENT_NODES[1]);
+    for (const name of NAMES) copyFileSync(join(EXAMPLES, name), join(installed.folder, name));
+  });
+
+  function start(example: string, args: string[], env: Record<string, string>) {
+    const program = version === undefined ? bun : join(nodes[version] as string, 'node');
+    const child = spawn(program, [example, ...args], { cwd: installed.folder, env });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return child;
+  }
+
+  it('tracks submissions and returns their results, as in the example', async () => {
+    const ids = [app.submit(), app.submit(), app.submit()];
+    const child = start('track-and-wait.mjs', ids, { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY });
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    expect(stderr).toBe('');
+    const lines = stdout.trim().split('\n');
+    for (const line of lines) expect(line).toMatch(/^\d+ submission\.finalized \S{36} \d+$/);
+    expect(lines.map((line) => line.split(' ')[2]).toSorted()).toEqual(ids.toSorted());
+  });
+
+  it('throws an error with the problem, as in the example', async () => {
+    const child = start('track-and-wait.mjs', ['not good'], { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY });
+    expect(await text(child.stderr)).toContain('a submission id is 1 to 128 printable ASCII characters');
+  });
+
+  it('accepts only genuine webhooks, as in the example', async () => {
+    const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    const child = start('receive-webhooks.mjs', [], {
+      PORT: '0',
+      DAWATCH_WEBHOOK_SECRET: `whsec_${'a'.repeat(44)} ${secret}`,
+    });
+    const port = /\d+/.exec(String(await new Promise((resolve) => child.stdout.once('data', resolve))))?.[0];
+    const payload = toEventJson({ seq: 1, id: 'evt_1', at: 0, type: 'upstream.up', upstream: 'default' });
+    const timestamp = Math.floor(Date.now() / 1_000);
+    const hmac = createHmac('sha256', Buffer.alloc(32, 7)).update(`evt_1.${timestamp}.${payload}`).digest('base64');
+    const send = (signature: string) =>
+      fetch(`http://127.0.0.1:${port}`, {
+        method: 'POST',
+        body: payload,
+        headers: { 'webhook-id': 'evt_1', 'webhook-timestamp': String(timestamp), 'webhook-signature': signature },
+      });
+    expect((await send(`v1,${hmac}`)).status).toBe(204);
+    const refused = await send('v1,AAAA');
+    expect([refused.status, await refused.text()]).toEqual([400, 'no_match']);
+  });
+
+  it('can be loaded with require', async () => {
+    writeFileSync(
+      join(installed.folder, 'use.cjs'),
+      `const { DawatchClient } = require('@dawatch/client');
+       const { verifyWebhook } = require('@dawatch/client/webhook');
+       console.log(typeof DawatchClient, typeof verifyWebhook);`,
+    );
+    const child = start('use.cjs', [], {});
+    expect(await text(child.stdout)).toBe('function function\n');
+  });
+});
+
+describe('the types of the installed client', () => {
+  const code = (importType: string) => `
+    import { DawatchClient, type Submission } from '@dawatch/client';
+    import { verifyWebhook } from '@dawatch/client/webhook';
+    const client = new DawatchClient({ url: '', apiKey: '' });
+    export const final: Promise<Submission> = client.waitUntilFinal('a', { timeoutMs: 1 });
+    export const sent: string = verifyWebhook({ payload: '', headers: {}, secret: '' }).type;
+    export async function read() {
+      for await (const event of client.events({ after: 1 }))
+        if (event.type === 'submission.finalized') {
+          console.log(event.data.submission.status, '${importType}');
+          // @ts-expect-error
+          console.log(event.data.upstream);
+        }
+    }
+  `;
+  it.each([
+    ['nodenext', 'nodenext', 'use.mts'],
+    ['nodenext', 'nodenext', 'use.cts'],
+    ['node16', 'node16', 'use.mts'],
+    ['node16', 'node16', 'use.cts'],
+    ['esnext', 'bundler', 'use.ts'],
+  ])('hold with module %s and resolution %s in %s', (module, resolution, file) => {
+    const installed = install(CLIENT_NODES[1]);
+    writeFileSync(join(installed.folder, file), code(module));
+    const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')];
+    const options = ['--module', module, '--moduleResolution', resolution, '--target', 'es2022', ...types];
+    const args = ['--ignoreConfig', '--noEmit', '--strict', ...options, join(installed.folder, file)];
+    expect(execFileSync(TSC, args, { encoding: 'utf8' })).toBe('');
+  });
+});
+
+it.each(NAMES)('docs/client.md shows %s as it is', (name) => {
+  const code = readFileSync(join(EXAMPLES, name), 'utf8').split('\n').slice(1).join('\n');
+  expect(readFileSync(join(ROOT, 'docs/client.md'), 'utf8')).toContain(`\`\`\`js\n${code}\`\`\``);
+});
+
+it('imports nothing of Node except for webhooks, so that browsers can load it', () => {
+  const { folder: at } = install(CLIENT_NODES[1]);
+  const modules = join(at, 'node_modules/@dawatch/client/dist/esm');
+  const importing = readdirSync(modules).filter(
+    (name) => name.endsWith('.js') && /from ['"]node:/.test(readFileSync(join(modules, name), 'utf8')),
+  );
+  expect(importing).toEqual(['webhook.js']);
+});
+
+it('installs no dependency and is smaller than 200 kB', () => {
+  const { folder: at } = install(CLIENT_NODES[1]);
+  const modules = join(at, 'node_modules');
+  expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(['@dawatch']);
+  const bytes = readdirSync(modules, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+  expect(bytes).toBeLessThan(MAX_BYTES);
+});
