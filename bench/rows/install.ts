@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pkg from '../../package.json' with { type: 'json' };
 import type { Row } from '../row.ts';
@@ -7,37 +7,75 @@ import { temporaryFolder } from '../support/processes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The production installation. docs/decisions/0011 gives the reason for each dependency. */
+/** The packed packages, installed as a user does. docs/decisions/0011 gives the reason for each dependency. */
 export const row: Row = {
-  rounds: 1,
+  rounds: 3,
   metrics: [
     {
-      what: 'install size, `npm ci --omit=dev`',
+      what: 'installed size of `dawatch` with its dependencies',
       beside: '–',
+      target: { most: 100 },
       unit: 'MiB',
-      value: ({ mib = 0 }) => mib,
+      value: ({ serverMib = 0 }) => serverMib,
       context: ({ packages = 0 }) =>
         `${Object.keys(pkg.dependencies).length} direct production dependencies, ${packages} packages in total`,
     },
+    {
+      what: 'time to install `dawatch`',
+      beside: '–',
+      unit: 's',
+      value: ({ serverS = 0 }) => serverS,
+      context: () => '`npm install` into an empty folder, packages in the cache of npm from the second round',
+    },
+    {
+      what: 'installed size of `@dawatch/client`',
+      beside: '–',
+      target: { most: 200 },
+      unit: 'kB',
+      value: ({ clientKb = 0 }) => clientKb,
+      context: () => 'without dependencies, as ES modules and CommonJS',
+    },
   ],
   async open() {
-    const folder = temporaryFolder();
-    for (const name of ['package.json', 'package-lock.json', '.npmrc'])
-      cpSync(join(ROOT, name), join(folder.path, name));
-    const npm = (...args: string[]) =>
-      execFileSync('npm', args, { cwd: folder.path, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    npm('ci', '--omit=dev');
+    const packed = temporaryFolder();
+    const npm = (cwd: string, ...args: string[]) =>
+      execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    npm(ROOT, 'run', 'build');
+    npm(ROOT, 'pack', '--include-workspace-root', '--workspaces', '--pack-destination', packed.path);
+    const tarball = (prefix: string) => join(packed.path, `${prefix}-${pkg.version}.tgz`);
+
+    function install(file: string) {
+      const folder = temporaryFolder();
+      writeFileSync(join(folder.path, 'package.json'), '{}');
+      const startedMs = performance.now();
+      npm(folder.path, 'install', '--omit=dev', file);
+      const seconds = (performance.now() - startedMs) / 1_000;
+      const bytes = bytesBelow(join(folder.path, 'node_modules'));
+      const packages = npm(folder.path, 'ls', '--all', '--parseable').trim().split('\n').length - 1;
+      folder.remove();
+      return { seconds, bytes, packages };
+    }
+
     return {
       async round() {
-        const kib = Number(
-          execFileSync('du', ['-sk', 'node_modules'], { cwd: folder.path, encoding: 'utf8' }).split('\t')[0],
-        );
-        const packages = npm('ls', '--all', '--parseable', '--omit=dev').trim().split('\n').length - 1;
-        return { mib: kib / 1_024, packages };
+        const server = install(tarball('dawatch'));
+        const client = install(tarball('dawatch-client'));
+        return {
+          serverMib: server.bytes / 2 ** 20,
+          serverS: server.seconds,
+          packages: server.packages,
+          clientKb: client.bytes / 1_000,
+        };
       },
       async close() {
-        folder.remove();
+        packed.remove();
       },
     };
   },
 };
+
+function bytesBelow(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
