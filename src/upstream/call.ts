@@ -15,85 +15,62 @@ type CallOptions = {
 };
 
 /**
- * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll ("polls per second, local
- * engine" in docs/performance.md).
+ * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll (row polls-local).
  */
-export class UpstreamCall implements Dispatcher.DispatchHandler {
-  readonly #options: CallOptions;
-  readonly #startedAt = performance.now();
-  readonly #chunks: Buffer[] = [];
-  #timer: NodeJS.Timeout;
-  #controller: Dispatcher.DispatchController | undefined;
-  #httpStatus = 0;
-  #headers: Record<string, string | string[] | undefined> = {};
-  #bytes = 0;
-  #isOver = false;
-
-  constructor(options: CallOptions) {
-    this.#options = options;
-    this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    // The timeout passed while the call waited for a connection.
-    if (this.#isOver) controller.abort(new errors.RequestAbortedError());
-  }
-
-  onResponseStart(
-    _: Dispatcher.DispatchController,
-    httpStatus: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    this.#httpStatus = httpStatus;
-    this.#headers = headers;
-  }
-
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    const { maxBytes } = this.#options;
-    this.#bytes += chunk.length;
-    if (this.#bytes > maxBytes) this.#abort('too_large', `a body of more than ${maxBytes} bytes`);
-    else this.#chunks.push(chunk);
-  }
-
-  onResponseEnd(): void {
-    this.#end({
-      kind: 'response',
-      httpStatus: this.#httpStatus,
-      retryAfter: first(this.#headers['retry-after']),
-      date: first(this.#headers.date) ?? new Date(this.#options.now()).toUTCString(),
-      body: textOf(this.#chunks),
-    });
-  }
-
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#end({ kind: 'failure', reason: 'network', detail: describe(error) });
-  }
+export function upstreamCall({ timeoutMs, maxBytes, now, onEnd }: CallOptions): Dispatcher.DispatchHandler {
+  const startedAt = performance.now();
+  const chunks: Buffer[] = [];
+  let controller: Dispatcher.DispatchController | undefined;
+  let httpStatus = 0;
+  let headers: Record<string, string | string[] | undefined> = {};
+  let bytes = 0;
+  let isOver = false;
+  let timer = setTimeout(onTimeout, timeoutMs);
 
   /** If this process was blocked, a received response may be unread: the call gets the same time once more. */
-  #onTimeout(): void {
-    const { timeoutMs } = this.#options;
-    const abort = () => this.#abort('timeout', `no complete response within ${timeoutMs} ms`);
-    if (performance.now() - this.#startedAt < timeoutMs + STALL_MS) abort();
-    else this.#timer = setTimeout(abort, timeoutMs);
+  function onTimeout(): void {
+    const onLate = () => abort('timeout', `no complete response within ${timeoutMs} ms`);
+    if (performance.now() - startedAt < timeoutMs + STALL_MS) onLate();
+    else timer = setTimeout(onLate, timeoutMs);
   }
 
   /** Aborts the connection too, because the response may never end. */
-  #abort(reason: 'timeout' | 'too_large', detail: string): void {
-    this.#end({ kind: 'failure', reason, detail });
-    this.#controller?.abort(new errors.RequestAbortedError());
+  function abort(reason: 'timeout' | 'too_large', detail: string): void {
+    end({ kind: 'failure', reason, detail });
+    controller?.abort(new errors.RequestAbortedError());
   }
 
-  #end(response: UpstreamResponse): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    clearTimeout(this.#timer);
-    this.#options.onEnd(response);
+  function end(response: UpstreamResponse): void {
+    if (isOver) return;
+    isOver = true;
+    clearTimeout(timer);
+    onEnd(response);
   }
-}
 
-function textOf(chunks: readonly Buffer[]): string {
-  return Buffer.concat(chunks).toString('utf8');
+  return {
+    onRequestStart(started) {
+      controller = started;
+      // The timeout passed while the call waited for a connection.
+      if (isOver) controller.abort(new errors.RequestAbortedError());
+    },
+    onResponseStart(_controller, status, received) {
+      httpStatus = status;
+      headers = received;
+    },
+    onResponseData(_controller, chunk) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) abort('too_large', `a body of more than ${maxBytes} bytes`);
+      else chunks.push(chunk);
+    },
+    onResponseEnd() {
+      const date = first(headers.date) ?? new Date(now()).toUTCString();
+      const body = Buffer.concat(chunks).toString('utf8');
+      end({ kind: 'response', httpStatus, retryAfter: first(headers['retry-after']), date, body });
+    },
+    onResponseError(_controller, error) {
+      end({ kind: 'failure', reason: 'network', detail: describe(error) });
+    },
+  };
 }
 
 function first(value: string | string[] | undefined): string | null {

@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
 import type { UpstreamResponse } from '../domain/classify.ts';
 import { redactorOf } from '../domain/redaction.ts';
-import { UpstreamCall } from './call.ts';
+import { upstreamCall } from './call.ts';
 
 export type UpstreamPoolOptions = {
   /** Base URL; its path is used as a prefix. */
@@ -37,7 +37,7 @@ export class UpstreamPool {
     this.#options = options;
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
-    // The timeout of UpstreamCall covers the whole call; undici's own timeouts would obscure the reason.
+    // The timeout of upstreamCall covers the whole call; undici's own timeouts would obscure the reason.
     const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: options.timeoutMs } };
     this.#pool = new Pool(url.origin, { connections: options.connections, pipelining: 1, ...timeouts });
   }
@@ -48,7 +48,7 @@ export class UpstreamPool {
     const request = { method: 'GET', path: `${this.#prefix}${path}`, headers, body: body ?? null } as const;
     return new Promise((resolve) => {
       const onEnd = (response: UpstreamResponse) => resolve(this.#redact(headers, response));
-      this.#pool.dispatch(request, new UpstreamCall({ timeoutMs, maxBytes, now, onEnd }));
+      this.#pool.dispatch(request, upstreamCall({ timeoutMs, maxBytes, now, onEnd }));
     });
   }
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { withTimeout } from '../../platform/with-timeout.ts';
 import type { PollBatch, PollEngine } from '../../watch/ports.ts';
 import { tokenIdOf } from './fencing-token.ts';
-import { InFlightJob } from './in-flight-job.ts';
+import { createInFlightJob, type InFlightJob } from './in-flight-job.ts';
 import {
   MAX_IDS_PER_JOB,
   type NotPolled,
@@ -119,7 +119,7 @@ export class BullmqEngine implements PollEngine {
       const jobId = `${tokenIdOf(usable.fencingToken)}-${this.#jobCount}`;
       const onExpired = () => this.#fail(jobId, 'no result within the lease');
       const { fencingToken } = usable;
-      const job = new InFlightJob({
+      const job = createInFlightJob({
         upstream,
         fencingToken,
         submissionIds: ids,

@@ -44,6 +44,13 @@ const RESPONSE_WITHIN_MS = 2_000;
 /** A probe older than this is no longer valid: this process was suspended. */
 const PROBE_VALID_MS = 5_000;
 
+type RedisLinkDeps = {
+  redis: RedisSettings;
+  signer: MessageSigner;
+  clock: Clock;
+  onEvent: (event: LinkEvent) => void;
+};
+
 /**
  * The server's connection to Redis: its state, the live workers and the fencing token.
  *
@@ -51,9 +58,7 @@ const PROBE_VALID_MS = 5_000;
  */
 export class RedisLink {
   readonly redis: Redis;
-  readonly #clock: Clock;
-  readonly #onEvent: (event: LinkEvent) => void;
-  readonly #signer: MessageSigner;
+  readonly #deps: RedisLinkDeps;
   readonly #tokens: FencingTokenStore;
   readonly #registry: WorkerRegistry;
   #state: 'up' | 'away' | undefined;
@@ -69,15 +74,8 @@ export class RedisLink {
   #isClosed = false;
   readonly #tokenListeners: ((token: NewFencingToken) => void)[] = [];
 
-  constructor(deps: {
-    redis: RedisSettings;
-    signer: MessageSigner;
-    clock: Clock;
-    onEvent: (event: LinkEvent) => void;
-  }) {
-    this.#clock = deps.clock;
-    this.#onEvent = deps.onEvent;
-    this.#signer = deps.signer;
+  constructor(deps: RedisLinkDeps) {
+    this.#deps = deps;
     this.redis = openRedis(deps.redis.url);
     this.#tokens = new FencingTokenStore(this.redis, deps.redis);
     this.#registry = new WorkerRegistry(this.redis, deps.redis);
@@ -102,7 +100,7 @@ export class RedisLink {
 
   /** Undefined while Redis is not usable. `redisNow`: the clock of Redis in epoch milliseconds, or slightly less. */
   get usable() {
-    const sinceMs = this.#clock.now() - this.#probedAt;
+    const sinceMs = this.#deps.clock.now() - this.#probedAt;
     const isKnown = this.#state === 'up' && this.redis.status === 'ready' && sinceMs < PROBE_VALID_MS;
     if (!isKnown || this.#fencingToken === undefined) return undefined;
     return { fencingToken: this.#fencingToken, workers: this.#workers, redisNow: this.#redisMs + sinceMs };
@@ -124,7 +122,7 @@ export class RedisLink {
   #scheduleProbe(delayMs: number): void {
     this.#cancelTimer?.();
     if (this.#isClosed) return;
-    this.#cancelTimer = this.#clock.after(delayMs, () => {
+    this.#cancelTimer = this.#deps.clock.after(delayMs, () => {
       this.#probing ??= this.#probe().finally(() => {
         this.#probing = undefined;
         this.#scheduleProbe(PROBE_MS);
@@ -147,10 +145,10 @@ export class RedisLink {
 
   async #runProbe(): Promise<void> {
     const { runId, fencingToken: found, redisMs } = await this.#tokens.probe();
-    const probedAt = this.#clock.now();
+    const probedAt = this.#deps.clock.now();
     const isOurs = found !== undefined && found === this.#fencingToken && isIssuedBy(found, runId);
     if (!isOurs) await this.#issueToken(runId, found);
-    const { workers, refused } = await this.#registry.list(this.#signer);
+    const { workers, refused } = await this.#registry.list(this.#deps.signer);
     if (this.#isClosed || this.redis.status !== 'ready') return;
     this.#reportWorkers(workers, refused);
     this.#workers = workers;
@@ -159,7 +157,7 @@ export class RedisLink {
     const sinceMs = this.#redisMs === 0 ? redisMs : Math.min(this.#redisMs, redisMs);
     this.#probedAt = probedAt;
     this.#redisMs = redisMs;
-    if (this.#state !== 'up') this.#onEvent({ kind: 'connected', workers: workers.length });
+    if (this.#state !== 'up') this.#deps.onEvent({ kind: 'connected', workers: workers.length });
     this.#state = 'up';
     this.#detail = null;
     if (!isOurs) {
@@ -171,9 +169,9 @@ export class RedisLink {
   /** Redis is unknown, or was restarted, emptied or replaced: invalidates all previous jobs. */
   async #issueToken(runId: string, found: string | undefined): Promise<void> {
     const isSameRedis = this.#fencingToken !== undefined && isIssuedBy(this.#fencingToken, runId);
-    if (isSameRedis && found !== undefined) this.#onEvent({ kind: 'fencing_token_lost' });
+    if (isSameRedis && found !== undefined) this.#deps.onEvent({ kind: 'fencing_token_lost' });
     this.#fencingToken = undefined;
-    const token = await this.#tokens.issue(runId, this.#signer);
+    const token = await this.#tokens.issue(runId, this.#deps.signer);
     if (!isSameRedis) await this.#inspect();
     this.#fencingToken = token;
   }
@@ -181,19 +179,19 @@ export class RedisLink {
   async #inspect(): Promise<void> {
     const { version, isTooOld, evictionPolicy } = readRedisInfo(await this.redis.info());
     if (evictionPolicy !== null && evictionPolicy !== SAFE_EVICTION_POLICY)
-      this.#onEvent({ kind: 'eviction_policy', policy: evictionPolicy });
-    if (version !== null && isTooOld) this.#onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
+      this.#deps.onEvent({ kind: 'eviction_policy', policy: evictionPolicy });
+    if (version !== null && isTooOld) this.#deps.onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
   }
 
   #reportWorkers(workers: readonly WorkerInfo[], refused: readonly RefusedWorker[]): void {
     for (const worker of refused) {
       const isKnown = this.#refused.some(({ name, reason }) => name === worker.name && reason === worker.reason);
-      if (!isKnown) this.#onEvent({ kind: 'worker_refused', worker });
+      if (!isKnown) this.#deps.onEvent({ kind: 'worker_refused', worker });
     }
     const known = new Set(this.#workers.map(({ name }) => name));
     const seen = new Set(workers.map(({ name }) => name));
-    for (const worker of workers) if (!known.has(worker.name)) this.#onEvent({ kind: 'worker_joined', worker });
-    for (const worker of this.#workers) if (!seen.has(worker.name)) this.#onEvent({ kind: 'worker_left', worker });
+    for (const worker of workers) if (!known.has(worker.name)) this.#deps.onEvent({ kind: 'worker_joined', worker });
+    for (const worker of this.#workers) if (!seen.has(worker.name)) this.#deps.onEvent({ kind: 'worker_left', worker });
   }
 
   #setAway(found: DisconnectReason): void {
@@ -204,6 +202,6 @@ export class RedisLink {
     const isChange = this.#state !== 'away' || this.#reason !== reason;
     this.#state = 'away';
     this.#reason = reason;
-    if (isChange) this.#onEvent({ kind: 'disconnected', reason, detail: this.#detail });
+    if (isChange) this.#deps.onEvent({ kind: 'disconnected', reason, detail: this.#detail });
   }
 }

@@ -8,8 +8,7 @@ const MAX_BATCH_CHARS = 256 * 1024;
 
 /** Sends the responses of one job in batches while the job runs. */
 export class ResultSender {
-  readonly #send: (batch: Polled[]) => Promise<void>;
-  readonly #clock: Clock;
+  readonly #deps: { send: (batch: Polled[]) => Promise<void>; clock: Clock };
   #pending: Polled[] = [];
   #chars = 0;
   #isEnding = false;
@@ -17,8 +16,7 @@ export class ResultSender {
   #sending: Promise<void> | undefined;
 
   constructor(deps: { send: (batch: Polled[]) => Promise<void>; clock: Clock }) {
-    this.#send = deps.send;
-    this.#clock = deps.clock;
+    this.#deps = deps;
   }
 
   add(polled: Polled): void {
@@ -41,7 +39,7 @@ export class ResultSender {
     const isFull = this.#chars > MAX_BATCH_CHARS;
     if (isFull) this.#cancelFlush?.();
     else if (this.#cancelFlush) return;
-    this.#cancelFlush = this.#clock.after(isFull ? 0 : FLUSH_MS, () => {
+    this.#cancelFlush = this.#deps.clock.after(isFull ? 0 : FLUSH_MS, () => {
       this.#cancelFlush = undefined;
       if (this.#isEnding) return;
       this.#sending = this.#flush().then(() => {
@@ -62,7 +60,7 @@ export class ResultSender {
     }
     const batch = this.#pending.slice(0, count);
     try {
-      await this.#send(batch);
+      await this.#deps.send(batch);
     } catch {
       // It may have arrived nevertheless: the server accepts each id once.
       return false;

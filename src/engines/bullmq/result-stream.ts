@@ -20,17 +20,13 @@ const READ_COUNT = 100;
  * entry, so neither an unreadable entry nor a failed read skips the following entries, as it would with BullMQ's QueueEvents.
  */
 export class ResultStream {
-  readonly #redis: RedisSettings;
-  readonly #clock: Clock;
-  readonly #listener: ResultListener;
+  readonly #deps: { redis: RedisSettings; clock: Clock; listener: ResultListener };
   #connection: LoopConnection | undefined;
   #isReading = false;
   #wakeUp: (() => void) | undefined;
 
   constructor(deps: { redis: RedisSettings; clock: Clock; listener: ResultListener }) {
-    this.#redis = deps.redis;
-    this.#clock = deps.clock;
-    this.#listener = deps.listener;
+    this.#deps = deps;
   }
 
   get isReading(): boolean {
@@ -43,7 +39,7 @@ export class ResultStream {
    */
   readFrom(redisMs: number): void {
     this.close();
-    const connection = openLoopConnection(this.#redis.url);
+    const connection = openLoopConnection(this.#deps.redis.url);
     this.#connection = connection;
     void this.#run(connection, `${redisMs}-0`);
   }
@@ -58,7 +54,7 @@ export class ResultStream {
 
   async #run(connection: LoopConnection, from: string): Promise<void> {
     const { redis } = connection;
-    const key = `${this.#redis.prefix}:${POLLS_QUEUE}:events`;
+    const key = `${this.#deps.redis.prefix}:${POLLS_QUEUE}:events`;
     const isCurrent = () => this.#connection === connection;
     let position = from;
     // The first read does not block: it verifies the permission to read.
@@ -86,7 +82,7 @@ export class ResultStream {
 
   #pause(): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(RETRY_MS, resolve);
+      const cancel = this.#deps.clock.after(RETRY_MS, resolve);
       this.#wakeUp = () => {
         cancel();
         resolve();
@@ -95,10 +91,11 @@ export class ResultStream {
   }
 
   #notify({ event, jobId, data, returnvalue, failedReason }: Record<string, string>): void {
+    const { listener } = this.#deps;
     if (jobId === undefined) return;
-    if (event === 'progress') this.#listener.progress(jobId, parsed(data));
-    else if (event === 'completed') this.#listener.completed(jobId, parsed(returnvalue));
-    else if (event === 'failed') this.#listener.failed(jobId, failedReason ?? '');
+    if (event === 'progress') listener.progress(jobId, parsed(data));
+    else if (event === 'completed') listener.completed(jobId, parsed(returnvalue));
+    else if (event === 'failed') listener.failed(jobId, failedReason ?? '');
   }
 }
 
