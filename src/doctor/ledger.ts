@@ -57,34 +57,23 @@ function findingOf(file: string, seen: Exclude<LedgerInspection, { kind: 'missin
 }
 
 function checkPermissions(file: string, path: string): Finding[] {
-  const isOpen = (statSync(path).mode & OPEN_TO_OTHERS) !== 0;
-  return [
-    ...(mayWrite(path) && mayWrite(dirname(path))
-      ? []
-      : [
-          problem(
-            'ledger.rights',
-            `this user may not write ${file} and its folder`,
-            'run the server as the owner of the ledger, or change the permissions',
-          ),
-        ]),
-    isOpen
-      ? warning(
-          'ledger.rights',
-          `other users may read ${file}, which contains the secrets of webhooks`,
-          `chmod 600 ${file}`,
-        )
-      : ok('ledger.rights', 'readable only by its owner'),
-    ...((statSync(dirname(path)).mode & WRITABLE_BY_EVERYONE) === 0
-      ? []
-      : [
-          warning(
-            'ledger.rights',
-            `all users may create files in ${dirname(path)}`,
-            'move the ledger to a directory of its own with the mode 700',
-          ),
-        ]),
-  ];
+  const about = 'ledger.rights';
+  const folder = dirname(path);
+  const findings: Finding[] = [];
+  if (!mayWrite(path) || !mayWrite(folder)) {
+    const advice = 'run the server as the owner of the ledger, or change the permissions';
+    findings.push(problem(about, `this user may not write ${file} and its folder`, advice));
+  }
+  if ((statSync(path).mode & OPEN_TO_OTHERS) === 0) findings.push(ok(about, 'readable only by its owner'));
+  else {
+    const message = `other users may read ${file}, which contains the secrets of webhooks`;
+    findings.push(warning(about, message, `chmod 600 ${file}`));
+  }
+  if ((statSync(folder).mode & WRITABLE_BY_EVERYONE) !== 0) {
+    const advice = 'move the ledger to a directory of its own with the mode 700';
+    findings.push(warning(about, `all users may create files in ${folder}`, advice));
+  }
+  return findings;
 }
 
 function checkWal(path: string): Finding[] {
@@ -99,26 +88,17 @@ export async function checkLedgerIntegrity(
   file: string,
   { full, signal }: { full: boolean; signal: AbortSignal },
 ): Promise<Finding[]> {
+  const about = 'ledger.integrity';
   const integrity = await checkIntegrity(file, { full, signal });
   switch (integrity.kind) {
     case 'sound':
-      return [ok('ledger.integrity', full ? 'intact, including indexes' : 'intact (use --full to verify indexes)')];
-    case 'damaged':
-      return [
-        problem(
-          'ledger.integrity',
-          `${file} is damaged: ${integrity.detail}`,
-          'stop the server, keep a copy of the file, and restore the last backup',
-        ),
-      ];
+      return [ok(about, full ? 'intact, including indexes' : 'intact (use --full to verify indexes)')];
+    case 'damaged': {
+      const advice = 'stop the server, keep a copy of the file, and restore the last backup';
+      return [problem(about, `${file} is damaged: ${integrity.detail}`, advice)];
+    }
     case 'failed':
-      return [
-        problem(
-          'ledger.integrity',
-          `${file} cannot be read: ${integrity.detail}`,
-          'check the disk and the permissions',
-        ),
-      ];
+      return [problem(about, `${file} cannot be read: ${integrity.detail}`, 'check the disk and the permissions')];
     default:
       return integrity satisfies never;
   }

@@ -86,55 +86,39 @@ function findingOf(
   }
 }
 
-type Unavailable = Extract<Classification, { kind: 'unavailable' }>;
-
 function unavailable(
-  { reason, error }: Unavailable,
+  { reason, error }: Extract<Classification, { kind: 'unavailable' }>,
   response: UpstreamResponse,
   { about, host, url }: { about: string; host: string; url: string },
 ): Finding {
-  if (response.kind === 'failure') {
-    const isSlow = reason === 'timeout';
-    return isSlow
-      ? problem(
-          about,
-          `${host} accepts connections, but does not respond in time: ${error}`,
+  const found = (what: string, advice: string) => problem(about, `${host} ${what}`, advice);
+  if (response.kind === 'failure')
+    return reason === 'timeout'
+      ? found(
+          `accepts connections, but does not respond in time: ${error}`,
           'contact the operator of the upstream, or try again later',
         )
-      : problem(
-          about,
-          `${host} accepts connections, but does not respond: ${error}`,
+      : found(
+          `accepts connections, but does not respond: ${error}`,
           `verify that ${url} is the address of the upstream`,
         );
-  }
   const { httpStatus, body } = response;
   if (httpStatus >= 300 && httpStatus < 400)
-    return problem(
-      about,
-      `${host} redirects (HTTP ${httpStatus}), which is not followed, because the key would be disclosed`,
+    return found(
+      `redirects (HTTP ${httpStatus}), which is not followed, because the key would be disclosed`,
       `set ${url} to the target of the redirect`,
     );
   if (body.trimStart().startsWith('<'))
-    return problem(
-      about,
-      `${host} responds with a web page (HTTP ${httpStatus}): a proxy, or another service`,
+    return found(
+      `responds with a web page (HTTP ${httpStatus}): a proxy, or another service`,
       `verify that ${url} is the base address of the upstream, and check the proxies in between`,
     );
   if (reason === 'malformed')
-    return problem(
-      about,
-      `${host} does not respond like the upstream service: ${error}`,
-      `verify that ${url} is its base address`,
-    );
+    return found(`does not respond like the upstream service: ${error}`, `verify that ${url} is its base address`);
   if (httpStatus === 404)
-    return problem(
-      about,
-      `${host} has no submission endpoints at this address (HTTP 404)`,
-      `verify that ${url} is the base address`,
-    );
-  return problem(
-    about,
-    `${host} does not work: ${error}`,
+    return found('has no submission endpoints at this address (HTTP 404)', `verify that ${url} is the base address`);
+  return found(
+    `does not work: ${error}`,
     'contact the operator of the upstream; dawatch resumes by itself once it works',
   );
 }

@@ -4,8 +4,6 @@ import {
   DELIVERY_STATES,
   type Delivery,
   type DeliveryAttempt,
-  type Destination,
-  parseDestination,
 } from '../../domain/notifications/delivery.ts';
 import {
   type EventBody,
@@ -161,16 +159,6 @@ export function toDeliveryDetails(
 }
 
 function isDestination(text: string): boolean {
-  if (!/^(webhook|channel|callback):/.test(text)) return false;
-  const destination: Destination = parseDestination(text);
-  switch (destination.kind) {
-    case 'webhook':
-      return /^[\w-]{1,64}$/.test(destination.webhookId);
-    case 'channel':
-      return /^[\w-]{1,64}$/.test(destination.name);
-    case 'callback':
-      return /^https?:/.test(destination.origin) && URL.parse(destination.origin)?.origin === destination.origin;
-    default:
-      return destination satisfies never;
-  }
+  const origin = /^callback:(https?:.*)/s.exec(text)?.[1];
+  return origin === undefined ? /^(?:webhook|channel):[\w-]{1,64}$/.test(text) : URL.parse(origin)?.origin === origin;
 }
