@@ -31,7 +31,7 @@ describe('every response has its request id', () => {
     if (status >= 400) expect(problemOf(response).instance).toBe(response.headers['x-request-id']);
   });
 
-  it('also what is no HTTP', async () => {
+  it('and to input that is not HTTP', async () => {
     const response = await sendRaw(app.url, 'nonsense\r\n\r\n');
     const id = /^x-request-id: (.+)\r$/m.exec(response)?.[1];
     expect(id).toMatch(UUID);

@@ -49,7 +49,7 @@ const GOOD = key(API_KEY);
 const limitOf = ({ headers }: HttpResponse) => [headers['ratelimit-limit'], headers['ratelimit-remaining']];
 
 describe('the requests of one credential', () => {
-  it('are counted in headers, refused with 429 and Retry-After past the limit, and counted anew a minute later', async () => {
+  it('are counted in headers, refused with 429 and Retry-After past the limit, and counted again a minute later', async () => {
     const app = await limited({ requests_per_minute: 2 });
     expect(limitOf(await app.request(GOOD))).toEqual(['2', '1']);
     vi.setSystemTime(Date.now() + 20_000);
@@ -380,7 +380,7 @@ describe('where the upstream judges the bearers', () => {
     ['403-', 403],
     ['500-', 502],
     ['429-', 502],
-  ])('bearers that the upstream answers with %s count as wrong, which bounds the audit', async (bearer, response) => {
+  ])('bearers that get %s from the upstream count as wrong, which bounds the audit', async (bearer, response) => {
     const { lookups, show } = await forwarding({ failed_authentications_per_minute: 2 });
     const statuses: number[] = [];
     for (let n = 0; n < 5; n++) statuses.push((await show(`${bearer}${n}`, LISTING)).status);

@@ -35,7 +35,7 @@ it('is alive', async () => {
   expect(response).toMatchObject({ status: 200, text: '{"status":"ok"}' });
 });
 
-it('is ready while its upstreams answer', async () => {
+it('is ready while its upstreams respond', async () => {
   expect(await readiness()).toMatchObject({
     status: 'ok',
     ledger: 'ok',

@@ -83,7 +83,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     await queue.resume();
   });
 
-  it('responds 503 while Redis is away', async () => {
+  it('responds 503 while Redis is unreachable', async () => {
     await redis.kill();
     await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"away"'), 10_000);
     const response = await get('/queues/api/queues', basic(ADMIN));

@@ -97,7 +97,7 @@ it('?track=true starts tracking without a second request', async () => {
   expect((await lookUp(id, '&track=true&upstream=other')).status).toBe(409);
 });
 
-it.each([404, 500] as const)('an unknown id is a 404, also where the upstream says %i', async (unknownStatus) => {
+it.each([404, 500] as const)('an unknown id is a 404, even if the upstream responds with %i', async (unknownStatus) => {
   const { lookUp } = await open({ unknownStatus });
   const response = await lookUp(UNKNOWN);
   const problem = problemOf(response);

@@ -3,7 +3,7 @@ import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
 import { openLedger, rawConnection } from '../../support/ledger-file.ts';
 
-it('throws if a new credential can not be committed', () => {
+it('throws if a new credential cannot be committed', () => {
   const ledger = openLedger();
   ledger.close();
   // The commit detects a violation of this constraint, as it detects a full disk.

@@ -64,7 +64,7 @@ describe('webhooks', () => {
     expect(ledger.webhooks.update('wh_nobody', { enabled: false }, 30)).toBeUndefined();
   });
 
-  it('a webhook disabled by hand turns waiting deliveries into dead letters, and records missed events until it is enabled', () => {
+  it('a webhook disabled by an operator turns waiting deliveries into dead letters, and records missed events until it is enabled', () => {
     const ledger = openLedger();
     const id = create(ledger);
     finalize(ledger, 's1');

@@ -79,7 +79,7 @@ describe('an event', () => {
     );
   });
 
-  it('can not be changed', () => {
+  it('cannot be changed', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(1), 0);
     ledger.cancel(['s0'], 1);

@@ -273,7 +273,7 @@ it('stops between two small transactions, and another server continues', async (
 });
 
 it.each([1, 2])(
-  'touches no open submission and leaves nothing that points nowhere, whatever happened: world %i',
+  'touches no open submission and leaves no dangling reference, in any sequence of operations: world %i',
   async (seed) => {
     const random = seededRandom(seed);
     const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)] as T;

@@ -148,7 +148,7 @@ describe('recording', () => {
 });
 
 describe('the constraints of the file', () => {
-  it('a row of history can not be altered', () => {
+  it('a row of history cannot be altered', () => {
     const ledger = tracked();
     const raw = rawConnection(ledger.file);
     expect(() => raw.exec("UPDATE history SET status = 'finalized'")).toThrow(/append-only/);
@@ -156,7 +156,7 @@ describe('the constraints of the file', () => {
     expect(ledger.history('s0')).toMatchObject([{ status: 'tracking', at: 0 }]);
   });
 
-  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])('%s can not change', (status) => {
+  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])('%s cannot change', (status) => {
     const ledger = tracked();
     const raw = rawConnection(ledger.file);
     raw.prepare('UPDATE submissions SET status = ?').run(status);
