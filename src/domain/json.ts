@@ -41,8 +41,6 @@ function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-const longInteger = /[:,[\s]-?\d{16,}/;
-
 /**
  * Parses JSON. An integer that is too large for a JavaScript number becomes the string of its digits. Returns undefined if
  * the text is not JSON or has more than MAX_NESTING levels.
@@ -50,7 +48,7 @@ const longInteger = /[:,[\s]-?\d{16,}/;
 export function parseJson(text: string): unknown {
   if (isTextTooDeep(text)) return undefined;
   try {
-    return longInteger.test(text) ? JSON.parse(text, keepLongIntegers) : JSON.parse(text);
+    return JSON.parse(text, keepLongIntegers);
   } catch {
     return undefined;
   }
