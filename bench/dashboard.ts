@@ -131,8 +131,8 @@ async function measurePages(page: Page): Promise<void> {
       times.push(ms);
     }
     times.sort((a, b) => a - b);
-    const [least, middle, most] = [times[0], times[times.length >> 1], times.at(-1)].map((ms) => ms?.toFixed(0));
-    console.log(`  ${name}: shown after ${middle} ms (${least} to ${most})`);
+    const [min, middle, max] = [times[0], times[times.length >> 1], times.at(-1)].map((ms) => ms?.toFixed(0));
+    console.log(`  ${name}: shown after ${middle} ms (${min} to ${max})`);
   }
 }
 

@@ -36,19 +36,19 @@ function lineOf(
 ): Line {
   const values = measured.map(value);
   const middle = median(values);
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const write = (value: number) => `${round(value)}${unit && ` ${unit}`}`;
+  const [min, max] = [Math.min(...values), Math.max(...values)];
+  const write = (number: number) => `${round(number)}${unit && ` ${unit}`}`;
   return {
     what,
     beside,
     target:
       target === undefined
         ? '–'
-        : 'least' in target
-          ? `≥ ${target.least} ${unit}`.trim()
-          : `≤ ${target.most} ${unit}`.trim(),
-    value: measured.length > 1 ? `${write(middle)} (${round(least)} to ${round(most)})` : write(middle),
-    isMet: target === undefined || ('least' in target ? middle >= target.least : middle <= target.most),
+        : 'min' in target
+          ? `≥ ${target.min} ${unit}`.trim()
+          : `≤ ${target.max} ${unit}`.trim(),
+    value: measured.length > 1 ? `${write(middle)} (${round(min)} to ${round(max)})` : write(middle),
+    isMet: target === undefined || ('min' in target ? middle >= target.min : middle <= target.max),
     context: context(medians),
   };
 }

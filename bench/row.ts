@@ -1,5 +1,5 @@
-/** The value that a figure must reach. A figure without a target is only printed. */
-type Target = { least: number } | { most: number };
+/** The bound that a metric must respect. A metric without a target is only printed. */
+type Target = { min: number } | { max: number };
 
 /** The measurements of one round, by names that the row defines. */
 export type Round = Readonly<Record<string, number>>;

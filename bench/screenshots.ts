@@ -66,7 +66,7 @@ try {
   await page.emulateMedia({ colorScheme: 'dark' });
   await picture(page, 'overview-dark');
   await page.emulateMedia({ colorScheme: 'light' });
-  await page.goto(`${app.url}/#/submissions/${await anEventfulOne()}`);
+  await page.goto(`${app.url}/#/submissions/${await findEventfulSubmission()}`);
   await page
     .getByText(/fields? of its data/)
     .last()
@@ -102,7 +102,7 @@ async function submit(signal: AbortSignal): Promise<void> {
 }
 
 /** Returns a submission that failed, was sent again and became final, or else the one with the most changes. */
-async function anEventfulOne(): Promise<string> {
+async function findEventfulSubmission(): Promise<string> {
   const { submissions } = await client.list({ status: 'finalized', limit: 1_000 });
   let best: { id: string; changes: number } = { id: '', changes: 0 };
   for (const { submission_id: id } of submissions) {

@@ -13,8 +13,8 @@ const exponential: Rule = (polls) => Math.min(30_000, 1_000 * 1.5 ** (polls - 1)
 
 /** The waiters of the AWS SDKs: a random delay between a minimum and a limit that doubles. */
 const waiter: Rule = (polls, random) => {
-  const [leastMs, mostMs] = [2_000, 120_000];
-  return leastMs + random() * (Math.min(mostMs, leastMs * 2 ** Math.min(polls - 1, 20)) - leastMs);
+  const [minMs, maxMs] = [2_000, 120_000];
+  return minMs + random() * (Math.min(maxMs, minMs * 2 ** Math.min(polls - 1, 20)) - minMs);
 };
 
 const NOTHING_LEARNED: PacingDescription = {

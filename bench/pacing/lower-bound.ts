@@ -65,14 +65,14 @@ function optimumSchedule(times: readonly number[], price: number): LowerBound {
   for (let from = size - 2; from >= 0; from--) {
     const open = count - finalAt(from);
     if (open === 0) continue;
-    let least = Number.POSITIVE_INFINITY;
+    let minCost = Number.POSITIVE_INFINITY;
     for (let to = from + 1; to < Math.min(size, from + FARTHEST_STEPS); to++) {
       const total = open + price * lagBetween(from, to) + (cost[to] ?? 0);
-      if (total >= least) continue;
-      least = total;
+      if (total >= minCost) continue;
+      minCost = total;
       next[from] = to;
     }
-    cost[from] = least;
+    cost[from] = minCost;
   }
 
   let requests = 0;

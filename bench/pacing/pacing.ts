@@ -62,13 +62,13 @@ console.log(`\n${missed === 0 ? 'all bars are met' : `${missed} bars are missed`
 if (missed > 0) process.exitCode = 1;
 
 function worstOf(summaries: readonly Summary[]): Worst {
-  const most = (of: (summary: Summary) => number) => Math.max(...summaries.map(of));
+  const maxOf = (of: (summary: Summary) => number) => Math.max(...summaries.map(of));
   return {
-    requests: most(({ requests }) => requests),
-    meanS: most(({ meanS }) => meanS),
-    p99S: most(({ p99S }) => p99S),
-    cost: most(({ requests, meanS }) => requests + meanS),
-    throttled: most(({ throttled }) => throttled),
+    requests: maxOf(({ requests }) => requests),
+    meanS: maxOf(({ meanS }) => meanS),
+    p99S: maxOf(({ p99S }) => p99S),
+    cost: maxOf(({ requests, meanS }) => requests + meanS),
+    throttled: maxOf(({ throttled }) => throttled),
   };
 }
 

@@ -21,7 +21,7 @@ export type Scenario = {
 /** A budget that never limits, so that only the policies are compared. */
 const AMPLE: BudgetSettings = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const HOUR_S = 3_600;
-const LEAST_SUBMISSIONS = 1_000;
+const MIN_SUBMISSIONS = 1_000;
 
 /**
  * Requests + seconds of mean lag of the cohort policy at commit de6cbd9, in the sandbox of that commit (a block at each multiple
@@ -35,11 +35,11 @@ const bars = (requests: number, meanS: number, p99S: number): Bars => ({ request
 const poisson = (perS: number): Arrivals => ({
   kind: 'poisson',
   perS,
-  submissions: Math.max(LEAST_SUBMISSIONS, perS * HOUR_S),
+  submissions: Math.max(MIN_SUBMISSIONS, perS * HOUR_S),
 });
 
 /** 50 submissions at one moment of each hour, random within a slot. */
-const BURSTS: Arrivals = { kind: 'bursts', size: 50, everyS: HOUR_S, delayMaxS: 60, submissions: LEAST_SUBMISSIONS };
+const BURSTS: Arrivals = { kind: 'bursts', size: 50, everyS: HOUR_S, delayMaxS: 60, submissions: MIN_SUBMISSIONS };
 
 function parallel(world: WorldName, rates: Record<string, Bars>, otherGap?: Scenario['otherGap']): Scenario[] {
   return Object.entries(rates).map(([perS, bars]) => ({

@@ -18,7 +18,7 @@ export const row: Row = {
     {
       what: `polls per second through BullMQ until all submissions are Finalized, each after ${RESPONSES} polls`,
       beside: PEER,
-      target: { least: 2 },
+      target: { min: 2 },
       unit: '',
       value: ({ dawatch = 0, usual = 0 }) => dawatch / usual,
       context: ({ dawatch = 0, usual = 0, dawatchFinal = 0 }) =>
@@ -27,7 +27,7 @@ export const row: Row = {
     {
       what: 'Redis commands per submission until it is Finalized',
       beside: 'the same poller',
-      target: { most: 0.2 },
+      target: { max: 0.2 },
       unit: '',
       value: ({ dawatchCommands = 0, usualCommands = 0 }) => dawatchCommands / usualCommands,
       context: ({ dawatchCommands = 0, usualCommands = 0 }) =>

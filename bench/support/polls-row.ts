@@ -28,9 +28,9 @@ export function pollsRow({ concurrency, throughRedis, ...metric }: PollsRow): Ro
         beside:
           'the same Pool that also stores each response in the same tables, with one commit per turn of the event loop',
         unit: '',
-        value: ({ dawatch = 0, least = 0 }) => dawatch / least,
-        context: ({ dawatch = 0, bare = 0, least = 0 }) =>
-          `${Math.round(dawatch)} and ${Math.round(least)} polls/s; ${(least / bare).toFixed(2)} of the rate of the peer above`,
+        value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
+        context: ({ dawatch = 0, bare = 0, minimal = 0 }) =>
+          `${Math.round(dawatch)} and ${Math.round(minimal)} polls/s; ${(minimal / bare).toFixed(2)} of the rate of the peer above`,
       },
     ],
     async open() {
@@ -55,7 +55,7 @@ export function pollsRow({ concurrency, throughRedis, ...metric }: PollsRow): Ro
       };
       return {
         async round(index) {
-          let [dawatch, bare, least] = [0, 0, 0];
+          let [dawatch, bare, minimal] = [0, 0, 0];
           await inTurns(index, [
             async () => {
               const [before, from] = [await pollsOf(server), performance.now()];
@@ -66,11 +66,11 @@ export function pollsRow({ concurrency, throughRedis, ...metric }: PollsRow): Ro
               bare = await apart('peers/bare-loop.ts', [url, concurrency, SECONDS]);
             },
             async () => {
-              const file = join(folder, `least-${index}.db`);
-              least = await apart('peers/storing-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
+              const file = join(folder, `minimal-${index}.db`);
+              minimal = await apart('peers/storing-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
             },
           ]);
-          return { dawatch, bare, least };
+          return { dawatch, bare, minimal };
         },
         memoryMib: () => costsOf(server.pid).mib,
         close,

@@ -384,8 +384,10 @@ describe('variables that begin with DAWATCH_', () => {
     ['DAWATCH_APIKEY', 'DAWATCH_API_KEY'],
     ['DAWATCH_DATABSE', 'DAWATCH_DATABASE'],
     ['DAWATCH_LOGLEVEL', 'DAWATCH_LOG_LEVEL'],
-  ])('%s is refused with the most similar name and without its value', (name, meant) => {
-    expect(problems('', { [name]: SECRET })).toEqual([`${name} is not a variable of dawatch; did you mean ${meant}?`]);
+  ])('%s is refused with the most similar name and without its value', (name, suggestion) => {
+    expect(problems('', { [name]: SECRET })).toEqual([
+      `${name} is not a variable of dawatch; did you mean ${suggestion}?`,
+    ]);
   });
 
   it('a name without a similar one is refused with a reference to the list of settings', () => {

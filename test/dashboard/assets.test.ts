@@ -8,7 +8,7 @@ const get = (path: string, headers = {}): Promise<HttpResponse> =>
   call(app.url, path, { headers: { 'x-api-key': [], ...headers } });
 
 /** Returns all files that the page loads, directly or indirectly. */
-async function everythingLoaded(): Promise<Map<string, HttpResponse>> {
+async function loadAllFiles(): Promise<Map<string, HttpResponse>> {
   const page = await get('/');
   const map = JSON.parse(/<script type="importmap">(.*?)<\/script>/s.exec(page.text)?.[1] ?? '') as {
     imports: Record<string, string>;
@@ -33,7 +33,7 @@ async function everythingLoaded(): Promise<Map<string, HttpResponse>> {
 
 describe('the files of the dashboard', () => {
   it('are public and loaded from the server only', async () => {
-    const loaded = await everythingLoaded();
+    const loaded = await loadAllFiles();
     expect(loaded.size).toBeGreaterThan(30);
     for (const [path, response] of loaded) {
       expect(response.status, path).toBe(200);

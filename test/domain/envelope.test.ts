@@ -97,8 +97,8 @@ describe('an upstream time', () => {
     ['2026-01-02 03:04:05.250999', 5_250],
     ['2026-01-02T05:04:05+02:00', 5_000],
     ['2026-01-01T22:04:05-0500', 5_000],
-  ])('%s is UTC, whatever the time zone of the machine', (text, afterTheMinuteMs) => {
-    expect(upstreamTime(text)).toBe(Date.UTC(2026, 0, 2, 3, 4) + afterTheMinuteMs);
+  ])('%s is UTC, whatever the time zone of the machine', (text, expectedMs) => {
+    expect(upstreamTime(text)).toBe(Date.UTC(2026, 0, 2, 3, 4) + expectedMs);
   });
 
   it.each([null, undefined, '', 'yesterday', '2026-13-45T99:00:00'])('%j is not a time', (text) => {

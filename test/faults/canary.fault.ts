@@ -60,7 +60,7 @@ async function openEchoServer(): Promise<string> {
 }
 
 /** Returns every key of a Redis with its content. */
-async function everythingIn(url: string): Promise<string> {
+async function contentOf(url: string): Promise<string> {
   const redis = new Redis(url);
   const read: Record<string, (key: string) => Promise<unknown>> = {
     string: (key) => redis.get(key),
@@ -190,7 +190,7 @@ it.each([true, false])(
     const numbers = new Set([...deliveries].map(([, id]) => id));
     expect(numbers.size).toBeGreaterThan(0);
     for (const id of [...numbers].slice(0, 100)) await request('GET', `/v1/deliveries/${id}`, admin);
-    locations.set('Redis', await everythingIn(redis.url));
+    locations.set('Redis', await contentOf(redis.url));
 
     const config = ['--config', `${server.folder}/dawatch.yaml`];
     const env = { DAWATCH_URL: server.url, DAWATCH_API_KEY: CANARY.adminToken, DAWATCH_ADMIN_TOKEN: CANARY.adminToken };

@@ -30,7 +30,7 @@ test('the clock jumps by hours both ways at run time: nothing ends, stops or is 
     await world.track(50);
     await sleep(500);
   }
-  await world.survives();
+  await world.expectSurvived();
 });
 
 test('after the clock was set forward, or the machine slept, recorded times are correct', async () => {
@@ -44,7 +44,7 @@ test('after the clock was set forward, or the machine slept, recorded times are 
   const trackedAt = Date.parse((await world.server.client.get(id)).tracked_at);
   expect(trackedAt).toBeGreaterThan(before - 60_000);
   expect(trackedAt).toBeLessThan(before + 60_000);
-  await world.survives();
+  await world.expectSurvived();
 });
 
 test('the clock was hours off in one process and is correct in the next: open submissions become final', async () => {
@@ -58,7 +58,7 @@ test('the clock was hours off in one process and is correct in the next: open su
     await world.server.listening();
   }
   await world.track(50);
-  await world.survives();
+  await world.expectSurvived();
 });
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
@@ -75,6 +75,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       await sleep(1_000);
     }
     expect(world.server.isGone()).toBe(false);
-    await world.survives();
+    await world.expectSurvived();
   });
 });

@@ -29,7 +29,7 @@ test('a ledger damaged while no server ran is refused unchanged, with advice; a 
   server.start();
   await server.listening();
   await world.track(50);
-  await world.survives();
+  await world.expectSurvived();
 });
 
 test('a ledger damaged under a running server is not copied, and the next start refuses it', async () => {
@@ -57,11 +57,11 @@ test('a ledger damaged under a running server is not copied, and the next start 
   server.start();
   await server.listening();
   await world.track(50);
-  await world.survives();
+  await world.expectSurvived();
 });
 
 /** Damages random pages in the middle of the file. */
-function damage(file: string, { between }: { between: (least: number, most: number) => number }): void {
+function damage(file: string, { between }: { between: (min: number, max: number) => number }): void {
   const descriptor = openSync(file, 'r+');
   const pages = Math.floor(fstatSync(descriptor).size / PAGE_BYTES);
   for (let count = 0; count < Math.ceil(pages / 4); count++)

@@ -22,6 +22,6 @@ describe.skipIf(SKIPPED)('the dashboard of a running server', () => {
     const disconnected = page.getByText('Disconnected').waitFor({ timeout: OPEN_MS });
     await expect(disconnected, 'the page must not say that it is disconnected').rejects.toThrow('Timeout');
     expect(opened).toHaveLength(1);
-    await world.survives();
+    await world.expectSurvived();
   });
 });

@@ -37,7 +37,7 @@ test.skipIf(isMissing())('survives without free file descriptors, and continues 
   for (const socket of held.splice(0)) socket.destroy();
   await world.track(50);
   if (during === 202) for (const id of ids) world.expected.set(id, 'finalized');
-  await world.survives();
+  await world.expectSurvived();
 });
 
 function isMissing(): boolean {

@@ -40,7 +40,7 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
       await expectWorking(world);
       expect(await job).toEqual({ accepted: BATCH, already_tracked: 0 });
       for (const id of queued) world.expected.set(id, 'finalized');
-      await world.survives();
+      await world.expectSurvived();
     },
   );
 
@@ -55,7 +55,7 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
     await staysRefused(world, 503);
     limit('unlimited');
     await expectWorking(world);
-    await world.survives();
+    await world.expectSurvived();
   });
 });
 

@@ -28,7 +28,7 @@ async function prepare(name: string) {
 type World = Awaited<ReturnType<typeof prepare>>;
 
 /** Expects that every submission at the working upstream is final and delivered, and that the others are stored and open. */
-async function survives(world: World, waiting: Iterable<string>): Promise<void> {
+async function expectSurvived(world: World, waiting: Iterable<string>): Promise<void> {
   for (const id of waiting) world.expected.set(id, 'tracking');
   const { server, receiver } = world;
   const finals = [...world.expected.values()].filter((status) => status === 'finalized').length;
@@ -49,7 +49,7 @@ test('accepts 10,000 ids in one request, and one id from 1,000 concurrent client
   expect([...new Set(statuses)]).toEqual([202]);
   world.expected.set(id, 'finalized');
   poster.close();
-  await survives(world, ids);
+  await expectSurvived(world, ids);
 });
 
 test('refuses excess load early, and loses nothing that it accepted', async () => {
@@ -88,7 +88,7 @@ test('refuses excess load early, and loses nothing that it accepted', async () =
   expect(world.server.lines.filter((line) => line.includes('"upstream.down"') && line.includes('"default"'))).toEqual(
     [],
   );
-  await survives(world, accepted);
+  await expectSurvived(world, accepted);
 });
 
 test('accepts 2,000 ids a second for a minute while it polls at its full budget', async () => {
@@ -99,7 +99,7 @@ test('accepts 2,000 ids a second for a minute while it polls at its full budget'
   const accepted: string[] = [];
   const latencies: number[] = [];
   let refusals = 0;
-  const sendForSure = async (body: string) => {
+  const sendUntilAcknowledged = async (body: string) => {
     for (;;) {
       const { status, retryAfterS = 0, ms } = await poster.post(body);
       latencies.push(ms);
@@ -119,7 +119,9 @@ test('accepts 2,000 ids a second for a minute while it polls at its full budget'
       if (isChecked) world.expected.set(id, 'finalized');
       else accepted.push(id);
     }
-    sending.push(sendForSure(JSON.stringify({ submission_ids: ids, ...(!isChecked && { upstream: 'absent' }) })));
+    sending.push(
+      sendUntilAcknowledged(JSON.stringify({ submission_ids: ids, ...(!isChecked && { upstream: 'absent' }) })),
+    );
     await sleep(Math.max(0, from + (index + 1) * everyMs - performance.now()));
   }
   await Promise.all(sending);
@@ -133,5 +135,5 @@ test('accepts 2,000 ids a second for a minute while it polls at its full budget'
   );
   expect(refused).toEqual([]);
   expect(peakMiB).toBeLessThan(MEMORY_MIB);
-  await survives(world, accepted);
+  await expectSurvived(world, accepted);
 });

@@ -49,7 +49,7 @@ test.each([
     expect([...(await statusesOf(late))]).toEqual(['tracking']);
   }
   upstream.stopFaults();
-  await world.survives();
+  await world.expectSurvived();
 });
 
 test('a failing database that reports every id as not found ends nothing, including new ids and kills', async () => {
@@ -70,7 +70,7 @@ test('a failing database that reports every id as not found ends nothing, includ
   await world.server.client.cancel(never);
   world.expected.set(never, 'cancelled');
   upstream.stopFaults();
-  await world.survives();
+  await world.expectSurvived();
 });
 
 test('a Retry-After that is longer than the deadline ends nothing, not even after a kill', async () => {
@@ -95,5 +95,5 @@ test('a Retry-After that is longer than the deadline ends nothing, not even afte
   expect(Math.min(...times)).toBeGreaterThan(deadline.getTime() + 3_000);
   for (const id of ids) expect((await client.get(id)).status).toBe('pending');
   upstream.stopFaults();
-  await world.survives();
+  await world.expectSurvived();
 });

@@ -37,7 +37,7 @@ test.skipIf(isMissing())(
     chmodSync(server.file, 0o600);
     chmodSync(folder, 0o700);
     server.start(how);
-    await world.survives();
+    await world.expectSurvived();
   },
 );
 

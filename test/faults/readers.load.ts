@@ -44,7 +44,7 @@ test('5,000 readers of the live feed get every event once and in order, and leav
   for (const { response } of readers) response.destroy();
   while ((await readersOf(url)) !== 0) await sleep(50);
   // The allocator does not return the memory of many connections at once.
-  await world.survives({ memoryMiB: MEMORY_MIB });
+  await world.expectSurvived({ memoryMiB: MEMORY_MIB });
 });
 
 async function readersOf(url: string): Promise<number | undefined> {

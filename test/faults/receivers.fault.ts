@@ -25,7 +25,7 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   for (const [index, at] of times.entries()) {
     await world.clock.advance(at - (times[index - 1] ?? 0));
     const metadata = { flapping: index % 8 === 0, hostile: index % 80 === 0 };
-    events += day.happen(`day-${index}`, { fails: index % 10 === 0, metadata });
+    events += day.finalize(`day-${index}`, { fails: index % 10 === 0, metadata });
     world.sent.length = 0;
     world.attempted.length = 0;
     if (index === WARM) warm = held();
@@ -45,12 +45,12 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   await world.clock.advance(4.5 * DAY_MS);
   expect(statesOf(world.ledger.file).waiting ?? 0).toBe(0);
   const deadBefore = statesOf(world.ledger.file).dead;
-  const flappingHad = flapping.taken.size;
+  const takenBefore = flapping.taken.size;
   await day.repair();
   await world.clock.advance(DAY_MS);
 
   expect(Object.keys(statesOf(world.ledger.file))).toEqual(['delivered']);
-  for (const receiver of all) expectEverything(world.ledger.file, receiver);
+  for (const receiver of all) expectAllDelivered(world.ledger.file, receiver);
   expect(day.violations).toEqual([]);
   expect(world.errors).toEqual([]);
   // Nothing is in flight or scheduled.
@@ -59,12 +59,12 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   console.log(
     `${events} events, deliveries at the end of the day ${JSON.stringify(waiting)}, later ${deadBefore} dead letters`,
   );
-  console.log(`attempts: ${attempts}; the flapping one had ${flappingHad} before it was mended`);
+  console.log(`attempts: ${attempts}; the flapping one had ${takenBefore} before it was mended`);
   console.log(`heap ${mib(warm.heap)} → ${mib(after.heap)} MiB, handles ${warm.handles} → ${after.handles}`);
 });
 
 /** Each of its deliveries arrived, with the id and the single body of its event. */
-function expectEverything(file: string, { name, webhookId, taken }: DayReceiver): void {
+function expectAllDelivered(file: string, { name, webhookId, taken }: DayReceiver): void {
   const sql =
     "SELECT o.id FROM deliveries d JOIN outbox o ON o.seq = d.event WHERE d.destination = ? AND d.state = 'delivered'";
   const ids = rawConnection(file).prepare(sql).pluck().all(`webhook:${webhookId}`) as string[];

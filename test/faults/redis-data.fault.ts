@@ -17,7 +17,7 @@ describe.skipIf(isRedisMissing())('Redis loses its data', () => {
         await sleep(world.between(0, 600));
       }
     });
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test.each([
@@ -36,7 +36,7 @@ describe.skipIf(isRedisMissing())('Redis loses its data', () => {
         await sleep(world.between(500, 2_000));
       }
     });
-    await world.survives();
+    await world.expectSurvived();
     expect(world.server.logged('redis.disconnected').length).toBeGreaterThan(0);
   });
 });

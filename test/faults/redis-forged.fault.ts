@@ -46,7 +46,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     expect(world.server.logged('polls.rejected').length).toBeGreaterThan(0);
     expect(world.server.logged('worker.refused')).toMatchObject([{ worker: 'odd' }]);
     for (const worker of world.workers) expect(worker.lines.join('\n')).not.toContain('stolen');
-    await world.survives();
+    await world.expectSurvived();
     expect(readFileSync(world.server.file).includes(FORGED)).toBe(false);
   });
 
@@ -59,7 +59,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await world.through(() => sleep(2_000));
     for (const worker of world.workers) expect(worker.lines.join('\n')).toContain('worker.secret_mismatch');
     expect(world.server.logged('polls.job_failed')).toEqual([]);
-    await world.survives();
+    await world.expectSurvived();
   });
 });
 
@@ -82,6 +82,6 @@ describe.skipIf(isRedisMissing())('without a secret', () => {
     await untilLogged(world, 'worker.joined', 2);
     await world.through(() => sleep(5_000));
     expect(count).toBeGreaterThan(0);
-    await world.survives();
+    await world.expectSurvived();
   });
 });

@@ -24,7 +24,7 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
         await sleep(500);
       }
     });
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test('duplicate jobs are processed once', async () => {
@@ -43,7 +43,7 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
       }
       for (const id of ids) world.expected.set(id, 'finalized');
     });
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test('hostile jobs in each queue do no harm', async () => {
@@ -66,7 +66,7 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
     });
     const refused = await openQueue(redis, SUBMISSIONS).getFailed();
     expect(refused.length).toBeGreaterThan(HOSTILE.length - 1);
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test('a worker of another version returns results in its own format', async () => {
@@ -83,7 +83,7 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
     await untilLogged(world, 'worker.joined', 2);
     await world.through(() => sleep(5_000));
     expect(count).toBeGreaterThan(0);
-    await world.survives();
+    await world.expectSurvived();
   });
 });
 

@@ -21,7 +21,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
       await redisClient.config('SET', 'maxmemory', '0');
       await untilLogged(world, 'redis.connected', 2);
     });
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test('to keep its data: a full one that evicts keys, including jobs', async () => {
@@ -38,7 +38,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
       await redisClient.config('SET', 'maxmemory', '0');
     });
     expect(/^evicted_keys:(\d+)/m.exec(await redisClient.info('stats'))?.[1]).not.toBe('0');
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test('writes, because it became a replica', async () => {
@@ -54,7 +54,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
       await redisClient.call('REPLICAOF', 'NO', 'ONE');
       await untilLogged(world, 'redis.connected', 2);
     });
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test('the password, until it is correct', async () => {
@@ -68,7 +68,7 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
     await openRedisClient(redis).config('SET', 'requirepass', 'wrong');
     await untilLogged(world, 'redis.connected');
     await world.through(() => sleep(1_000));
-    await world.survives();
+    await world.expectSurvived();
     expect(world.server.lines.join()).not.toContain('wrong@');
   });
 });

@@ -18,7 +18,7 @@ describe.skipIf(isRedisMissing())('Redis does not respond', () => {
       redis.resume();
       await untilLogged(world, 'redis.connected', 2);
     });
-    await world.survives();
+    await world.expectSurvived();
   });
 
   test('connections are cut in the middle of a message, and others become silent', async () => {
@@ -38,6 +38,6 @@ describe.skipIf(isRedisMissing())('Redis does not respond', () => {
       proxy.silence();
       await sleep(2_000);
     });
-    await world.survives();
+    await world.expectSurvived();
   });
 });

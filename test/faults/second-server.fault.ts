@@ -21,5 +21,5 @@ test('a second server on the same ledger is refused, and the first does not noti
   // A killed server leaves no lock to remove.
   await world.server.kill();
   world.server.start();
-  await world.survives();
+  await world.expectSurvived();
 });

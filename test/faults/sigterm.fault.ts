@@ -35,7 +35,7 @@ test('SIGTERM under load completes within its limit, and acknowledged requests a
   const clients = Array.from({ length: CLIENTS }, client);
   const longest: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const readers = Array.from({ length: READERS }, () => readForEver(server.url));
+    const readers = Array.from({ length: READERS }, () => readForever(server.url));
     await sleep(world.between(200, 1_500));
     const requestedAt = performance.now();
     expect(await server.stop()).toBe(0);
@@ -49,11 +49,11 @@ test('SIGTERM under load completes within its limit, and acknowledged requests a
   console.log(`${ROUNDS} SIGTERMs took ${longest.map((ms) => `${(ms / 1_000).toFixed(1)} s`).join(', ')}`);
   expect(Math.max(...longest)).toBeLessThan(BOUND_S * 1_000 + SLACK_MS);
   expect(failed).toBe(0);
-  await world.survives();
+  await world.expectSurvived();
 });
 
 /** Reads the live feed until the server closes it. */
-async function readForEver(url: string): Promise<void> {
+async function readForever(url: string): Promise<void> {
   const response = await fetch(`${url}/v1/events`, { headers: { 'x-api-key': CRASH_API_KEY } }).catch(() => undefined);
   await response?.text().catch(() => undefined);
 }

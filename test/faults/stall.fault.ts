@@ -13,7 +13,7 @@ test('a server that is suspended for longer than its timeouts continues normally
     world.server.resume();
     await world.track(50);
   }
-  await world.survives();
+  await world.expectSurvived();
   // The server detects its own stall and reports no outage of the upstream.
   expect(world.server.logged('upstream.down')).toEqual([]);
 });

@@ -32,7 +32,7 @@ test('an upstream that contradicts a Finalized causes a correction event each ti
   const honest = await world.track(50);
 
   while (watched(world.server.file) > 0) await sleep(100);
-  await world.survives();
+  await world.expectSurvived();
   const reported = corrections(world.server.file);
   for (const [name, each] of ids)
     for (const id of each)

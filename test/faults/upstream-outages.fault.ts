@@ -70,7 +70,7 @@ describe.skipIf(!tls)('with TLS', () => {
       upstream.stopFaults();
     }
 
-    await world.survives();
+    await world.expectSurvived();
     const expectedData = dataByIdOf(world.server.file);
     const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;
     for (const id of world.expected.keys()) expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));

@@ -9,7 +9,7 @@ import { prepareWorld } from './support/world.ts';
 const IDS_PER_FAULT = 2;
 const HONEST = 200;
 /** While bodies of any size arrive, and afterwards: of some 280 MiB the heap is 60, and malloc keeps freed memory. */
-const MOST_MEMORY_MIB = 400;
+const MAX_MEMORY_MIB = 400;
 const MEMORY_MIB = 350;
 
 test('an upstream that misreports many ids in every way loses none of them, and affects no other', async () => {
@@ -30,9 +30,9 @@ test('an upstream that misreports many ids in every way loses none of them, and 
   for (const id of faultFor.keys()) world.expected.set(id, 'finalized');
   const honest = await world.track(HONEST);
 
-  let mostMiB = 0;
+  let peakMiB = 0;
   const watching = setInterval(() => {
-    mostMiB = Math.max(mostMiB, world.server.residentMiB() ?? 0);
+    peakMiB = Math.max(peakMiB, world.server.residentMiB() ?? 0);
   }, 100);
   onTestFinished(() => clearInterval(watching));
   const startedAt = performance.now();
@@ -51,11 +51,11 @@ test('an upstream that misreports many ids in every way loses none of them, and 
     const { status, error } = await client.get(id);
     expect([faultFor.get(id), isFinal(status), (error?.length ?? 0) > 2_001]).toEqual([faultFor.get(id), false, false]);
   }
-  console.log(`${upstream.requests} requests, most memory ${mostMiB.toFixed(0)} MiB`);
-  expect(mostMiB).toBeLessThan(MOST_MEMORY_MIB);
+  console.log(`${upstream.requests} requests, most memory ${peakMiB.toFixed(0)} MiB`);
+  expect(peakMiB).toBeLessThan(MAX_MEMORY_MIB);
 
   upstream.stopFaults();
-  await world.survives({ memoryMiB: MEMORY_MIB });
+  await world.expectSurvived({ memoryMiB: MEMORY_MIB });
   expect(upstream.followed).toEqual([]);
   const expectedData = dataByIdOf(world.server.file);
   const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;

@@ -38,7 +38,7 @@ test('200 webhooks of which half hang: the others receive every event meanwhile,
     `${ENDPOINTS} webhooks, ${world.receiver.bodies.size} events, ${held} hung, at most ${peakMiB.toFixed(0)} MiB`,
   );
   expect(refused).toEqual([]);
-  await world.survives();
+  await world.expectSurvived();
 });
 
 /** Replays every delivery that was attempted and waits. */
@@ -56,7 +56,7 @@ async function sendAgain(url: string): Promise<void> {
 async function openEndpoints() {
   const got = new Map<number, Set<string>>();
   const held = new Map<ServerResponse, () => void>();
-  let isMended = false;
+  let isRepaired = false;
   const server = createServer(async (request, response) => {
     const number = Number(request.url?.slice(1));
     if ((await text(request).catch(() => undefined)) === undefined) return;
@@ -64,7 +64,7 @@ async function openEndpoints() {
       got.set(number, (got.get(number) ?? new Set()).add(String(request.headers['webhook-id'])));
       response.writeHead(204).end();
     };
-    if (isMended || !hangs(number)) take();
+    if (isRepaired || !hangs(number)) take();
     else held.set(response, take);
     response.once('close', () => held.delete(response));
   }).listen(0, '127.0.0.1');
@@ -82,7 +82,7 @@ async function openEndpoints() {
     got: (number: number) => got.get(number) ?? new Set<string>(),
     held: () => held.size,
     repair(): void {
-      isMended = true;
+      isRepaired = true;
       for (const take of held.values()) take();
     },
   };

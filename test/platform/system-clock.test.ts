@@ -148,7 +148,7 @@ it('steps of up to a second are ignored', async () => {
 it('a process that is suspended between two readings detects no step', () => {
   let wallMs = START;
   let monotonicMs = 0;
-  const standStill = (ms: number) => {
+  const suspend = (ms: number) => {
     wallMs += ms;
     monotonicMs += ms;
   };
@@ -156,7 +156,7 @@ it('a process that is suspended between two readings detects no step', () => {
   let reads = 0;
   const read = (value: () => number) => {
     const found = value();
-    if (reads++ === stopsAt) standStill(HOUR);
+    if (reads++ === stopsAt) suspend(HOUR);
     return found;
   };
   const clock = new SystemClock({

@@ -15,7 +15,7 @@ export function runHere(args: readonly string[], environment: Environment) {
 async function runAlone(args: readonly string[], { env, input, cwd }: Environment) {
   const [stdout, stderr] = [new Captured(), new Captured()];
   const stdin = Readable.from(input === '' ? [] : [Buffer.from(input)]);
-  const takeBack = [
+  const restorers = [
     override('stdin', stdin),
     override('stdout', stdout),
     override('stderr', stderr),
@@ -30,7 +30,7 @@ async function runAlone(args: readonly string[], { env, input, cwd }: Environmen
   } finally {
     process.exitCode = before.exitCode;
     process.chdir(before.folder);
-    for (const back of takeBack) back();
+    for (const back of restorers) back();
   }
 }
 

@@ -49,7 +49,7 @@ export async function prepareServer(folder: string, settings: Record<string, unk
 }
 
 /** Tracks like a careful backend: repeats the request until it is acknowledged. */
-export async function trackForSure(client: DawatchClient, ids: readonly string[]): Promise<void> {
+export async function trackUntilAcknowledged(client: DawatchClient, ids: readonly string[]): Promise<void> {
   for (;;) {
     const isAcknowledged = await client.track(ids).then(
       () => true,

@@ -6,7 +6,7 @@ import { ceilingMs } from '../../src/pacing/safety-limit.ts';
 export const SLACK_MS = 1_000;
 
 /** Returns by how much the longest interval between polls exceeded the safety net. */
-export function beyondTheNet(submissions: Run['submissions']): number {
+export function excessOverSafetyNet(submissions: Run['submissions']): number {
   let worst = Number.NEGATIVE_INFINITY;
   for (const { trackedAt, polledAt } of submissions) {
     let before = trackedAt;
@@ -27,17 +27,17 @@ export function costOf(submissions: Run['submissions']): number {
 }
 
 /** Wraps a policy and counts how often it reschedules submissions other than the current one. */
-export function countingMoves(policy: PolicyFactory): { policy: PolicyFactory; moves: () => number } {
-  let moves = 0;
+export function countingReschedules(policy: PolicyFactory): { policy: PolicyFactory; reschedules: () => number } {
+  let count = 0;
   const counting: PolicyFactory = ({ reschedule, random }) =>
     policy({
       reschedule(item, dueAt) {
-        moves++;
+        count++;
         reschedule(item, dueAt);
       },
       random,
     });
-  return { policy: counting, moves: () => moves };
+  return { policy: counting, reschedules: () => count };
 }
 
 /** Wraps a policy that is replaced at intervals by one with the restored snapshot, as after a restart. */

@@ -9,6 +9,6 @@ export function seeded(name: string) {
   return {
     seed,
     /** Returns an integer, both limits included. */
-    between: (least: number, most: number) => uniformInt(random, least, most),
+    between: (min: number, max: number) => uniformInt(random, min, max),
   };
 }

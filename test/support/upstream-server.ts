@@ -11,7 +11,7 @@ type Served = {
   url: string;
   requests: IncomingMessage[];
   /** The number of open connections, of all connections so far, and of concurrent ones at most. */
-  sockets: { open: Set<Socket>; total: number; most: number };
+  sockets: { open: Set<Socket>; total: number; maxOpen: number };
 };
 
 /** An HTTP server on a free port; closed with its connections when the test ends. */
@@ -40,11 +40,11 @@ export async function deadAddress(): Promise<string> {
 }
 
 async function listening(server: ReturnType<typeof createTcpServer>): Promise<Omit<Served, 'requests'>> {
-  const sockets = { open: new Set<Socket>(), total: 0, most: 0 };
+  const sockets = { open: new Set<Socket>(), total: 0, maxOpen: 0 };
   server.on('connection', (socket: Socket) => {
     sockets.open.add(socket);
     sockets.total += 1;
-    sockets.most = Math.max(sockets.most, sockets.open.size);
+    sockets.maxOpen = Math.max(sockets.maxOpen, sockets.open.size);
     socket.on('error', () => undefined);
     socket.on('close', () => sockets.open.delete(socket));
   });

@@ -39,7 +39,7 @@ async function issueFencingToken(redis: RedisServer): Promise<void> {
 }
 
 /** Adds two jobs of a previous server, one waiting and one that a worker processes. */
-async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
+async function addEarlierJobs(redis: RedisServer, expiresInMs = LONG) {
   const queue = openQueue(redis);
   await issueFencingToken(redis);
   const [seconds] = await openRedisClient(redis).time();
@@ -62,7 +62,7 @@ async function leaveBehind(redis: RedisServer, expiresInMs = LONG) {
 describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
   it('waits for the leases of jobs that workers still process, and removes waiting jobs', async () => {
     const redis = await redisForTest();
-    const { queue, end } = await leaveBehind(redis);
+    const { queue, end } = await addEarlierJobs(redis);
     const { state, alone, isUp } = start(redis);
     await isUp();
     await vi.waitFor(async () => expect(await queue.getWaitingCount()).toBe(0), 5_000);
@@ -73,13 +73,13 @@ describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
 
   it('waits no longer than a request can take', async () => {
     const redis = await redisForTest();
-    await leaveBehind(redis);
+    await addEarlierJobs(redis);
     await start(redis, { timeoutMs: 200 }).alone;
   });
 
   it('does not wait for expired leases', async () => {
     const redis = await redisForTest();
-    await leaveBehind(redis, -1_000);
+    await addEarlierJobs(redis, -1_000);
     await start(redis).alone;
   });
 

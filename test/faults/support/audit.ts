@@ -27,13 +27,13 @@ const MEMORY_WAIT_MS = 20_000;
  * released, and no process is left.
  */
 export async function auditAfterFault({ server, expected, receiver, memoryMiB = MEMORY_MIB }: AuditOptions) {
-  const heldMiB = await memoryCameBack(server, memoryMiB);
+  const heldMiB = await waitForMemory(server, memoryMiB);
   expect(await server.stop(), server.lines.slice(-3).join('\n')).toBe(0);
   const statuses = auditLedger(server.file, expected.keys());
   const wrong = [...expected].filter(([id, status]) => statuses.get(id) !== status);
   expect(wrong.map(([id, status]) => `${id} is ${statuses.get(id)}, not ${status}`)).toEqual([]);
   if (receiver) auditEvents(eventIdsOf(server.file), receiver);
-  expect(processesNaming(server.folder)).toEqual([]);
+  expect(processesReferringTo(server.folder)).toEqual([]);
   const arrived = receiver ? `, ${receiver.bodies.size} events` : '';
   console.log(`audit: ${expected.size} ids${arrived}, ${heldMiB?.toFixed(0) ?? '?'} of at most ${memoryMiB} MiB`);
 }
@@ -43,12 +43,12 @@ export function allFinalized(ids: Iterable<string>): Map<string, string> {
   return new Map([...ids].map((id) => [id, 'finalized']));
 }
 
-async function memoryCameBack(server: KillableServer, atMostMiB: number): Promise<number | undefined> {
+async function waitForMemory(server: KillableServer, maxMiB: number): Promise<number | undefined> {
   const until = performance.now() + MEMORY_WAIT_MS;
   for (;;) {
     const heldMiB = server.residentMiB();
-    if (heldMiB === undefined || heldMiB <= atMostMiB) return heldMiB;
-    if (performance.now() > until) throw new Error(`${heldMiB.toFixed(0)} MiB are held, at most ${atMostMiB} may be`);
+    if (heldMiB === undefined || heldMiB <= maxMiB) return heldMiB;
+    if (performance.now() > until) throw new Error(`${heldMiB.toFixed(0)} MiB are held, at most ${maxMiB} may be`);
     await sleep(500);
   }
 }
@@ -65,7 +65,7 @@ function auditEvents(
 }
 
 /** Returns the command lines of processes that refer to this folder; none if the system does not show them. */
-function processesNaming(folder: string): string[] {
+function processesReferringTo(folder: string): string[] {
   if (!existsSync('/proc/self/cmdline')) return [];
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

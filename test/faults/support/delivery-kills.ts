@@ -3,7 +3,7 @@ import type { DawatchClient } from '../../../src/client/index.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { allDelivered, createWebhook } from '../../support/deliveries.ts';
 import { type EventReceiver, openEventReceiver } from '../../support/event-receiver.ts';
-import { prepareServer, sleep, trackForSure } from '../../support/killable-server.ts';
+import { prepareServer, sleep, trackUntilAcknowledged } from '../../support/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { allFinalized, auditAfterFault } from './audit.ts';
@@ -67,7 +67,7 @@ async function trackUntil(
 ): Promise<void> {
   while (!signal.aborted) {
     const batch = Array.from({ length: BATCH }, submit);
-    await trackForSure(client, batch);
+    await trackUntilAcknowledged(client, batch);
     for (const id of batch) acknowledged.add(id);
     await sleep(50);
   }

@@ -24,7 +24,7 @@ export function createExchanges() {
       release();
     },
     /** The exchange continues. */
-    unpark(key: string): void {
+    resume(key: string): void {
       if (parked.get(key) === true) busy += 1;
       parked.set(key, false);
     },

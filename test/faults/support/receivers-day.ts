@@ -31,13 +31,13 @@ export type DayReceiver = {
  * The real dispatcher, ledger, signing, guard and HTTP client with real servers of every kind. Only time is virtual: it stops
  * while bytes are in transit. The same seed produces the same day.
  */
-export function openDay(between: (least: number, most: number) => number) {
+export function openDay(between: (min: number, max: number) => number) {
   const exchanges = createExchanges();
   const violations: string[] = [];
   const receivers = new Map<string, DayReceiver>();
-  let isMended = false;
+  let isRepaired = false;
   const lookup: LookupAll = (hostname, _options, callback) => {
-    const address = isMended ? '127.0.0.1' : addressOf(hostname, clock.now());
+    const address = isRepaired ? '127.0.0.1' : addressOf(hostname, clock.now());
     process.nextTick(callback, null, [{ address, family: 4 }]);
   };
   const http = createHttpPost({
@@ -67,7 +67,7 @@ export function openDay(between: (least: number, most: number) => number) {
       const latencyMs = between(2_000, 200_000) / 1_000;
       const timeout = new AbortController();
       const cancel = clock.after(TIMEOUT_MS, () => {
-        exchanges.unpark(key);
+        exchanges.resume(key);
         timeout.abort();
       });
       exchanges.begin(key);
@@ -109,7 +109,7 @@ export function openDay(between: (least: number, most: number) => number) {
           .end(httpResponse);
       };
       const park = () => exchanges.park(`${receiver.name}:${eventId}`);
-      if (isMended) accept();
+      if (isRepaired) accept();
       else hostility({ request, response, socket, now: clock.now(), before, take, accept, park });
     };
   }
@@ -154,7 +154,7 @@ export function openDay(between: (least: number, most: number) => number) {
     flapping: (name: string, metadata: Record<string, unknown>) =>
       open(name, HOSTILITIES['works every other hour'] as Hostility, metadata),
     /** Finalizes a submission, with or without a temporary failure: two events or one. */
-    happen(submissionId: string, fields: { fails: boolean; metadata: Record<string, unknown> }): number {
+    finalize(submissionId: string, fields: { fails: boolean; metadata: Record<string, unknown> }): number {
       const now = clock.now();
       const far = now + 1_000 * DAY_MS;
       const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
@@ -168,16 +168,16 @@ export function openDay(between: (least: number, most: number) => number) {
     },
     /** Makes all receivers work from now on, and replays what they missed. */
     async repair(): Promise<void> {
-      isMended = true;
+      isRepaired = true;
       for (const receiver of receivers.values()) {
-        if (receiver.name === SELF_SIGNED) await moveToPlain(receiver);
+        if (receiver.name === SELF_SIGNED) await moveToHttp(receiver);
         ledger.webhooks.update(receiver.webhookId, { enabled: true }, clock.now());
         ledger.deliveries.replayDead(`webhook:${receiver.webhookId}`, 0, clock.now());
       }
     },
   };
 
-  async function moveToPlain(receiver: DayReceiver): Promise<void> {
+  async function moveToHttp(receiver: DayReceiver): Promise<void> {
     servers.set(receiver, await openReceiver(script(receiver, ({ accept }) => accept())));
     ledger.webhooks.update(receiver.webhookId, { url: `${server(receiver).url}/hook` }, clock.now());
   }

@@ -28,7 +28,7 @@ type Rounds = {
 /** Kills workers, server and Redis, and empties Redis, while ids come through the queue: nothing acknowledged is lost. */
 export async function killScaling({ kills, submissions, redisKills, flush: flushAt }: Rounds): Promise<void> {
   const { seed, between } = seeded(`${kills} kills of server and workers`);
-  const pause = (least: number, most: number) => sleep(between(least, most));
+  const pause = (min: number, max: number) => sleep(between(min, max));
   const folder = tempFolder();
   const redis = await redisForTest({ keeps: true });
   // The limit equals the configured budget. A response takes 0.1 s, so that kills hit many requests in flight.

@@ -2,7 +2,7 @@ import { expect, onTestFinished } from 'vitest';
 import type { DawatchClient } from '../../../src/client/index.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { auditLedger } from '../../support/audit.ts';
-import { type KillableServer, prepareServer, sleep, trackForSure } from '../../support/killable-server.ts';
+import { type KillableServer, prepareServer, sleep, trackUntilAcknowledged } from '../../support/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { allFinalized, auditAfterFault } from './audit.ts';
@@ -28,7 +28,7 @@ export async function killServer({ kills, submissions }: { kills: number; submis
   const trackAll = async () => {
     while (acknowledged.size < submissions) {
       const batch = Array.from({ length: BATCH }, () => sandbox.model.submit('data', Date.now()));
-      await trackForSure(server.client, batch);
+      await trackUntilAcknowledged(server.client, batch);
       for (const id of batch) acknowledged.add(id);
       await sleep(100);
     }

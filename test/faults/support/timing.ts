@@ -11,7 +11,7 @@ const TRIES = 3;
 
 /** Returns whether the duration of a call reveals which of two inputs it got, in every attempt and in the same direction. */
 export function distinguishByTime<Input>(
-  chance: { between: (least: number, most: number) => number },
+  chance: { between: (min: number, max: number) => number },
   inputs: readonly [Input, Input],
   call: (input: Input) => boolean,
 ): boolean {

@@ -3,7 +3,7 @@ import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { allDelivered, createWebhook } from '../../support/deliveries.ts';
 import { openEventReceiver } from '../../support/event-receiver.ts';
-import { prepareServer, trackForSure } from '../../support/killable-server.ts';
+import { prepareServer, trackUntilAcknowledged } from '../../support/killable-server.ts';
 import { prepareWorker } from '../../support/killable-worker.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
@@ -97,12 +97,12 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
     /** Tracks new ids, with retries until they are acknowledged. */
     async track(count: number): Promise<string[]> {
       const ids = submit(count);
-      await trackForSure(server.client, ids);
+      await trackUntilAcknowledged(server.client, ids);
       for (const id of ids) expected.set(id, 'finalized');
       return ids;
     },
     /** Waits until all submissions are final and delivered, and audits the running server, which it stops. */
-    async survives(limits: { memoryMiB?: number } = {}): Promise<void> {
+    async expectSurvived(limits: { memoryMiB?: number } = {}): Promise<void> {
       await server.listening();
       await allDelivered(server.file, expected.size);
       for (const worker of workers) expect(await worker.stop(), worker.lines.slice(-3).join('\n')).toBe(0);

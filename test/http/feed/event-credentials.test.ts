@@ -63,7 +63,7 @@ describe.each([
     await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
     clock.fire(HEARTBEAT_MS);
   };
-  const survives = async (reader: EventReader) => {
+  const expectOpenAfter = async (reader: EventReader) => {
     for (let beats = 1; beats <= HEARTBEATS; beats++) {
       await beat();
       await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), { timeout: 5_000, interval: 5 });
@@ -79,7 +79,7 @@ describe.each([
       ['a service token', () => addToken('service').token],
       ['an admin token', () => addToken('admin').token],
     ])('stays open over three heartbeats with %s', async (_secret, secretOf) => {
-      await survives(await readEvents(app.url, '', headers(secretOf())));
+      await expectOpenAfter(await readEvents(app.url, '', headers(secretOf())));
     });
 
     it('ends with the first heartbeat after the token is revoked', async () => {

@@ -183,8 +183,8 @@ beforeAll(async () => {
 });
 
 describe('a real response is as documented:', () => {
-  it.each([...CASES, ...NOTIFICATIONS])('%s with %i', async (route, status, provoke) => {
-    expectDocumented(route, status, await provoke());
+  it.each([...CASES, ...NOTIFICATIONS])('%s with %i', async (route, status, request) => {
+    expectDocumented(route, status, await request());
   });
 });
 

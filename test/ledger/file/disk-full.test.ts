@@ -71,7 +71,7 @@ describe('a full disk', () => {
   it('a single row is accepted as soon as there is space for it', () => {
     const { ledger } = fullLedger();
     ledger.close();
-    const roomier = openLedger({ file: ledger.file, maxPages: MAX_PAGES * 2 });
-    expect(roomier.track([trackRequest('one more')], 0).kind).toBe('tracked');
+    const larger = openLedger({ file: ledger.file, maxPages: MAX_PAGES * 2 });
+    expect(larger.track([trackRequest('one more')], 0).kind).toBe('tracked');
   });
 });

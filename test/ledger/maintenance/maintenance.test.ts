@@ -45,7 +45,7 @@ function addHook(ledger: Ledger): string {
   return ledger.webhooks.create(HOOK, { secret: 'whsec_c2VjcmV0', publicKey: null }, 0).id;
 }
 
-function everythingDue(
+function dueDeliveries(
   ledger: Ledger,
 ): (Pick<DueDelivery, 'id' | 'attempts' | 'revision'> & { destination: string })[] {
   const query = { now: Number.MAX_SAFE_INTEGER, limit: 100_000, except: new Set<number>() };
@@ -56,7 +56,7 @@ function everythingDue(
 
 /** Sets the states of the waiting deliveries. */
 function settle(ledger: Ledger, stateOf: (index: number) => 'delivered' | 'dead' | 'waits'): void {
-  for (const [index, due] of everythingDue(ledger).entries()) {
+  for (const [index, due] of dueDeliveries(ledger).entries()) {
     const state = stateOf(index);
     if (state === 'waits') continue;
     const next = state === 'delivered' ? { kind: 'delivered' } : { kind: 'dead', reason: 'attempts_exhausted' };
@@ -165,7 +165,7 @@ describe('a waiting delivery', () => {
     const ledger = openLedger();
     const hook = addHook(ledger);
     finalize(ledger, 2);
-    const [first] = everythingDue(ledger);
+    const [first] = dueDeliveries(ledger);
     ledger.webhooks.delete(hook, 1);
     const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);

@@ -169,12 +169,12 @@ describe('a failing receiver', () => {
 
   it.each([1, 8, 50])('gets one delivery at a time; a working one gets up to %i', async (concurrency) => {
     let inFlight = 0;
-    let most = 0;
+    let maxInFlight = 0;
     const world = openDispatcher({
       concurrency,
       receive: (_destination, _batch, signal) => {
         inFlight += 1;
-        most = Math.max(most, inFlight);
+        maxInFlight = Math.max(maxInFlight, inFlight);
         return new Promise((resolve) => {
           const end = () => {
             inFlight -= 1;
@@ -189,15 +189,15 @@ describe('a failing receiver', () => {
     world.webhook('https://a.example');
     for (let index = 0; index < 1_000; index++) world.finalize(`s${index}`);
     await world.clock.advance(1_000);
-    expect(most).toBe(concurrency);
+    expect(maxInFlight).toBe(concurrency);
     works = false;
     await world.clock.advance(100);
-    most = 0;
+    maxInFlight = 0;
     await world.clock.advance(300);
-    expect(most).toBe(1);
+    expect(maxInFlight).toBe(1);
     works = true;
     await world.clock.advance(2_000);
-    expect(most).toBe(concurrency);
+    expect(maxInFlight).toBe(concurrency);
   });
 
   it('that requests a pause gets nothing until its Retry-After has passed', async () => {

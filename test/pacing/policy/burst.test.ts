@@ -4,7 +4,7 @@ import { simulate } from '../../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../../bench/support/random.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import { periodic, worldOf } from '../../support/finality-worlds.ts';
-import { beyondTheNet, countingMoves, SLACK_MS } from '../../support/policy-runs.ts';
+import { countingReschedules, excessOverSafetyNet, SLACK_MS } from '../../support/policy-runs.ts';
 
 const AMPLE = { requests: 100_000, perMs: 1_000, concurrency: 100_000 };
 const TRAINING = 300;
@@ -14,12 +14,12 @@ function burst(size: number, hasBlocks: boolean) {
   const random = seededRandom(5);
   const training = [...arrivalsOf({ kind: 'poisson', perS: 0.5, submissions: TRAINING }, random)];
   const own = Array.from({ length: size }, () => 800_000 + 15_000 * random()).sort((a, b) => a - b);
-  const { policy, moves } = countingMoves(learnedPacing({ lagPrice: 1 }));
+  const { policy, reschedules } = countingReschedules(learnedPacing({ lagPrice: 1 }));
   const world = worldOf(periodic(20, { hasBlocks }), seededRandom(5));
   const { submissions } = simulate({ world, arrivals: [...training, ...own], budget: AMPLE, policy, seed: 5 });
   const ofBurst = submissions.slice(TRAINING);
   const polls = ofBurst.reduce((sum, { polledAt }) => sum + polledAt.length, 0);
-  return { polls: polls / size, moves: moves() / size, beyond: beyondTheNet(ofBurst) };
+  return { polls: polls / size, reschedules: reschedules() / size, beyond: excessOverSafetyNet(ofBurst) };
 }
 
 it.each([
@@ -32,7 +32,7 @@ it.each([
     expect(many.polls).toBeLessThan(1.1 * few.polls);
     expect(many.polls).toBeLessThan(1.5);
     // Each may be rescheduled once, when the event of its slot has happened.
-    expect(many.moves).toBeLessThan(few.moves + 1);
+    expect(many.reschedules).toBeLessThan(few.reschedules + 1);
     expect(many.beyond).toBeLessThan(SLACK_MS);
   },
 );

@@ -10,7 +10,7 @@ import { ceilingMs } from '../../../src/pacing/safety-limit.ts';
 import type { Scheduler } from '../../../src/pacing/scheduler.ts';
 import { type Finality, PENDING, periodic, SHAPES, worldOf } from '../../support/finality-worlds.ts';
 import { createScheduler, drain } from '../../support/pacing.ts';
-import { beyondTheNet, costOf, restarting, SLACK_MS } from '../../support/policy-runs.ts';
+import { costOf, excessOverSafetyNet, restarting, SLACK_MS } from '../../support/policy-runs.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });
@@ -151,7 +151,7 @@ describe('unusual submissions', () => {
     for (const { submissionId, trackedAt, finalAt, detectedAt } of failing)
       if (isFailing(submissionId))
         expect(detectedAt - finalAt).toBeLessThan(ceilingMs(NET, finalAt - trackedAt) + SLACK_MS);
-    expect(beyondTheNet(failing)).toBeLessThan(SLACK_MS);
+    expect(excessOverSafetyNet(failing)).toBeLessThan(SLACK_MS);
     const others = (submissions: Run['submissions']) =>
       costOf(submissions.filter(({ submissionId }) => !isFailing(submissionId)));
     expect(others(failing)).toBeLessThan(1.1 * others(run(world(false), 0.5, 1_000).submissions));
@@ -180,7 +180,7 @@ describe('unusual submissions', () => {
     };
     const { submissions } = simulate({ world, arrivals, budget: AMPLE, policy: capturing, seed: 5 });
     expect(errors).toBeGreaterThan(0);
-    expect(beyondTheNet(submissions)).toBeLessThan(SLACK_MS);
+    expect(excessOverSafetyNet(submissions)).toBeLessThan(SLACK_MS);
 
     const scheduler = newScheduler();
     scheduler.restore(policy?.snapshot() ?? '');
@@ -341,7 +341,7 @@ describe('the learned state', () => {
       for (const { probability } of curve) expect(probability, text.slice(0, 60)).toBeGreaterThanOrEqual(0);
       expect(poll(scheduler, now, now + 400_000, () => PENDING)).toBeGreaterThan(0);
       const { submissions, requests } = run(worldOf(periodic(20), seededRandom(5)), 0.5, 20, restored(text));
-      expect(beyondTheNet(submissions), text.slice(0, 60)).toBeLessThan(SLACK_MS);
+      expect(excessOverSafetyNet(submissions), text.slice(0, 60)).toBeLessThan(SLACK_MS);
       expect(requests, text.slice(0, 60)).toBeLessThan(20 * submissions.length);
     }
   });

@@ -16,15 +16,15 @@ import { START_MS } from '../open-sandbox.ts';
 
 /** The documented values of each world, in seconds: share of empty slots, mean tail of the round, update of the row. */
 const KNOWN = [
-  { world: 'calm', empty: 0.01, tail: 0.4, least: 0.1, most: 0.4 },
-  { world: 'usual', empty: 0.03, tail: 0.8, least: 0.2, most: 1 },
-  { world: 'rough', empty: 0.1, tail: 2, least: 0.2, most: 2 },
+  { world: 'calm', empty: 0.01, tail: 0.4, minS: 0.1, maxS: 0.4 },
+  { world: 'usual', empty: 0.03, tail: 0.8, minS: 0.2, maxS: 1 },
+  { world: 'rough', empty: 0.1, tail: 2, minS: 0.2, maxS: 2 },
 ] as const;
 
 const intoSlotS = (ms: number) => (ms % SLOT_MS) / 1_000;
 const slotOf = (ms: number) => Math.floor(ms / SLOT_MS);
 
-describe.each(KNOWN)('in the world $world', ({ world, empty, tail, least, most }) => {
+describe.each(KNOWN)('in the world $world', ({ world, empty, tail, minS: least, maxS: most }) => {
   const blocks = [...finalByBlock(draw({ world, ...PRODUCTION_ONLY }))].map(([number, producedMs]) => ({
     number,
     producedMs,

@@ -30,14 +30,14 @@ describe('the limit', () => {
     );
     for (const atMs of arrivals) limit.meter('key', atMs);
     const admitted = arrivals.filter((atMs) => limit.admit('key', atMs)?.admitted);
-    const mostIn = (times: readonly number[]) =>
+    const maxPerWindow = (times: readonly number[]) =>
       Math.max(
         ...times.map(
           (end, last) => times.slice(Math.max(0, last - 50), last + 1).filter((at) => at > end - 1000).length,
         ),
       );
-    expect(limit.maxPerWindow).toBe(mostIn(arrivals));
-    expect(mostIn(admitted)).toBe(7);
+    expect(limit.maxPerWindow).toBe(maxPerWindow(arrivals));
+    expect(maxPerWindow(admitted)).toBe(7);
   });
 
   test('uses the clock of the upstream', () => {

@@ -91,11 +91,11 @@ it('an export leaves a file that was created meanwhile unchanged, and removes it
 
 it('an export yields to timers while it writes, so that a progress bar can be drawn', async () => {
   const target = toFile(join(tempFolder(), 'export.ndjson'));
-  let hadTurn = false;
+  let timerFired = false;
   setImmediate(() => {
-    hadTurn = true;
+    timerFired = true;
   });
   await target.write('a');
   target.abandon();
-  expect(hadTurn).toBe(true);
+  expect(timerFired).toBe(true);
 });
