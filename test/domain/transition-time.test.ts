@@ -199,7 +199,7 @@ function play(steps: readonly Step[]): { before: Submission; result: TransitionR
     const before = current;
     const result = transition(before, input, context({ outageMs, upstreamUp, recheck }));
     current = applied(before, result, now);
-    return { before, result: result, after: current };
+    return { before, result, after: current };
   });
 }
 

@@ -62,7 +62,7 @@ function recorded(
   const result = transition(known, response, context());
   return {
     observation: response,
-    result: result,
+    result,
     previousStatus: known.status,
     submission: applied(known, result, at),
   };

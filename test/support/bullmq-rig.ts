@@ -100,7 +100,7 @@ export function openWorker(
   });
   const close = (limitMs = 2_000) => worker.close(limitMs);
   onTestFinished(() => close());
-  return { worker, polled: polled, events, close };
+  return { worker, polled, events, close };
 }
 
 /** A worker with arbitrary behavior, registered for the duration of a test. */

@@ -62,7 +62,7 @@ export async function readEvents(url: string, query = '', headers: OutgoingHttpH
   await until(() => expect(position).toBeGreaterThan(-1));
   return {
     response,
-    received: received,
+    received,
     gaps,
     position: () => position,
     heartbeats: () => heartbeats,

@@ -25,5 +25,5 @@ export function openMaintenance(ledger: Ledger, keeping: Partial<Retention>, sta
   });
   maintenance.start();
   onTestFinished(() => maintenance.stop());
-  return { clock, pruned, errors, maintenance: maintenance };
+  return { clock, pruned, errors, maintenance };
 }

@@ -77,7 +77,7 @@ export function openWatcher(world: World) {
   return {
     clock,
     file,
-    polls: polls,
+    polls,
     turns,
     get ledger() {
       return process.ledger;

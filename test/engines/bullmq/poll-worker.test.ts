@@ -37,7 +37,7 @@ async function openServer(redis: RedisServer, secrets: string[] = []) {
       if (!found?.finishedOn) throw new Error('not yet');
       return found;
     }, 10_000);
-  return { redisClient: redisClient, issue, queue, addJob: addJob, ended };
+  return { redisClient, issue, queue, addJob, ended };
 }
 
 function holding() {

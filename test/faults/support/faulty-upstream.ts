@@ -87,7 +87,7 @@ export async function openFaultyUpstream(tls?: Certificate) {
       response,
       socket,
       requestCount: one?.requestCount ?? 0,
-      trueResponse: trueResponse,
+      trueResponse,
     };
     const responseFault = upstream.aboutAll ?? one?.fault;
     if (responseFault) {

@@ -37,7 +37,7 @@ async function openServer() {
     const responses = await Promise.all(paths.map((path) => app.inject(path).catch(() => undefined)));
     return { responses: responses.map((response) => response?.payload), served: served.slice(before) };
   };
-  return { sendRequest: sendRequest };
+  return { sendRequest };
 }
 
 it('serves expensive requests one by one in their order, even if some fail', async () => {

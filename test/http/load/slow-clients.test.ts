@@ -55,7 +55,7 @@ const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\
 
 describe('a connection is closed, with a reason where possible, if its client', () => {
   it.concurrent.for<[string, string, string | undefined, RegExp]>([
-    ['says nothing', '', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
+    ['sends nothing', '', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
     ['begins a request and stops', 'GET /livez HTTP/1.1\r\nho', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
     [
       'drips a header',
