@@ -14,7 +14,7 @@ export const row: Row = {
     {
       what: 'installed size of `dawatch` with its dependencies',
       beside: '–',
-      target: { most: 100 },
+      target: { max: 100 },
       unit: 'MiB',
       value: ({ serverMib = 0 }) => serverMib,
       context: ({ packages = 0 }) =>
@@ -30,7 +30,7 @@ export const row: Row = {
     {
       what: 'installed size of `@dawatch/client`',
       beside: '–',
-      target: { most: 200 },
+      target: { max: 200 },
       unit: 'kB',
       value: ({ clientKb = 0 }) => clientKb,
       context: () => 'without dependencies, as ES modules and CommonJS',
