@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isSecret } from '../src/config/load.ts';
 import { configSchema, ENVIRONMENT } from '../src/config/schema.ts';
+import { isSecret } from '../src/config/secret-files.ts';
 
 /** The parts of a JSON Schema that the schema of the settings uses. */
 type Node = {
@@ -23,6 +23,9 @@ const HEAD = `# Settings
 \`npm run docs:settings\` generates this page from the schema. The environment overrides the file (\`config/dawatch.yaml\`, or another one named with
 \`--config\` or \`DAWATCH_CONFIG\`), and the file overrides the defaults. \`npx dawatch config\` shows the settings in effect and the source of each. With
 an unknown setting or a value out of bounds no command starts; the error names the setting.
+
+Each secret can be read from a file, such as a mounted secret of Docker or Kubernetes: \`api_key_file\` instead of \`api_key\`, or the variable
+\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line. Setting both is an error. Files are read at the start.
 
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an
 environment variable is listed.
@@ -93,7 +96,8 @@ function aboutOf(path: string, { description = '' }: Node): string {
     // Markdown would interpret < as the start of an HTML element.
     description.replaceAll('<', '\\<'),
     variable && `Environment${forDefault}: \`${variable}\``,
-    isSecret(concrete) && 'Secret: never shown',
+    isSecret(concrete) &&
+      `Secret: never shown; \`${path.split('.').at(-1)}_file\` names a file with it${variable ? `, as does \`${variable}_FILE\`` : ''}`,
   ]
     .filter((part) => part)
     .join('. ');

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/index.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import { readSecret } from '../config/secret-files.ts';
 import { escapeText } from '../domain/text.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { withWaitIndicator } from './output/wait-indicator.ts';
@@ -63,8 +64,8 @@ export async function requestWithToken<T>(
 ): Promise<T> {
   const { config } = loadConfig({ env: process.env });
   const url = addressOf(options, config);
-  const variable = variables.find((name) => process.env[name]);
-  const token = variable && process.env[variable];
+  const variable = variables.flatMap((name) => [name, `${name}_FILE`]).find((name) => process.env[name]);
+  const token = variable && tokenOf(variable);
   if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
     return await withWaitIndicator(url, request(new DawatchClient({ url, token })));
@@ -76,6 +77,15 @@ export async function requestWithToken<T>(
       );
     throw error;
   }
+}
+
+/** Returns the token in a variable, or in the file that the variable names. */
+function tokenOf(variable: string): string {
+  const value = process.env[variable] ?? '';
+  if (!variable.endsWith('_FILE')) return value;
+  const read = readSecret(value);
+  if ('problem' in read) throw new CommandError(`${variable}: ${value}: ${read.problem}`, ExitCode.usage);
+  return read.secret;
 }
 
 function addressOf(options: ConnectOptions, config: Config): string {

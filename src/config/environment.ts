@@ -1,10 +1,11 @@
 import { closest } from './closest.ts';
 import { ENVIRONMENT } from './schema.ts';
+import { fileVariables } from './secret-files.ts';
 
 /** Variables of the command line, and of the receivers in docs/examples. */
-const OTHERS = ['DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN', 'DAWATCH_WEBHOOK_SECRET'];
+const OTHERS = ['DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN', 'DAWATCH_TOKEN_FILE', 'DAWATCH_WEBHOOK_SECRET'];
 
-const KNOWN = [...Object.keys(ENVIRONMENT), ...OTHERS];
+const KNOWN = [...Object.keys(ENVIRONMENT), ...Object.keys(fileVariables(ENVIRONMENT)), ...OTHERS];
 
 const SERVICE_LINK =
   /^DAWATCH_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;

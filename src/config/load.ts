@@ -3,9 +3,11 @@ import { z } from 'zod';
 import { ownVariables, unknownVariables } from './environment.ts';
 import { type Config, configSchema, ENVIRONMENT, REMOVED } from './schema.ts';
 import { checkWith, type SchemaProblem } from './schema-problems.ts';
+import { counterpartOf, fileVariables, isSecret, readSecretFiles } from './secret-files.ts';
 import { isTree, readSettings, type SettingsFile, type SettingsTree } from './settings-file.ts';
 
 const DEFAULT_FILE = 'config/dawatch.yaml';
+const FILE_VARIABLES = fileVariables(ENVIRONMENT);
 
 /** Invalid settings: one line per problem, with the setting and its source. */
 export class ConfigError extends Error {
@@ -20,7 +22,8 @@ export class ConfigError extends Error {
 /** One setting in force. `source`: an environment variable, a file, or "default". */
 export type Setting = { path: string; value: unknown; source: string; description: string };
 
-export type LoadedConfig = { config: Config; settings: Setting[] };
+/** `file`: the settings file, if there is one. */
+export type LoadedConfig = { config: Config; settings: Setting[]; file: string | undefined };
 
 /**
  * Loads the settings: environment variables override the file, which overrides defaults. `file` undefined: DAWATCH_CONFIG
@@ -38,14 +41,27 @@ export function loadConfig(from: {
   const input = read.tree;
   const sources = new Map<string, string>();
   if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
-  for (const [name, path] of Object.entries(ENVIRONMENT)) {
+  const problems = unknownVariables(own);
+  for (const [name, path] of Object.entries({ ...ENVIRONMENT, ...FILE_VARIABLES })) {
     const text = own[name];
     if (text === undefined) continue;
+    const other = counterpartOf(path);
+    if (other !== undefined) {
+      const otherSource = sources.get(other);
+      if (otherSource !== undefined && otherSource !== file)
+        problems.push(`${name}: ${otherSource} is set, too; set only one of them`);
+      remove(input, other);
+      sources.delete(other);
+    }
     assign(input, path, FROM_TEXT[path]?.(text) ?? text);
     sources.set(path, name);
   }
+  for (const { path, text } of readSecretFiles(input)) problems.push(`${path}${text} (${sources.get(path) ?? file})`);
+  for (const [path, source] of sources) {
+    const secret = path.endsWith('_file') ? counterpartOf(path) : undefined;
+    if (secret !== undefined) sources.set(secret, source);
+  }
   const checked = checkWith(configSchema, input, isSecret);
-  const problems = unknownVariables(own);
   if (checked.kind === 'invalid')
     problems.push(...checked.problems.map((problem) => explain(problem, { sources, file, lineOf: read.lineOf })));
   if (checked.kind === 'invalid' || problems.length > 0) throw new ConfigError(problems);
@@ -57,16 +73,11 @@ export function loadConfig(from: {
     source: sources.get(path) ?? 'default',
     description,
   }));
-  return { config: data, settings };
+  return { config: data, settings, file };
 }
 
 function fileOf(own: Record<string, string>): string | undefined {
   return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
-}
-
-/** Returns whether a setting is a secret. Addresses of channels and of Redis contain keys and passwords. */
-export function isSecret(path: string): boolean {
-  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^redis\.url$/.test(path);
 }
 
 /** Returns all secrets of the settings. For an address: the address and its password, both percent-encoded and decoded. */
@@ -180,6 +191,11 @@ function assign(tree: SettingsTree, path: string, value: unknown): void {
   const subtree = child ?? {};
   tree[head] = subtree;
   assign(subtree, rest.join('.'), value);
+}
+
+function remove(tree: SettingsTree, path: string): void {
+  const section = path.includes('.') ? valueAt(tree, path.slice(0, path.lastIndexOf('.'))) : tree;
+  if (isTree(section)) delete section[path.slice(path.lastIndexOf('.') + 1)];
 }
 
 function valueAt(tree: unknown, path: string): unknown {

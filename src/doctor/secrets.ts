@@ -1,4 +1,5 @@
-import { isSecret, type Setting, secretsOf } from '../config/load.ts';
+import { type Setting, secretsOf } from '../config/load.ts';
+import { isSecret } from '../config/secret-files.ts';
 import { redactorOf } from '../domain/redaction.ts';
 import type { Finding } from './finding.ts';
 

@@ -1,17 +1,21 @@
 import { statSync } from 'node:fs';
-import { isSecret, type LoadedConfig, variableOf } from '../config/load.ts';
+import { type LoadedConfig, type Setting, variableOf } from '../config/load.ts';
 import { ENVIRONMENT } from '../config/schema.ts';
+import { isSecret } from '../config/secret-files.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const OPEN_TO_OTHERS = 0o007;
 
 /** Checks valid settings for gaps and risks. */
-export function checkSettings({ config, settings }: LoadedConfig, env: Record<string, string | undefined>): Finding[] {
+export function checkSettings(
+  { config, settings, file }: LoadedConfig,
+  env: Record<string, string | undefined>,
+): Finding[] {
   const set = settings.filter(({ source }) => source !== 'default');
-  const sources = [...new Set(set.map(({ source }) => source))].filter((source) => !Object.hasOwn(ENVIRONMENT, source));
+  const isInFile = ({ source }: Setting) => source === file;
   const from = [
-    ...sources,
-    ...(set.some(({ source }) => Object.hasOwn(ENVIRONMENT, source)) ? ['the environment'] : []),
+    ...(file !== undefined && set.some(isInFile) ? [file] : []),
+    ...(set.every(isInFile) ? [] : ['the environment']),
   ];
   const unusable = Object.entries(config.upstreams).filter(
     ([name, { url }]) => name !== 'default' && url === undefined,
@@ -32,10 +36,9 @@ export function checkSettings({ config, settings }: LoadedConfig, env: Record<st
         ]
       : []),
     ...emptyVariables(env),
-    ...sources.flatMap((file) => {
-      const holdsSecret = set.some(({ source, path }) => source === file && isSecret(path));
-      return holdsSecret ? readableByOthers(file) : [];
-    }),
+    ...(file !== undefined && set.some((setting) => isInFile(setting) && isSecret(setting.path))
+      ? readableByOthers(file)
+      : []),
   ];
 }
 
@@ -50,7 +53,7 @@ function emptyVariables(env: Record<string, string | undefined>): Finding[] {
 
 function readableByOthers(file: string): Finding[] {
   const isOpen = (statSync(file).mode & OPEN_TO_OTHERS) !== 0;
-  const action = `chmod o-rwx ${file}, or set secrets in the environment`;
+  const action = `chmod o-rwx ${file}, or set secrets in the environment or in files of their own`;
   return isOpen
     ? [warning('settings', `all users of this machine may read ${file}, which contains secrets`, action)]
     : [];

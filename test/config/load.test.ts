@@ -2,8 +2,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
-import { ConfigError, isSecret, type LoadedConfig, loadConfig } from '../../src/config/load.ts';
+import { ConfigError, type LoadedConfig, loadConfig } from '../../src/config/load.ts';
 import { ENVIRONMENT } from '../../src/config/schema.ts';
+import { isSecret } from '../../src/config/secret-files.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const SHIPPED = 'config/dawatch.yaml';

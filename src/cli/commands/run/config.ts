@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { isSecret, loadConfig, type Setting, variableOf } from '../../../config/load.ts';
+import { loadConfig, type Setting, variableOf } from '../../../config/load.ts';
+import { isSecret } from '../../../config/secret-files.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';

@@ -1,0 +1,151 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig, secretsOf } from '../../src/config/load.ts';
+import { ENVIRONMENT } from '../../src/config/schema.ts';
+import { fileVariables } from '../../src/config/secret-files.ts';
+import { cli } from '../support/cli.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const SECRET = 'hunter2-must-never-be-shown';
+
+function file(content: string | Buffer, name = 'secret'): string {
+  const path = join(tempFolder(), name);
+  writeFileSync(path, content);
+  return path;
+}
+
+const load = (yaml: string, env: Record<string, string> = {}) => loadConfig({ env, file: file(yaml, 'settings.yaml') });
+
+/** Returns the problems of these settings; asserts that they contain no secret. */
+function problems(yaml: string, env: Record<string, string> = {}): string[] {
+  try {
+    load(yaml, env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    expect(error.message).not.toContain(SECRET);
+    return [...error.problems];
+  }
+  return [];
+}
+
+describe('a secret in a file', () => {
+  it.each(Object.entries(fileVariables(ENVIRONMENT)))('is read for %s', (name, path) => {
+    const secret = name === 'DAWATCH_REDIS_URL_FILE' ? 'redis://:pass@r:1' : `${SECRET}-of-32-bytes-at-least`;
+    const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET_FILE' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
+    const loaded = load('', { ...beside, [name]: file(`${secret}\n`) });
+    const setting = loaded.settings.find((candidate) => candidate.path === path.replace(/_file$/, ''));
+    expect(setting).toMatchObject({ source: name, value: secret });
+    expect(secretsOf(loaded.settings)).toContain(secret);
+  });
+
+  it('exists for every secret that has a variable', () => {
+    expect(Object.keys(fileVariables(ENVIRONMENT))).toEqual([
+      'DAWATCH_UPSTREAM_API_KEY_FILE',
+      'DAWATCH_UPSTREAM_BEARER_FILE',
+      'DAWATCH_API_KEY_FILE',
+      'DAWATCH_ADMIN_TOKEN_FILE',
+      'DAWATCH_REDIS_URL_FILE',
+      'DAWATCH_REDIS_SECRET_FILE',
+      'DAWATCH_REDIS_PREVIOUS_SECRET_FILE',
+    ]);
+  });
+
+  it('is read for settings below a name that the operator chose', () => {
+    const { config, settings } = load(`
+upstreams:
+  archive: { url: "https://a.example", api_key_file: ${file('archive-key')} }
+channels:
+  ops: { type: slack, url_file: ${file('https://hooks.slack.example/T/B/x\r\n')} }
+  mail: { type: email, from: a@b.example, to: [c@d.example], smtp_url_file: ${file('smtps://u:p@m.example')} }
+`);
+    expect(config.upstreams).toMatchObject({ archive: { api_key: 'archive-key' } });
+    expect(config.channels).toMatchObject({
+      ops: { url: 'https://hooks.slack.example/T/B/x' },
+      mail: { smtp_url: 'smtps://u:p@m.example' },
+    });
+    expect(settings.find(({ path }) => path === 'channels.ops.url')?.source).toMatch(/settings\.yaml$/);
+  });
+
+  it('in the environment overrides the settings file, in either form', () => {
+    const inFile = `auth: { api_key: from-the-settings-file }`;
+    const named = `auth: { api_key_file: ${file('from-a-file-of-the-settings')} }`;
+    const own = { DAWATCH_API_KEY_FILE: file('from-the-file-variable') };
+    expect(load(inFile, own).config.auth.api_key).toBe('from-the-file-variable');
+    expect(load(named, own).config.auth.api_key).toBe('from-the-file-variable');
+    expect(load(named, { DAWATCH_API_KEY: 'from-the-variable-itself' }).config.auth.api_key).toBe(
+      'from-the-variable-itself',
+    );
+    expect(load(named).config.auth.api_key).toBe('from-a-file-of-the-settings');
+  });
+
+  it('is checked like a secret in the settings', () => {
+    const short = file('short');
+    expect(problems('', { DAWATCH_API_KEY_FILE: short })).toEqual([
+      expect.stringMatching(/^auth\.api_key .*16.* \(DAWATCH_API_KEY_FILE\)$/),
+    ]);
+  });
+
+  it('and the secret itself exclude each other', () => {
+    const env = { DAWATCH_API_KEY: SECRET, DAWATCH_API_KEY_FILE: file(SECRET) };
+    expect(problems('', env)).toEqual(['DAWATCH_API_KEY_FILE: DAWATCH_API_KEY is set, too; set only one of them']);
+    const [problem] = problems(`auth: { api_key: ${SECRET}, api_key_file: ${file(SECRET)} }`);
+    expect(problem).toMatch(
+      /^auth\.api_key_file: auth\.api_key is set, too; set only one of them \(.*settings\.yaml\)$/,
+    );
+  });
+
+  it.each([
+    ['does not exist', () => join(tempFolder(), 'none'), 'the file does not exist'],
+    ['is a folder', () => tempFolder(), 'is a directory, not a file'],
+    ['is empty', () => file(''), 'is empty'],
+    ['has only a line break', () => file('\n'), 'is empty'],
+    ['has two lines', () => file(`${SECRET}\n${SECRET}\n`), 'it must be one line'],
+    ['has a zero byte', () => file(`${SECRET}\0`), 'it must be one line'],
+    ['is large', () => file('x'.repeat(20_000)), 'is larger than 16384 bytes'],
+  ])('that %s is an error with the variable and the file', (_what, make, reason) => {
+    const path = make();
+    const [problem = '', ...more] = problems('', { DAWATCH_API_KEY_FILE: path });
+    expect(problem).toContain(`auth.api_key_file: ${path}: `);
+    expect(problem).toContain(reason);
+    expect(problem).toContain('(DAWATCH_API_KEY_FILE)');
+    expect(more).toEqual([]);
+  });
+
+  it.runIf(process.getuid?.() !== 0)('that cannot be read is an error', () => {
+    const path = file(SECRET);
+    chmodSync(path, 0);
+    expect(problems('', { DAWATCH_API_KEY_FILE: path })[0]).toContain('no permission to read the file');
+  });
+
+  it.each([
+    ['server: { host_file: /etc/hostname }', 'host_file'],
+    ['auth: { api_key_file: 17 }', 'must be the path of a file'],
+    ['auth: { api_key_file: [a] }', 'must be the path of a file'],
+    ['auth: { api_kye_file: /x }', 'api_kye_file'],
+  ])('%s is an error', (yaml, text) => {
+    expect(problems(yaml).join('\n')).toContain(text);
+  });
+});
+
+it('a misspelt variable with a file is an error that names the closest one', () => {
+  expect(problems('', { DAWATCH_API_KEY_FIEL: '/x' })).toEqual([
+    'DAWATCH_API_KEY_FIEL is not a variable of dawatch; did you mean DAWATCH_API_KEY_FILE?',
+  ]);
+});
+
+it('dawatch config shows the source of a secret in a file, not the secret', async () => {
+  const { stdout, code } = await cli(['config'], {
+    env: { DAWATCH_API_KEY: null, DAWATCH_API_KEY_FILE: file(SECRET) },
+  });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/auth\.api_key +\*+ +DAWATCH_API_KEY_FILE/);
+  expect(stdout).not.toContain(SECRET);
+});
+
+it('a command reads its admin token from a file', async () => {
+  const env = { DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'), DAWATCH_URL: 'http://127.0.0.1:1' };
+  const { code, stderr } = await cli(['audit'], { env });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('the file does not exist');
+});
