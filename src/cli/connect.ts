@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/index.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { readSecret } from '../config/secret-files.ts';
+import { readSecretFile } from '../config/secret-files.ts';
 import { escapeText } from '../domain/text.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { withWaitIndicator } from './output/wait-indicator.ts';
@@ -83,7 +83,7 @@ export async function requestWithToken<T>(
 function tokenOf(variable: string): string {
   const value = process.env[variable] ?? '';
   if (!variable.endsWith('_FILE')) return value;
-  const read = readSecret(value);
+  const read = readSecretFile(value);
   if ('problem' in read) throw new CommandError(`${variable}: ${value}: ${read.problem}`, ExitCode.usage);
   return read.secret;
 }

@@ -47,7 +47,7 @@ export function readSecretFiles(tree: SettingsTree, prefix = ''): { path: string
       return [{ path, text: `: ${prefix}${secretKey} is set, too; set only one of them` }];
     if (typeof value !== 'string') return [{ path, text: ' must be the path of a file' }];
     delete tree[key];
-    const read = readSecret(value);
+    const read = readSecretFile(value);
     if ('problem' in read) return [{ path, text: `: ${value}: ${read.problem}` }];
     tree[secretKey] = read.secret;
     return [];
@@ -55,7 +55,7 @@ export function readSecretFiles(tree: SettingsTree, prefix = ''): { path: string
 }
 
 /** Returns the content of a file with one secret, without the line break at its end. The problem does not quote the content. */
-export function readSecret(file: string): { secret: string } | { problem: string } {
+export function readSecretFile(file: string): { secret: string } | { problem: string } {
   let text: string;
   try {
     if (statSync(file).size > MAX_BYTES) return { problem: `is larger than ${MAX_BYTES} bytes, so it is not a secret` };
