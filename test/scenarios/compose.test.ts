@@ -11,6 +11,7 @@ type Service = {
   command?: string[];
   environment?: Record<string, string>;
   ports?: string[];
+  volumes?: string[];
   networks: string[];
   deploy: { resources: { limits: Record<string, string | number> } };
   healthcheck?: { test: string[] };
@@ -71,7 +72,13 @@ describe('docker-compose.yml', () => {
 
   it('publishes only the port of the server, on the local machine', () => {
     expect(services.filter(([, { ports }]) => ports).map(([name]) => name)).toEqual(['server']);
-    expect(service('server').ports).toEqual(['127.0.0.1:8080:8080']);
+    expect(service('server').ports?.map(filledIn)).toEqual(['127.0.0.1:8080:8080']);
+  });
+
+  it('gives the server and the workers the same settings file', () => {
+    const [mount = ''] = service('worker').volumes ?? [];
+    expect(filledIn(mount)).toBe('./config/docker.yaml:/app/config/docker.yaml:ro');
+    expect(service('server').volumes).toContain(mount);
   });
 
   it('runs dawatch without privileges on a read-only file system', () => {
