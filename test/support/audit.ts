@@ -29,7 +29,7 @@ export function auditLedger(file: string, acknowledged: Iterable<string>): Map<s
     auditHistories(db, rows);
     const notReportedOnce = db
       .prepare(`
-        -- Finalized submissions that were not told to be so exactly once.
+        -- Finalized submissions without exactly one event about it.
         SELECT s.submission_id FROM submissions s
         LEFT JOIN outbox o ON o.submission = s.id AND o.type = 'submission.finalized'
         WHERE s.status = 'finalized' GROUP BY s.id HAVING count(o.seq) <> 1`)
@@ -55,9 +55,8 @@ function auditHistories(db: Database.Database, rows: readonly Row[]): void {
     const before = last.get(id);
     if (version !== (before?.version ?? 0) + 1) wrong.push(`${id}: ${version} follows ${before?.version}`);
     if (previous_status !== (before?.status ?? null))
-      wrong.push(`${id}: ${version} is said to follow ${previous_status}, and follows ${before?.status}`);
-    if (before && responseKey(row) === responseKey(before))
-      wrong.push(`${id}: ${version} says the same as the one before`);
+      wrong.push(`${id}: ${version} claims to follow ${previous_status}, but follows ${before?.status}`);
+    if (before && responseKey(row) === responseKey(before)) wrong.push(`${id}: ${version} equals the one before`);
     last.set(id, row);
   }
   for (const { submission_id: id, status, version } of rows) {

@@ -32,7 +32,7 @@ export function killableProcess(args: readonly string[]) {
   onTestFinished(() => end('SIGKILL'));
   onTestFailed(() => {
     const last = lines.slice(-SHOWN_LINES).map((line) => line.slice(0, SHOWN_CHARS));
-    if (last.length > 0) console.log(`${args[0]} said last:\n${last.join('\n')}`);
+    if (last.length > 0) console.log(`${args[0]} logged last:\n${last.join('\n')}`);
   });
   return {
     /** Standard output of all its processes. */

@@ -15,7 +15,7 @@ async function openRoute() {
       scrape: async () => {
         state.computed += 1;
         await new Promise((resolve) => setImmediate(resolve));
-        if (state.isFailing) throw new Error('no figures');
+        if (state.isFailing) throw new Error('no values');
         return { contentType: 'text/plain; version=0.0.4; charset=utf-8', text: `computed ${state.computed}` };
       },
     },
