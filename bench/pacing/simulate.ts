@@ -31,6 +31,8 @@ export type Run = {
 
 export const START_MS = 1_760_000_003_217;
 export const LATENCY_MS = { least: 30, jitter: 40 };
+/** A timer fires on the first whole millisecond after its time, and up to this much later. */
+const TIMER_LATE_MS = 2;
 
 type Simulation = {
   world: World;
@@ -64,6 +66,7 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   let arrival = arrivals.next();
   let now = START_MS;
   let open = 0;
+  let lateMs = 0;
 
   const track = () => {
     const submissionId = world.submit(now);
@@ -101,12 +104,13 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   while ((open > 0 || !arrival.done) && now < START_MS + endMs) {
     const arrivalAt = arrival.done ? Number.POSITIVE_INFINITY : START_MS + arrival.value;
     const responseAt = responses.nextAt;
-    const wakeAt = Math.max(now, scheduler.wakeAt());
-    now = Math.max(now, Math.min(arrivalAt, responseAt, wakeAt));
+    now = Math.max(now, Math.min(arrivalAt, responseAt, Math.ceil(scheduler.wakeAt()) + lateMs));
     if (arrivalAt <= now) track();
     else if (responseAt <= now) receive(responses.take());
-    for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now))
+    for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now)) {
       for (const id of batch) send(id);
+      lateMs = TIMER_LATE_MS * random();
+    }
   }
   run.submissions = [...submissions.values()];
   return run;

@@ -12,6 +12,8 @@ export type Waiting = { start: Start; openAt: number };
 
 export type SlotModelState = EventDistributionState & { counts: number[] };
 
+/** Probability that the chain changes in a slot. */
+const CHANGE_RATE = 1 / 5_000;
 /** A slot in which the probability of becoming final is lower is skipped. */
 const MIN_PROBABILITY = 0.002;
 /** Assumed further lag, in slots, of a submission that became final in a slot and was not found in it. */
@@ -32,6 +34,11 @@ export class SlotModel {
   /** Probability that there was no event, for each of the last slots. */
   readonly #none = new Map<number, number>();
   readonly #plans = new Map<string, number>();
+  /**
+   * Shiryaev-Roberts statistic (Shiryaev, Theory Probab. Appl. 8, 1963) of the hypothesis that submissions become final in
+   * earlier slots than before: polls then find all of them final, at the first attempt, which teaches nothing else.
+   */
+  #earlier = 0;
 
   constructor(clock: SlotClock, state?: SlotModelState) {
     this.#clock = clock;
@@ -87,6 +94,7 @@ export class SlotModel {
       this.#none.set(this.#current.slot, this.#current.none);
     }
     for (const old of this.#none.keys()) if (old < slot - SLOTS || old > slot) this.#none.delete(old);
+    this.#waits.setDoubt(1 - 1 / (1 + CHANGE_RATE * this.#earlier));
     this.#current = this.#events.slot(slot);
     this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
     this.#plans.clear();
@@ -100,7 +108,8 @@ export class SlotModel {
     const cell = this.#cellOf(at, slot);
     if (cell < 0) return;
     this.#reviseLast(waiting, null);
-    this.#observe({ prospect: this.prospect(waiting, slot), since, at: Math.max(since, cell - 1), isFinal: false });
+    this.#earlier = 0;
+    this.#observe({ prospect: this.prospect(waiting, slot), since, at: Math.max(since, cell), isFinal: false });
   }
 
   /**
@@ -110,10 +119,12 @@ export class SlotModel {
   observeFinal(waiting: Waiting, foundAt: number, at: number): boolean {
     const { slot } = this.#current;
     if (this.slotAt(foundAt) !== slot) return false;
-    const cell = this.#cellOf(at, slot);
+    const cell = Math.max(0, this.#cellOf(at, slot));
     const hadHappened = this.#current.hasHappenedBy(cell);
     const since = this.#since(waiting, slot);
     const prospect = this.prospect(waiting, slot);
+    if (this.#current.observations.length === 0)
+      this.#earlier = (1 + this.#earlier) / Math.max(0.05, this.expected(waiting, at).found);
     if (foundAt === at) this.#reviseLast(waiting, this.#current.cdf({ ...prospect, before: 0 }, -1)[cell] as number);
     this.#observe({ prospect, since, at: cell, isFinal: true });
     return !hadHappened && this.#current.hasHappenedBy(cell);
@@ -169,10 +180,9 @@ export class SlotModel {
    * event of the slot has happened, `own` afterwards.
    */
   nextPollAt(waiting: Waiting, prices: { own: number; search: number }, now: number): number | null {
-    const position = this.#clock.position(now);
-    const present = Math.floor(position);
+    const present = this.slotAt(now);
     for (let slot = present; slot <= Math.max(present, waiting.start.slot + SLOTS); slot++) {
-      const from = slot === present ? Math.min(CELLS - 1, Math.ceil((position - present) * CELLS - 0.01)) : 0;
+      const from = slot === present ? Math.min(CELLS - 1, this.#cellOf(now, slot) + 1) : 0;
       const isFound = slot === present && this.#current.hasHappenedBy(from);
       const cell = this.#plan(waiting, slot, from, isFound ? prices.own : prices.search);
       if (cell >= 0) return this.timeOf(slot, cell);
@@ -228,8 +238,12 @@ export class SlotModel {
     return this.slotAt(openAt) === slot ? this.#cellOf(openAt, slot) : -1;
   }
 
+  /**
+   * Returns the last cell of a slot that is over at `time`, to the nearest end of a cell; -1 if none. A timer that fires a
+   * moment late is thereby at the end of the cell for which it was set, and not within the next one.
+   */
   #cellOf(time: number, slot: number): number {
-    return Math.max(-1, Math.min(CELLS - 1, Math.floor((this.#clock.position(time) - slot) * CELLS)));
+    return Math.max(-1, Math.min(CELLS - 1, Math.round((this.#clock.position(time) - slot) * CELLS) - 1));
   }
 
   #observationOf({ after, by }: { after: number; by: number }): SlotObservation {

@@ -52,6 +52,8 @@ export class SlotsToWait {
   #cut = 0;
   #edge = { first: -EDGE, end: EDGE };
   #surprise = 0;
+  /** Probability that the chain has changed unnoticed. */
+  #doubt = 0;
 
   constructor(counts: ArrayLike<number> = new Float64Array(WAIT_COUNTS)) {
     this.#counts = new Histogram(counts);
@@ -104,12 +106,18 @@ export class SlotsToWait {
     return { waiting, unseen };
   }
 
+  setDoubt(doubt: number): void {
+    this.#doubt = doubt;
+    this.#zones.clear();
+  }
+
   /** Returns the hazard of each event k. */
   hazards(zone: number): Float64Array {
     const known = this.#zones.get(zone);
     if (known) return known;
     let left = 1;
-    const hazards = this.#slots(zone).map((p) => {
+    const hazards = this.#slots(zone).map((learned, k) => {
+      const p = learned + this.#doubt * ((COMMON.slots[k] as number) - learned);
       const hazard = Math.min(0.995, p / Math.max(1e-6, left));
       left -= p;
       return hazard;
