@@ -8,11 +8,6 @@ import { SlotClock } from './slot-clock.ts';
 import { SlotModel } from './slot-model.ts';
 
 /**
- * A submission that waits for the next slot waits half a slot in the mean. So a period is not a slot time if the median age
- * of final submissions is less than this share of it.
- */
-const LEAST_AGE = 0.25;
-/**
  * Longest time that a submission stays in the waiting line while no slots are known. Its order has no meaning after that.
  */
 const MAX_QUEUED_MS = 6 * 3_600_000;
@@ -140,7 +135,7 @@ export class FinalityModel {
     }
     if (slots) queue.catchUp(item, at);
     queue.remove(item, at);
-    if (!known && this.#clock.learn(group, this.ages.medianMs / LEAST_AGE)) {
+    if (!known && this.#clock.learn(group, this.ages.medianMs)) {
       this.#beginSlots();
       isOther = true;
     }
@@ -155,8 +150,11 @@ export class FinalityModel {
   /** Replaces the slot model, because slot numbers and phases of another clock are not comparable. */
   #beginSlots(): void {
     this.slots = this.#clock.state && new SlotModel(this.#clock);
+    // Earlier finals may be of a chain with another slot time.
+    const oldest = this.#clock.events[0]?.by ?? 0;
+    const finals = this.#recent.filter(({ foundAt }) => foundAt >= oldest);
     for (let round = 0; round < RECENT.rounds; round++)
-      for (const final of this.#recent) this.#learnWait(final, RECENT.weight);
+      for (const final of finals) this.#learnWait(final, RECENT.weight);
   }
 
   /** Returns whether the estimated number of senders has changed. */

@@ -5,34 +5,40 @@ const SEARCH_EVERY = 8;
 /** Numbers of newest events by which a known period and its phase are verified. */
 const NEWEST = 12;
 const PHASE_EVENTS = 24;
-/** Slot times of public chains (s), tried first. */
-const USUAL_SLOTS_S = [20, 12, 6];
-const SHORTEST_MS = 1_000;
-const LONGEST_MS = 90_000;
+/** Slot times of public chains. */
+const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
+/**
+ * Evidence (nats) without which a period is not believed: slot times are configured in round numbers, and the usual ones
+ * are the most likely.
+ */
+const DOUBT = { usual: 5, second: 7, tenth: 9, other: 11 };
+/** Factors by which a period may be too short, if few slots have had an event. */
+const MULTIPLES = [2, 3, 4, 5];
+/** Mean resultant length of events that have a period. */
+const LEAST_LENGTH = 0.6;
+/** Range of the periods that are searched (ms), and as shares of the median age of final submissions. */
+const RANGE = { shortestMs: 200, longestMs: 90_000, shortestShare: 1 / 24, longestShare: 4 };
 const MAX_FREQUENCIES = 20_000;
-/** Units in which chains configure slot times (ms), and the loss of fit that a period rounded to the unit may have. */
-const ROUND = [
-  { unitMs: 1_000, worse: 0.05 },
-  { unitMs: 100, worse: 0.01 },
-];
 /** A slot begins this share of a slot before the mean time of finality, so that no group is split between two slots. */
 const LEAD = 0.3;
 
 /** The finality of a group, in the interval from `after` (exclusive) to `by` (inclusive), epoch ms. */
 export type FinalityEvent = { readonly after: number; readonly by: number };
 
+type Range = { shortestMs: number; longestMs: number };
+
 export type SlotClockState = { periodMs: number; originMs: number };
 
 /**
- * The fit of events to a period. `length`: mean resultant length, 0 to 1; `effective`: effective number of events; `at`: a
- * time of the mean phase, epoch ms.
+ * The fit of events to a period. `length`: mean resultant length, 0 to 1; `evidence`: log-likelihood ratio (nats) of events
+ * with this period to events without one; `at`: a time of the mean phase, epoch ms.
  */
-type Fit = { periodMs: number; length: number; effective: number; at: number };
+type Fit = { periodMs: number; length: number; evidence: number; at: number };
 
 /**
  * Estimates the slot time and phase of a chain: the period with which groups of submissions become final, from a
- * periodogram of the finality events (mean resultant length and Rayleigh test: Mardia and Jupp, "Directional Statistics",
- * 2000). The state is null until a significant period is found. Times are epoch milliseconds.
+ * periodogram of the finality events (mean resultant length and von Mises likelihood: Mardia and Jupp, "Directional
+ * Statistics", 2000). The state is null until a significant period is found. Times are epoch milliseconds.
  */
 export class SlotClock {
   readonly #events: FinalityEvent[];
@@ -65,32 +71,35 @@ export class SlotClock {
   }
 
   /**
-   * Learns from an event. Periods above `longestMs` are excluded. Returns whether the clock has changed, so that earlier
-   * slot numbers and phases are invalid.
+   * Learns from an event. `ageMs`: median age of final submissions; they wait half a slot at least, and few wait for many.
+   * Returns whether the clock has changed, so that earlier slot numbers and phases are invalid.
    */
-  learn(event: FinalityEvent, longestMs = LONGEST_MS): boolean {
+  learn(event: FinalityEvent, ageMs: number): boolean {
+    const range: Range = {
+      shortestMs: Math.max(RANGE.shortestMs, RANGE.shortestShare * ageMs),
+      longestMs: Math.min(RANGE.longestMs, RANGE.longestShare * ageMs),
+    };
     this.#events.push(event);
     this.#truncate(CLOCK_EVENTS);
     this.#sinceSearch++;
     const state = this.#state;
-    if (state && state.periodMs > longestMs) {
+    if (state && (state.periodMs > range.longestMs || state.periodMs < RANGE.shortestMs)) {
       this.#truncate(0);
       return this.#adopt(null);
     }
     if ((state || this.#events.length === CLOCK_EVENTS) && this.#sinceSearch < SEARCH_EVERY) return false;
     this.#sinceSearch = 0;
-    if (!state) return this.#adopt(search(this.#events, longestMs));
-    return this.#replace(state.periodMs, longestMs) || this.#follow(state);
+    if (!state) return this.#adopt(search(this.#events, range));
+    return this.#replace(state.periodMs, range) || this.#follow(state, range);
   }
 
   /** Replaces or drops the period if the newest events do not fit it. Returns whether it did. */
-  #replace(periodMs: number, longestMs: number): boolean {
+  #replace(periodMs: number, range: Range): boolean {
     const newest = this.#events.slice(-NEWEST);
     const { length } = fitOf(newest, periodMs);
     if (newest.length < SEARCH_EVERY || length >= 0.55) return false;
-    const found = search(newest, longestMs);
-    const isOther = found !== null && Math.abs(found.periodMs - periodMs) > 1e-3 * periodMs;
-    const isBetter = isOther && fitOf(newest, found.periodMs).length > length + 0.25;
+    const found = search(newest, range);
+    const isBetter = found !== null && fitOf(newest, found.periodMs).length > length + 0.25;
     const isLost =
       this.#events.length >= PHASE_EVENTS && fitOf(this.#events.slice(-PHASE_EVENTS), periodMs).length < 0.25;
     if (!isBetter && !isLost) return false;
@@ -99,23 +108,31 @@ export class SlotClock {
     return true;
   }
 
-  /** Adjusts the period. Returns whether the clock has changed, because the phase has drifted too far. */
-  #follow({ periodMs, originMs }: SlotClockState): boolean {
-    const best = refine(this.#events, periodMs);
+  /** Adjusts the period. Returns whether the clock has changed, because the period or the phase has moved too far. */
+  #follow({ periodMs, originMs }: SlotClockState, { longestMs }: Range): boolean {
+    const others = [...MULTIPLES.map((factor) => factor * periodMs), ...USUAL_SLOTS_MS];
+    const near = [periodMs, ...others.filter((other) => other <= longestMs)].map((other) =>
+      refine(this.#events, other),
+    );
+    const best = near.reduce(moreCredible);
+    if (Math.abs(best.periodMs - periodMs) > 0.01 * periodMs) return this.#adopt(best);
     // The slot of the newest event keeps its number and its start.
     const slot = Math.floor(this.position(this.#events.at(-1)?.by ?? originMs));
+    const { at } = fitOf(this.#events.slice(-PHASE_EVENTS), best.periodMs);
     this.#state = { periodMs: best.periodMs, originMs: this.timeOf(slot) - slot * best.periodMs };
-    const position = this.position(best.at);
+    const position = this.position(at);
     if (Math.abs(position - Math.floor(position) - LEAD) < 0.2) return false;
     return this.#adopt(best);
   }
 
   #adopt(clock: Fit | null): boolean {
     const isOther = clock !== null || this.#state !== null;
-    this.#state = clock && {
-      periodMs: clock.periodMs,
-      originMs: modulo(clock.at - LEAD * clock.periodMs, clock.periodMs),
-    };
+    if (clock) {
+      const { periodMs, at } = fitOf(this.#events.slice(-PHASE_EVENTS), clock.periodMs);
+      this.#state = { periodMs, originMs: modulo(at - LEAD * periodMs, periodMs) };
+    } else {
+      this.#state = null;
+    }
     return isOther;
   }
 
@@ -125,25 +142,23 @@ export class SlotClock {
 }
 
 /** Returns the period of the events; null if none is significant. */
-function search(events: readonly FinalityEvent[], longestMs: number): Fit | null {
+function search(events: readonly FinalityEvent[], { shortestMs, longestMs }: Range): Fit | null {
   if (events.length < MIN_EVENTS) return null;
-  for (const periodMs of USUAL_SLOTS_S.map((s) => 1_000 * s)) {
-    const { length, effective } = fitOf(events, periodMs);
-    if (periodMs <= longestMs && effective * length ** 2 > 3.5 && length > 0.6) return refine(events, periodMs);
-  }
+  const usual = USUAL_SLOTS_MS.filter((periodMs) => periodMs <= longestMs).map((periodMs) => fitOf(events, periodMs));
+  const credible = usual.filter(({ evidence, length }) => evidence > DOUBT.usual && length > LEAST_LENGTH);
+  if (credible.length > 0 || events.length < 2 * MIN_EVENTS) return credible.reduce(moreCredible, null);
   const spanMs = spanOf(events);
-  if (events.length < 2 * MIN_EVENTS || spanMs < 4 * SHORTEST_MS) return null;
   const step = 1 / (3 * spanMs);
   const least = 1 / Math.min(longestMs, spanMs / 3);
-  const count = Math.min(MAX_FREQUENCIES, Math.ceil((1 / SHORTEST_MS - least) / step));
+  const count = Math.min(MAX_FREQUENCIES, Math.ceil((1 / shortestMs - least) / step));
   let best: Fit | null = null;
   for (let i = 0; i < count; i++) {
     const tried = fitOf(events, 1 / (least + i * step));
-    // Multiples of the true frequency fit nearly as well, so the lowest frequency is preferred.
-    if (tried.length > (best?.length ?? 0) + 0.08) best = tried;
+    if (tried.evidence > (best?.evidence ?? 0)) best = tried;
   }
-  if (!best || best.length < 0.6 || best.effective * best.length ** 2 < Math.log(count) + 4) return null;
-  return refine(events, best.periodMs);
+  // The more frequencies are tried, the better the best of them fits by chance.
+  const isChance = !best || best.length < LEAST_LENGTH || best.evidence < Math.log(count) + 4;
+  return best && !isChance ? refine(events, best.periodMs) : null;
 }
 
 function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
@@ -158,24 +173,31 @@ function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
     sum += weight;
     squares += weight ** 2;
   }
-  const at = reference + (Math.atan2(y, x) / (2 * Math.PI)) * periodMs;
-  return { periodMs, length: Math.hypot(x, y) / sum, effective: sum ** 2 / squares, at };
+  const length = Math.min(0.999, Math.hypot(x, y) / sum);
+  // Approximates the von Mises likelihood at its maximum: n r² for small r, and n log(1 / spread) for r near 1.
+  const evidence = (sum ** 2 / squares) * 0.5 * (length ** 2 - Math.log(1 - length ** 2));
+  return { periodMs, length, evidence, at: reference + (Math.atan2(y, x) / (2 * Math.PI)) * periodMs };
 }
 
-/** Returns the best fit near a period, rounded to a unit of configured slot times if the events allow it. */
+/** Returns the most credible fit near a period. */
 function refine(events: readonly FinalityEvent[], periodMs: number): Fit {
-  const phase = events.slice(-PHASE_EVENTS);
-  const spanMs = spanOf(events);
-  if (spanMs < 3 * periodMs) return fitOf(phase, periodMs);
-  const reach = (0.25 * periodMs * periodMs) / spanMs;
+  const reach = (0.25 * periodMs * periodMs) / Math.max(spanOf(events), 3 * periodMs);
   const near = Array.from({ length: 41 }, (_, i) => fitOf(events, periodMs + reach * (i / 20 - 1)));
-  const best = near.reduce((a, b) => (b.length > a.length ? b : a));
-  for (const { unitMs, worse } of ROUND) {
-    const rounded = Math.round(best.periodMs / unitMs) * unitMs;
-    if (rounded <= 0 || Math.abs(rounded - best.periodMs) >= reach) continue;
-    if (fitOf(events, rounded).length > best.length - worse) return fitOf(phase, rounded);
-  }
-  return fitOf(phase, best.periodMs);
+  const best = near.reduce((a, b) => (b.evidence > a.evidence ? b : a));
+  const round = [1_000, 100].map((unitMs) => Math.round(best.periodMs / unitMs) * unitMs);
+  return [periodMs, ...round]
+    .filter((other) => other > 0 && Math.abs(other - best.periodMs) <= 2 * reach)
+    .map((other) => fitOf(events, other))
+    .reduce(moreCredible, best);
+}
+
+function moreCredible(one: Fit | null, other: Fit): Fit {
+  return !one || other.evidence - doubtOf(other.periodMs) > one.evidence - doubtOf(one.periodMs) ? other : one;
+}
+
+function doubtOf(periodMs: number): number {
+  if (USUAL_SLOTS_MS.includes(periodMs)) return DOUBT.usual;
+  return periodMs % 1_000 === 0 ? DOUBT.second : periodMs % 100 === 0 ? DOUBT.tenth : DOUBT.other;
 }
 
 function spanOf(events: readonly FinalityEvent[]): number {
