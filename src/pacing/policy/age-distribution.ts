@@ -5,8 +5,9 @@ import { checkingSchedule } from './checking-schedule.ts';
 export const AGE_CELLS = 240;
 const FIRST_MS = 100;
 const RATIO = 1.0697;
-/** Weight of the prior, in submissions. */
+/** Weight of the prior, in submissions, and its share near half a minute. */
 const PRIOR_WEIGHT = 3;
+const USUAL_SHARE = 0.7;
 /** The weight of an observation decays to 1/e after this number of further ones. */
 const MEMORY = 200;
 /** Schedules are recomputed when the number of observations has grown by this share. */
@@ -28,7 +29,7 @@ const WIDTHS_S = Float64Array.from(
  * learned from interval-censored observations. Used alone until a slot time is known, and by upstreams without one.
  */
 export class AgeDistribution {
-  readonly #histogram: Histogram;
+  #histogram: Histogram;
   readonly #price: number;
   readonly #schedules = new Map<number, Int32Array>();
   #observed: number;
@@ -37,7 +38,7 @@ export class AgeDistribution {
   /** `price`: requests that a second of lag is worth. */
   constructor(price: number, state?: { weights: readonly number[]; observed: number }) {
     this.#price = price;
-    this.#histogram = new Histogram(state?.weights ?? initialBelief());
+    this.#histogram = new Histogram(state?.weights ?? prior(USUAL_SHARE));
     this.#observed = state?.observed ?? 0;
   }
 
@@ -51,6 +52,7 @@ export class AgeDistribution {
 
   /** Learns from a submission that became final at an age in (fromMs, untilMs]. */
   learn(fromMs: number, untilMs: number): void {
+    if (this.#observed === 0) this.#histogram = new Histogram(prior(0));
     this.#histogram.addBetween(cellOf(fromMs), cellOf(untilMs - 1e-6), 1);
     this.#histogram.fade(1 - 1 / MEMORY, 0.02 / AGE_CELLS);
     this.#observed++;
@@ -97,13 +99,16 @@ function cellOf(ageMs: number): number {
   return Math.min(AGE_CELLS - 1, 2 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
 }
 
-/** Returns the prior: 70 % near half a minute, as on public chains, the rest over all orders of magnitude. */
-function initialBelief(): Float64Array {
+/**
+ * Returns the prior: this share near half a minute, as on public chains, the rest over all orders of magnitude. The first
+ * observation shows the order of magnitude, so nothing is expected near half a minute any longer.
+ */
+function prior(usualShare: number): Float64Array {
   const weights = EDGES_MS.slice(1).map((edgeMs) => {
     const s = edgeMs / 1_000;
     const usual = Math.exp(-0.5 * (Math.log(s / 33) / 0.35) ** 2) * 0.085;
     const any = (1 / 155) * Math.min(1, (3_600 / s) ** 0.5);
-    return 0.7 * usual + 0.3 * any;
+    return usualShare * usual + (1 - usualShare) * any;
   });
   const sum = weights.reduce((a, b) => a + b, 0);
   return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
