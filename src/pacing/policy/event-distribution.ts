@@ -103,20 +103,18 @@ export class EventDistribution {
 
 /** Returns the histogram shifted by `shift` cells, smoothed and normalized. */
 function smoothed(histogram: Histogram, shift: number): Float64Array {
-  const { weights, total } = histogram.smoothed(0.75, 1);
+  const { weights } = histogram.smoothed(0.75, 1);
   const last = weights.length - 1;
-  return normalized(weights.length, (cell) => (weights[Math.max(0, Math.min(last, cell + shift))] as number) / total);
+  return normalized(weights.map((_, cell) => weights[Math.max(0, Math.min(last, cell + shift))] as number));
 }
 
-function normalized(length: number, density: (cell: number) => number): Float64Array {
-  const weights = Float64Array.from({ length }, (_, cell) => density(cell));
-  const sum = weights.reduce((a, b) => a + b, 0);
-  return weights.map((weight) => weight / sum);
+function normalized(weights: ArrayLike<number>): Float64Array {
+  const { total } = new Histogram(weights);
+  return Float64Array.from(weights, (weight) => weight / total);
 }
 
 /** Centered on the mean time of the events, which SlotClock places at 0.3 slots. */
 const INITIAL_EVENT = normalized(
-  CELLS,
-  (cell) => 0.5 + 3 * Math.exp(-0.5 * (((cell + 0.5) / CELLS - 0.28) / 0.12) ** 2),
+  Array.from({ length: CELLS }, (_, cell) => 0.5 + 3 * Math.exp(-0.5 * (((cell + 0.5) / CELLS - 0.28) / 0.12) ** 2)),
 );
-const INITIAL_DELAY = normalized(DELAYS, (cell) => Math.exp(-cell / 10) + 0.01);
+const INITIAL_DELAY = normalized(Array.from({ length: DELAYS }, (_, cell) => Math.exp(-cell / 10) + 0.01));

@@ -5,13 +5,15 @@ import { CELLS, DELAYS } from './slot-event.ts';
 import { WAIT_COUNTS } from './slots-to-wait.ts';
 
 const weights = (length: number) => z.array(z.number().min(0).max(1e9)).length(length);
-const distribution = (length: number) => weights(length).refine((cells) => cells.some((weight) => weight > 0));
+const positive = (length: number) => weights(length).refine((cells) => cells.some((weight) => weight > 0));
+const distribution = (length: number) =>
+  weights(length).refine((cells) => Math.abs(cells.reduce((sum, p) => sum + p, 0) - 1) < 0.01);
 const epochMs = z.number().min(-8.64e15).max(8.64e15);
 
 /** The state that the policy stores across restarts. Anything else is ignored, and the policy learns from the beginning. */
 const stateSchema = z.object({
   version: z.literal(4),
-  ages: z.object({ weights: distribution(AGE_CELLS), observed: z.int().min(0) }),
+  ages: z.object({ weights: positive(AGE_CELLS), observed: z.int().min(0) }),
   clock: z
     .object({
       periodMs: z.number().min(100).max(3_600_000),

@@ -42,7 +42,8 @@ export class SlotEvent {
   constructor(slot: number, prior: { event: Float64Array; delayCdf: Float64Array; empty: number }) {
     this.slot = slot;
     this.#delayCdf = prior.delayCdf;
-    this.posterior = Float64Array.from([...prior.event.map((p) => p * (1 - prior.empty)), prior.empty]);
+    this.posterior = new Float64Array(CELLS + 1).fill(prior.empty);
+    this.posterior.set(prior.event.map((p) => p * (1 - prior.empty)));
   }
 
   get none(): number {
@@ -79,7 +80,7 @@ export class SlotEvent {
   cdf({ before, within }: Prospect, since: number): Float64Array {
     this.#mean ??= this.#meanCdf();
     const known = since < 0 ? 0 : before + within * (this.#mean[since] as number);
-    return this.#mean.map((p) => Math.max(0, (before + within * p - known) / Math.max(1e-6, 1 - known)));
+    return this.#mean.map((p) => Math.min(1, Math.max(0, (before + within * p - known) / Math.max(1e-6, 1 - known))));
   }
 
   /** Returns the probability of being final by the end of each cell, for a submission that becomes final with the event. */

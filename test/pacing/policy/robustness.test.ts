@@ -15,7 +15,7 @@ const SEED = 3;
 /** A rate so low that the first third lasts longer than the longest distribution. */
 const RARE = { perS: 0.02, submissions: 100 };
 
-function run(world: World, policy: PolicyFactory, { perS = 0.1, submissions = 240, endMs = Infinity } = {}): Run {
+function run(world: World, policy: PolicyFactory, { perS = 0.1, submissions = 200, endMs = Infinity } = {}): Run {
   const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(SEED));
   return simulate({ world, arrivals, budget: AMPLE, policy, seed: SEED, endMs });
 }
