@@ -11,7 +11,7 @@ const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
  * Evidence (nats) without which a period is not believed: slot times are configured in round numbers, and the usual ones
  * are the most likely.
  */
-const DOUBT = { usual: 5, second: 7, tenth: 9, other: 11 };
+const DOUBT = { usual: 5, second: 8, tenth: 14, other: 20 };
 /** Factors by which a period may be too short, if few slots have had an event. */
 const MULTIPLES = [2, 3, 4, 5];
 /** Mean resultant length of events that have a period. */

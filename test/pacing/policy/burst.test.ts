@@ -7,17 +7,17 @@ import { periodic, worldOf } from '../../support/finality-worlds.ts';
 import { countingReschedules, excessOverSafetyNet, SLACK_MS } from '../../support/policy-runs.ts';
 
 const AMPLE = { requests: 100_000, perMs: 1_000, concurrency: 100_000 };
-const TAUGHT = 300;
+const TRAINING = 300;
 
 /** Simulates a burst within one slot, after submissions from which the slots were learned. */
 function burst(size: number, hasBlocks: boolean) {
   const random = seededRandom(5);
-  const taught = [...arrivalsOf({ kind: 'poisson', perS: 0.5, submissions: TAUGHT }, random)];
+  const training = [...arrivalsOf({ kind: 'poisson', perS: 0.5, submissions: TRAINING }, random)];
   const own = Array.from({ length: size }, () => 800_000 + 15_000 * random()).sort((a, b) => a - b);
   const { policy, reschedules } = countingReschedules(learnedPacing({ lagPrice: 1 }));
   const world = worldOf(periodic(20, { hasBlocks }), seededRandom(5));
-  const { submissions } = simulate({ world, arrivals: [...taught, ...own], budget: AMPLE, policy, seed: 5 });
-  const ofBurst = submissions.slice(TAUGHT);
+  const { submissions } = simulate({ world, arrivals: [...training, ...own], budget: AMPLE, policy, seed: 5 });
+  const ofBurst = submissions.slice(TRAINING);
   const polls = ofBurst.reduce((sum, { polledAt }) => sum + polledAt.length, 0);
   return { polls: polls / size, reschedules: reschedules() / size, beyond: excessOverSafetyNet(ofBurst) };
 }

@@ -245,7 +245,7 @@ function withArrays(state: unknown, change: (array: unknown[]) => unknown[]): un
 }
 
 describe('the learned state', () => {
-  function taught(): Scheduler {
+  function trainedScheduler(): Scheduler {
     const scheduler = newScheduler();
     const chain = periodic(20);
     const random = seededRandom(9);
@@ -264,7 +264,7 @@ describe('the learned state', () => {
 
   it('survives a restart, which polls each open submission at most once more', () => {
     const now = START_MS + 1_200_000;
-    const old = taught();
+    const old = trainedScheduler();
     const scheduler = newScheduler();
     scheduler.restore(old.snapshot() as string);
     expect(old.outlook(now).description.slot?.periodMs).toBeCloseTo(20_000, -3);
@@ -312,7 +312,7 @@ describe('the learned state', () => {
   }
 
   it('is ignored if it is invalid or of another version', () => {
-    const own = JSON.parse(taught().snapshot() as string);
+    const own = JSON.parse(trainedScheduler().snapshot() as string);
     const random = seededRandom(4);
     const bytes = Array.from({ length: 10 }, () =>
       String.fromCharCode(...Array.from({ length: 40 }, () => 256 * random())),

@@ -80,8 +80,8 @@ describe('the checking schedule', () => {
 describe('the next check', () => {
   it('is immediate if the event has probably happened, and never before the present', () => {
     const widths = [1, 1, 1, 1, 1];
-    const happened = { cdf: [0.9, 0.92, 0.94, 0.96, 1], widths, from: 1, price: 5, endLag: 5 };
-    expect(nextCheck(happened)).toBe(1);
+    const likely = { cdf: [0.9, 0.92, 0.94, 0.96, 1], widths, from: 1, price: 5, endLag: 5 };
+    expect(nextCheck(likely)).toBe(1);
     const later = { cdf: [0, 0, 0, 0.9, 1], widths, from: 1, price: 5, endLag: 5 };
     expect(nextCheck(later)).toBeGreaterThanOrEqual(4);
   });
