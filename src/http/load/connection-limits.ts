@@ -11,8 +11,17 @@ const MAX_UNREAD_CHARS = 64 * 1024 * 1024;
 /** Shorter responses are not counted; other limits bound their number. */
 const MIN_COUNTED_CHARS = 4 * 1024;
 
+/** Node's HTTP parser of a connection, which is no public interface. Without it, the limit holds but costs more. */
+type WithParser = Socket & {
+  parser?: { onIncoming?: ((request: unknown, keepAlive: boolean) => number) | null } | null;
+};
+
+/** Return value that makes the parser skip the rest of the packet. */
+const STOP_PARSING = 2;
+
 /**
- * Limits the pipelined requests of a connection: those above the limit are refused with 429, and the connection is closed.
+ * Limits the pipelined requests of a connection: the first one above the limit is refused with 429, later ones are not parsed,
+ * and the connection is closed. A packet can carry thousands of requests, which cost memory and time even if they are refused.
  * Requests are counted before routing, because hooks do not run for requests that the router refuses. Must precede hooks that wait.
  */
 export function limitPipelining(app: FastifyInstance): void {
@@ -23,6 +32,13 @@ export function limitPipelining(app: FastifyInstance): void {
     response.once('close', () => pending.set(socket, of(socket) - 1));
   };
   for (const event of ['request', 'checkExpectation']) app.server.prependListener(event, add);
+  app.server.on('connection', (socket: WithParser) => {
+    const { parser } = socket;
+    const accept = parser?.onIncoming;
+    if (!parser || !accept) return;
+    parser.onIncoming = (request, keepAlive) =>
+      of(socket) > MAX_PIPELINED ? STOP_PARSING : accept(request, keepAlive);
+  });
   app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
     if (of(socket) <= MAX_PIPELINED) {
       done();

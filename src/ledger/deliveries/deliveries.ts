@@ -192,7 +192,7 @@ export class Deliveries {
 
   /** Deletes up to `limit` deliveries that ended before that time, with their attempts. Returns their number. */
   prune(endedBefore: number, limit: number): number {
-    return this.#db.transaction(() => {
+    return this.#db.unsyncedTransaction(() => {
       const { changes } = this.#db.run`
         DELETE FROM deliveries WHERE id IN
         (SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit})`;

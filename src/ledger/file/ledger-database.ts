@@ -50,6 +50,20 @@ export class LedgerDatabase {
     }
   }
 
+  /**
+   * Runs `work` in a transaction that does not wait for the disk. A crash of the process does not undo it; a power failure can.
+   * For work that is repeated if it is lost.
+   */
+  unsyncedTransaction<T>(work: () => T): T {
+    if (this.connection.inTransaction) return this.transaction(work);
+    this.connection.pragma('synchronous = NORMAL');
+    try {
+      return this.transaction(work);
+    } finally {
+      this.connection.pragma('synchronous = FULL');
+    }
+  }
+
   /** Runs several reads as of one moment, with one lock of the file instead of one per statement. */
   snapshot<T>(work: () => T): T {
     if (this.connection.inTransaction) return work();

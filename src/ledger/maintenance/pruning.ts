@@ -32,7 +32,7 @@ export class Pruning {
     before: EndPosition;
     limit: number;
   }): Pruned<EndPosition> {
-    return this.#db.transaction(() => {
+    return this.#db.unsyncedTransaction(() => {
       const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(ENDED, [
         ...[after.endedAt, after.id],
         ...[before.endedAt, before.id, limit],
@@ -63,7 +63,7 @@ export class Pruning {
    * open submissions and events with a waiting or dead delivery.
    */
   events(query: { after: number; before: number; now: number; limit: number }): Pruned<number> {
-    return this.#db.transaction(() => {
+    return this.#db.unsyncedTransaction(() => {
       const rows = this.#db.rows<{ seq: number; isOld: number; isDeletable: number }>(NEXT_EVENTS, query);
       const firstNew = rows.findIndex(({ isOld }) => isOld === 0);
       const old = firstNew < 0 ? rows : rows.slice(0, firstNew);

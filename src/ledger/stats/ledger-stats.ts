@@ -4,6 +4,7 @@ import { isTime, nearestTime } from '../../domain/stored.ts';
 import type { Status, Submission } from '../../domain/submission.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from '../submissions/status-counts.ts';
+import { costLimitedCache } from './cost-limited-cache.ts';
 
 type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
 
@@ -14,10 +15,14 @@ type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number |
 export class LedgerStats {
   readonly #db: LedgerDatabase;
   readonly #counts: StatusCounts;
+  readonly #countDeliveries: () => { waiting: number; dead: number };
 
   constructor(database: LedgerDatabase, counts: StatusCounts) {
     this.#db = database;
     this.#counts = counts;
+    const countIn = (state: string) => `(SELECT count(*) FROM deliveries WHERE state = '${state}')`;
+    const sql = `SELECT ${countIn('waiting')} AS waiting, ${countIn('dead')} AS dead`;
+    this.#countDeliveries = costLimitedCache(() => database.row(sql) as { waiting: number; dead: number });
   }
 
   /** Calls `listener` after every commit with the duration of the transaction in milliseconds. */
@@ -56,8 +61,10 @@ export class LedgerStats {
   }
 
   deliveries(): DeliveryCounts {
-    const { oldestWaitingAt: at, ...counts } = this.#db.row<DeliveryCounts>(COUNT_DELIVERIES) as DeliveryCounts;
-    return { ...counts, oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
+    const at = this.#db.value<number | null>(
+      "SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting'",
+    );
+    return { ...this.#countDeliveries(), oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
   }
 
   /** Yields the submissions that were finalized at `since` or later, newest first, at most `limit`; `polls` as of now. */
@@ -75,8 +82,3 @@ export class LedgerStats {
     }
   }
 }
-
-const COUNT_DELIVERIES = `
-  SELECT (SELECT count(*) FROM deliveries WHERE state = 'waiting') AS waiting,
-         (SELECT count(*) FROM deliveries WHERE state = 'dead') AS dead,
-         (SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting') AS oldestWaitingAt`;
