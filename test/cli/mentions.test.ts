@@ -10,7 +10,7 @@ const filesIn = (folder: string, ending: RegExp) =>
     .filter((name) => ending.test(name))
     .map((name) => join(folder, name));
 
-const SOURCES = filesIn('src', /\.[jt]s$/).filter((name) => !name.includes('dashboard/page'));
+const SOURCES = filesIn('src', /\.[jt]s$/).filter((name) => !/dashboard\/page|client\/dist/.test(name));
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.yml', 'Dockerfile']
   .concat(filesIn('docs', /\.md$/), filesIn('config', /\.ya?ml$/))
   .filter((name) => !name.startsWith('docs/decisions'));
