@@ -6,7 +6,7 @@ import { cpSync, rmSync, writeFileSync } from 'node:fs';
 const tsc = (...args: string[]) => execFileSync('tsc', args, { stdio: 'inherit', shell: process.platform === 'win32' });
 
 rmSync('dist', { recursive: true, force: true });
-tsc('-p', 'src/tsconfig.build.json');
+tsc('-p', '.ci/tsconfig.server.json');
 // Browsers load the dashboard as it is.
 cpSync('src/dashboard/page', 'dist/dashboard/page', {
   recursive: true,
@@ -14,11 +14,11 @@ cpSync('src/dashboard/page', 'dist/dashboard/page', {
 });
 
 rmSync('src/client/dist', { recursive: true, force: true });
-tsc('-p', 'src/client/tsconfig.build.json');
+tsc('-p', '.ci/tsconfig.client.json');
 const commonJs = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--verbatimModuleSyntax', 'false'];
 tsc(
   '-p',
-  'src/client/tsconfig.build.json',
+  '.ci/tsconfig.client.json',
   ...commonJs,
   '--sourceMap',
   'false',
