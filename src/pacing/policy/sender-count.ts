@@ -8,6 +8,8 @@ const MEMORY = 4_096;
 const KEEP = 0.97;
 /** Minimum difference of the log-likelihoods (nats) for a change of the estimate. */
 const MARGIN = 8;
+/** Serial senders are dropped when they explain less than this much (nats) more than sending at once. */
+const RETAINED = 1;
 /** Likelihood of a submission that is final before, by this number of senders, it was sent. */
 const IMPOSSIBLE = 0.01;
 
@@ -73,7 +75,8 @@ export class SenderCount {
     }
     const scoreOf = (count: number) => this.#candidates.find((known) => known.count === count)?.score ?? -Infinity;
     const best = this.#candidates.reduce((a, b) => (b.score >= a.score ? b : a));
-    if (best.score < scoreOf(this.#best) + MARGIN) return false;
+    const isRetained = this.#best === Infinity || scoreOf(this.#best) > scoreOf(Infinity) + RETAINED;
+    if (isRetained && best.score < scoreOf(this.#best) + MARGIN) return false;
     // Serial senders are assumed only if they explain the evidence clearly better than sending at once.
     const chosen = best.score > scoreOf(Infinity) + MARGIN ? best.count : Infinity;
     const isOther = chosen !== this.#best;

@@ -13,3 +13,13 @@ it.each([1, 3, 8])('%d serial senders are recognized by how long submissions wai
   }
   expect(senders.best).toBe(count);
 });
+
+it('serial senders are dropped when submissions no longer wait for them', () => {
+  const senders = new SenderCount(3);
+  for (let order = 1; order <= 200; order++) {
+    // Final two slots after tracking, and ten slots apart: no number of senders explains this better than another.
+    senders.learn(order, 10 * order, 10 * order + 2, Math.floor, 1);
+    senders.depart(10 * order + 2);
+  }
+  expect(senders.best).toBe(Number.POSITIVE_INFINITY);
+});
