@@ -12,11 +12,8 @@ const USUAL_SHARE = 0.7;
 const MEMORY = 200;
 /** Schedules are recomputed when the number of observations has grown by this share. */
 const LEARNED_PER_SCHEDULE = 0.1;
-/**
- * From `from` observations on, the share `share` of each is spread over the cells within `reach`, because gaps between
- * observations are chance.
- */
-const SPREAD = { from: 30, share: 0.3, reach: 6 };
+/** This share of each weight is spread over the cells within `reach`, because gaps between observations are chance. */
+const SPREAD = { share: 0.3, reach: 6 };
 
 const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) => (i < 2 ? 0 : FIRST_MS * RATIO ** (i - 2)));
 const WIDTHS_S = Float64Array.from(
@@ -69,8 +66,7 @@ export class AgeDistribution {
     }
     let schedule = this.#schedules.get(dependents);
     if (!schedule) {
-      const isSpread = this.#observed >= SPREAD.from;
-      const belief = isSpread ? this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1) : this.#histogram;
+      const belief = this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1);
       const price = this.#price * dependents;
       schedule = checkingSchedule({ cdf: belief.cdf(), widths: WIDTHS_S, from: 0, price, endLag: 0 });
       this.#schedules.set(dependents, schedule);
