@@ -1,0 +1,204 @@
+{{/* Prefix of the names of all objects, at most 52 characters, so that suffixes fit into the 63 of a label. */}}
+{{- define "dawatch.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that select the pods of a component. Argument: the context and `component`. */}}
+{{- define "dawatch.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .context.Chart.Name .context.Values.nameOverride }}
+app.kubernetes.io/instance: {{ .context.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/* Labels of an object. Argument: the context and `component`. */}}
+{{- define "dawatch.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name .context.Chart.Version | replace "+" "_" }}
+{{ include "dawatch.selectorLabels" . }}
+app.kubernetes.io/version: {{ .context.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .context.Release.Service }}
+{{- end -}}
+
+{{- define "dawatch.image" -}}
+{{- $image := .Values.image -}}
+{{- $repository := required "image.repository is required: push the image of the Dockerfile to a registry of your cluster" $image.repository -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $repository $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (default .Chart.AppVersion $image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "dawatch.serviceAccountName" -}}
+{{- default (include "dawatch.fullname" .) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "dawatch.secretName" -}}
+{{- default (include "dawatch.fullname" .) .Values.secrets.existing.name -}}
+{{- end -}}
+
+{{/* Secret variables that only the server reads. */}}
+{{- define "dawatch.serverSecrets" -}}
+["DAWATCH_API_KEY", "DAWATCH_ADMIN_TOKEN", "DAWATCH_UPSTREAM_BEARER"]
+{{- end -}}
+
+{{/* Names of the secrets to mount, as a JSON list. Argument: the context and `component`. */}}
+{{- define "dawatch.secretNames" -}}
+{{- $secrets := .context.Values.secrets -}}
+{{- $names := ternary $secrets.existing.keys (keys $secrets.values | sortAlpha) (ne $secrets.existing.name "") -}}
+{{- if eq .component "worker" -}}
+{{- range include "dawatch.serverSecrets" . | fromJsonArray -}}
+{{- $names = without $names . -}}
+{{- end -}}
+{{- end -}}
+{{- $names | toJson -}}
+{{- end -}}
+
+{{/* Fails for each secret in the settings, as isSecret in src/config/secret-files.ts defines them. Argument: `tree` and `prefix`. */}}
+{{- define "dawatch.refuseSecrets" -}}
+{{- $prefix := .prefix -}}
+{{- range $key, $value := .tree -}}
+{{- $path := printf "%s%s" $prefix $key -}}
+{{- if kindIs "map" $value -}}
+{{- include "dawatch.refuseSecrets" (dict "tree" $value "prefix" (printf "%s." $path)) -}}
+{{- else if regexMatch "(api_key|bearer|token|secret|password)$|^channels\\..*url$|^redis\\.url$" $path -}}
+{{- fail (printf "settings.%s is a secret: put it under secrets, and set settings.%s_file to the file /run/secrets/dawatch/<name>" $path $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The settings file: the settings of the values and those that the chart sets. */}}
+{{- define "dawatch.settings" -}}
+{{- $settings := deepCopy .Values.settings -}}
+{{- $server := default dict $settings.server -}}
+{{- if hasKey $settings "database" -}}{{- fail "settings.database is set by the chart: the ledger is on the volume of the server" -}}{{- end -}}
+{{- if hasKey $server "host" -}}{{- fail "settings.server.host is set by the chart" -}}{{- end -}}
+{{- if hasKey $server "port" -}}{{- fail "settings.server.port is set by the chart; service.port is the port of the Service" -}}{{- end -}}
+{{- if hasKey (default dict $settings.worker) "name" -}}{{- fail "settings.worker.name cannot be set: all workers share the settings file, and each needs its own name" -}}{{- end -}}
+{{- include "dawatch.refuseSecrets" (dict "tree" $settings "prefix" "") -}}
+{{- $urls := list -}}
+{{- range $name, $upstream := default dict $settings.upstreams -}}
+{{- with (default dict $upstream).url -}}{{- $urls = append $urls . -}}{{- end -}}
+{{- end -}}
+{{- if not $urls -}}{{- fail "settings.upstreams needs an upstream with a url: settings.upstreams.default.url" -}}{{- end -}}
+{{- $own := dict "server" (dict "host" "0.0.0.0" "port" 8080) "database" "/data/dawatch.db" -}}
+{{- $defaults := dict "log" (dict "format" "json") -}}
+{{- merge $own $settings $defaults | toYaml -}}
+{{- end -}}
+
+{{/* Seconds that the process gets after SIGTERM: those of server.shutdown_s, and ten to close the ledger and its connections. */}}
+{{- define "dawatch.shutdownSeconds" -}}
+{{- $server := default dict .Values.settings.server -}}
+{{- add 10 (ceil (ternary $server.shutdown_s 15 (hasKey $server "shutdown_s"))) -}}
+{{- end -}}
+
+{{- define "dawatch.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 1000
+runAsGroup: 1000
+seccompProfile: { type: RuntimeDefault }
+{{- end -}}
+
+{{- define "dawatch.securityContext" -}}
+readOnlyRootFilesystem: true
+allowPrivilegeEscalation: false
+capabilities: { drop: [ALL] }
+{{- end -}}
+
+{{/* Variables of a container of dawatch. Argument: the context and `component`. */}}
+{{- define "dawatch.env" -}}
+- name: DAWATCH_CONFIG
+  value: /etc/dawatch/dawatch.yaml
+{{- range include "dawatch.secretNames" . | fromJsonArray }}
+{{- if hasPrefix "DAWATCH_" . }}
+- name: {{ . }}_FILE
+  value: /run/secrets/dawatch/{{ . }}
+{{- end }}
+{{- end }}
+{{- with .context.Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Mounts of a container of dawatch, without the ledger. Argument: the context and `component`. */}}
+{{- define "dawatch.mounts" -}}
+- name: settings
+  mountPath: /etc/dawatch
+  readOnly: true
+{{- if include "dawatch.secretNames" . | fromJsonArray }}
+- name: secrets
+  mountPath: /run/secrets/dawatch
+  readOnly: true
+{{- end }}
+- name: tmp
+  mountPath: /tmp
+{{- end -}}
+
+{{/* Volumes of a pod, without the ledger. Argument: the context and `component`. */}}
+{{- define "dawatch.volumes" -}}
+- name: settings
+  configMap:
+    name: {{ include "dawatch.fullname" .context }}
+    items: [{ key: dawatch.yaml, path: dawatch.yaml }]
+{{- with include "dawatch.secretNames" . | fromJsonArray }}
+- name: secrets
+  secret:
+    secretName: {{ include "dawatch.secretName" $.context }}
+    defaultMode: 288 # 0440: the pod's group is fsGroup
+    items:
+      {{- range . }}
+      - { key: {{ . }}, path: {{ . }} }
+      {{- end }}
+{{- end }}
+- name: tmp
+  emptyDir: {}
+{{- end -}}
+
+{{/* Annotations of a pod: a change of the settings or of the chart's Secret replaces the pod. Argument: the context and `annotations`. */}}
+{{- define "dawatch.podAnnotations" -}}
+checksum/settings: {{ include "dawatch.settings" .context | sha256sum }}
+checksum/secrets: {{ .context.Values.secrets.values | toJson | sha256sum }}
+{{- with .annotations }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Where a pod may run. Argument: the values of the component. */}}
+{{- define "dawatch.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Fails for values that contradict each other. */}}
+{{- define "dawatch.check" -}}
+{{- $secrets := .Values.secrets -}}
+{{- if and $secrets.values $secrets.existing.name -}}{{- fail "secrets.values and secrets.existing.name exclude each other" -}}{{- end -}}
+{{- if and $secrets.existing.name (not $secrets.existing.keys) -}}{{- fail "secrets.existing.keys is required: the names of the keys of the Secret to mount" -}}{{- end -}}
+{{- if and $secrets.existing.keys (not $secrets.existing.name) -}}{{- fail "secrets.existing.name is required for secrets.existing.keys" -}}{{- end -}}
+{{- $autoscaling := .Values.workers.autoscaling -}}
+{{- if .Values.workers.enabled -}}
+{{- $names := include "dawatch.secretNames" (dict "context" . "component" "worker") | fromJsonArray -}}
+{{- if and (not (has "DAWATCH_REDIS_URL" $names)) (not (hasKey (default dict .Values.settings.redis) "url_file")) -}}{{- fail "workers.enabled requires the secret DAWATCH_REDIS_URL" -}}{{- end -}}
+{{- if gt $autoscaling.minReplicas $autoscaling.maxReplicas -}}{{- fail "workers.autoscaling.minReplicas must not be greater than maxReplicas" -}}{{- end -}}
+{{- if and (eq $autoscaling.kind "keda") (not $autoscaling.prometheusAddress) -}}{{- fail "workers.autoscaling.prometheusAddress is required with keda" -}}{{- end -}}
+{{- else if ne $autoscaling.kind "none" -}}{{- fail "workers.autoscaling requires workers.enabled" -}}
+{{- end -}}
+{{- if and .Values.litestream.enabled (not .Values.litestream.replica) -}}{{- fail "litestream.replica is required, such as { url: s3://bucket/path }" -}}{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}{{- fail "ingress.host is required" -}}{{- end -}}
+{{- end -}}

@@ -1,0 +1,474 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { parse } from 'yaml';
+import pkg from '../../package.json' with { type: 'json' };
+import { loadConfig } from '../../src/config/load.ts';
+import { configSchema, ENVIRONMENT } from '../../src/config/schema.ts';
+import { fileVariables, isSecret } from '../../src/config/secret-files.ts';
+import { createMetrics } from '../../src/http/metrics/metrics.ts';
+import { BASE, FROM_VALUES, KEDA, OPTIONS, SECRETS, SECRETS_FOLDER, workers } from './support/chart-options.ts';
+import { removedAfterTests } from './support/folders.ts';
+import { installHelm, type KubernetesObject, parseObjects } from './support/helm.ts';
+import { pairwise, type Row } from './support/pairwise.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const CHART = join(ROOT, 'deploy/helm/dawatch');
+const SECRET_VARIABLES = Object.keys(fileVariables(ENVIRONMENT)).map((name) => name.replace(/_FILE$/, ''));
+const SERVER_ONLY = ['DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN', 'DAWATCH_UPSTREAM_BEARER'];
+const ROWS = pairwise(
+  Object.fromEntries(Object.entries(OPTIONS).map(([name, variants]) => [name, Object.keys(variants)])),
+);
+
+// The downloaded Helm runs only there.
+describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm chart', () => {
+  const folder = removedAfterTests();
+  let helm: Awaited<ReturnType<typeof installHelm>>;
+  beforeAll(async () => {
+    helm = await installHelm(join(folder, 'helm'), inject('packages').npmCli);
+  });
+
+  function filesOf(...values: object[]): string[] {
+    const into = mkdtempSync(join(folder, 'values-'));
+    return values.flatMap((value, index) => {
+      const file = join(into, `${index}.json`);
+      writeFileSync(file, JSON.stringify(value));
+      return ['--values', file];
+    });
+  }
+
+  async function render(...values: object[]): Promise<KubernetesObject[]> {
+    const { code, stdout, stderr } = await helm.template(CHART, filesOf(...values));
+    expect(code, stderr).toBe(0);
+    return parseObjects(stdout);
+  }
+
+  const valuesOf = (row: Row) => [
+    BASE,
+    ...Object.entries(row).map(([name, variant]) => OPTIONS[name]?.[variant] ?? {}),
+  ];
+
+  describe.each(ROWS.map((row, index) => ({ row, title: titleOf(row, index) })))('$title', ({ row }) => {
+    let objects: KubernetesObject[];
+    beforeAll(async () => {
+      objects = await render(...valuesOf(row));
+    });
+    const all = (kind: string) => objects.filter((object) => object.kind === kind);
+    const one = (kind: string) => {
+      const [object, ...others] = all(kind);
+      if (object === undefined || others.length > 0) throw new Error(`${1 + others.length} objects ${kind}`);
+      return object;
+    };
+    const workloads = () => [...all('StatefulSet'), ...all('Deployment')];
+
+    it('passes helm lint', async () => {
+      const { code, stdout } = await helm.lint(CHART, filesOf(...valuesOf(row)));
+      expect(code, stdout).toBe(0);
+    });
+
+    it('has the objects of the options, each valid and named once', async () => {
+      const hasWorkers = /workers|keda|hpa/.test(row.processes as string);
+      expect(objects.map(({ kind }) => kind).toSorted()).toEqual(
+        [
+          ...['ConfigMap', 'Service', 'StatefulSet'],
+          ...(row.names === 'long' ? [] : ['ServiceAccount']),
+          ...(/^(server|workers|keda|hpa)$/.test(row.processes as string) ? ['Secret'] : []),
+          ...(hasWorkers ? ['Deployment'] : []),
+          ...(row.processes?.startsWith('keda') ? ['ScaledObject'] : []),
+          ...(row.processes?.startsWith('hpa') ? ['HorizontalPodAutoscaler'] : []),
+          ...(row.ingress === 'off' ? [] : ['Ingress']),
+          ...(row.serviceMonitor === 'off' ? [] : ['ServiceMonitor']),
+          ...(row.podDisruptionBudget === 'off' ? [] : perPod('PodDisruptionBudget')),
+          ...(row.networkPolicy === 'off' ? [] : perPod('NetworkPolicy')),
+        ].toSorted(),
+      );
+      function perPod(kind: string): string[] {
+        return hasWorkers ? [kind, kind] : [kind];
+      }
+      const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+      expect(new Set(names).size).toBe(names.length);
+      for (const { metadata } of objects) expect(metadata.name.length).toBeLessThanOrEqual(63);
+      for (const object of objects) expect(await helm.problemsOf(object), object.kind).toEqual([]);
+    });
+
+    it('selects the pods, the service and the targets that are meant', () => {
+      const labelsOf = (workload: KubernetesObject) => workload.spec.template.metadata.labels;
+      const selects = (selector: Record<string, string>) =>
+        workloads()
+          .filter((workload) => matches(selector, labelsOf(workload)))
+          .map(({ kind }) => kind);
+      for (const { kind, spec } of workloads()) expect(selects(spec.selector.matchLabels)).toEqual([kind]);
+      const service = one('Service');
+      expect(selects(service.spec.selector)).toEqual(['StatefulSet']);
+      expect(one('StatefulSet').spec.serviceName).toBe(service.metadata.name);
+      expect(
+        all('PodDisruptionBudget')
+          .flatMap(({ spec }) => selects(spec.selector.matchLabels))
+          .toSorted(),
+      ).toEqual(
+        row.podDisruptionBudget === 'off'
+          ? []
+          : workloads()
+              .map(({ kind }) => kind)
+              .toSorted(),
+      );
+      for (const { spec } of all('NetworkPolicy')) {
+        const [kind] = selects(spec.podSelector.matchLabels);
+        expect(Boolean(spec.ingress)).toBe(kind === 'StatefulSet');
+      }
+      for (const { spec } of all('ServiceMonitor')) {
+        expect(
+          objects.filter(
+            ({ kind, metadata }) => kind === 'Service' && matches(spec.selector.matchLabels, metadata.labels),
+          ),
+        ).toEqual([service]);
+        expect(service.spec.ports.map(({ name }: { name: string }) => name)).toContain(spec.endpoints[0].port);
+        expect(service.metadata.labels[spec.jobLabel]).toBe('dawatch');
+      }
+      for (const { spec } of all('Ingress')) {
+        const { name, port } = spec.rules[0].http.paths[0].backend.service;
+        expect([name, port.name]).toEqual([service.metadata.name, service.spec.ports[0].name]);
+      }
+      for (const scaler of [...all('ScaledObject'), ...all('HorizontalPodAutoscaler')]) {
+        const { metadata, spec } = one('Deployment');
+        expect(scaler.spec.scaleTargetRef.name).toBe(metadata.name);
+        expect(spec.replicas, 'the autoscaler sets the replicas').toBeUndefined();
+        expect(JSON.stringify(scaler.spec)).toContain(service.metadata.name);
+      }
+    });
+
+    it('runs the commands of the image with few privileges, and probes ports and paths that exist', () => {
+      const { spec: pod } = one('StatefulSet').spec.template;
+      const [server] = pod.containers;
+      expect(server.args).toEqual(imageCommand());
+      expect(one('StatefulSet').spec.replicas).toBe(1);
+      const [port] = server.ports;
+      expect(one('Service').spec.ports[0].targetPort).toBe(port.name);
+      for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+        expect(server[probe].httpGet.port).toBe(port.name);
+        expect(server[probe].httpGet.path).toBe(probe === 'readinessProbe' ? '/readyz' : '/livez');
+      }
+      const preStop = Number(server.lifecycle?.preStop.exec.command[1] ?? 0);
+      expect(preStop).toBe(row.storage === 'class' ? 0 : 5);
+      expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(preStop + BASE.settings.server.shutdown_s + 5);
+      for (const { spec } of all('Deployment')) {
+        const [worker] = spec.template.spec.containers;
+        expect(worker.args.slice(-2)).toEqual(['src/cli/main.js', 'worker']);
+        for (const probe of ['livenessProbe', 'readinessProbe'])
+          expect(worker[probe].exec.command).toEqual([...worker.args, '--check']);
+        expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+          BASE.settings.server.shutdown_s + 5,
+        );
+      }
+      for (const { spec } of workloads()) {
+        const { securityContext, automountServiceAccountToken, containers, initContainers = [] } = spec.template.spec;
+        expect(securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000 });
+        expect(automountServiceAccountToken).toBe(false);
+        for (const container of [...containers, ...initContainers]) {
+          expect(container.securityContext).toEqual({
+            readOnlyRootFilesystem: true,
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ['ALL'] },
+          });
+          expect(container.resources).toMatchObject({ requests: expect.anything(), limits: expect.anything() });
+        }
+      }
+    });
+
+    it('mounts what exists, and gives the server and the workers the same valid settings', () => {
+      const given = workloads().map((workload) => settingsGivenTo(workload, one('ConfigMap')));
+      const [server, worker] = given;
+      expect(server?.config.server).toMatchObject({
+        host: '0.0.0.0',
+        port: one('StatefulSet').spec.template.spec.containers[0].ports[0].containerPort,
+      });
+      expect(server?.config.database).toBe('/data/dawatch.db');
+      expect(server?.config.submissions.deadline_s).toBe(31_622_400);
+      if (row.processes !== 'server without secrets') {
+        expect(server?.mounted.toSorted()).toEqual(Object.keys(SECRETS).toSorted());
+        expect(server?.config).toMatchObject({
+          auth: { api_key: SECRETS.DAWATCH_API_KEY },
+          upstreams: { second: { api_key: SECRETS['second-api-key'] } },
+          channels: { ops: { url: SECRETS.slack } },
+        });
+      }
+      if (worker === undefined) return;
+      expect(worker.file).toBe(server?.file);
+      expect(worker.mounted.filter((name) => SERVER_ONLY.includes(name))).toEqual([]);
+      const withoutServerOnly = structuredClone(server?.config);
+      if (withoutServerOnly?.upstreams.default === undefined) throw new Error('no default upstream');
+      withoutServerOnly.auth = {};
+      delete withoutServerOnly.upstreams.default.bearer;
+      expect(worker.config).toEqual(withoutServerOnly);
+    });
+
+    it.runIf(row.litestream !== 'off')(
+      'restores the ledger before the start and replicates it beside the server',
+      () => {
+        const { spec: pod } = one('StatefulSet').spec.template;
+        const [restore, sidecar] = pod.initContainers;
+        const text: string = one('ConfigMap').data['litestream.yml'];
+        const config = parse(text);
+        expect(Object.keys(config).toSorted()).toEqual(['dbs', 'logging', 'snapshot']);
+        expect(config.dbs).toHaveLength(1);
+        expect(Object.keys(config.dbs[0]).toSorted()).toEqual(['path', 'replica']);
+        expect(config.dbs[0].path).toBe(parse(one('ConfigMap').data['dawatch.yaml']).database);
+        expect(config.snapshot).toEqual({ interval: '24h', retention: '168h' });
+        expect(restore.args.at(-1)).toBe(config.dbs[0].path);
+        expect(restore.restartPolicy).toBeUndefined();
+        expect(sidecar).toMatchObject({ restartPolicy: 'Always', args: ['replicate', '-config', restore.args.at(-2)] });
+        const secret = row.litestream === 'credentials' ? [{ secretRef: { name: 'object-store' } }] : undefined;
+        for (const container of [restore, sidecar]) {
+          expect(container.envFrom).toEqual(secret);
+          const mount = mountOf(pod, container, restore.args.at(-2).replace(/\/[^/]*$/, ''));
+          expect(mount.configMap.items).toEqual([{ key: 'litestream.yml', path: 'litestream.yml' }]);
+        }
+      },
+    );
+
+    /** Loads the settings as the container of the pod does, from copies of its mounted files. */
+    function settingsGivenTo({ spec }: KubernetesObject, configMap: KubernetesObject) {
+      const { spec: pod } = spec.template;
+      const [container] = pod.containers;
+      for (const { name } of container.volumeMounts) expect(volumesOf(spec)).toContain(name);
+      const copies = mkdtempSync(join(folder, 'mounts-'));
+      const secrets = container.volumeMounts.some(({ name }: { name: string }) => name === 'secrets');
+      const { secret } = secrets ? mountOf(pod, container, SECRETS_FOLDER) : {};
+      const items: { key: string; path: string }[] = secret?.items ?? [];
+      if (secrets) expect(secret.secretName).toBe(secretName());
+      for (const { key, path } of items) writeFileSync(join(copies, path), SECRETS[key] ?? '');
+      const env: Record<string, string> = Object.fromEntries(
+        container.env.map(({ name, value }: { name: string; value: string }) => [
+          name,
+          value.replace(SECRETS_FOLDER, copies),
+        ]),
+      );
+      const path = env.DAWATCH_CONFIG ?? '';
+      const settings = mountOf(pod, container, path.replace(/\/[^/]*$/, '')).configMap;
+      expect(settings).toEqual({
+        name: configMap.metadata.name,
+        items: [{ key: 'dawatch.yaml', path: 'dawatch.yaml' }],
+      });
+      for (const name of Object.keys(env))
+        if (name.endsWith('_FILE')) expect(SECRET_VARIABLES).toContain(name.replace(/_FILE$/, ''));
+      const file: string = configMap.data['dawatch.yaml'];
+      const copy = join(copies, 'dawatch.yaml');
+      writeFileSync(copy, file.replaceAll(SECRETS_FOLDER, copies));
+      const { config } = loadConfig({ env: { ...env, DAWATCH_CONFIG: copy } });
+      return { config, file, mounted: items.map(({ key }) => key) };
+    }
+
+    function secretName(): string {
+      return row.processes?.includes('existing') ? 'our-secret' : one('Secret').metadata.name;
+    }
+  });
+
+  const keda = { ...FROM_VALUES, ...KEDA };
+  it.each<[string, object, string]>([
+    ['an unknown value', { image: { pulPolicy: 'Always' } }, 'image: Additional property pulPolicy is not allowed'],
+    ['an unknown section', { ingres: {} }, 'Additional property ingres is not allowed'],
+    [
+      'a value of the wrong type',
+      { service: { port: 'http' } },
+      'service.port: Invalid type. Expected: integer, given: string',
+    ],
+    ['a size without a unit', { server: { storage: { size: '10' } } }, 'server.storage.size: Does not match pattern'],
+    [
+      'an unknown kind of autoscaling',
+      { workers: { autoscaling: { kind: 'x' } } },
+      'must be one of the following: "none", "keda", "hpa"',
+    ],
+    [
+      'an unknown secret',
+      { secrets: { values: { DAWATCH_APIKEY: 'x' } } },
+      'secrets.values: Additional property DAWATCH_APIKEY is not allowed',
+    ],
+    [
+      'an unknown key of a secret',
+      { secrets: { existing: { name: 'a', keys: ['DAWATCH_X'] } } },
+      'secrets.existing.keys.0: Does not match',
+    ],
+    ['an empty secret', { secrets: { values: { slack: '' } } }, 'String length must be greater than or equal to 1'],
+    [
+      'an unknown section of the settings',
+      { settings: { serber: {} } },
+      'settings: Additional property serber is not allowed',
+    ],
+    ['no image', { image: { repository: '' } }, 'image.repository is required'],
+    [
+      'no upstream',
+      { settings: { upstreams: { default: { url: '' } } } },
+      'settings.upstreams needs an upstream with a url',
+    ],
+    ['another ledger', { settings: { database: '/tmp/a.db' } }, 'settings.database is set by the chart'],
+    ['another port of the server', { settings: { server: { port: 80 } } }, 'settings.server.port is set by the chart'],
+    ['another host of the server', { settings: { server: { host: 'a' } } }, 'settings.server.host is set by the chart'],
+    ['a name of all workers', { settings: { worker: { name: 'a' } } }, 'settings.worker.name cannot be set'],
+    [
+      'two sources of secrets',
+      { ...FROM_VALUES, secrets: { values: SECRETS, existing: { name: 'a', keys: ['b'] } } },
+      'exclude each other',
+    ],
+    ['an existing secret without keys', { secrets: { existing: { name: 'a' } } }, 'secrets.existing.keys is required'],
+    [
+      'keys without an existing secret',
+      { secrets: { existing: { keys: ['a'] } } },
+      'secrets.existing.name is required',
+    ],
+    ['workers without Redis', { workers: { enabled: true } }, 'workers.enabled requires the secret DAWATCH_REDIS_URL'],
+    [
+      'autoscaling without workers',
+      { workers: { autoscaling: { kind: 'hpa' } } },
+      'workers.autoscaling requires workers.enabled',
+    ],
+    [
+      'keda without Prometheus',
+      { ...keda, workers: { enabled: true, autoscaling: { kind: 'keda' } } },
+      'prometheusAddress is required',
+    ],
+    [
+      'more workers than the maximum',
+      { ...FROM_VALUES, ...workers({ kind: 'hpa', minReplicas: 20 }) },
+      'minReplicas must not be greater',
+    ],
+    ['Litestream without a replica', { litestream: { enabled: true } }, 'litestream.replica is required'],
+    [
+      'the replicas of Litestream 0.3',
+      { litestream: { replicas: [] } },
+      'litestream: Additional property replicas is not allowed',
+    ],
+    ['an ingress without a host', { ingress: { enabled: true } }, 'ingress.host is required'],
+  ])('refuses %s', async (_, values, message) => {
+    const { code, stderr } = await helm.template(CHART, filesOf(BASE, values));
+    expect(code).toBe(1);
+    expect(stderr).toContain(message);
+  });
+
+  it.each([
+    'auth.api_key',
+    'auth.admin_token',
+    'upstreams.second.api_key',
+    'upstreams.second.bearer',
+    'redis.url',
+    'redis.secret',
+    'channels.ops.url',
+    'channels.mail.smtp_url',
+  ])('refuses the secret %s in the settings, which are no secret', async (path) => {
+    expect(isSecret(path)).toBe(true);
+    const settings = path.split('.').reduceRight<unknown>((value, key) => ({ [key]: value }), 'x');
+    const { code, stderr } = await helm.template(CHART, filesOf(BASE, { settings }));
+    expect(code).toBe(1);
+    expect(stderr).toContain(`settings.${path} is a secret`);
+    expect(stderr).toContain(`settings.${path}_file`);
+  });
+
+  it('refuses versions of Kubernetes without sidecars', async () => {
+    const { code, stderr } = await helm.template(CHART, filesOf(BASE), '1.28.0');
+    expect(code).toBe(1);
+    expect(stderr).toContain('requires kubeVersion: >=1.29.0-0');
+  });
+
+  it('passes helm lint without values', async () => {
+    const { code, stdout } = await helm.lint(CHART, []);
+    expect(code, stdout).toBe(0);
+  });
+
+  it('is checked by validators that find unknown fields and wrong types', async () => {
+    const service = (await render(BASE)).find(({ kind }) => kind === 'Service');
+    if (service === undefined) throw new Error('no Service');
+    service.spec.ports[0].prot = 80;
+    service.spec.type = 1;
+    const problems = await helm.problemsOf(service);
+    expect(problems).toContain('/spec/ports/0/prot: unknown field');
+    expect(problems.some((problem) => problem.startsWith('/spec/type: '))).toBe(true);
+  });
+});
+
+describe('the files of the chart', () => {
+  const read = (file: string) => readFileSync(join(CHART, file), 'utf8');
+  const schema = JSON.parse(read('values.schema.json'));
+
+  it('have the version of the package', () => {
+    expect(parse(read('Chart.yaml'))).toMatchObject({ version: pkg.version, appVersion: pkg.version });
+  });
+
+  it('have a schema with the sections of the settings and the secrets of dawatch', () => {
+    const { settings, secrets } = schema.properties;
+    expect(Object.keys(settings.properties).toSorted()).toEqual(Object.keys(configSchema.shape).toSorted());
+    expect(Object.keys(secrets.properties.values.properties).toSorted()).toEqual(SECRET_VARIABLES.toSorted());
+    const keys = new RegExp(secrets.properties.existing.properties.keys.items.pattern);
+    for (const name of SECRET_VARIABLES) expect(name).toMatch(keys);
+  });
+
+  it('scale the workers by a metric of dawatch', () => {
+    const names = createMetrics({ version: pkg.version })
+      .describe()
+      .map(({ name }) => name);
+    const { metricName } = parse(read('values.yaml')).workers.autoscaling;
+    expect(names).toContain(metricName);
+    expect(read('templates/autoscaling.yaml')).toContain(`max_over_time(${metricName}{`);
+  });
+
+  it('document every value of the schema in values.yaml', () => {
+    const values = parse(read('values.yaml'));
+    const open = ['settings', 'secrets.values', 'global'];
+    const missing = namesIn(schema).filter(
+      (path) => !open.some((prefix) => path.startsWith(prefix)) && !has(values, path),
+    );
+    expect(missing).toEqual([]);
+    const lines = read('values.yaml').split('\n');
+    const undocumented = lines.filter(
+      (line, index) =>
+        /^ *\w+:/.test(line) &&
+        !/^ *(?:enabled|requests|limits):/.test(line) &&
+        ![line, lines[index - 1] ?? ''].some((text) => text.includes('#')),
+    );
+    expect(undocumented).toEqual([]);
+  });
+
+  it('are described in docs/kubernetes.md', () => {
+    const page = readFileSync(join(ROOT, 'docs/kubernetes.md'), 'utf8');
+    const missing = Object.keys(parse(read('values.yaml'))).filter((name) => !page.includes(`\`${name}`));
+    expect(missing).toEqual([]);
+  });
+
+  function namesIn(node: { properties?: Record<string, object> }, prefix = ''): string[] {
+    return Object.entries(node.properties ?? {}).flatMap(([name, child]) => [
+      `${prefix}${name}`,
+      ...namesIn(child, `${prefix}${name}.`),
+    ]);
+  }
+
+  function has(tree: unknown, path: string): boolean {
+    return path.split('.').reduce<unknown>((node, key) => Object(node)[key], tree) !== undefined;
+  }
+});
+
+/** Names the row by the variants that are not the first, which is the default. */
+function titleOf(row: Row, index: number): string {
+  const chosen = Object.entries(OPTIONS).flatMap(([name, variants]) =>
+    row[name] === Object.keys(variants)[0] ? [] : [`${name} ${row[name]}`],
+  );
+  return `row ${index + 1}: ${chosen.join('; ')}`;
+}
+
+/** The command that the Dockerfile gives the image. */
+function imageCommand(): string[] {
+  const command = /^CMD (\[.*\])$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1];
+  return JSON.parse(command ?? '[]');
+}
+
+function matches(selector: Record<string, string>, labels: Record<string, string>): boolean {
+  return Object.entries(selector).every(([name, value]) => labels[name] === value);
+}
+
+function volumesOf({ template, volumeClaimTemplates = [] }: KubernetesObject['spec']): string[] {
+  const claims = volumeClaimTemplates.map(({ metadata }: KubernetesObject) => metadata.name);
+  return [...template.spec.volumes.map(({ name }: { name: string }) => name), ...claims];
+}
+
+/** Returns the volume that the container mounts at the path. */
+function mountOf(pod: KubernetesObject['spec'], container: KubernetesObject, path: string) {
+  const mount = container.volumeMounts.find(({ mountPath }: { mountPath: string }) => mountPath === path);
+  return pod.volumes.find(({ name }: { name: string }) => name === mount?.name);
+}
