@@ -1,0 +1,59 @@
+// npm run release -- <version>: sets the version of both packages, gives the changelog's section its version and date, commits
+// and tags. Changes nothing if a condition is not met. Pushing the tag starts .github/workflows/release.yml.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { listsChanges, releaseSection, sectionOf } from './changelog.ts';
+
+/** https://semver.org, without build metadata, which npm ignores. */
+const VERSION =
+  /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-(?:0|[1-9]\d*|\d*[a-z-][\da-z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-z-][\da-z-]*))*)?$/i;
+const MANIFESTS = ['package.json', 'src/client/package.json'];
+const LOCKFILE = 'package-lock.json';
+const CHANGELOG = 'CHANGELOG.md';
+
+type Manifest = { version: string };
+
+const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
+
+/** Returns the reason why the version cannot be released; undefined if it can be. */
+function obstacle(version: string, changelog: string): string | undefined {
+  if (!VERSION.test(version))
+    return `"${version}" is not a version such as 1.2.3 or 1.2.3-rc.1: npm run release -- <version>`;
+  const branch = git('branch', '--show-current');
+  if (branch !== 'main') return `releases are made on main, not on ${branch || 'a detached commit'}`;
+  if (git('status', '--porcelain') !== '') return 'the working tree has changes: commit or remove them';
+  if (git('tag', '--list', `v${version}`) !== '') return `the tag v${version} exists`;
+  if (sectionOf(changelog, version) !== undefined) return `${CHANGELOG} has a section ${version}`;
+  if (!listsChanges(sectionOf(changelog, 'Unreleased') ?? '')) return `the section Unreleased of ${CHANGELOG} is empty`;
+  return undefined;
+}
+
+function editJson<Content>(file: string, edit: (content: Content) => void): void {
+  const content = JSON.parse(readFileSync(file, 'utf8')) as Content;
+  edit(content);
+  writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
+}
+
+function release(version: string, changelog: string): void {
+  for (const file of MANIFESTS)
+    editJson<Manifest>(file, (manifest) => {
+      manifest.version = version;
+    });
+  editJson<Manifest & { packages: Record<string, Manifest> }>(LOCKFILE, (lockfile) => {
+    for (const manifest of [lockfile, lockfile.packages[''], lockfile.packages['src/client']])
+      if (manifest) manifest.version = version;
+  });
+  writeFileSync(CHANGELOG, releaseSection(changelog, version, new Date().toISOString().slice(0, 10)));
+  git('commit', '--quiet', '-m', `Release ${version}`, '--', ...MANIFESTS, LOCKFILE, CHANGELOG);
+  git('tag', '--annotate', '-m', `dawatch ${version}`, `v${version}`);
+}
+
+const [version = ''] = process.argv.slice(2);
+const changelog = readFileSync(CHANGELOG, 'utf8');
+const reason = obstacle(version, changelog);
+if (reason !== undefined) {
+  console.error(`No release: ${reason}`);
+  process.exit(1);
+}
+release(version, changelog);
+console.log(`Committed and tagged v${version}. Publish it: git push --atomic origin main v${version}`);

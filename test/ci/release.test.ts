@@ -1,0 +1,140 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const FILES = ['package.json', 'src/client/package.json', 'package-lock.json'];
+const CHANGELOG = `# Changelog
+
+Format.
+
+## [Unreleased]
+
+### Added
+- A thing.
+
+## [0.9.0] - 2026-01-02
+
+### Fixed
+- An old thing.
+`;
+
+/** A clone of a repository with the manifests of this one and a short changelog, on the branch main. */
+function cloned({ changelog = CHANGELOG } = {}) {
+  const origin = join(tempFolder(), 'origin');
+  for (const file of FILES) {
+    mkdirSync(dirname(join(origin, file)), { recursive: true });
+    cpSync(join(ROOT, file), join(origin, file));
+  }
+  writeFileSync(join(origin, 'CHANGELOG.md'), changelog);
+  git(origin, 'init', '--quiet', '--initial-branch=main');
+  git(origin, 'add', '--all');
+  git(origin, 'commit', '--quiet', '-m', 'Begin');
+  const folder = join(tempFolder(), 'clone');
+  git(ROOT, 'clone', '--quiet', origin, folder);
+  return {
+    folder,
+    git: (...args: string[]) => git(folder, ...args),
+    read: (file: string) => readFileSync(join(folder, file), 'utf8'),
+    run: (script: string, ...args: string[]) =>
+      spawnSync(process.execPath, [join(ROOT, '.ci', script), ...args], {
+        cwd: folder,
+        encoding: 'utf8',
+        env: GIT_ENV,
+      }),
+  };
+}
+
+/** Independent of the settings of the user and of hooks, which run tests with GIT_DIR set. */
+const GIT_ENV = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('GIT_'))),
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_AUTHOR_NAME: 'Author',
+  GIT_AUTHOR_EMAIL: 'author@example.com',
+  GIT_COMMITTER_NAME: 'Author',
+  GIT_COMMITTER_EMAIL: 'author@example.com',
+};
+
+function git(cwd: string, ...args: string[]): string {
+  return execFileSync('git', args, { cwd, encoding: 'utf8', env: GIT_ENV }).trim();
+}
+
+describe('npm run release', () => {
+  it('commits the version of both packages and the changelog, and tags the commit', () => {
+    const clone = cloned();
+    const { status, stdout } = clone.run('release.ts', '1.2.3');
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: 'Committed and tagged v1.2.3. Publish it: git push --atomic origin main v1.2.3\n',
+    });
+    expect(clone.git('status', '--porcelain')).toBe('');
+    expect(clone.git('log', '-1', '--format=%s')).toBe('Release 1.2.3');
+    expect(clone.git('cat-file', '-t', 'v1.2.3')).toBe('tag');
+    expect(clone.git('rev-parse', 'v1.2.3^{commit}')).toBe(clone.git('rev-parse', 'HEAD'));
+    const lockfile = JSON.parse(clone.read('package-lock.json'));
+    const versions = [lockfile, lockfile.packages[''], lockfile.packages['src/client']];
+    for (const file of ['package.json', 'src/client/package.json']) versions.push(JSON.parse(clone.read(file)));
+    expect(versions.map(({ version }) => version)).toEqual(Array(5).fill('1.2.3'));
+    expect(clone.git('diff', '--numstat', 'HEAD~1').split('\n').toSorted()).toEqual(
+      [
+        '2\t0\tCHANGELOG.md',
+        '3\t3\tpackage-lock.json',
+        '1\t1\tpackage.json',
+        '1\t1\tsrc/client/package.json',
+      ].toSorted(),
+    );
+  });
+
+  it('moves the unreleased changes below the version and the date, and prints them as release notes', () => {
+    const clone = cloned();
+    const before = new Date().toISOString().slice(0, 10);
+    clone.run('release.ts', '1.2.3-rc.1');
+    const dates = [before, new Date().toISOString().slice(0, 10)];
+    expect(
+      dates.map((date) => CHANGELOG.replace('[Unreleased]', `[Unreleased]\n\n## [1.2.3-rc.1] - ${date}`)),
+    ).toContain(clone.read('CHANGELOG.md'));
+    expect(clone.run('release-notes.ts', '1.2.3-rc.1').stdout).toBe('### Added\n- A thing.\n');
+    expect(clone.run('release-notes.ts', '0.9.0').stdout).toBe('### Fixed\n- An old thing.\n');
+    expect(clone.run('release-notes.ts', '1.2.3')).toMatchObject({ status: 1, stdout: '' });
+  });
+
+  it.each<[string, string, (clone: ReturnType<typeof cloned>) => void, RegExp]>([
+    ['no version', '', () => undefined, /"" is not a version/],
+    ['a version with a v', 'v1.2.3', () => undefined, /"v1.2.3" is not a version/],
+    ['a version of two numbers', '1.2', () => undefined, /is not a version/],
+    ['a version with leading zeros', '1.02.3', () => undefined, /is not a version/],
+    ['a prerelease with leading zeros', '1.2.3-01', () => undefined, /is not a version/],
+    ['an option instead of a version', '--help', () => undefined, /is not a version/],
+    ['another branch', '1.2.3', ({ git }) => git('switch', '--quiet', '--create', 'topic'), /on main, not on topic/],
+    ['a detached commit', '1.2.3', ({ git }) => git('switch', '--quiet', '--detach'), /not on a detached commit/],
+    ['a changed file', '1.2.3', ({ folder }) => appendFileSync(join(folder, 'package.json'), '\n'), /has changes/],
+    ['a new file', '1.2.3', ({ folder }) => writeFileSync(join(folder, 'new.txt'), ''), /has changes/],
+    ['an existing tag', '1.2.3', ({ git }) => git('tag', 'v1.2.3'), /the tag v1.2.3 exists/],
+    ['a version in the changelog', '0.9.0', () => undefined, /CHANGELOG.md has a section 0.9.0/],
+  ])('refuses %s and changes nothing', (_name, version, prepare, reason) => {
+    const clone = cloned();
+    prepare(clone);
+    expectRefusal(clone, version, reason);
+  });
+
+  it.each([
+    ['an empty section', CHANGELOG.replace('### Added\n- A thing.\n', '')],
+    ['a section of headings', CHANGELOG.replace('- A thing.\n', '')],
+    ['no section', CHANGELOG.replace('[Unreleased]', '[0.9.1]')],
+  ])('refuses %s of unreleased changes', (_name, changelog) => {
+    expectRefusal(cloned({ changelog }), '1.2.3', /Unreleased of CHANGELOG.md is empty/);
+  });
+});
+
+function expectRefusal(clone: ReturnType<typeof cloned>, version: string, reason: RegExp): void {
+  const state = () => [clone.git('rev-parse', 'HEAD'), clone.git('tag'), clone.git('diff'), clone.git('status')];
+  const before = state();
+  const { status, stderr } = clone.run('release.ts', version);
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/^No release: /);
+  expect(stderr).toMatch(reason);
+  expect(state()).toEqual(before);
+}
