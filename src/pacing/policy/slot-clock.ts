@@ -8,10 +8,10 @@ const PHASE_EVENTS = 24;
 /** Slot times of public chains. */
 const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
 /**
- * Evidence (nats) without which a period is not believed: slot times are configured in round numbers, and the usual ones
- * are the most likely.
+ * Negative logarithm of the prior probability of a slot time (nats): slot times are configured in round numbers, and the
+ * usual ones are the most likely. A period with less evidence is not believed.
  */
-const DOUBT = { usual: 5, second: 8, tenth: 14, other: 20 };
+const PRIOR_COST = { usual: 5, second: 8, tenth: 14, other: 20 };
 /** Factors by which a period may be too short, if few slots have had an event. */
 const MULTIPLES = [2, 3, 4, 5];
 /** Mean resultant length of events that have a period. */
@@ -145,7 +145,7 @@ export class SlotClock {
 function search(events: readonly FinalityEvent[], { shortestMs, longestMs }: Range): Fit | null {
   if (events.length < MIN_EVENTS) return null;
   const usual = USUAL_SLOTS_MS.filter((periodMs) => periodMs <= longestMs).map((periodMs) => fitOf(events, periodMs));
-  const credible = usual.filter(({ evidence, length }) => evidence > DOUBT.usual && length > LEAST_LENGTH);
+  const credible = usual.filter(({ evidence, length }) => evidence > PRIOR_COST.usual && length > LEAST_LENGTH);
   if (credible.length > 0 || events.length < 2 * MIN_EVENTS) return credible.reduce(moreCredible, null);
   const spanMs = spanOf(events);
   const step = 1 / (3 * spanMs);
@@ -192,12 +192,12 @@ function refine(events: readonly FinalityEvent[], periodMs: number): Fit {
 }
 
 function moreCredible(one: Fit | null, other: Fit): Fit {
-  return !one || other.evidence - doubtOf(other.periodMs) > one.evidence - doubtOf(one.periodMs) ? other : one;
+  return !one || other.evidence - priorCostOf(other.periodMs) > one.evidence - priorCostOf(one.periodMs) ? other : one;
 }
 
-function doubtOf(periodMs: number): number {
-  if (USUAL_SLOTS_MS.includes(periodMs)) return DOUBT.usual;
-  return periodMs % 1_000 === 0 ? DOUBT.second : periodMs % 100 === 0 ? DOUBT.tenth : DOUBT.other;
+function priorCostOf(periodMs: number): number {
+  if (USUAL_SLOTS_MS.includes(periodMs)) return PRIOR_COST.usual;
+  return periodMs % 1_000 === 0 ? PRIOR_COST.second : periodMs % 100 === 0 ? PRIOR_COST.tenth : PRIOR_COST.other;
 }
 
 function spanOf(events: readonly FinalityEvent[]): number {

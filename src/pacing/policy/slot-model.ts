@@ -94,7 +94,7 @@ export class SlotModel {
       this.#none.set(this.#current.slot, this.#current.none);
     }
     for (const old of this.#none.keys()) if (old < slot - SLOTS || old > slot) this.#none.delete(old);
-    this.#waits.setDoubt(1 - 1 / (1 + CHANGE_RATE * this.#earlier));
+    this.#waits.setChangeProbability(1 - 1 / (1 + CHANGE_RATE * this.#earlier));
     this.#current = this.#events.slot(slot);
     this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
     this.#plans.clear();

@@ -53,7 +53,7 @@ export class SlotsToWait {
   #edge = { first: -EDGE, end: EDGE };
   #surprise = 0;
   /** Probability that the chain has changed unnoticed. */
-  #doubt = 0;
+  #changeProbability = 0;
 
   constructor(counts: ArrayLike<number> = new Float64Array(WAIT_COUNTS)) {
     this.#counts = new Histogram(counts);
@@ -106,8 +106,8 @@ export class SlotsToWait {
     return { waiting, unseen };
   }
 
-  setDoubt(doubt: number): void {
-    this.#doubt = doubt;
+  setChangeProbability(probability: number): void {
+    this.#changeProbability = probability;
     this.#zones.clear();
   }
 
@@ -117,7 +117,7 @@ export class SlotsToWait {
     if (known) return known;
     let left = 1;
     const hazards = this.#slots(zone).map((learned, k) => {
-      const p = learned + this.#doubt * ((COMMON.slots[k] as number) - learned);
+      const p = learned + this.#changeProbability * ((COMMON.slots[k] as number) - learned);
       const hazard = Math.min(0.995, p / Math.max(1e-6, left));
       left -= p;
       return hazard;
