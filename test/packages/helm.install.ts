@@ -150,7 +150,9 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       }
       const preStop = Number(server.lifecycle?.preStop.exec.command[1] ?? 0);
       expect(preStop).toBe(row.storage === 'class' ? 0 : 5);
-      expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(preStop + BASE.settings.server.shutdown_s + 5);
+      const replication = row.litestream === 'off' ? 0 : 30;
+      const needed = preStop + BASE.settings.server.shutdown_s + 5 + replication;
+      expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(needed);
       for (const { spec } of all('Deployment')) {
         const [worker] = spec.template.spec.containers;
         expect(worker.args.slice(-2)).toEqual(['src/cli/main.js', 'worker']);
@@ -333,6 +335,16 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     ],
     ['Litestream without a replica', { litestream: { enabled: true } }, 'litestream.replica is required'],
     [
+      'an unknown key of a replica',
+      { litestream: { replica: { regoin: 'eu-central-1' } } },
+      'litestream.replica: Additional property regoin is not allowed',
+    ],
+    [
+      'a secret of a replica',
+      { litestream: { replica: { 'secret-access-key': 'x' } } },
+      'litestream.replica: Additional property secret-access-key is not allowed',
+    ],
+    [
       'the replicas of Litestream 0.3',
       { litestream: { replicas: [] } },
       'litestream: Additional property replicas is not allowed',
@@ -411,7 +423,7 @@ describe('the files of the chart', () => {
 
   it('document every value of the schema in values.yaml', () => {
     const values = parse(read('values.yaml'));
-    const open = ['settings', 'secrets.values', 'global'];
+    const open = ['settings', 'secrets.values', 'litestream.replica.', 'global'];
     const missing = namesIn(schema).filter(
       (path) => !open.some((prefix) => path.startsWith(prefix)) && !has(values, path),
     );
