@@ -2,10 +2,12 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const FILES = ['package.json', 'src/client/package.json', 'package-lock.json'];
+const CHART = 'deploy/helm/dawatch/Chart.yaml';
+const FILES = ['package.json', 'src/client/package.json', 'package-lock.json', CHART];
 const CHANGELOG = `# Changelog
 
 Format.
@@ -63,7 +65,7 @@ function git(cwd: string, ...args: string[]): string {
 }
 
 describe('npm run release', () => {
-  it('commits the version of both packages and the changelog, and tags the commit', () => {
+  it('commits the version of both packages, the chart and the changelog, and tags the commit', () => {
     const clone = cloned();
     const { status, stdout } = clone.run('release.ts', '1.2.3');
     expect({ status, stdout }).toEqual({
@@ -78,9 +80,11 @@ describe('npm run release', () => {
     const versions = [lockfile, lockfile.packages[''], lockfile.packages['src/client']];
     for (const file of ['package.json', 'src/client/package.json']) versions.push(JSON.parse(clone.read(file)));
     expect(versions.map(({ version }) => version)).toEqual(Array(5).fill('1.2.3'));
+    expect(parse(clone.read(CHART))).toMatchObject({ version: '1.2.3', appVersion: '1.2.3' });
     expect(clone.git('diff', '--numstat', 'HEAD~1').split('\n').toSorted()).toEqual(
       [
         '2\t0\tCHANGELOG.md',
+        `2\t2\t${CHART}`,
         '3\t3\tpackage-lock.json',
         '1\t1\tpackage.json',
         '1\t1\tsrc/client/package.json',
