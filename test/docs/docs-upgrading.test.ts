@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
+import pkg from '../../package.json' with { type: 'json' };
+import client from '../../src/client/package.json' with { type: 'json' };
 import { schemaOf } from '../../src/ledger/file/schema.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
@@ -23,4 +25,11 @@ it('docs/upgrading.md lists every schema version of the ledger', () => {
 
 it('docs/cli.md shows the current schema version in the output of the doctor', () => {
   expect(textOf('cli.md')).toContain(`data/dawatch.db, schema ${currentSchema()}\n`);
+});
+
+it('docs/upgrading.md states the supported versions of Node of both packages', () => {
+  const row = (name: string) => textOf('upgrading.md').match(new RegExp(`^\\| ${name} \\|.*$`, 'm'))?.[0];
+  const atLeast = ({ engines }: { engines: { node: string } }) => `Node ${engines.node.replace('>=', '')} and newer`;
+  expect(row('Package `dawatch`')).toContain(atLeast(pkg));
+  expect(row('`@dawatch/client`')).toContain(atLeast(client));
 });
