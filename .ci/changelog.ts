@@ -22,3 +22,8 @@ export function listsChanges(section: string): boolean {
 export function releaseSection(changelog: string, version: string, date: string): string {
   return changelog.replace(UNRELEASED, `${UNRELEASED}\n\n## [${version}] - ${date}`);
 }
+
+/** Returns the text with its relative links below `base`: a release is read elsewhere than the file. */
+export function withAbsoluteLinks(text: string, base: string): string {
+  return text.replaceAll(/\]\((?![a-z]+:|#)/g, `](${base}/`);
+}

@@ -131,6 +131,14 @@ describe('npm run release', () => {
   ])('refuses %s of unreleased changes', (_name, changelog) => {
     expectRefusal(cloned({ changelog }), '1.2.3', /Unreleased of CHANGELOG.md is empty/);
   });
+  it('prints release notes whose links work outside the repository', () => {
+    const links = '- See [a](docs/a.md#part), [b](https://b.example/c), [d](#d).';
+    const clone = cloned({ changelog: CHANGELOG.replace('- An old thing.', links) });
+    const { stdout } = clone.run('release-notes.ts', '0.9.0', 'https://forge.example/files');
+    expect(stdout).toContain(
+      '- See [a](https://forge.example/files/docs/a.md#part), [b](https://b.example/c), [d](#d).',
+    );
+  });
 });
 
 function expectRefusal(clone: ReturnType<typeof cloned>, version: string, reason: RegExp): void {
