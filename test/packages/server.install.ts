@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
+import pkg from '../../package.json' with { type: 'json' };
 import { startRedis } from '../support/redis-server.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { type Installed, installInto } from './support/installed.ts';
@@ -25,7 +26,7 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
     const { stdout, stderr } = await installed.run(npxCliOf(npmCli), ['--no-install', 'dawatch', '--version'], {
       npm_config_script_shell: '/bin/sh',
     });
-    expect(stdout, stderr).toBe('0.1.0\n');
+    expect(stdout, stderr).toBe(`${pkg.version}\n`);
   });
 
   // With Node 24, test/docs/readme.test.ts runs it from the sources.
@@ -99,7 +100,7 @@ it('can be installed globally', () => {
   execFileSync(join(nodePath, 'node'), args, { cwd: prefix, env, stdio: 'pipe' });
   const command = join(prefix, 'bin/dawatch');
   const options = { env: { PATH: `${nodePath}:/usr/bin`, HOME: prefix }, encoding: 'utf8' } as const;
-  expect(execFileSync(command, ['--version'], options)).toBe('0.1.0\n');
+  expect(execFileSync(command, ['--version'], options)).toBe(`${pkg.version}\n`);
 });
 
 it('names the versions of Node that it needs on any other', async () => {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import pkg from '../../../package.json' with { type: 'json' };
 
 const ROOT = join(import.meta.dirname, '../../..');
 /** Root certificates of Debian, for registries that use a private certificate authority. A bare Node does not read them. */
@@ -57,8 +58,8 @@ export default function setup(project: TestProject): () => void {
   };
   const versions = [...new Set([...SERVER_NODES, ...CLIENT_NODES])];
   project.provide('packages', {
-    server: join(folder, 'dawatch-0.1.0.tgz'),
-    client: join(folder, 'dawatch-client-0.1.0.tgz'),
+    server: join(folder, `dawatch-${pkg.version}.tgz`),
+    client: join(folder, `dawatch-client-${pkg.version}.tgz`),
     npmCli,
     nodes: Object.fromEntries(versions.map((version) => [version, nodeOf(version)])),
     tooOldNode: nodeOf(TOO_OLD_NODE),
