@@ -56,8 +56,8 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
         `requests per submission ${(sum(polls) / polls.length).toFixed(1)}  (polling every 5 s of upstream time: ${(sum(fixedPolls) / polls.length).toFixed(1)})`,
       );
       print(`\n${paint('bold', 'Use your own upstream:')}`);
-      print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npm start');
-      print('  npx dawatch track <submission id> --wait     (in another terminal, with the key printed by npm start)');
+      print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npx dawatch serve');
+      print('  npx dawatch track <submission id> --wait     (in another terminal, with the key that serve printed)');
     },
   };
 }
