@@ -15,20 +15,28 @@ const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.ym
   .concat(filesIn('docs', /\.md$/), filesIn('config', /\.ya?ml$/))
   .filter((name) => !name.startsWith('docs/decisions'));
 
-/** Options of Node, npm, Docker, Redis and other programs. */
+/** Options of Node, npm, Docker, Redis, git, Helm, kubectl, cosign and other programs. */
 const FOREIGN = [
   'appendfsync',
   'appendonly',
+  'atomic',
+  'cascade',
+  'certificate-identity',
+  'certificate-oidc-issuer',
   'cpu-prof',
   'from',
+  'from-literal',
+  'global',
   'inspect',
   'max-semi-space-size',
   'maxmemory',
   'maxmemory-policy',
+  'namespace',
   'no-allocation-site-pretenuring',
   'omit',
   'option',
   'profile',
+  'replicas',
   'report',
   'report-on',
   'requirepass',
@@ -37,6 +45,8 @@ const FOREIGN = [
   'scale',
   'start-period',
   'strip-components',
+  'tag',
+  'values',
   'write',
 ];
 /** Words that follow the name of the program in sentences. */
