@@ -41,7 +41,7 @@ function cloned({ changelog = CHANGELOG } = {}) {
     git: (...args: string[]) => git(folder, ...args),
     read: (file: string) => readFileSync(join(folder, file), 'utf8'),
     run: (script: string, ...args: string[]) =>
-      spawnSync(process.execPath, [join(ROOT, '.ci', script), ...args], {
+      spawnSync(process.execPath, [join(ROOT, '.ci/release', script), ...args], {
         cwd: folder,
         encoding: 'utf8',
         env: GIT_ENV,

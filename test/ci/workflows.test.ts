@@ -147,7 +147,7 @@ describe('a release', () => {
   it('has the section of the changelog as its text', () => {
     const { commands } = job('release.yml', 'github');
     expect(commands).toMatch(
-      /node \.ci\/release-notes\.ts "\$version" .*> (\S+)\n.*gh release create .*--notes-file \1 /,
+      /node \.ci\/release\/release-notes\.ts "\$version" .*> (\S+)\n.*gh release create .*--notes-file \1 /,
     );
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { settingsPage } from '../../.ci/settings-page.ts';
+import { settingsPage } from '../../.ci/docs/settings-page.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { ENVIRONMENT } from '../../src/config/schema.ts';
 

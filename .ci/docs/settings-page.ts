@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { configSchema, ENVIRONMENT } from '../src/config/schema.ts';
-import { isSecret } from '../src/config/secret-files.ts';
+import { configSchema, ENVIRONMENT } from '../../src/config/schema.ts';
+import { isSecret } from '../../src/config/secret-files.ts';
 
 /** The parts of a JSON Schema that the schema of the settings uses. */
 type Node = {
