@@ -25,7 +25,8 @@ const HEAD = `# Settings
 an unknown setting or a value out of bounds no command starts; the error names the setting.
 
 Each secret can be read from a file, such as a mounted secret of Docker or Kubernetes: \`api_key_file\` instead of \`api_key\`, or the variable
-\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line. Setting both is an error. Files are read at the start.
+\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line. Setting both is an error. Files are read at the start, by every process
+that uses these settings, so a worker needs the secret files of the server's settings, too.
 
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an
 environment variable is listed.

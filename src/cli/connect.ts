@@ -84,7 +84,7 @@ function tokenOf(variable: string): string {
   const value = process.env[variable] ?? '';
   if (!variable.endsWith('_FILE')) return value;
   const read = readSecretFile(value);
-  if ('problem' in read) throw new CommandError(`${variable}: ${value}: ${read.problem}`, ExitCode.usage);
+  if ('problem' in read) throw new CommandError(`${variable} ${read.problem}`, ExitCode.usage);
   return read.secret;
 }
 

@@ -59,7 +59,7 @@ export function loadConfig(from: {
   for (const { path, text } of readSecretFiles(input)) problems.push(`${path}${text} (${sources.get(path) ?? file})`);
   for (const [path, source] of sources) {
     const secret = path.endsWith('_file') ? counterpartOf(path) : undefined;
-    if (secret !== undefined) sources.set(secret, source);
+    if (secret !== undefined) sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
   }
   const checked = checkWith(configSchema, input, isSecret);
   if (checked.kind === 'invalid')

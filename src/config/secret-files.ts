@@ -7,9 +7,9 @@ const SUFFIX = '_file';
 const MAX_BYTES = 16_384;
 
 const REASONS: Record<string, string | undefined> = {
-  ENOENT: 'the file does not exist',
-  EISDIR: 'is a directory, not a file',
-  EACCES: 'no permission to read the file',
+  ENOENT: 'names a file that does not exist',
+  EISDIR: 'names a directory, not a file',
+  EACCES: 'names a file without permission to read it',
 };
 
 /** Returns whether a setting is a secret. Addresses of channels and of Redis contain keys and passwords. */
@@ -48,25 +48,32 @@ export function readSecretFiles(tree: SettingsTree, prefix = ''): { path: string
     if (typeof value !== 'string') return [{ path, text: ' must be the path of a file' }];
     delete tree[key];
     const read = readSecretFile(value);
-    if ('problem' in read) return [{ path, text: `: ${value}: ${read.problem}` }];
+    // The value is not quoted: it may be the secret itself, set by mistake instead of the name of a file.
+    if ('problem' in read) return [{ path, text: ` ${read.problem}` }];
     tree[secretKey] = read.secret;
     return [];
   });
 }
 
-/** Returns the content of a file with one secret, without the line break at its end. The problem does not quote the content. */
+/**
+ * Returns the content of a file with one secret, without a byte order mark and the line break at its end. The problem quotes
+ * neither the content nor the name.
+ */
 export function readSecretFile(file: string): { secret: string } | { problem: string } {
   let text: string;
   try {
-    if (statSync(file).size > MAX_BYTES) return { problem: `is larger than ${MAX_BYTES} bytes, so it is not a secret` };
-    text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+    if (statSync(file).size > MAX_BYTES)
+      return { problem: `names a file larger than ${MAX_BYTES} bytes, which is not a secret` };
+    text = readFileSync(file, 'utf8')
+      .replace(/^\uFEFF/, '')
+      .replace(/\r?\n$/, '');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    return { problem: REASONS[code] ?? `cannot be read (${code})` };
+    return { problem: REASONS[code] ?? `names a file that cannot be read (${code})` };
   }
-  if (text.trim() === '') return { problem: 'is empty' };
+  if (text.trim() === '') return { problem: 'names an empty file' };
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a secret has none.
   if (/[\x00-\x1f\x7f]/.test(text))
-    return { problem: 'contains line breaks or control characters; it must be one line' };
+    return { problem: 'names a file with line breaks or control characters; it must be one line' };
   return { secret: text };
 }

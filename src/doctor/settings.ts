@@ -12,7 +12,7 @@ export function checkSettings(
   env: Record<string, string | undefined>,
 ): Finding[] {
   const set = settings.filter(({ source }) => source !== 'default');
-  const isInFile = ({ source }: Setting) => source === file;
+  const isInFile = ({ source }: Setting) => file !== undefined && source.startsWith(file);
   const from = [
     ...(file !== undefined && set.some(isInFile) ? [file] : []),
     ...(set.every(isInFile) ? [] : ['the environment']),
@@ -36,7 +36,7 @@ export function checkSettings(
         ]
       : []),
     ...emptyVariables(env),
-    ...(file !== undefined && set.some((setting) => isInFile(setting) && isSecret(setting.path))
+    ...(file !== undefined && set.some(({ source, path }) => source === file && isSecret(path))
       ? readableByOthers(file)
       : []),
   ];

@@ -41,6 +41,9 @@ function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
+/** Integers of fewer digits are exact. */
+const LONG_INTEGER = /\d{16}/;
+
 /**
  * Parses JSON. An integer that is too large for a JavaScript number becomes the string of its digits. Returns undefined if
  * the text is not JSON or has more than MAX_NESTING levels.
@@ -48,7 +51,8 @@ function isContainer(value: unknown): boolean {
 export function parseJson(text: string): unknown {
   if (isTextTooDeep(text)) return undefined;
   try {
-    return JSON.parse(text, keepLongIntegers);
+    // A reviver takes five to seven times as long: 0.7 s for the longest listing of users.
+    return LONG_INTEGER.test(text) ? JSON.parse(text, keepLongIntegers) : JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -64,7 +64,7 @@ channels:
       ops: { url: 'https://hooks.slack.example/T/B/x' },
       mail: { smtp_url: 'smtps://u:p@m.example' },
     });
-    expect(settings.find(({ path }) => path === 'channels.ops.url')?.source).toMatch(/settings\.yaml$/);
+    expect(settings.find(({ path }) => path === 'channels.ops.url')?.source).toMatch(/settings\.yaml, url_file$/);
   });
 
   it('in the environment overrides the settings file, in either form', () => {
@@ -96,26 +96,39 @@ channels:
   });
 
   it.each([
-    ['does not exist', () => join(tempFolder(), 'none'), 'the file does not exist'],
-    ['is a folder', () => tempFolder(), 'is a directory, not a file'],
-    ['is empty', () => file(''), 'is empty'],
-    ['has only a line break', () => file('\n'), 'is empty'],
+    ['does not exist', () => join(tempFolder(), 'none'), 'names a file that does not exist'],
+    ['is a folder', () => tempFolder(), 'names a directory, not a file'],
+    ['is empty', () => file(''), 'names an empty file'],
+    ['has only a line break', () => file('\n'), 'names an empty file'],
     ['has two lines', () => file(`${SECRET}\n${SECRET}\n`), 'it must be one line'],
     ['has a zero byte', () => file(`${SECRET}\0`), 'it must be one line'],
-    ['is large', () => file('x'.repeat(20_000)), 'is larger than 16384 bytes'],
-  ])('that %s is an error with the variable and the file', (_what, make, reason) => {
+    ['is large', () => file('x'.repeat(20_000)), 'larger than 16384 bytes'],
+  ])('that %s is an error with the variable', (_what, make, reason) => {
     const path = make();
     const [problem = '', ...more] = problems('', { DAWATCH_API_KEY_FILE: path });
-    expect(problem).toContain(`auth.api_key_file: ${path}: `);
+    expect(problem).toMatch(/^auth\.api_key_file names /);
+    expect(problem).not.toContain(path);
     expect(problem).toContain(reason);
     expect(problem).toContain('(DAWATCH_API_KEY_FILE)');
     expect(more).toEqual([]);
   });
 
+  it('is not quoted if it is set instead of the name of its file', () => {
+    expect(problems('', { DAWATCH_API_KEY_FILE: SECRET })).toEqual([
+      'auth.api_key_file names a file that does not exist (DAWATCH_API_KEY_FILE)',
+    ]);
+  });
+
+  it('may begin with a byte order mark', () => {
+    expect(load('', { DAWATCH_API_KEY_FILE: file('\uFEFFa-service-key-of-bytes') }).config.auth.api_key).toBe(
+      'a-service-key-of-bytes',
+    );
+  });
+
   it.runIf(process.getuid?.() !== 0)('that cannot be read is an error', () => {
     const path = file(SECRET);
     chmodSync(path, 0);
-    expect(problems('', { DAWATCH_API_KEY_FILE: path })[0]).toContain('no permission to read the file');
+    expect(problems('', { DAWATCH_API_KEY_FILE: path })[0]).toContain('without permission to read it');
   });
 
   it.each([
@@ -147,5 +160,5 @@ it('a command reads its admin token from a file', async () => {
   const env = { DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'), DAWATCH_URL: 'http://127.0.0.1:1' };
   const { code, stderr } = await cli(['audit'], { env });
   expect(code).not.toBe(0);
-  expect(stderr).toContain('the file does not exist');
+  expect(stderr).toContain('auth.admin_token_file names a file that does not exist (DAWATCH_ADMIN_TOKEN_FILE)');
 });

@@ -122,6 +122,10 @@ describe('reports the settings', () => {
     writeFileSync(file, upstream.replace('{api_key: k}', '{}'));
     chmodSync(file, 0o644);
     expect(await found()).toMatchObject([withoutUrl]);
+    const secretFile = join(tempFolder(), 'key');
+    writeFileSync(secretFile, 'k');
+    writeFileSync(file, upstream.replace('{api_key: k}', `{api_key_file: ${secretFile}}`));
+    expect(await found(), 'the secret is in another file').toMatchObject([withoutUrl]);
   });
 
   it.each([

@@ -110,6 +110,8 @@ export class SlotClock {
 
   /** Adjusts the period. Returns whether the clock has changed, because the period or the phase has moved too far. */
   #follow({ periodMs, originMs }: SlotClockState, { longestMs }: Range): boolean {
+    // Events of a short time, such as those of submissions that were final when they were tracked, fit every longer period.
+    if (spanOf(this.#events) < 3 * periodMs) return false;
     const others = [...MULTIPLES.map((factor) => factor * periodMs), ...USUAL_SLOTS_MS];
     const near = [periodMs, ...others.filter((other) => other <= longestMs)].map((other) =>
       refine(this.#events, other),

@@ -24,3 +24,19 @@ it('the slot clock finds no period that is longer than finality times allow', ()
     clock.learn({ after: START_MS + slot * 20_000, by: START_MS + slot * 20_000 + 100 }, 1_000);
   expect(clock.state?.periodMs ?? 0).toBeLessThanOrEqual(4_000);
 });
+
+it('the slot clock keeps its period over many events of a short time', () => {
+  const random = seededRandom(2);
+  const clock = new SlotClock();
+  for (let slot = 0; slot < 100; slot++) {
+    const at = START_MS + (slot + 0.05 * random()) * 12_000;
+    clock.learn({ after: at - 500, by: at + 500 }, 18_000);
+  }
+  expect(clock.state?.periodMs).toBeCloseTo(12_000, -2);
+  const burstAt = START_MS + 150 * 12_000;
+  for (let i = 0; i < 300; i++) {
+    clock.learn({ after: burstAt + 20 * i - 900, by: burstAt + 20 * i }, 18_000);
+    // Forgetting the period is harmless: the age is used until the next events show it again.
+    if (clock.state) expect(clock.state.periodMs).toBeCloseTo(12_000, -2);
+  }
+});
