@@ -13,7 +13,10 @@ export async function createWebhook(url: string, receiverUrl: string): Promise<s
   return ((await response.json()) as { secret: string }).secret;
 }
 
-/** Resolves when all submissions are final and no delivery waits. */
+/** Just below the timeout of a fault test. A delivery whose second attempt failed waits for up to 6 minutes. */
+const ALL_DELIVERED_WITHIN_MS = 470_000;
+
+/** Resolves when all submissions are final and no delivery waits. Throws with what is left after almost eight minutes. */
 export async function allDelivered(file: string, submissions: number): Promise<void> {
   const db = new Database(file, { readonly: true });
   onTestFinished(() => {
@@ -23,7 +26,21 @@ export async function allDelivered(file: string, submissions: number): Promise<v
     -- What is still to come; what was discarded went with its webhook.
     SELECT (SELECT count(*) FROM deliveries WHERE state NOT IN ('delivered', 'discarded'))
          + (SELECT @submissions - count(*) FROM submissions WHERE status NOT IN ('tracking', 'pending', 'failing'))`);
-  while (Number(left.pluck().get({ submissions })) > 0) await sleep(100);
+  const giveUpAt = performance.now() + ALL_DELIVERED_WITHIN_MS;
+  while (Number(left.pluck().get({ submissions })) > 0) {
+    if (performance.now() > giveUpAt) throw new Error(`still left: ${JSON.stringify(examplesOf(db))}`);
+    await sleep(100);
+  }
+}
+
+/** Returns some of the open submissions and waiting deliveries. */
+function examplesOf(db: Database.Database) {
+  return {
+    submissions: db
+      .prepare("SELECT * FROM submissions WHERE status IN ('tracking', 'pending', 'failing') LIMIT 3")
+      .all(),
+    deliveries: db.prepare("SELECT * FROM deliveries WHERE state NOT IN ('delivered', 'discarded') LIMIT 3").all(),
+  };
 }
 
 /** Returns the ids of all events in their order. */
