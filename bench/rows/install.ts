@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pkg from '../../package.json' with { type: 'json' };
 import type { Row } from '../row.ts';
+import { bytesBelow } from '../support/folder-size.ts';
 import { temporaryFolder } from '../support/processes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -73,9 +74,3 @@ export const row: Row = {
     };
   },
 };
-
-function bytesBelow(folder: string): number {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
-}

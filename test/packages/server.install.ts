@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { bytesBelow } from '../../bench/support/folder-size.ts';
 import pkg from '../../package.json' with { type: 'json' };
 import { startRedis } from '../support/redis-server.ts';
 import { removedAfterTests } from './support/folders.ts';
@@ -103,19 +104,15 @@ it('can be installed globally', () => {
   expect(execFileSync(command, ['--version'], options)).toBe(`${pkg.version}\n`);
 });
 
-it('names the versions of Node that it needs on any other', async () => {
+it('names the versions of Node that it needs on any other', () => {
   const [version] = SERVER_NODES;
   const main = join(folder, version, COMMAND);
   expect(existsSync(main)).toBe(true);
-  const result = await new Promise((resolve) => {
-    try {
-      execFileSync(join(tooOldNode, 'node'), [main, 'serve'], { stdio: 'pipe', env: {} });
-    } catch (error) {
-      const { status, stderr } = error as { status: number; stderr: Buffer };
-      resolve([status, String(stderr)]);
-    }
-  });
-  expect(result).toEqual([1, expect.stringMatching(/^dawatch needs Node 22\.19 or newer, this is 20\.\d+\.\d+\n$/)]);
+  const { status, stderr } = spawnSync(join(tooOldNode, 'node'), [main, 'serve'], { encoding: 'utf8', env: {} });
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^dawatch needs Node 22\.19 or newer, this is 20\.\d+\.\d+\n$/),
+  ]);
 });
 
 it.each([
@@ -136,9 +133,3 @@ it('contains the compiled program, its settings and its documents, and nothing e
   expect(files.filter((file) => !known.test(file))).toEqual([]);
   expect(files).toContain('package/dist/cli/program.js');
 });
-
-function bytesBelow(path: string): number {
-  return readdirSync(path, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
-}
