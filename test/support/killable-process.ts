@@ -15,6 +15,8 @@ type StartOptions = {
 
 export type LogLine = { event?: string; level?: number | string; [field: string]: unknown };
 
+/** Much more than the start of a server takes on a shared machine. */
+const EXITS_WITHIN_MS = 60_000;
 const SHOWN_LINES = 20;
 const SHOWN_CHARS = 300;
 
@@ -57,9 +59,9 @@ export function killableProcess(args: readonly string[]) {
       await end('SIGTERM');
       return child?.exitCode;
     },
-    /** Resolves with the exit code when the process has ended by itself. */
+    /** Resolves with the exit code when the process has ended by itself. Rejects if it still runs after a minute. */
     async exited(): Promise<number | null | undefined> {
-      if (child && !isGone()) await once(child, 'exit');
+      if (child && !isGone()) await once(child, 'exit', { signal: AbortSignal.timeout(EXITS_WITHIN_MS) });
       return child?.exitCode;
     },
     /** Suspends the process with all its resources. */
