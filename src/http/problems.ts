@@ -27,7 +27,8 @@ const problemResponse = {
   content: { 'application/problem+json': { schema: problemSchema } },
 };
 
-const TITLES = {
+/** The last part of the type of each problem, and its title. */
+export const PROBLEMS = {
   400: ['invalid-request', 'The request is not valid'],
   401: ['unauthenticated', 'A valid credential is required'],
   403: ['forbidden', 'Not allowed for this role'],
@@ -44,8 +45,8 @@ const TITLES = {
   503: ['unavailable', 'Temporarily unavailable'],
   504: ['upstream-timeout', 'The upstream did not respond in time'],
   507: ['out-of-space', 'The disk is full'],
-} as const satisfies Record<number, readonly [string, string]>;
-export type ProblemStatus = keyof typeof TITLES;
+} as const satisfies Record<number, readonly [type: string, title: string]>;
+export type ProblemStatus = keyof typeof PROBLEMS;
 
 /** Documents problems of a route. The OpenAPI document adds those that every route can return: 400, 401, 403, 429 and 503. */
 export function problemResponses<S extends ProblemStatus>(...statuses: S[]) {
@@ -65,7 +66,7 @@ export type Problem = {
 };
 
 export function problemBody({ status, detail, errors }: Problem, instance: string): z.output<typeof problemSchema> {
-  const [type, title] = TITLES[status];
+  const [type, title] = PROBLEMS[status];
   return { type: `urn:dawatch:problem:${type}`, title, status, detail, instance, ...(errors && { errors }) };
 }
 
@@ -149,7 +150,7 @@ function detailOf(error: FastifyError, request: FastifyRequest): string {
 }
 
 function isClientError(status: number): status is ProblemStatus & (400 | 408 | 413 | 415) {
-  return status in TITLES && status < 500;
+  return status in PROBLEMS && status < 500;
 }
 
 function pathOf(request: FastifyRequest): string {
