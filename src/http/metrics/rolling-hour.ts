@@ -1,4 +1,5 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { iso } from '../../domain/timestamps.ts';
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
@@ -9,29 +10,6 @@ const RANGE = { lowest: 1, highest: 8 * 86_400_000 };
 
 /** A submission that was found final. `lagMs`: upper bound of the detection lag; null: unknown. */
 type FinalizedSample = { at: number; timeToFinalityMs: number; lagMs: number | null; polls: number };
-
-/** Milliseconds, exact to 1 %. */
-export type DurationSummary = { meanMs: number; p50Ms: number; p90Ms: number; p99Ms: number };
-
-/** One minute. Summaries are null if no submission was found final. */
-export type MinuteStats = {
-  /** Start of the minute, epoch milliseconds. */
-  at: number;
-  finalized: number;
-  timeToFinality: DurationSummary | null;
-  detectionLag: DurationSummary | null;
-  /** Number of observations; null: the minute was before counting began. */
-  polls: number | null;
-};
-
-export type HourStats = {
-  finalized: number;
-  timeToFinality: DurationSummary | null;
-  detectionLag: DurationSummary | null;
-  /** Requests per finalized submission, and what a poll every 5 s would have needed; null: there was none. */
-  pollsEach: number | null;
-  fixedPollsEach: number | null;
-};
 
 class Minute {
   readonly timeToFinality = durations();
@@ -64,25 +42,29 @@ export class RollingHour {
     this.#minuteOf(at).polls += 1;
   }
 
-  /** Returns the last sixty minutes, the oldest first. The newest has not ended. */
-  minutes(now: number): MinuteStats[] {
+  /** Returns the last sixty minutes in the form of /v1/overview, the oldest first. The newest has not ended. */
+  minutes(now: number) {
     const newest = numberOf(now);
     return Array.from({ length: MINUTES }, (_, index) => {
       const number = newest - (MINUTES - 1) + index;
       const minute = this.#minutes.get(number);
       const isCounted = (number + 1) * MINUTE_MS > this.#countsSince;
+      const timeToFinality = minute && spreadOf(minute.timeToFinality);
+      const lag = minute && spreadOf(minute.lag);
       return {
-        at: number * MINUTE_MS,
+        at: iso(number * MINUTE_MS),
         finalized: minute?.timeToFinality.count ?? 0,
-        timeToFinality: minute ? summarize(minute.timeToFinality) : null,
-        detectionLag: minute ? summarize(minute.lag) : null,
+        time_to_finality_p50_s: timeToFinality?.p50 ?? null,
+        time_to_finality_p99_s: timeToFinality?.p99 ?? null,
+        detection_lag_p50_s: lag?.p50 ?? null,
+        detection_lag_p99_s: lag?.p99 ?? null,
         polls: isCounted ? (minute?.polls ?? 0) : null,
       };
     });
   }
 
   /** Returns the totals of the same sixty minutes. */
-  hour(now: number): HourStats {
+  hour(now: number) {
     const [timeToFinality, lag] = [durations(), durations()];
     let [polls, fixedPolls] = [0, 0];
     const newest = numberOf(now);
@@ -94,12 +76,13 @@ export class RollingHour {
       fixedPolls += minute.fixedPolls;
     }
     const finalized = timeToFinality.count;
+    const each = (total: number) => (finalized === 0 ? null : Math.round((100 * total) / finalized) / 100);
     return {
       finalized,
-      timeToFinality: summarize(timeToFinality),
-      detectionLag: summarize(lag),
-      pollsEach: finalized === 0 ? null : polls / finalized,
-      fixedPollsEach: finalized === 0 ? null : fixedPolls / finalized,
+      time_to_finality_s: spreadOf(timeToFinality),
+      detection_lag_s: spreadOf(lag),
+      polls_per_submission: each(polls),
+      fixed_5s_polls_per_submission: each(fixedPolls),
     };
   }
 
@@ -126,8 +109,9 @@ function record(histogram: RecordableHistogram, ms: number): void {
   histogram.record(Math.round(Math.min(Math.max(ms, RANGE.lowest), RANGE.highest)));
 }
 
-function summarize(histogram: RecordableHistogram): DurationSummary | null {
+/** Seconds, exact to 1 %. */
+function spreadOf(histogram: RecordableHistogram) {
   if (histogram.count === 0) return null;
-  const [p50Ms, p90Ms, p99Ms] = [histogram.percentile(50), histogram.percentile(90), histogram.percentile(99)];
-  return { meanMs: histogram.mean, p50Ms, p90Ms, p99Ms };
+  const at = (percentile: number) => Math.round(histogram.percentile(percentile)) / 1_000;
+  return { mean: Math.round(histogram.mean) / 1_000, p50: at(50), p90: at(90), p99: at(99) };
 }

@@ -5,7 +5,6 @@ import type { Clock } from '../../domain/clock.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
-import type { DurationSummary, HourStats, MinuteStats } from '../metrics/rolling-hour.ts';
 import { operations } from '../problems.ts';
 import type { Overview } from '../services.ts';
 
@@ -162,8 +161,8 @@ function toOverviewBody(
   return {
     at: iso(now),
     submissions,
-    per_minute: minutes.map(minuteBodyOf),
-    last_hour: hourBodyOf(hour),
+    per_minute: minutes,
+    last_hour: hour,
     upstreams: upstreams.map(({ upstream, state, tracked, inFlight, budget }) => ({
       name: upstream,
       state,
@@ -176,7 +175,7 @@ function toOverviewBody(
       upstream,
       status,
       tracked_at: iso(trackedAt),
-      age_s: inSeconds(Math.max(0, now - trackedAt)),
+      age_s: Math.max(0, now - trackedAt) / 1_000,
     })),
     deliveries: {
       waiting: deliveries.waiting,
@@ -186,38 +185,4 @@ function toOverviewBody(
     readers,
     workers,
   };
-}
-
-function minuteBodyOf({ at, finalized, timeToFinality, detectionLag, polls }: MinuteStats) {
-  return {
-    at: iso(at),
-    finalized,
-    time_to_finality_p50_s: timeToFinality && inSeconds(timeToFinality.p50Ms),
-    time_to_finality_p99_s: timeToFinality && inSeconds(timeToFinality.p99Ms),
-    detection_lag_p50_s: detectionLag && inSeconds(detectionLag.p50Ms),
-    detection_lag_p99_s: detectionLag && inSeconds(detectionLag.p99Ms),
-    polls,
-  };
-}
-
-function hourBodyOf({ finalized, timeToFinality, detectionLag, pollsEach, fixedPollsEach }: HourStats) {
-  return {
-    finalized,
-    time_to_finality_s: timeToFinality && spreadBodyOf(timeToFinality),
-    detection_lag_s: detectionLag && spreadBodyOf(detectionLag),
-    polls_per_submission: pollsEach && rounded(pollsEach),
-    fixed_5s_polls_per_submission: fixedPollsEach && rounded(fixedPollsEach),
-  };
-}
-
-function spreadBodyOf({ meanMs, p50Ms, p90Ms, p99Ms }: DurationSummary) {
-  return { mean: inSeconds(meanMs), p50: inSeconds(p50Ms), p90: inSeconds(p90Ms), p99: inSeconds(p99Ms) };
-}
-
-function inSeconds(ms: number): number {
-  return Math.round(ms) / 1_000;
-}
-
-function rounded(value: number): number {
-  return Math.round(value * 100) / 100;
 }

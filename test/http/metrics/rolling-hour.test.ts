@@ -3,7 +3,7 @@ import { RollingHour } from '../../../src/http/metrics/rolling-hour.ts';
 
 const MINUTE_MS = 60_000;
 const NOON = 1_760_000_400_000;
-const about = (ms: number) => expect.toSatisfy((actual: number) => Math.abs(actual / ms - 1) < 0.05, `about ${ms}`);
+const about = (s: number) => expect.toSatisfy((actual: number) => Math.abs(actual / s - 1) < 0.05, `about ${s}`);
 const found = (at: number, fields: { timeToFinalityMs?: number; lagMs?: number | null; polls?: number } = {}) => ({
   at,
   timeToFinalityMs: 50_000,
@@ -20,12 +20,20 @@ it('keeps each minute separate, and the total', () => {
   const minutes = hour.minutes(NOON + MINUTE_MS);
   expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(58).fill(0), 2, 1]);
   expect(minutes[58]).toMatchObject({
-    at: NOON,
-    timeToFinality: { meanMs: about(50_000), p50Ms: about(40_000), p99Ms: about(60_000) },
-    detectionLag: { meanMs: about(750), p50Ms: about(500), p99Ms: about(1_000) },
+    at: new Date(NOON).toISOString(),
+    time_to_finality_p50_s: about(40),
+    time_to_finality_p99_s: about(60),
+    detection_lag_p50_s: about(0.5),
+    detection_lag_p99_s: about(1),
   });
   // In steps of five seconds: 8, 12 and 3.
-  expect(hour.hour(NOON + MINUTE_MS)).toMatchObject({ finalized: 3, pollsEach: 2, fixedPollsEach: 23 / 3 });
+  expect(hour.hour(NOON + MINUTE_MS)).toMatchObject({
+    finalized: 3,
+    time_to_finality_s: { mean: about(37.3), p50: about(40), p99: about(60) },
+    detection_lag_s: { mean: about(0.67), p99: about(1) },
+    polls_per_submission: 2,
+    fixed_5s_polls_per_submission: 7.67,
+  });
 });
 
 it('drops minutes older than an hour, also if nothing was added since', () => {
@@ -33,12 +41,12 @@ it('drops minutes older than an hour, also if nothing was added since', () => {
   hour.addFinalized(found(NOON));
   hour.addPoll(NOON);
   const last = NOON + 59 * MINUTE_MS;
-  expect(hour.minutes(last)[0]).toMatchObject({ at: NOON, finalized: 1, polls: 1 });
+  expect(hour.minutes(last)[0]).toMatchObject({ at: new Date(NOON).toISOString(), finalized: 1, polls: 1 });
   expect(hour.hour(last).finalized).toBe(1);
   expect(hour.minutes(last + MINUTE_MS).some(({ finalized, polls }) => finalized > 0 || polls !== 0)).toBe(false);
   expect(hour.hour(last + MINUTE_MS)).toEqual({
-    ...{ finalized: 0, timeToFinality: null, detectionLag: null },
-    ...{ pollsEach: null, fixedPollsEach: null },
+    ...{ finalized: 0, time_to_finality_s: null, detection_lag_s: null },
+    ...{ polls_per_submission: null, fixed_5s_polls_per_submission: null },
   });
   hour.addFinalized(found(last + MINUTE_MS));
   expect(hour.minutes(last + MINUTE_MS).map(({ finalized }) => finalized)).toEqual([...Array(59).fill(0), 1]);
@@ -51,7 +59,7 @@ it('accepts past samples, newest first as at a start, and ignores those older th
   hour.addFinalized(found(NOON - 60 * MINUTE_MS, { lagMs: null }));
   const minutes = hour.minutes(NOON);
   expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(56).fill(0), 1, 0, 0, 1]);
-  expect(minutes[59]).toMatchObject({ timeToFinality: { p50Ms: about(50_000) }, detectionLag: null });
+  expect(minutes[59]).toMatchObject({ time_to_finality_p50_s: about(50), detection_lag_p50_s: null });
 });
 
 it('returns null polls for the time before it began, and 0 for a minute without polls', () => {
