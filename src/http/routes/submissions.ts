@@ -7,7 +7,7 @@ import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domai
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
-import { RequestBatcher } from '../load/request-batcher.ts';
+import { batchReads } from '../load/request-batcher.ts';
 import { clientOf, type TrackRequestResult } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import {
@@ -110,17 +110,7 @@ export function registerSubmissions(
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission) =>
     reported(submission.submissionId, toSubmissionBody(submission, watcher.deadlineAt(submission)));
-  // A damaged file can make one submission unreadable and not the others, so a failed batch is repeated one by one.
-  const reading = new RequestBatcher(
-    (ids: readonly string[]) => ledger.getWithHistory(ids),
-    () => false,
-  );
-  const cancelling = new RequestBatcher((ids: readonly string[]) => {
-    readFirst();
-    return watcher.cancel(ids);
-  });
-  /** Runs pending reads before a write, so that their responses do not include it. */
-  const readFirst = () => reading.flush();
+  const read = batchReads((ids: readonly string[]) => ledger.getWithHistory(ids));
   const closing = new AbortController();
   instance.addHook('preClose', async () => closing.abort());
 
@@ -134,7 +124,6 @@ export function registerSubmissions(
     },
     async (request, reply) => {
       const { body: tracked } = request;
-      readFirst();
       const ids = tracked.submission_ids?.length ?? 1;
       const result = await admission.take(tracked, ids, clientOf(request.caller)).finally(request.bodyDone);
       if (!result) return admission.shed('tracking', request, reply);
@@ -180,7 +169,7 @@ export function registerSubmissions(
   );
 
   app.get('/v1/submissions/:id', { schema: OPERATIONS.getSubmission }, async ({ params: { id } }, reply) => {
-    const found = await reading.add(id);
+    const found = await read(id);
     if (!found) return notTracked(reply, id);
     return {
       ...body(found.submission),
@@ -202,7 +191,7 @@ export function registerSubmissions(
 
   app.delete('/v1/submissions/:id', { schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
     const { id } = request.params;
-    const submission = await cancelling.add(id);
+    const [submission] = watcher.cancel([id]);
     if (submission?.status === Status.cancelled)
       logOf(request).info(
         { submission_id: submission.submissionId, status: submission.status },

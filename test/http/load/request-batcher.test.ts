@@ -1,34 +1,39 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { RequestBatcher } from '../../../src/http/load/request-batcher.ts';
-import { systemClock } from '../../../src/platform/system-clock.ts';
+import { type BatchItem, batchReads, runBatch } from '../../../src/http/load/request-batcher.ts';
 import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
-import { call, pathOf, post } from '../../support/http-calls.ts';
-import { reading } from '../../support/metrics.ts';
+import { pathOf, post } from '../../support/http-calls.ts';
 import { API_KEY, useApp } from '../../support/running-app.ts';
 
 describe('items of one iteration of the event loop', () => {
-  function openGroup(...isOfAll: [((error: unknown) => boolean)?]) {
+  function openGroup() {
     const commits: string[] = [];
-    const group = new RequestBatcher(
-      (names: readonly string[]) => {
-        commits.push(names.join('+'));
-        if (names.includes('full')) throw new LedgerUnavailableError('no room');
-        if (names.includes('bad')) throw new Error('this one can not be kept');
-        return names.map((name) => name.toUpperCase());
-      },
-      ...isOfAll,
-    );
-    const take = (...names: string[]) =>
-      Promise.all(names.map((name) => group.add(name).catch((error: Error) => error.message)));
-    return { commits, take };
+    const process = (names: readonly string[]) => {
+      commits.push(names.join('+'));
+      if (names.includes('full')) throw new LedgerUnavailableError('no room');
+      if (names.includes('bad')) throw new Error('this one can not be kept');
+      return names.map((name) => name.toUpperCase());
+    };
+    const settled = (results: Promise<string>[]) =>
+      Promise.all(results.map((result) => result.catch((error: Error) => error.message)));
+    const readOne = batchReads(process);
+    const read = (...names: string[]) => settled(names.map(readOne));
+    const take = (...names: string[]) => {
+      const group: BatchItem<string, string>[] = [];
+      const results = names.map(
+        (item) => new Promise<string>((resolve, reject) => group.push({ item, resolve, reject })),
+      );
+      runBatch(group, process);
+      return settled(results);
+    };
+    return { commits, read, take };
   }
 
-  it('share a commit and get their own results', async () => {
-    const { commits, take } = openGroup();
-    expect(await take('a', 'b', 'c')).toEqual(['A', 'B', 'C']);
-    expect(await take('d')).toEqual(['D']);
+  it('share a transaction and get their own results', async () => {
+    const { commits, read } = openGroup();
+    expect(await read('a', 'b', 'c')).toEqual(['A', 'B', 'C']);
+    expect(await read('d')).toEqual(['D']);
     expect(commits).toEqual(['a+b+c', 'd']);
   });
 
@@ -44,46 +49,17 @@ describe('items of one iteration of the event loop', () => {
     expect(commits).toEqual(['a+full']);
   });
 
-  it('are repeated one by one after any error, if single items can fail', async () => {
-    const { commits, take } = openGroup(() => false);
-    expect(await take('a', 'full', 'c')).toEqual(['A', 'no room', 'C']);
+  it('are read one by one after any error', async () => {
+    const { commits, read } = openGroup();
+    expect(await read('a', 'full', 'c')).toEqual(['A', 'no room', 'C']);
     expect(commits).toEqual(['a+full+c', 'a', 'full', 'c']);
   });
 });
 
 describe('submissions', () => {
-  /** The offset of the clock, which a test can increase. */
-  const clock = {
-    aheadMs: 0,
-    now: () => systemClock.now() + clock.aheadMs,
-    after: systemClock.after.bind(systemClock),
-  };
-  const app = useApp({ clock });
-  const commits = async () => {
-    // Within a second, the server would return the cached metrics.
-    clock.aheadMs += 1_000;
-    return (
-      reading((await call(app.url, '/metrics')).text, 'dawatch_ledger_commit_duration_seconds_count') ?? Number.NaN
-    );
-  };
+  const app = useApp();
 
-  it('that are cancelled concurrently share a commit and get their own responses', async () => {
-    const ids = Array.from({ length: 15 }, (_, index) => `at-once-${index}`);
-    await post(app.url, { submission_ids: ids });
-    const before = await commits();
-    const { hostname, port } = new URL(app.url);
-    const cancel = (id: string, end = '') =>
-      `DELETE ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n${end}\r\n`;
-    const socket = connect(Number(port), hostname);
-    socket.write(`${ids.map((id) => cancel(id)).join('')}${cancel('never', 'connection: close\r\n')}`);
-    const received = await text(socket);
-    expect(received.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual([...ids.map(() => '200'), '404']);
-    expect(received.match(/(?<="submission_id":")[^"]+/g)).toEqual(ids);
-    // Responses about them are committed meanwhile, too.
-    expect((await commits()) - before).toBeLessThan(ids.length / 2);
-  });
-
-  it('that are read concurrently get their own responses, without later changes', async () => {
+  it('that are read concurrently get their own responses', async () => {
     const ids = Array.from({ length: 6 }, (_, index) => `read-${index}`);
     await post(app.url, { submission_ids: ids });
     const { hostname, port } = new URL(app.url);
@@ -97,17 +73,5 @@ describe('submissions', () => {
     expect(received.match(/(?<=HTTP\/1.1 )\d+/g)).toEqual(['404', ...known.map(() => '200'), '404']);
     expect(received.match(/(?<="submission_id":")[^"]+/g)).toEqual(known);
     expect(received.match(/"history":\[\{/g)).toHaveLength(known.length);
-    const mixed = connect(Number(port), hostname);
-    const requestText = (method: string, id: string, end = '') => read(id, end).replace('GET', method);
-    const calls = [
-      requestText('DELETE', 'read-1'),
-      read('read-2'),
-      requestText('DELETE', 'read-2', 'connection: close\r\n'),
-    ];
-    mixed.write(calls.join(''));
-    const states = (await text(mixed)).match(
-      /(?<="status":")[^"]+(?=","upstream_state":null,"data":null,"error":null,"tracked_at")/g,
-    );
-    expect(states).toEqual(['cancelled', 'tracking', 'cancelled']);
   });
 });
