@@ -1,5 +1,4 @@
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
-import type { AuditEntry } from '../ledger/access/audit.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
 import type { TrackResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
@@ -33,12 +32,7 @@ export type Credentials = (hash: Buffer) => Caller | undefined;
 export type Readiness = ReturnType<Watcher['health']> & { redis?: RedisHealth | undefined };
 
 export const AUDIT_ACTIONS = ['users.get', 'users.list'] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 /** refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. */
 export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy'] as const;
-
-/** `address` is known: only entries of older versions have none. */
-export type LookupAudit = Pick<AuditEntry, 'caller' | 'credentialId' | 'detail'> & {
-  address: string;
-  action: (typeof AUDIT_ACTIONS)[number];
-  result: (typeof AUDIT_RESULTS)[number];
-};
+export type AuditResult = (typeof AUDIT_RESULTS)[number];

@@ -41,7 +41,7 @@ import { registerSubmissions } from './routes/submissions.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
 import { registerWhoami } from './routes/whoami.ts';
-import { auditOf, overviewOf, type Tracker, type Users, webhooksOf } from './services.ts';
+import { overviewOf, type Tracker, type Users } from './services.ts';
 import { registerDashboard } from './static-files.ts';
 import { compileValidator } from './validation.ts';
 
@@ -87,7 +87,7 @@ const COMPILERS = {
 
 /** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
-  const { ledger, tracker, clock, metrics } = deps;
+  const { ledger, tracker, metrics } = deps;
   const { server, limits } = deps.config;
   /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
   const timeoutMs = server.timeout_s * 1_000;
@@ -163,14 +163,12 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerOverview(guarded, { ...deps, overview, readers });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
-  await app.register(async (lookups) =>
-    registerUsers(lookups, { ...deps, audit: auditOf(ledger, clock), authenticator }),
-  );
+  await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
     preferBearer(guarded);
     guarded.addHook('onRequest', requireRole(authenticator, ['admin']));
     registerAudit(guarded, deps);
-    registerWebhooks(guarded, { ...deps, webhooks: webhooksOf(ledger, clock, deps.refusalOf) });
+    registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
   });
   const { queues } = deps;

@@ -1,16 +1,14 @@
 import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { NewWebhook, Signature, Webhook, WebhookPatch } from '../domain/notifications/webhook.ts';
 import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { checkSecret, createSecret } from '../notify/channels/signing.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
-import type { LookupAudit, Readiness, TrackRequestResult } from './ports.ts';
+import type { Readiness, TrackRequestResult } from './ports.ts';
 
 export type Tracker = ReturnType<typeof trackerOf>;
 
@@ -92,61 +90,5 @@ export function overviewOf(deps: {
     deliveries: ledger.stats.deliveries(),
     /** null without Redis. */
     workers: health().redis?.workers.length ?? null,
-  };
-}
-
-export type Audit = ReturnType<typeof auditOf>;
-
-/** Adds the time and the hashes of personal data to audit entries. */
-export function auditOf({ audit }: Ledger, clock: Clock) {
-  const noEmail = { emailHash: null, emailMasked: null };
-  return {
-    /**
-     * Stores an entry durably; throws if it cannot be written. Neither the e-mail address nor `bearer`, the token of a
-     * forwarded caller, is stored in plain text.
-     */
-    add({ email, bearer, ...entry }: LookupAudit & { email: string | null; bearer?: string | undefined }): void {
-      audit.add({
-        ...entry,
-        caller: bearer === undefined ? entry.caller : `${entry.caller}:${audit.shortHash(bearer)}`,
-        ...(email === null ? noEmail : audit.emailFields(email)),
-        at: clock.now(),
-      });
-    },
-  };
-}
-
-export type WebhookService = ReturnType<typeof webhooksOf>;
-
-/** Webhooks of the ledger; creates and validates their secrets. */
-export function webhooksOf(ledger: Ledger, clock: Clock, refusalOf: (url: string) => string | undefined) {
-  const { webhooks } = ledger;
-  const now = () => clock.now();
-  return {
-    refusalOf,
-    /** Returns why the secret is not valid for this signature; undefined if it is. */
-    refusalOfSecret(secret: string, signature: Signature): string | undefined {
-      const isOther = signature === 'v1' ? secret.startsWith('whsk_') : secret.startsWith('whsec_');
-      return isOther ? `this is not a secret for ${signature} signatures` : checkSecret(secret);
-    },
-    /** Creates a webhook, with a new secret if none is given. The secret is never returned again. */
-    create(webhook: NewWebhook, secret?: string): { webhook: Webhook; secret: string } {
-      const created = createSecret(webhook.signature, secret);
-      return { webhook: webhooks.create(webhook, created, now()), secret: created.secret };
-    },
-    get: (id: string) => webhooks.get(id, now()),
-    list: (page: { limit: number; before?: number | undefined }) => webhooks.list({ ...page, now: now() }),
-    update: (id: string, patch: WebhookPatch) => webhooks.update(id, patch, now()),
-    /** Replaces the secret; the old one also signs for `keepOldMs`. Returns undefined for an unknown webhook. */
-    rotate(id: string, { keepOldMs, secret }: { keepOldMs: number; secret?: string | undefined }) {
-      const known = webhooks.get(id, now());
-      if (!known) return undefined;
-      const created = createSecret(known.signature, secret);
-      const webhook = webhooks.rotate(id, created, { oldUntil: now() + keepOldMs, now: now() });
-      return webhook && { webhook, secret: created.secret };
-    },
-    delete: (id: string) => webhooks.delete(id, now()),
-    /** Sends a test event to this webhook only. Returns the id of the delivery. */
-    test: (id: string) => ledger.test(id, now()),
   };
 }

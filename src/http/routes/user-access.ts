@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from '../access/access.ts';
 import { isOwnToken } from '../access/credentials.ts';
-import type { Caller, Credentials, LookupAudit, Role } from '../ports.ts';
-import type { Audit, Users } from '../services.ts';
+import type { AuditAction, Caller, Credentials, Role } from '../ports.ts';
+import type { Users } from '../services.ts';
 
 export type LookupAccess = {
   users: Users;
-  audit: Audit;
+  ledger: Pick<Ledger, 'audit'>;
+  clock: Pick<Clock, 'now'>;
   authenticator: Authenticator;
   credentials: Credentials;
 };
@@ -26,7 +29,7 @@ export const emailSchema = z
 /** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
 export function lookupAccess(
   deps: LookupAccess,
-  route: { action: LookupAudit['action']; roles: readonly Role[] },
+  route: { action: AuditAction; roles: readonly Role[] },
 ): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
   if (deps.users.forwards) return [requireUpstreamToken(deps, route.action)];
   return [auditWrongRole(deps, route), requireRole(deps.authenticator, route.roles)];
@@ -36,18 +39,16 @@ export function lookupAccess(
 function auditRefusal(
   deps: LookupAccess,
   request: FastifyRequest,
-  refusal: { caller: Caller; action: LookupAudit['action']; detail: string },
+  refusal: { caller: Caller; action: AuditAction; detail: string },
 ): void {
   const { caller, action, detail } = refusal;
   const address = request.clientAddress;
   const email = emailIn(request.query);
-  deps.audit.add({ caller: caller.name, credentialId: caller.id, address, action, result: 'refused', detail, email });
+  const who = { caller: caller.name, credentialId: caller.id, address, email };
+  deps.ledger.audit.add({ at: deps.clock.now(), ...who, action, result: 'refused', detail });
 }
 
-function auditWrongRole(
-  deps: LookupAccess,
-  { action, roles }: { action: LookupAudit['action']; roles: readonly Role[] },
-) {
+function auditWrongRole(deps: LookupAccess, { action, roles }: { action: AuditAction; roles: readonly Role[] }) {
   return async (request: FastifyRequest): Promise<void> => {
     const identity = deps.authenticator.identify(request);
     if (identity.kind !== 'known' || roles.includes(identity.caller.role)) return;
@@ -57,7 +58,7 @@ function auditWrongRole(
 }
 
 /** Accepts a bearer that can be one of the upstream. A token with the form of dawatch's own is refused and never forwarded. */
-function requireUpstreamToken(deps: LookupAccess, action: LookupAudit['action']) {
+function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const identity = deps.authenticator.identify(request);
     if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);

@@ -3,7 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { UserLookup } from '../../upstream/users.ts';
 import { sendUnauthenticated } from '../access/access.ts';
-import type { LookupAudit } from '../ports.ts';
+import type { AuditAction, AuditResult } from '../ports.ts';
 import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { logOf } from '../request-log.ts';
@@ -121,7 +121,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
     request: FastifyRequest,
     made: {
       identity: ReturnType<typeof lookupCaller>;
-      action: LookupAudit['action'];
+      action: AuditAction;
       email: string | null;
       details: string[];
       startedMs: number;
@@ -139,7 +139,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
       result,
       detail: [...details, ...reasons].join(', ') || null,
     };
-    deps.audit.add({ ...entry, email, bearer, credentialId: caller.id });
+    deps.ledger.audit.add({ at: deps.clock.now(), ...entry, email, bearer, credentialId: caller.id });
     const duration_ms = Math.round(performance.now() - startedMs);
     const fields = {
       ...entry,
@@ -151,7 +151,7 @@ export function registerUsers(instance: FastifyInstance, deps: LookupAccess): vo
   }
 }
 
-function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): LookupAudit['result'] {
+function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditResult {
   if (kind === 'found' || kind === 'not_found' || kind === 'busy') return kind;
   // A refusal of the server's own token does not concern the caller.
   return kind !== 'unavailable' && forwards ? 'refused' : 'failed';

@@ -150,10 +150,9 @@ export function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> 
   };
 }
 
-export function toWebhookWithSecret(made: {
-  webhook: Webhook;
-  secret: string;
-}): z.output<typeof webhookWithSecretSchema> {
-  const { webhook, secret } = made;
+export function toWebhookWithSecret(
+  webhook: Webhook,
+  { secret }: { secret: string },
+): z.output<typeof webhookWithSecretSchema> {
   return { ...toWebhookBody(webhook), secret: webhook.signature === 'v1' ? secret : null };
 }

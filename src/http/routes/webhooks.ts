@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
+import { checkSecret, createSecret } from '../../notify/channels/signing.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
-import type { WebhookService } from '../services.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
 import {
   newWebhookSchema,
@@ -72,78 +73,89 @@ const OPERATIONS = operations('notifications', {
 /** Webhook endpoints. */
 export function registerWebhooks(
   instance: FastifyInstance,
-  deps: { webhooks: WebhookService; ledger: Ledger; onUnreadable: ReportUnreadable },
+  deps: {
+    ledger: Ledger;
+    clock: Clock;
+    refusalOf: (url: string) => string | undefined;
+    onUnreadable: ReportUnreadable;
+  },
 ): void {
-  const { webhooks, ledger } = deps;
+  const { ledger, clock, refusalOf } = deps;
+  const { webhooks } = ledger;
+  const now = () => clock.now();
   const reported = unreadableReporter(deps.onUnreadable, 'webhook');
   const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
   const app = instance.withTypeProvider<ZodTypeProvider>();
 
   app.post('/v1/webhooks', { schema: OPERATIONS.createWebhook }, async ({ body: { secret, ...webhook } }, reply) => {
-    const refused = refusalOf(webhooks, { url: webhook.url, secret, signature: webhook.signature });
+    const refused = invalidField(refusalOf, { url: webhook.url, secret, signature: webhook.signature });
     if (refused) return sendInvalidField(reply, ...refused);
-    const made = webhooks.create(webhook, secret);
-    return reply.code(201).header('location', `/v1/webhooks/${made.webhook.id}`).send(toWebhookWithSecret(made));
+    const created = createSecret(webhook.signature, secret);
+    const made = webhooks.create(webhook, created, now());
+    return reply.code(201).header('location', `/v1/webhooks/${made.id}`).send(toWebhookWithSecret(made, created));
   });
 
   app.get('/v1/webhooks', { config: { isExpensive: true }, schema: OPERATIONS.listWebhooks }, async ({ query }) => {
-    const page = webhooks.list(pageOf(query));
+    const page = webhooks.list({ ...pageOf(query), now: now() });
     return { webhooks: page.webhooks.map(shown), next_cursor: nextCursor(page.nextBefore) };
   });
 
   app.get('/v1/webhooks/:id', { schema: OPERATIONS.getWebhook }, async ({ params: { id } }, reply) => {
-    const webhook = webhooks.get(id);
+    const webhook = webhooks.get(id, now());
     return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
   });
 
   app.patch('/v1/webhooks/:id', { schema: OPERATIONS.updateWebhook }, async ({ params: { id }, body }, reply) => {
     if (id === CALLBACKS_ID && body.url !== undefined)
       return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
-    const refused = refusalOf(webhooks, { url: body.url });
+    const refused = invalidField(refusalOf, { url: body.url });
     if (refused) return sendInvalidField(reply, ...refused);
-    const webhook = webhooks.update(id, withoutUndefined(body));
+    const webhook = webhooks.update(id, withoutUndefined(body), now());
     return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
   });
 
   app.delete('/v1/webhooks/:id', { schema: OPERATIONS.deleteWebhook }, async ({ params: { id } }, reply) => {
     if (id === CALLBACKS_ID) return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
-    return webhooks.delete(id) ? reply.code(204).send(null) : unknown(reply, id);
+    return webhooks.delete(id, now()) ? reply.code(204).send(null) : unknown(reply, id);
   });
 
   app.post(
     '/v1/webhooks/:id/rotate',
     { schema: OPERATIONS.rotateWebhookSecret },
     async ({ params: { id }, body: { keep_old_s, secret } }, reply) => {
-      const webhook = webhooks.get(id);
+      const webhook = webhooks.get(id, now());
       if (!webhook) return unknown(reply, id);
-      const refused = refusalOf(webhooks, { secret, signature: webhook.signature });
+      const refused = invalidField(refusalOf, { secret, signature: webhook.signature });
       if (refused) return sendInvalidField(reply, ...refused);
-      const rotated = webhooks.rotate(id, { keepOldMs: keep_old_s * 1_000, secret });
-      return rotated ? reply.send(toWebhookWithSecret(rotated)) : unknown(reply, id);
+      const created = createSecret(webhook.signature, secret);
+      const rotated = webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
+      return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
     },
   );
 
   app.post('/v1/webhooks/:id/test', { schema: OPERATIONS.testWebhook }, async ({ params: { id } }, reply) => {
-    const webhook = webhooks.get(id);
+    const webhook = webhooks.get(id, now());
     if (!webhook) return unknown(reply, id);
     if (webhook.url === null) return conflict(reply, `${id} has no address of its own for a test`);
     if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
-    const deliveryId = webhooks.test(id);
+    const deliveryId = ledger.test(id, now());
     const made = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
     return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
   });
 }
 
 /** Returns the first invalid field with the reason; undefined if both are valid. */
-function refusalOf(
-  webhooks: WebhookService,
+function invalidField(
+  refusalOf: (url: string) => string | undefined,
   given: { url?: string | undefined; secret?: string | undefined; signature?: Webhook['signature'] },
 ): [field: string, reason: string] | undefined {
   const { url, secret, signature = 'v1' } = given;
-  const urlRefusal = url === undefined ? undefined : webhooks.refusalOf(url);
+  const urlRefusal = url === undefined ? undefined : refusalOf(url);
   if (urlRefusal !== undefined) return ['url', urlRefusal];
-  const secretRefusal = secret === undefined ? undefined : webhooks.refusalOfSecret(secret, signature);
-  return secretRefusal === undefined ? undefined : ['secret', secretRefusal];
+  if (secret === undefined) return undefined;
+  const isOther = secret.startsWith(signature === 'v1' ? 'whsk_' : 'whsec_');
+  const reason = isOther ? `this is not a secret for ${signature} signatures` : checkSecret(secret);
+  return reason === undefined ? undefined : ['secret', reason];
 }
 
 /** Removes fields that are undefined, which would overwrite stored values. */

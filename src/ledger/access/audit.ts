@@ -27,6 +27,13 @@ export type AuditEntry = {
 
 export type AuditRecord = AuditEntry & { seq: number };
 
+/** A lookup to be recorded. */
+export type AuditedLookup = Omit<AuditEntry, 'emailHash' | 'emailMasked'> & {
+  email: string | null;
+  bearer?: string | undefined;
+};
+
+/** Distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
 const SHORT_HASH_CHARS = 8;
 
 /** The append-only trail of user lookups. Throws LedgerError. */
@@ -39,11 +46,15 @@ export class AuditTrail {
     this.#key = readOrCreateKey(database);
   }
 
-  add(entry: AuditEntry): void {
+  /** Stores an entry durably. `email` and `bearer`, the token of a forwarded caller, are stored as hashes only. */
+  add({ email, bearer, ...entry }: AuditedLookup): void {
+    const caller =
+      bearer === undefined ? entry.caller : `${entry.caller}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
+    const normal = email?.trim().toLowerCase() ?? null;
     this.#db.run`
       INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
-      VALUES (${entry.at}, ${entry.caller}, ${entry.credentialId}, ${entry.address}, ${entry.action},
-              ${entry.result}, ${entry.detail}, ${entry.emailHash}, ${entry.emailMasked})`;
+      VALUES (${entry.at}, ${caller}, ${entry.credentialId}, ${entry.address}, ${entry.action},
+              ${entry.result}, ${entry.detail}, ${normal && this.#hash(normal)}, ${normal && masked(normal)})`;
   }
 
   /** Returns entries, newest first, and the position to continue `before`; null at the end. */
@@ -57,22 +68,15 @@ export class AuditTrail {
     return { entries: page, nextBefore: hasMore ? (page.at(-1)?.seq ?? null) : null };
   }
 
-  /** Returns the fields of an entry that stand for an e-mail address. */
-  emailFields(email: string): Pick<AuditEntry, 'emailHash' | 'emailMasked'> {
-    const normal = email.trim().toLowerCase();
-    const at = normal.lastIndexOf('@');
-    const shown = at > 1 ? normal.slice(0, 1) : '';
-    return { emailHash: this.#hash(normal), emailMasked: at < 1 ? '…' : `${shown}…${normal.slice(at)}` };
-  }
-
-  /** Returns a hash that distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
-  shortHash(secret: string): string {
-    return this.#hash(secret).slice(0, SHORT_HASH_CHARS);
-  }
-
   #hash(text: string): string {
     return createHmac('sha256', this.#key).update(text).digest('hex');
   }
+}
+
+function masked(email: string): string {
+  const at = email.lastIndexOf('@');
+  const shown = at > 1 ? email.slice(0, 1) : '';
+  return at < 1 ? '…' : `${shown}…${email.slice(at)}`;
 }
 
 function readOrCreateKey(database: LedgerDatabase): Buffer {
