@@ -1,4 +1,4 @@
-import { DeliveriesPage } from './notifications/deliveries-page.js';
+import { DeliveriesPage } from './notifications/delivery-log.js';
 import { WebhookPage } from './notifications/webhook-page.js';
 import { WebhooksPage } from './notifications/webhooks-page.js';
 import { OverviewPage } from './overview/overview-page.js';

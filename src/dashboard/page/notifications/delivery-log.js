@@ -5,6 +5,7 @@ import { useLoad, useWhileVisible } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Empty, Loadable } from '../parts/parts.js';
+import { hrefTo } from '../router.js';
 import { DeliveryTable } from './delivery-table.js';
 
 const PER_PAGE = 50;
@@ -56,4 +57,14 @@ export function DeliveryLog({ webhookId, version, state, cursor, hrefOf }) {
               />
               <${Pager} key=${state} cursor=${cursor} next=${next_cursor} to=${to} />`}
     <//>`;
+}
+
+/** @param {{ query: URLSearchParams }} props */
+export function DeliveriesPage({ query }) {
+  return html`<h1 tabindex="-1">Deliveries</h1>
+    <${DeliveryLog}
+      state=${query.get('state') ?? ''}
+      cursor=${query.get('cursor') ?? ''}
+      hrefOf=${(/** @type {Record<string, string | undefined>} */ query) => hrefTo('deliveries', undefined, query)}
+    />`;
 }

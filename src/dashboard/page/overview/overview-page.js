@@ -3,13 +3,8 @@ import { useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Empty, Loadable, Time } from '../parts/parts.js';
 import { TrackHint } from '../submissions/track-hint.js';
-import { DeliveryStats } from './delivery-stats.js';
-import { LatestEvents } from './latest-events.js';
-import { OldestOpen } from './oldest-open.js';
 import { Plots } from './plots.js';
-import { RequestStats } from './request-stats.js';
-import { StatusCounts } from './status-counts.js';
-import { Upstreams } from './upstreams.js';
+import { DeliveryStats, LatestEvents, OldestOpen, RequestStats, StatusCounts, Upstreams } from './sections.js';
 
 /** Minimum time between reloads of the overview, however many events arrive. */
 const LEAST_MS = 2_000;

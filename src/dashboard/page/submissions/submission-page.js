@@ -8,7 +8,6 @@ import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { maySeeNotifications } from '../session/access.js';
 import { FINAL_STATUSES } from './statuses.js';
-import { Timeline } from './timeline.js';
 import { TrackHint } from './track-hint.js';
 
 const DELIVERIES = 100;
@@ -107,4 +106,40 @@ function Deliveries({ id, version }) {
               ${next_cursor !== null && html`<p class="muted">These are the newest ${DELIVERIES}; there are more.</p>`}`}
     <//>
   </section>`;
+}
+
+/** Every change, oldest first. @param {{ entries: readonly any[] }} props */
+function Timeline({ entries }) {
+  const begin = entries[0]?.at ?? '';
+  return html`<ol class="timeline">
+    ${entries.map((entry, index) => html`<${Entry} key=${entry.seq} entry=${entry} before=${entries[index - 1]} begin=${begin} />`)}
+  </ol>`;
+}
+
+/** @param {{ entry: any, before: any, begin: string }} props */
+function Entry({ entry, before, begin }) {
+  const changes = changedIn(before?.data ?? {}, entry.data ?? {});
+  return html`<li class=${entry.status}>
+    <p>
+      <${Badge} state=${entry.status} />
+      ${entry.previous_status === entry.status && html` <span class="muted">data changed</span>`}
+    </p>
+    <p class="muted"><${Time} at=${entry.at} />${before && ` · ${between(begin, entry.at)} after it was tracked`}</p>
+    ${entry.upstream_state && entry.upstream_state !== before?.upstream_state && html`<p>The upstream says ${entry.upstream_state}</p>`}
+    ${entry.error && html`<p class="wrong">${entry.error}</p>`}
+    ${
+      changes.length > 0 &&
+      html`<details>
+        <summary>${changes.length === 1 ? '1 field of its data' : `${changes.length} fields of its data`}</summary>
+        <dl class="changes">
+          ${changes.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd class="value">${text(value)}</dd></div>`)}
+        </dl>
+      </details>`
+    }
+  </li>`;
+}
+
+/** Fields that were added or changed. @param {Record<string, unknown>} before @param {Record<string, unknown>} now */
+function changedIn(before, now) {
+  return Object.entries(now).filter(([name, value]) => value !== null && text(before[name]) !== text(value));
 }
