@@ -1,4 +1,5 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
@@ -109,7 +110,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     clientErrorHandler: sendUnreadable,
     frameworkErrors: sendUnroutable,
     schemaController: COMPILERS,
-  });
+  }).withTypeProvider<ZodTypeProvider>();
   const clientAddressOf = clientAddressReader(server.trusted_proxies);
   app.decorateRequest('clientAddress', '');
   app.addHook('onRequest', (request, _reply, done) => {

@@ -1,8 +1,6 @@
-import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import type { Credentials, EventLog } from '../ports.ts';
+import type { App, Credentials, EventLog } from '../ports.ts';
 import { operations, sendProblem } from '../problems.ts';
 import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
@@ -53,13 +51,9 @@ const OPERATIONS = operations('events', {
 });
 
 /** Registers the live feed: new events, and all events since a position. */
-export function registerEvents(
-  instance: FastifyInstance,
-  deps: { events: EventLog; feed: EventFeed; credentials: Credentials },
-): void {
+export function registerEvents(app: App, deps: { events: EventLog; feed: EventFeed; credentials: Credentials }): void {
   const { events, feed, credentials } = deps;
-  const app = instance.withTypeProvider<ZodTypeProvider>();
-  instance.addHook('preClose', async () => feed.close());
+  app.addHook('preClose', async () => feed.close());
 
   app.get(
     '/v1/events',

@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import type { Readiness } from '../ports.ts';
+import type { App, Readiness } from '../ports.ts';
 import { operations } from '../problems.ts';
 import type { Overview } from '../services.ts';
 import type { Counters } from './counters.ts';
@@ -37,7 +36,7 @@ const OPERATIONS = operations('operations', {
 });
 
 export function registerMetrics(
-  instance: FastifyInstance,
+  app: App,
   deps: {
     metrics: Metrics;
     overview: () => Overview;
@@ -49,13 +48,12 @@ export function registerMetrics(
     clock: Clock;
   },
 ): void {
-  const app = instance.withTypeProvider<ZodTypeProvider>();
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
   const overview = () => {
     try {
       return deps.overview();
     } catch (error) {
-      instance.log.error({ err: error }, 'metrics.incomplete');
+      app.log.error({ err: error }, 'metrics.incomplete');
       return undefined;
     }
   };

@@ -1,6 +1,6 @@
-import type { FastifyInstance, RouteOptions } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { RouteOptions } from 'fastify';
 import { z } from 'zod';
+import type { App } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from '../static-files.ts';
 import type { Docs } from './docs-page.ts';
@@ -33,9 +33,9 @@ const OPERATIONS = operations('operations', {
  * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first route: only routes that are
  * registered later are documented. Each document is built at its first request, because building them slows every start.
  */
-export function addDocumentation(instance: FastifyInstance, version: string): void {
+export function addDocumentation(app: App, version: string): void {
   const routes: RouteOptions[] = [];
-  instance.addHook('onRoute', (route) => {
+  app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);
   });
   let docs: Promise<Docs> | undefined;
@@ -49,9 +49,8 @@ export function addDocumentation(instance: FastifyInstance, version: string): vo
       });
     return docs;
   };
-  serveFiles(instance, ['/docs', '/docs/*'], async () => (await built()).files);
+  serveFiles(app, ['/docs', '/docs/*'], async () => (await built()).files);
 
-  const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get(
     '/openapi.json',
     { schema: OPERATIONS.getOpenapi },

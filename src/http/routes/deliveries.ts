@@ -1,5 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import {
@@ -11,6 +10,7 @@ import {
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
+import type { App } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import {
@@ -82,14 +82,13 @@ const OPERATIONS = operations('notifications', {
 
 /** Lists deliveries and replays them. */
 export function registerDeliveries(
-  instance: FastifyInstance,
+  app: App,
   deps: { ledger: Ledger; clock: Clock; onUnreadable: ReportUnreadable },
 ): void {
   const { clock } = deps;
   const { deliveries, webhooks } = deps.ledger;
   const reported = unreadableReporter(deps.onUnreadable, 'delivery');
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
-  const app = instance.withTypeProvider<ZodTypeProvider>();
 
   app.get('/v1/deliveries', { config: { isExpensive: true }, schema: OPERATIONS.listDeliveries }, async ({ query }) => {
     const { webhook_id, state } = query;

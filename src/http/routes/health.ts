@@ -1,8 +1,7 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Authenticator } from '../access/access.ts';
-import type { Readiness } from '../ports.ts';
+import type { App, Readiness } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 
@@ -72,12 +71,7 @@ const OPERATIONS = operations('operations', {
   },
 });
 
-export function registerHealth(
-  instance: FastifyInstance,
-  deps: { authenticator: Authenticator; health: () => Readiness },
-): void {
-  const app = instance.withTypeProvider<ZodTypeProvider>();
-
+export function registerHealth(app: App, deps: { authenticator: Authenticator; health: () => Readiness }): void {
   app.get('/livez', { schema: OPERATIONS.getLiveness }, async () => ({ status: 'ok' as const }));
 
   app.get('/readyz', { config: { prefersBearer: true }, schema: OPERATIONS.getReadiness }, async (request, reply) => {

@@ -1,10 +1,9 @@
-import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
+import type { App } from '../ports.ts';
 import { operations } from '../problems.ts';
 import type { Overview } from '../services.ts';
 
@@ -145,10 +144,9 @@ const OPERATIONS = operations('operations', {
 });
 
 export function registerOverview(
-  instance: FastifyInstance,
+  app: App,
   { overview, clock, readers }: { overview: () => Overview; clock: Clock; readers: () => number },
 ): void {
-  const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get('/v1/overview', { schema: OPERATIONS.getOverview }, async () =>
     toOverviewBody(overview(), { now: clock.now(), readers: readers() }),
   );

@@ -1,11 +1,10 @@
-import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { PollingCost } from '../../pacing/policy.ts';
 import type { UpstreamPacing, Watcher } from '../../watch/watcher.ts';
+import type { App } from '../ports.ts';
 import { operations } from '../problems.ts';
 
 const cost = z.object({
@@ -136,11 +135,7 @@ const OPERATIONS = operations('operations', {
   },
 });
 
-export function registerPacing(
-  instance: FastifyInstance,
-  { watcher, clock }: { watcher: Watcher; clock: Clock },
-): void {
-  const app = instance.withTypeProvider<ZodTypeProvider>();
+export function registerPacing(app: App, { watcher, clock }: { watcher: Watcher; clock: Clock }): void {
   app.get('/v1/pacing', { schema: OPERATIONS.getPacing }, async () => ({
     at: iso(clock.now()),
     upstreams: watcher.pacing().map(toPacingBody),

@@ -1,11 +1,10 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submission.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { CachedLookup, LookupResult } from '../../watch/cached-lookup.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import { clientOf } from '../ports.ts';
+import { type App, clientOf } from '../ports.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import type { Tracker } from '../services.ts';
 
@@ -62,10 +61,9 @@ const OPERATIONS = operations('submissions', {
 
 /** Registers the upstream's own endpoint, so that its clients only need another base address. */
 export function registerSubmissionInfo(
-  instance: FastifyInstance,
+  app: App,
   deps: { lookup: CachedLookup; tracker: Tracker; watcher: Watcher },
 ): void {
-  const app = instance.withTypeProvider<ZodTypeProvider>();
   app.get(
     '/v1/get_submission_info',
     { config: { hasErrorMember: true }, schema: OPERATIONS.getSubmissionInfo },

@@ -1,5 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, STATUSES, Status, type Submission } from '../../domain/submission.ts';
@@ -8,7 +7,7 @@ import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
-import { clientOf, type TrackRequestResult } from '../ports.ts';
+import { type App, clientOf, type TrackRequestResult } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import {
   CURSOR_REFUSAL,
@@ -97,7 +96,7 @@ const OPERATIONS = operations('submissions', {
 });
 
 export function registerSubmissions(
-  instance: FastifyInstance,
+  app: App,
   deps: {
     ledger: Ledger;
     watcher: Watcher;
@@ -106,13 +105,12 @@ export function registerSubmissions(
   },
 ): void {
   const { ledger, watcher, admission } = deps;
-  const app = instance.withTypeProvider<ZodTypeProvider>();
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission) =>
     reported(submission.submissionId, toSubmissionBody(submission, watcher.deadlineAt(submission)));
   const read = batchReads((ids: readonly string[]) => ledger.getWithHistory(ids));
   const closing = new AbortController();
-  instance.addHook('preClose', async () => closing.abort());
+  app.addHook('preClose', async () => closing.abort());
 
   app.post(
     '/v1/submissions',

@@ -1,9 +1,8 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { UserLookup } from '../../upstream/users.ts';
 import { sendUnauthenticated } from '../access/access.ts';
-import type { AuditAction, AuditResult } from '../ports.ts';
+import type { App, AuditAction, AuditResult } from '../ports.ts';
 import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { logOf } from '../request-log.ts';
@@ -42,11 +41,10 @@ const getQuerySchema = z.strictObject({
 const problems = problemResponses(502, 504, 507);
 
 /** Registers the upstream's user lookups. Every lookup is written to the audit before its response is sent. */
-export function registerUsers(instance: FastifyInstance, deps: LookupAccess): void {
+export function registerUsers(app: App, deps: LookupAccess): void {
   const { users } = deps;
   const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
   const config = { hasErrorMember: true, prefersBearer: true, forwardsBearer: users.forwards };
-  const app = instance.withTypeProvider<ZodTypeProvider>();
   const credential = users.forwards
     ? "Requires the upstream's own token, which is forwarded. "
     : 'Requires a token of dawatch. ';

@@ -1,11 +1,11 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../../notify/channels/signing.ts';
+import type { App } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
@@ -72,7 +72,7 @@ const OPERATIONS = operations('notifications', {
 
 /** Webhook endpoints. */
 export function registerWebhooks(
-  instance: FastifyInstance,
+  app: App,
   deps: {
     ledger: Ledger;
     clock: Clock;
@@ -85,7 +85,6 @@ export function registerWebhooks(
   const now = () => clock.now();
   const reported = unreadableReporter(deps.onUnreadable, 'webhook');
   const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
-  const app = instance.withTypeProvider<ZodTypeProvider>();
 
   app.post('/v1/webhooks', { schema: OPERATIONS.createWebhook }, async ({ body: { secret, ...webhook } }, reply) => {
     const refused = invalidField(refusalOf, { url: webhook.url, secret, signature: webhook.signature });

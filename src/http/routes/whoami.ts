@@ -1,8 +1,6 @@
-import type { FastifyInstance } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { type Authenticator, requireRole } from '../access/access.ts';
-import { ROLES } from '../ports.ts';
+import { type App, ROLES } from '../ports.ts';
 import { operations } from '../problems.ts';
 import type { Users } from '../services.ts';
 
@@ -26,10 +24,9 @@ const OPERATIONS = operations('operations', {
 });
 
 export function registerWhoami(
-  instance: FastifyInstance,
+  app: App,
   { authenticator, users }: { authenticator: Authenticator; users: Users },
 ): void {
-  const app = instance.withTypeProvider<ZodTypeProvider>();
   const schema = OPERATIONS.getWhoami;
   app.get('/v1/whoami', { onRequest: requireRole(authenticator, ROLES), schema }, async ({ caller }, reply) => {
     if (!caller) throw new Error('requireRole sets the caller');
