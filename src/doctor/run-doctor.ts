@@ -1,4 +1,6 @@
-import type { LoadedConfig } from '../config/load.ts';
+import { type LoadedConfig, type Setting, secretsOf } from '../config/load.ts';
+import { isSecret } from '../config/secret-files.ts';
+import { redactorOf } from '../domain/redaction.ts';
 import { realPath } from '../ledger/file/open.ts';
 import { inspectLedger } from '../ledger/maintenance/inspect.ts';
 import { checkCredentials } from './credentials.ts';
@@ -9,7 +11,6 @@ import { checkMachine } from './machine.ts';
 import { checkCallbacks, checkChannel, checkWebhook } from './receivers.ts';
 import { checkRedis } from './redis.ts';
 import { type Check, runChecks } from './run-checks.ts';
-import { withoutSecrets } from './secrets.ts';
 import { checkSettings } from './settings.ts';
 import { checkUpstream } from './upstream.ts';
 import { checkBearer } from './upstream-users.ts';
@@ -94,4 +95,26 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
       networkCheck(`channel.${name}`, (signal) => checkChannel(name, channel, { dead, limitMs, signal })),
     ),
   ];
+}
+
+const MASK = '********';
+/** Shorter secrets are not masked, because they would match ordinary text. */
+const MIN_CHARS = 4;
+
+/** Masks secrets in findings, because an upstream may quote the key that it refuses. */
+export function withoutSecrets(findings: readonly Finding[], settings: readonly Setting[]): Finding[] {
+  const secrets = [...secretsOf(settings), ...pathsOf(settings)].sort((a, b) => b.length - a.length);
+  const short = secrets.filter((secret) => secret.length >= MIN_CHARS);
+  const redact = redactorOf(secrets, MASK);
+  const mask = (text: string) => short.reduce((masked, secret) => masked.replaceAll(secret, MASK), redact(text));
+  return findings.map((finding) => ({
+    ...finding,
+    message: mask(finding.message),
+    action: finding.action && mask(finding.action),
+  }));
+}
+
+/** Returns the paths of secret addresses, which may be keys. Their hosts are not secret. */
+function pathsOf(settings: readonly Setting[]): string[] {
+  return settings.flatMap(({ path, value }) => (isSecret(path) ? (URL.parse(String(value))?.pathname ?? []) : []));
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { warning } from '../../src/doctor/finding.ts';
-import { withoutSecrets } from '../../src/doctor/secrets.ts';
+import { withoutSecrets } from '../../src/doctor/run-doctor.ts';
 
 it('masks a secret address as a whole, its password and its path, even if they are quoted separately', () => {
   const value = 'https://user:pa%24sword@hooks.example/services/T0/key';

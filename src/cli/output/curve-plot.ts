@@ -19,7 +19,10 @@ export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
   const endMs =
     Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN_PROBABILITY * last.probability) ?? last.after_ms)) ||
     last.after_ms;
-  const columns = Array.from({ length: WIDTH }, (_, column) => probabilityAt(curve, ((column + 0.5) / WIDTH) * endMs));
+  const columns = Array.from(
+    { length: WIDTH },
+    (_, column) => interpolated(curve, 'after_ms', ((column + 0.5) / WIDTH) * endMs, 'probability') ?? last.probability,
+  );
   const rows = Array.from({ length: HEIGHT }, (_, index) => {
     const row = HEIGHT - 1 - index;
     const label = row === HEIGHT - 1 ? '100 %' : row === HEIGHT / 2 - 1 ? '50 %' : '';
@@ -33,16 +36,20 @@ export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
 
 /** Returns the interpolated time at which the probability is reached, or null if the curve ends before it. */
 export function quantileMs(curve: UpstreamPacing['curve'], probability: number): number | null {
-  let before = { after_ms: 0, probability: 0 };
-  for (const point of curve) {
-    if (point.probability >= probability) {
-      const rise = point.probability - before.probability;
-      const part = rise > 0 ? Math.max(0, probability - before.probability) / rise : 1;
-      return before.after_ms + part * (point.after_ms - before.after_ms);
-    }
-    before = point;
-  }
-  return null;
+  return interpolated(curve, 'probability', probability, 'after_ms');
+}
+
+type Point = UpstreamPacing['curve'][number];
+
+/** Returns the value of `to` where `of` reaches `value`, or null if the curve ends before it. The curve begins at zero. */
+function interpolated(curve: readonly Point[], of: keyof Point, value: number, to: keyof Point): number | null {
+  const index = curve.findIndex((point) => point[of] >= value);
+  const after = curve[index];
+  if (!after) return null;
+  const before = curve[index - 1] ?? { after_ms: 0, probability: 0 };
+  const span = after[of] - before[of];
+  const part = span > 0 ? Math.max(0, value - before[of]) / span : 1;
+  return before[to] + part * (after[to] - before[to]);
 }
 
 /** 450 ms · 4.2 s · 41 s · 3 min · 2 h · 4 d */
@@ -56,19 +63,6 @@ export function roughly(ms: number): string {
 
 function eighths(height: number): string {
   return EIGHTHS[Math.round(8 * Math.min(1, Math.max(0, height)))] ?? ' ';
-}
-
-function probabilityAt(curve: UpstreamPacing['curve'], ms: number): number {
-  let before = { after_ms: 0, probability: 0 };
-  for (const point of curve) {
-    if (point.after_ms >= ms) {
-      const span = point.after_ms - before.after_ms;
-      const part = span > 0 ? (ms - before.after_ms) / span : 1;
-      return before.probability + part * (point.probability - before.probability);
-    }
-    before = point;
-  }
-  return before.probability;
 }
 
 function scale(endMs: number): string {

@@ -25,12 +25,7 @@ export function readRedisInfo(info: string) {
 }
 
 export function isOlder(version: string, than: string): boolean {
-  const [a, b] = [version, than].map((text) => text.split('.').map(Number));
-  for (let index = 0; index < 3; index++) {
-    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0);
-    if (difference !== 0) return difference < 0;
-  }
-  return false;
+  return version.localeCompare(than, 'en', { numeric: true }) < 0;
 }
 
 export type RedisInspection =

@@ -1,24 +1,11 @@
-import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, constants, copyFileSync, fsyncSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
-
-const CHUNK_BYTES = 4 * 1024 * 1024;
 
 /** Copies a file to a new one that only its owner may read. The copy is on the disk when this returns. */
 export function copyToPrivateFile(source: string, target: string): void {
-  const from = openSync(source, 'r');
-  try {
-    const to = openSync(target, 'wx', 0o600);
-    try {
-      const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-      for (let read = readSync(from, chunk); read > 0; read = readSync(from, chunk))
-        for (let written = 0; written < read; ) written += writeSync(to, chunk, written, read - written);
-      fsyncSync(to);
-    } finally {
-      closeSync(to);
-    }
-  } finally {
-    closeSync(from);
-  }
+  copyFileSync(source, target, constants.COPYFILE_EXCL);
+  chmodSync(target, 0o600);
+  syncWithFolder(target);
 }
 
 /** Returns whether the file begins with the header of SQLite. */

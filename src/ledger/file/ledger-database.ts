@@ -16,6 +16,7 @@ export class LedgerDatabase {
   readonly file: string;
   readonly #transaction: Database.Transaction<(work: () => unknown) => unknown>;
   readonly #statements = new Map<Sql, Database.Statement>();
+  /** Those that return the first column only. */
   readonly #valueStatements = new Map<Sql, Database.Statement>();
   readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
   #isInSnapshot = false;
@@ -100,33 +101,25 @@ export class LedgerDatabase {
 
   /** Returns the first column of the first row; undefined if there is no row. */
   value<Value>(sql: Sql, ...parameters: unknown[]): Value | undefined {
-    return guarded(this.file, () => this.#valueStatement(sql).get(...parameters) as Value | undefined);
+    return guarded(
+      this.file,
+      () => this.#statement(sql, this.#valueStatements).get(...parameters) as Value | undefined,
+    );
   }
 
   /** Returns the first column of every row. */
   values<Value>(sql: Sql, ...parameters: unknown[]): Value[] {
-    return guarded(this.file, () => this.#valueStatement(sql).all(...parameters) as Value[]);
+    return guarded(this.file, () => this.#statement(sql, this.#valueStatements).all(...parameters) as Value[]);
   }
 
-  #statement(sql: Sql): Database.Statement {
-    const known = this.#statements.get(sql);
+  #statement(sql: Sql, prepared = this.#statements): Database.Statement {
+    const known = prepared.get(sql);
     if (known) return known;
-    const statement = this.connection.prepare(textOf(sql));
-    this.#statements.set(sql, statement);
+    const statement = this.connection.prepare(typeof sql === 'string' ? sql : sql.join('?'));
+    if (prepared === this.#valueStatements) statement.pluck();
+    prepared.set(sql, statement);
     return statement;
   }
-
-  #valueStatement(sql: Sql): Database.Statement {
-    const known = this.#valueStatements.get(sql);
-    if (known) return known;
-    const statement = this.connection.prepare(textOf(sql)).pluck();
-    this.#valueStatements.set(sql, statement);
-    return statement;
-  }
-}
-
-function textOf(sql: Sql): string {
-  return typeof sql === 'string' ? sql : sql.join('?');
 }
 
 /** Collects the changes of a transaction and reports them to listeners once it is committed. A rollback discards them. */

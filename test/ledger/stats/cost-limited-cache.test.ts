@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { costLimitedCache } from '../../../src/ledger/stats/cost-limited-cache.ts';
+import { costLimitedCache } from '../../../src/ledger/stats/ledger-stats.ts';
 
 it('computes the value again only after 100 times the duration of the computation', () => {
   let now = 0;

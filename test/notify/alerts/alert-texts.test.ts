@@ -4,7 +4,7 @@ import type { EventRecord } from '../../../src/domain/notifications/event-body.t
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { conditionsOf } from '../../../src/notify/alerts/alert-rules.ts';
 import { createDiscordChannel } from '../../../src/notify/channels/discord.ts';
-import { toMail } from '../../../src/notify/channels/mail.ts';
+import { toMail } from '../../../src/notify/channels/email.ts';
 import { createSlackChannel } from '../../../src/notify/channels/slack.ts';
 import { createTeamsChannel } from '../../../src/notify/channels/teams.ts';
 import { toMessage } from '../../../src/notify/messages/message.ts';
