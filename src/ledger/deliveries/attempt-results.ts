@@ -1,12 +1,12 @@
 import {
   type DeadReason,
+  type Delivery,
   type DeliveryResult,
   type DeliveryState,
   parseDestination,
 } from '../../domain/notifications/delivery.ts';
 import type { FanOut } from '../events/fan-out.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
-import type { DeliveryRow } from './delivery-rows.ts';
 import type { Webhooks } from './webhooks.ts';
 
 /** How soon a delivery is sent to the new address of its webhook. */
@@ -27,7 +27,7 @@ export class AttemptResults {
   /** Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is disabled. */
   record(result: DeliveryResult, disableAfterMs: number): void {
     const { deliveryId, destination, attempts, revision, attempt, next } = result;
-    const row = this.#db.row<Pick<DeliveryRow, 'state' | 'attempts'>>`
+    const row = this.#db.row<Pick<Delivery, 'state' | 'attempts'>>`
       SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
     if (!row) return;
     this.#db.run(

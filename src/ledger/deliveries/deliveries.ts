@@ -15,14 +15,7 @@ import type { DeadLetters, FanOut } from '../events/fan-out.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import { AttemptResults } from './attempt-results.ts';
-import {
-  DELIVERY_COLUMNS,
-  type DeliveryRow,
-  type DueRow,
-  toAttempt,
-  toDelivery,
-  toDueDelivery,
-} from './delivery-rows.ts';
+import { type DueRow, SELECT_DELIVERY, toAttempt, toDelivery, toDueDelivery } from './delivery-rows.ts';
 import type { Webhooks } from './webhooks.ts';
 
 export type DeliveryQuery = {
@@ -127,16 +120,13 @@ export class Deliveries {
   get(
     id: number,
   ): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: DeliveryAttempt[] } | undefined {
-    const row = this.#db.row<DeliveryRow & EventRow>(
-      `SELECT ${DELIVERY_COLUMNS}, ${EVENT_COLUMNS}
-       FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`,
-      id,
-    );
-    if (!row) return undefined;
+    const delivery = this.#db.row<Delivery>(`${SELECT_DELIVERY} WHERE d.id = ?`, id);
+    const event = this.#db.row<EventRow>(EVENT_OF, id);
+    if (!delivery || !event) return undefined;
     const attempts = this.#db.rows<DeliveryAttempt>`
       SELECT at, duration_ms AS durationMs, http_status AS httpStatus, error, response
       FROM attempts WHERE delivery = ${id} ORDER BY id`;
-    return { delivery: toDelivery(row), event: toEventRecord(row), attempts: attempts.map(toAttempt) };
+    return { delivery: toDelivery(delivery), event: toEventRecord(event), attempts: attempts.map(toAttempt) };
   }
 
   /** Returns deliveries, newest first, and the position to continue `before`; null at the end. */
@@ -150,10 +140,8 @@ export class Deliveries {
       ...(eventId === undefined ? [] : ['d.event = (SELECT seq FROM outbox WHERE id = @eventId)']),
     ];
     const ids = submissionId !== undefined && { submissionId, canonicalId: canonicalId(submissionId) };
-    const rows = this.#db.iterate<DeliveryRow>(
-      `SELECT ${DELIVERY_COLUMNS}, o.id AS event_id, o.type, s.submission_id
-       FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
-       WHERE ${conditions.join(' AND ')} ORDER BY d.id DESC LIMIT @limit`,
+    const rows = this.#db.iterate<Delivery>(
+      `${SELECT_DELIVERY} WHERE ${conditions.join(' AND ')} ORDER BY d.id DESC LIMIT @limit`,
       { before, limit: limit + 1, destination, state, eventId, ...ids },
     );
     const { page, hasMore } = takePage(rows, limit);
@@ -163,7 +151,7 @@ export class Deliveries {
   /** Sends a delivery again, whatever its state, and starts counting attempts over. Earlier attempts are kept. */
   replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
     return this.#db.transaction(() => {
-      const row = this.#db.row<Pick<DeliveryRow, 'state' | 'destination'>>`
+      const row = this.#db.row<Pick<Delivery, 'state' | 'destination'>>`
         SELECT state, destination FROM deliveries WHERE id = ${id}`;
       if (!row) return 'unknown';
       if (row.state === 'discarded') return 'discarded';
@@ -209,6 +197,9 @@ function matches(destination: string): string {
     ? "destination BETWEEN 'callback:' AND 'callback:\x7f'"
     : 'destination = @destination';
 }
+
+const EVENT_OF = `
+  SELECT ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`;
 
 const OF_SUBMISSION = `d.event IN (SELECT seq FROM outbox WHERE submission IN
   (SELECT id FROM submissions WHERE submission_id IN (@submissionId, @canonicalId)))`;

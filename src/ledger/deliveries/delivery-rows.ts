@@ -1,9 +1,7 @@
 import {
   DEAD_REASONS,
-  type DeadReason,
   type Delivery,
   type DeliveryAttempt,
-  type DeliveryState,
   type DueDelivery,
   type UnreadableDelivery,
 } from '../../domain/notifications/delivery.ts';
@@ -13,20 +11,6 @@ import { unreadableTimes } from '../submissions/submission-rows.ts';
 
 export type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callback_url: string | null };
 
-export type DeliveryRow = {
-  id: number;
-  event_id: string;
-  type: string;
-  submission_id: string | null;
-  destination: string;
-  state: DeliveryState;
-  dead_reason: DeadReason | null;
-  attempts: number;
-  next_at: number | null;
-  created_at: number;
-  ended_at: number | null;
-};
-
 export function toDueDelivery(row: DueRow): DueDelivery | UnreadableDelivery {
   const { id, attempts, revision, callback_url } = row;
   const event = toEventRecord(row);
@@ -34,27 +18,20 @@ export function toDueDelivery(row: DueRow): DueDelivery | UnreadableDelivery {
   return 'unreadable' in event ? { ...waiting, event } : { ...waiting, event };
 }
 
-/** Replaces invalid values by null or the nearest valid time and lists them in `unreadable`. */
-export function toDelivery(row: DeliveryRow): Delivery {
-  const { dead_reason: reason } = row;
-  const isReason = reason === null || DEAD_REASONS.includes(reason);
-  const unreadable = [
-    ...(isReason ? [] : ['dead_reason']),
-    ...unreadableTimes(row, ['next_at', 'created_at', 'ended_at']),
-  ];
+/** Replaces invalid values by null or the nearest valid time and lists their columns in `unreadable`. */
+export function toDelivery(row: Delivery): Delivery {
+  const { deadReason, nextAt, createdAt, endedAt } = row;
+  const isReason = deadReason === null || DEAD_REASONS.includes(deadReason);
+  const times = { next_at: nextAt, created_at: createdAt, ended_at: endedAt };
+  const unreadable = [...(isReason ? [] : ['dead_reason']), ...unreadableTimes(times)];
+  if (unreadable.length === 0) return row;
   return {
-    ...(unreadable.length > 0 && { unreadable }),
-    id: row.id,
-    eventId: row.event_id,
-    eventType: row.type,
-    submissionId: row.submission_id,
-    destination: row.destination,
-    state: row.state,
-    deadReason: isReason ? reason : null,
-    attempts: row.attempts,
-    nextAt: row.next_at === null ? null : nearestTime(row.next_at),
-    createdAt: nearestTime(row.created_at),
-    endedAt: row.ended_at === null ? null : nearestTime(row.ended_at),
+    ...row,
+    unreadable,
+    deadReason: isReason ? deadReason : null,
+    nextAt: nextAt === null ? null : nearestTime(nextAt),
+    createdAt: nearestTime(createdAt),
+    endedAt: endedAt === null ? null : nearestTime(endedAt),
   };
 }
 
@@ -62,5 +39,8 @@ export function toAttempt(row: DeliveryAttempt): DeliveryAttempt {
   return isTime(row.at) ? row : { ...row, at: nearestTime(row.at) };
 }
 
-export const DELIVERY_COLUMNS =
-  'd.id, d.destination, d.state, d.dead_reason, d.attempts, d.next_at, d.created_at, d.ended_at';
+export const SELECT_DELIVERY = `
+  SELECT d.id, d.destination, d.state, d.dead_reason AS deadReason, d.attempts, d.next_at AS nextAt,
+         d.created_at AS createdAt, d.ended_at AS endedAt, o.id AS eventId, o.type AS eventType,
+         s.submission_id AS submissionId
+  FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission`;

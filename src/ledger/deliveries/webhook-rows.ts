@@ -27,13 +27,14 @@ export type WebhookRow = {
 /** Replaces invalid values by the nearest valid ones and lists them in `unreadable`. */
 export function toWebhook(row: WebhookRow, publicKeys: string[]): Webhook {
   const { types, metadata, unreadable: unreadableSubscription = [] } = readSubscription(row);
+  const { failing_since, created_at, updated_at } = row;
   const isSignature = SIGNATURES.includes(row.signature);
   const isReason = row.disabled_reason === null || DISABLED_REASONS.includes(row.disabled_reason);
   const unreadable = [
     ...unreadableSubscription,
     ...(isSignature ? [] : ['signature']),
     ...(isReason ? [] : ['disabled_reason']),
-    ...unreadableTimes(row, ['failing_since', 'created_at', 'updated_at']),
+    ...unreadableTimes({ failing_since, created_at, updated_at }),
   ];
   return {
     ...(unreadable.length > 0 && { unreadable }),

@@ -75,16 +75,14 @@ export function unreadableFields(
   row: Pick<SubmissionRow, 'tracked_at' | 'finalized_at' | 'deadline_at'>,
   metadata: Record<string, unknown> | null | undefined,
 ): string[] {
-  const times = unreadableTimes(row, ['tracked_at', 'finalized_at', 'deadline_at']);
+  const { tracked_at, finalized_at, deadline_at } = row;
+  const times = unreadableTimes({ tracked_at, finalized_at, deadline_at });
   return metadata === undefined ? ['metadata', ...times] : times;
 }
 
-/** Returns those of the columns that hold no valid time. */
-export function unreadableTimes<C extends string>(
-  row: { readonly [K in C]: number | null },
-  columns: readonly C[],
-): C[] {
-  return columns.filter((column) => !isTime(row[column] ?? 0));
+/** Returns the names of those that are no valid time. */
+export function unreadableTimes(times: Readonly<Record<string, number | null>>): string[] {
+  return Object.keys(times).filter((name) => !isTime(times[name] ?? 0));
 }
 
 export type HistoryRow = ReportedRow & {
@@ -116,7 +114,7 @@ export function toHistoryEntry(row: HistoryRow): HistoryEntry {
   const isKnown = isStatus(status) && (previousStatus === null || isStatus(previousStatus));
   if (isKnown && isTime(row.at)) return entry;
   const unreadable = [
-    ...unreadableTimes(row, ['at']),
+    ...unreadableTimes({ at: row.at }),
     ...(isStatus(status) ? [] : ['status']),
     ...(previousStatus === null || isStatus(previousStatus) ? [] : ['previous_status']),
   ];
