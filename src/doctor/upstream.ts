@@ -143,7 +143,7 @@ const WARNING_S = 5;
 const PROBLEM_S = 60;
 
 /** Compares the clock of this machine with the Date header of a response, which has a resolution of one second. */
-export function checkClock(name: string, response: UpstreamResponse, sentAt: number, receivedAt: number): Finding[] {
+function checkClock(name: string, response: UpstreamResponse, sentAt: number, receivedAt: number): Finding[] {
   const about = `clock.${name}`;
   const date = response.kind === 'response' && response.date !== null ? Date.parse(response.date) : Number.NaN;
   if (Number.isNaN(date)) return [];

@@ -12,7 +12,7 @@ import type { TrackResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 
 /** A server whose handlers get the types of their zod schemas. */
-export type App = FastifyInstance<
+export type TypedServer = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
   RawReplyDefaultExpression,

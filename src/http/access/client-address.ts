@@ -43,10 +43,10 @@ export function clientAddressReader(trustedProxies: readonly string[]): (request
 }
 
 /** The address of one hop; null if it is obfuscated, unknown or malformed. */
-export type Hop = string | null;
+type Hop = string | null;
 
 /** Returns the hops of X-Forwarded-For, nearest last. */
-export function hopsOfXForwardedFor(header: string): Hop[] {
+function hopsOfXForwardedFor(header: string): Hop[] {
   return header
     .split(',')
     .map((part) => part.trim())
@@ -58,7 +58,7 @@ export function hopsOfXForwardedFor(header: string): Hop[] {
 const PARAMETER = /[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+))[ \t]*)?([,;]|$)/y;
 
 /** Returns the hops of Forwarded (RFC 7239), nearest last; undefined if the header is malformed. */
-export function hopsOfForwarded(header: string): Hop[] | undefined {
+function hopsOfForwarded(header: string): Hop[] | undefined {
   const hops: Hop[] = [];
   let names: string[] = [];
   let hop: Hop = null;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import type { App, Credentials, EventLog } from '../ports.ts';
+import type { Credentials, EventLog, TypedServer } from '../ports.ts';
 import { operations, sendProblem } from '../problems.ts';
 import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
@@ -51,7 +51,10 @@ const OPERATIONS = operations('events', {
 });
 
 /** Registers the live feed: new events, and all events since a position. */
-export function registerEvents(app: App, deps: { events: EventLog; feed: EventFeed; credentials: Credentials }): void {
+export function registerEvents(
+  app: TypedServer,
+  deps: { events: EventLog; feed: EventFeed; credentials: Credentials },
+): void {
   const { events, feed, credentials } = deps;
   app.addHook('preClose', async () => feed.close());
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import type { App, Readiness } from '../ports.ts';
+import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import type { Overview } from '../services.ts';
 import type { Counters } from './counters.ts';
@@ -36,7 +36,7 @@ const OPERATIONS = operations('operations', {
 });
 
 export function registerMetrics(
-  app: App,
+  app: TypedServer,
   deps: {
     metrics: Metrics;
     overview: () => Overview;

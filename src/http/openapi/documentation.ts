@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify';
 import { z } from 'zod';
-import type { App } from '../ports.ts';
+import type { TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from '../static-files.ts';
 import type { Docs } from './docs-page.ts';
@@ -33,7 +33,7 @@ const OPERATIONS = operations('operations', {
  * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first route: only routes that are
  * registered later are documented. Each document is built at its first request, because building them slows every start.
  */
-export function addDocumentation(app: App, version: string): void {
+export function addDocumentation(app: TypedServer, version: string): void {
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);

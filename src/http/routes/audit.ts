@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AuditRecord } from '../../ledger/access/audit.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { type App, AUDIT_ACTIONS, AUDIT_RESULTS } from '../ports.ts';
+import { AUDIT_ACTIONS, AUDIT_RESULTS, type TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { nextCursor, nextCursorSchema, pageOf, pageParameters } from '../query.ts';
 
@@ -62,7 +62,7 @@ const OPERATIONS = operations('users', {
   },
 });
 
-export function registerAudit(app: App, { ledger }: { ledger: Ledger }): void {
+export function registerAudit(app: TypedServer, { ledger }: { ledger: Ledger }): void {
   app.get('/v1/audit', { config: { isExpensive: true }, schema: OPERATIONS.listAudit }, async ({ query }) => {
     const page = ledger.audit.list(pageOf(query));
     return { entries: page.entries.map(toEntryBody), next_cursor: nextCursor(page.nextBefore) };

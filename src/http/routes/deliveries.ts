@@ -10,7 +10,7 @@ import {
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import type { App } from '../ports.ts';
+import type { TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import {
@@ -82,7 +82,7 @@ const OPERATIONS = operations('notifications', {
 
 /** Lists deliveries and replays them. */
 export function registerDeliveries(
-  app: App,
+  app: TypedServer,
   deps: { ledger: Ledger; clock: Clock; onUnreadable: ReportUnreadable },
 ): void {
   const { clock } = deps;

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Authenticator } from '../access/access.ts';
-import type { App, Readiness } from '../ports.ts';
+import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 
@@ -71,7 +71,10 @@ const OPERATIONS = operations('operations', {
   },
 });
 
-export function registerHealth(app: App, deps: { authenticator: Authenticator; health: () => Readiness }): void {
+export function registerHealth(
+  app: TypedServer,
+  deps: { authenticator: Authenticator; health: () => Readiness },
+): void {
   app.get('/livez', { schema: OPERATIONS.getLiveness }, async () => ({ status: 'ok' as const }));
 
   app.get('/readyz', { config: { prefersBearer: true }, schema: OPERATIONS.getReadiness }, async (request, reply) => {

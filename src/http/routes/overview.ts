@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
-import type { App } from '../ports.ts';
+import type { TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import type { Overview } from '../services.ts';
 
@@ -144,7 +144,7 @@ const OPERATIONS = operations('operations', {
 });
 
 export function registerOverview(
-  app: App,
+  app: TypedServer,
   { overview, clock, readers }: { overview: () => Overview; clock: Clock; readers: () => number },
 ): void {
   app.get('/v1/overview', { schema: OPERATIONS.getOverview }, async () =>

@@ -4,7 +4,7 @@ import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { PollingCost } from '../../pacing/policy.ts';
 import type { UpstreamPacing, Watcher } from '../../watch/watcher.ts';
-import type { App } from '../ports.ts';
+import type { TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 
 const cost = z.object({
@@ -135,7 +135,7 @@ const OPERATIONS = operations('operations', {
   },
 });
 
-export function registerPacing(app: App, { watcher, clock }: { watcher: Watcher; clock: Clock }): void {
+export function registerPacing(app: TypedServer, { watcher, clock }: { watcher: Watcher; clock: Clock }): void {
   app.get('/v1/pacing', { schema: OPERATIONS.getPacing }, async () => ({
     at: iso(clock.now()),
     upstreams: watcher.pacing().map(toPacingBody),

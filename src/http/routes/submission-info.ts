@@ -4,7 +4,7 @@ import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submis
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { CachedLookup, LookupResult } from '../../watch/cached-lookup.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import { type App, clientOf } from '../ports.ts';
+import { clientOf, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import type { Tracker } from '../services.ts';
 
@@ -61,7 +61,7 @@ const OPERATIONS = operations('submissions', {
 
 /** Registers the upstream's own endpoint, so that its clients only need another base address. */
 export function registerSubmissionInfo(
-  app: App,
+  app: TypedServer,
   deps: { lookup: CachedLookup; tracker: Tracker; watcher: Watcher },
 ): void {
   app.get(

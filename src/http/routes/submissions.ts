@@ -7,7 +7,7 @@ import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
-import { type App, clientOf, type TrackRequestResult } from '../ports.ts';
+import { clientOf, type TrackRequestResult, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import {
   CURSOR_REFUSAL,
@@ -96,7 +96,7 @@ const OPERATIONS = operations('submissions', {
 });
 
 export function registerSubmissions(
-  app: App,
+  app: TypedServer,
   deps: {
     ledger: Ledger;
     watcher: Watcher;

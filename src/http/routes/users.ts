@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { UserLookup } from '../../upstream/users.ts';
 import { sendUnauthenticated } from '../access/access.ts';
-import type { App, AuditAction, AuditResult } from '../ports.ts';
+import type { AuditAction, AuditResult, TypedServer } from '../ports.ts';
 import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { logOf } from '../request-log.ts';
@@ -41,7 +41,7 @@ const getQuerySchema = z.strictObject({
 const problems = problemResponses(502, 504, 507);
 
 /** Registers the upstream's user lookups. Every lookup is written to the audit before its response is sent. */
-export function registerUsers(app: App, deps: LookupAccess): void {
+export function registerUsers(app: TypedServer, deps: LookupAccess): void {
   const { users } = deps;
   const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
   const config = { hasErrorMember: true, prefersBearer: true, forwardsBearer: users.forwards };

@@ -5,7 +5,7 @@ import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.t
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../../notify/channels/signing.ts';
-import type { App } from '../ports.ts';
+import type { TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
@@ -72,7 +72,7 @@ const OPERATIONS = operations('notifications', {
 
 /** Webhook endpoints. */
 export function registerWebhooks(
-  app: App,
+  app: TypedServer,
   deps: {
     ledger: Ledger;
     clock: Clock;

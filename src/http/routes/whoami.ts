@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Authenticator, requireRole } from '../access/access.ts';
-import { type App, ROLES } from '../ports.ts';
+import { ROLES, type TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import type { Users } from '../services.ts';
 
@@ -24,7 +24,7 @@ const OPERATIONS = operations('operations', {
 });
 
 export function registerWhoami(
-  app: App,
+  app: TypedServer,
   { authenticator, users }: { authenticator: Authenticator; users: Users },
 ): void {
   const schema = OPERATIONS.getWhoami;

@@ -3,7 +3,7 @@ import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 
 /** One lookup of users. The user is stored so that lookups can be compared, but not read. */
-export type AuditEntry = {
+type AuditEntry = {
   /** Epoch milliseconds. */
   at: number;
   /** Name of the credential, or how the caller was authenticated. */

@@ -109,7 +109,7 @@ function row({ label, value }: Line): string {
 }
 
 /** The same events always produce the same Message-ID, so that a repeated mail can be recognized. */
-export function messageIdOf(batch: readonly [EventRecord, ...EventRecord[]], from: string): string {
+function messageIdOf(batch: readonly [EventRecord, ...EventRecord[]], from: string): string {
   const [first] = batch;
   const ids = createHash('sha256').update(batch.map(({ id }) => id).join('\n'));
   const local = batch.length === 1 ? first.id : `${first.id}.${ids.digest('hex').slice(0, 16)}`;
