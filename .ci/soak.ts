@@ -6,7 +6,7 @@ if (!(minutes > 0)) {
   console.error('npm run soak -- <minutes>: a number above 0');
   process.exit(2);
 }
-const vitest = ['vitest', 'run', '--config', 'vitest.faults.config.ts', 'test/faults/soak'];
+const vitest = ['vitest', 'run', '--config', 'vitest.faults.config.ts', 'test/faults/load/soak'];
 const { status } = spawnSync('npx', vitest, {
   stdio: 'inherit',
   env: { ...process.env, SOAK_MINUTES: String(minutes) },

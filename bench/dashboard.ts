@@ -12,7 +12,7 @@ import { contextWithoutLimits } from '../src/domain/transition.ts';
 import { Ledger } from '../src/ledger/ledger.ts';
 import { createLog } from '../src/logging/logger.ts';
 import { systemClock } from '../src/platform/system-clock.ts';
-import { openChromium } from '../test/support/chromium.ts';
+import { openChromium } from '../test/support/app/chromium.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_SUBMISSIONS ?? 1_000_000);
 /** The number of open submissions; each produces one event when it is cancelled. */

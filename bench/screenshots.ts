@@ -14,7 +14,7 @@ import type { Clock } from '../src/domain/clock.ts';
 import { createLog } from '../src/logging/logger.ts';
 import { systemClock } from '../src/platform/system-clock.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
-import { openChromium } from '../test/support/chromium.ts';
+import { openChromium } from '../test/support/app/chromium.ts';
 import { seededRandom } from './support/random.ts';
 
 const SPEED = 20;

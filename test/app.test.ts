@@ -7,9 +7,9 @@ import type { App } from '../src/app.ts';
 import { StartError } from '../src/config/start-error.ts';
 import { LedgerError } from '../src/ledger/file/errors.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
-import { call, detailsOf, listOf, pathOf, post, submissionOf, trackedOf } from './support/http-calls.ts';
-import { openLedger } from './support/ledger-file.ts';
-import { API_KEY, openApp } from './support/running-app.ts';
+import { call, detailsOf, listOf, pathOf, post, submissionOf, trackedOf } from './support/app/http-calls.ts';
+import { API_KEY, openApp } from './support/app/running-app.ts';
+import { openLedger } from './support/ledger/ledger-file.ts';
 import { tempFolder } from './support/temp-folder.ts';
 
 type Setting = Parameters<typeof openApp>[0];

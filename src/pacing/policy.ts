@@ -1,4 +1,5 @@
 import type { Observation } from '../domain/classify.ts';
+import type { BudgetSettings } from './request-budget.ts';
 
 /**
  * An open submission as a policy sees it. The scheduler writes `dueAt`. The policy writes `order` and `openAt`, which are
@@ -73,6 +74,23 @@ export type PacingDescription = {
   lowerBound: PollingCost;
   /** Expected cost of polling every 5 s with this distribution. */
   everyFiveSeconds: PollingCost;
+};
+
+/**
+ * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays it beyond its due time.
+ */
+export type NextPoll = {
+  submissionId: string;
+  at: number | null;
+  reason: PolicyReason | 'recheck' | 'probe';
+  heldBy: 'pause' | 'budget' | null;
+};
+
+/** The pacing of an upstream, in a form for operators. */
+export type Outlook = {
+  description: PacingDescription;
+  budget: BudgetSettings & { used: number };
+  next: NextPoll | null;
 };
 
 /** `reschedule`: sets the poll time of a submission other than the one passed to the current call. */

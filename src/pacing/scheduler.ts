@@ -2,32 +2,14 @@ import type { Observation } from '../domain/classify.ts';
 import { type BreakerState, isSeen } from '../domain/upstream-health.ts';
 import type { Rating } from './backlog.ts';
 import { Entry, type Paced, type Watched } from './entry.ts';
-import { NEVER, type PacingDescription, type PacingPolicy, type PolicyFactory, type PolicyReason } from './policy.ts';
+import { NEVER, type NextPoll, type Outlook, type PacingPolicy, type PolicyFactory } from './policy.ts';
 import { PollQueues } from './poll-queues.ts';
 import { ProbeCandidates } from './probe-candidates.ts';
-import type { BudgetSettings } from './request-budget.ts';
 import { type UpstreamLimitSettings, UpstreamLimits } from './upstream-limits.ts';
 
 export type SchedulerSettings = UpstreamLimitSettings & {
   /** A finalized submission that stays scheduled is polled again after this time. */
   recheckMs: number;
-};
-
-/**
- * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays it beyond its due time.
- */
-export type NextPoll = {
-  submissionId: string;
-  at: number | null;
-  reason: PolicyReason | 'recheck' | 'probe';
-  heldBy: 'pause' | 'budget' | null;
-};
-
-/** The pacing of an upstream, in a form for operators. */
-export type Outlook = {
-  description: PacingDescription;
-  budget: BudgetSettings & { used: number };
-  next: NextPoll | null;
 };
 
 /**
@@ -121,8 +103,11 @@ export class Scheduler {
     if (item.finalizedAt === null) {
       this.#register(entry, polledAt, now);
     } else {
+      const { recheckMs } = this.#settings;
+      const from = polledAt ?? now;
+      const leftMs = Math.min(recheckMs, Math.max(0, item.finalizedAt + recheckMs - from));
       this.#unregistered.add(entry);
-      this.#queues.schedule(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
+      this.#queues.schedule(entry, from + leftMs);
     }
   }
 
@@ -238,10 +223,6 @@ export class Scheduler {
   /** Changes the poll time of an entry that is not in flight. */
   #reschedule(entry: Entry, dueAt: number): void {
     if (!this.#queues.isInFlight(entry)) this.#queues.schedule(entry, dueAt);
-  }
-
-  #recheckAt(finalizedAt: number, now: number): number {
-    return now + Math.min(this.#settings.recheckMs, Math.max(0, finalizedAt + this.#settings.recheckMs - now));
   }
 
   /**

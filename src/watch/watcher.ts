@@ -1,8 +1,8 @@
 import type { Clock } from '../domain/clock.ts';
 import { isFinal, type Submission, type TrackRequest } from '../domain/submission.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
-import type { PolicyFactory } from '../pacing/policy.ts';
-import { type Outlook, Scheduler, type SchedulerSettings } from '../pacing/scheduler.ts';
+import type { Outlook, PolicyFactory } from '../pacing/policy.ts';
+import { Scheduler, type SchedulerSettings } from '../pacing/scheduler.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';

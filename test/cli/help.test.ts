@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cli, cliProcess } from '../support/cli.ts';
+import { cli, cliProcess } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const COMMANDS = [

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { unknownVariables } from '../../src/config/environment.ts';
-import { cli } from '../support/cli.ts';
+import { cli } from '../support/processes/cli.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const filesIn = (folder: string, ending: RegExp) =>

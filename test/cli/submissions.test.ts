@@ -2,9 +2,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import { cli, cliProcess, startCli } from '../support/cli.ts';
-import { call, pathOf, post } from '../support/http-calls.ts';
-import { useAppWithSandbox } from '../support/running-app.ts';
+import { call, pathOf, post } from '../support/app/http-calls.ts';
+import { useAppWithSandbox } from '../support/app/running-app.ts';
+import { cli, cliProcess, startCli } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useAppWithSandbox();

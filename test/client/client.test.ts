@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiError, ConnectionError, DawatchClient } from '../../src/client/index.ts';
-import { API_KEY, useAppWithSandbox } from '../support/running-app.ts';
+import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 
 const app = useAppWithSandbox();
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });

@@ -3,10 +3,10 @@ import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
 import { ConnectionError, DawatchClient, type DawatchEvent, type FeedEvent } from '../../src/client/index.ts';
 import type { EventBody } from '../../src/domain/notifications/event-body.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { startCuttingProxy } from '../support/cutting-proxy.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { serve } from '../support/upstream-server.ts';
 
 const app = useAppWithSandbox({ alerts: { check_s: 3_600 } });
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });

@@ -17,10 +17,10 @@ import type {
   webhookSchema,
   webhookWithSecretSchema,
 } from '../../src/http/routes/webhook-body.ts';
-import { ADMIN_TOKEN } from '../support/lookups.ts';
-import { useNotifyingApp } from '../support/notifying-app.ts';
-import { openReceiver } from '../support/receiver.ts';
-import { API_KEY } from '../support/running-app.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { useNotifyingApp } from '../support/app/notifying-app.ts';
+import { API_KEY } from '../support/app/running-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
 
 const app = useNotifyingApp();
 const client = (token = ADMIN_TOKEN) => new DawatchClient({ url: app.url, apiKey: API_KEY, token });

@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { serve } from '../support/upstream-server.ts';
 
 const app = useAppWithSandbox();
 const client = (url = app.url) => new DawatchClient({ url, apiKey: API_KEY });

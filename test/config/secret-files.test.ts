@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig, secretsOf } from '../../src/config/load.ts';
 import { ENVIRONMENT } from '../../src/config/schema.ts';
 import { fileVariables } from '../../src/config/secret-files.ts';
-import { cli } from '../support/cli.ts';
+import { cli } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const SECRET = 'hunter2-must-never-be-shown';

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
-import { call, post } from '../support/http-calls.ts';
-import { ADMIN_TOKEN, SECOND, UPSTREAM_BEARER } from '../support/lookups.ts';
-import { openReceiver } from '../support/receiver.ts';
-import { useAppWithSandbox } from '../support/running-app.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN, SECOND, UPSTREAM_BEARER } from '../support/app/lookups.ts';
+import { useAppWithSandbox } from '../support/app/running-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
 
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const app = useAppWithSandbox({

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { call, type HttpResponse, problemOf } from '../support/http-calls.ts';
-import { useApp } from '../support/running-app.ts';
+import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
 const get = (path: string, headers = {}): Promise<HttpResponse> =>

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { App } from '../../src/app.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
-import { HeldClock } from '../support/held-clock.ts';
-import { call, post } from '../support/http-calls.ts';
-import { API_KEY, openApp, useApp } from '../support/running-app.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
 
 const app = useApp();
 const browser = useBrowser();

@@ -4,10 +4,10 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { plotData, probabilityAt, quantileMs } from '../../src/dashboard/page/pacing/curve.js';
 import type { PacingDescription } from '../../src/pacing/policy.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
-import { post } from '../support/http-calls.ts';
-import { describing, learnedBy } from '../support/pacing.ts';
-import { API_KEY, useApp } from '../support/running-app.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { post } from '../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
+import { describing, learnedBy } from '../support/virtual-time/pacing.ts';
 
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/browser.ts';
-import { call, post } from '../support/http-calls.ts';
-import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER } from '../support/lookups.ts';
-import { openReceiver } from '../support/receiver.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../support/running-app.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER } from '../support/app/lookups.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { serve } from '../support/upstream-server.ts';
 
 const app = useAppWithSandbox({
   adminToken: ADMIN_TOKEN,

@@ -11,9 +11,9 @@ import {
   UpstreamEventType,
 } from '../../src/domain/notifications/events.ts';
 import { eventJsonSchema } from '../../src/http/openapi/event-schema.ts';
-import { finalEnvelope, PENDING_DATA, submission } from '../support/domain.ts';
-import { call } from '../support/http-calls.ts';
-import { useApp } from '../support/running-app.ts';
+import { call } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
+import { finalEnvelope, PENDING_DATA, submission } from '../support/ledger/domain.ts';
 
 const app = useApp();
 const file = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/events.schema.json'), 'utf8'));

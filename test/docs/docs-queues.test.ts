@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
-import { API_KEY, openApp } from '../support/running-app.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');

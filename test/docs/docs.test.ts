@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -15,9 +15,10 @@ it.each(pages)('%s refers only to files that exist', (page) => {
   const tests = [...text.matchAll(/vitest run ([\w./-]+)/g)].map(([, path]) => path ?? '');
   const missing = [...links, ...tests].filter((path) => !existsSync(join(ROOT, path)));
   const faults = [...text.matchAll(/test:faults -- ([\w-]+)/g)].map(([, name]) => name ?? '');
-  const unknown = faults.filter(
-    (name) => !readdirSync(join(ROOT, 'test/faults')).some((file) => file.startsWith(name)),
+  const known = readdirSync(join(ROOT, 'test/faults'), { recursive: true, encoding: 'utf8' }).map((file) =>
+    basename(file),
   );
+  const unknown = faults.filter((name) => !known.some((file) => file.startsWith(name)));
   expect([...missing, ...unknown]).toEqual([]);
 });
 

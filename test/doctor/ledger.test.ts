@@ -15,7 +15,7 @@ import { describe, expect, it } from 'vitest';
 import { checkDisk } from '../../src/doctor/disk.ts';
 import { checkLedger, checkLedgerIntegrity } from '../../src/doctor/ledger.ts';
 import { inspectLedger } from '../../src/ledger/maintenance/inspect.ts';
-import { openLedger, rawConnection, trackRequests } from '../support/ledger-file.ts';
+import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const PAGE_BYTES = 4_096;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { checkCallbacks, checkChannel, checkWebhook } from '../../src/doctor/receivers.ts';
 import type { Webhook } from '../../src/domain/notifications/webhook.ts';
-import { openReceiver } from '../support/receiver.ts';
-import { deadAddress } from '../support/upstream-server.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
 
 const SECRET_PATH = 'T0p-Secret-Path';
 const WEBHOOK: Webhook = {

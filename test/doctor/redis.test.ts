@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { checkRedis } from '../../src/doctor/redis.ts';
-import { openRedisClient } from '../support/bullmq-rig.ts';
-import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
-import { deadAddress, serveRaw } from '../support/upstream-server.ts';
+import { openRedisClient } from '../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { deadAddress, serveRaw } from '../support/servers/upstream-server.ts';
 
 const LIMIT_MS = 5_000;
 

@@ -6,10 +6,10 @@ import { ok } from '../../src/doctor/finding.ts';
 import { checkMachine } from '../../src/doctor/machine.ts';
 import { runChecks } from '../../src/doctor/run-checks.ts';
 import { findingsOf, settingsOf } from '../support/doctor.ts';
-import { openLedger } from '../support/ledger-file.ts';
-import { openReceiver } from '../support/receiver.ts';
+import { openLedger } from '../support/ledger/ledger-file.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { deadAddress, serve } from '../support/upstream-server.ts';
 
 const nothingHere = () => join(tempFolder(), 'dawatch.db');
 

@@ -2,8 +2,8 @@ import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { checkUpstream } from '../../src/doctor/upstream.ts';
 import { upstreamOf } from '../support/doctor.ts';
-import { openReceiver, selfSigned } from '../support/receiver.ts';
-import { deadAddress, KEY, serve, serveRaw } from '../support/upstream-server.ts';
+import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
+import { deadAddress, KEY, serve, serveRaw } from '../support/servers/upstream-server.ts';
 
 async function examined(url: string, fields: { api_key?: string | undefined; limitMs?: number } = {}) {
   const { limitMs = 5_000, ...upstream } = fields;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { classify, type UpstreamResponse } from '../../src/domain/classify.ts';
-import { FINAL_DATA, type Fields, finalEnvelope, ID, OTHER_ID, PENDING_DATA } from '../support/domain.ts';
+import { FINAL_DATA, type Fields, finalEnvelope, ID, OTHER_ID, PENDING_DATA } from '../support/ledger/domain.ts';
 
 const status = fc.oneof(
   { weight: 3, arbitrary: fc.constant(200) },

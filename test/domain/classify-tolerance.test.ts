@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { classify, type UpstreamResponse } from '../../src/domain/classify.ts';
 import { dataOf } from '../../src/domain/envelope.ts';
 import { isObject, parseJson } from '../../src/domain/json.ts';
-import { envelope, FINAL_DATA, finalEnvelope, ID, OTHER_ID, response } from '../support/domain.ts';
+import { envelope, FINAL_DATA, finalEnvelope, ID, OTHER_ID, response } from '../support/ledger/domain.ts';
 
 function classifyText(text: string, status = 200) {
   return classify(ID, response(status, text));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Classification, classify, type UpstreamResponse } from '../../src/domain/classify.ts';
-import { envelope, FINAL_DATA, finalEnvelope, ID, PENDING_DATA, response } from '../support/domain.ts';
+import { envelope, FINAL_DATA, finalEnvelope, ID, PENDING_DATA, response } from '../support/ledger/domain.ts';
 
 const html = '<html><head><title>Error</title></head><body><h1>nginx</h1></body></html>';
 const pool = { state: 'ERROR', error: 'Database connection error' };

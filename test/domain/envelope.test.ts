@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { dataOf, sameData, upstreamTime } from '../../src/domain/envelope.ts';
-import { envelope, FINAL_DATA, type Fields, finalEnvelope, PENDING_DATA } from '../support/domain.ts';
+import { envelope, FINAL_DATA, type Fields, finalEnvelope, PENDING_DATA } from '../support/ledger/domain.ts';
 
 const final = (data: Fields = {}, fields: Fields = {}) => JSON.stringify(finalEnvelope(data, fields));
 

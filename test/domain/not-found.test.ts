@@ -10,7 +10,7 @@ import {
   recordNotFound,
   response,
   START_MS,
-} from '../support/virtual-watcher.ts';
+} from '../support/virtual-time/virtual-watcher.ts';
 
 const HOUR_MS = 60 * MINUTE_MS;
 const FAR = { deadlineAt: START_MS + 1_000 * HOUR_MS, stuckAt: START_MS + 1_000 * HOUR_MS };

@@ -9,8 +9,8 @@ import {
   type TransitionResult,
   transition,
 } from '../../src/domain/transition.ts';
-import { applied, context, observation, submission, VERDICTS, type VerdictName } from '../support/domain.ts';
-import { LEGAL } from '../support/legal.ts';
+import { applied, context, observation, submission, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
+import { LEGAL } from '../support/ledger/legal.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -9,7 +9,7 @@ import {
   submission,
   VERDICTS,
   type VerdictName,
-} from '../support/domain.ts';
+} from '../support/ledger/domain.ts';
 
 const INPUTS = [...(Object.keys(VERDICTS) as VerdictName[]), 'cancel'] as const;
 const STATUS_OF_EVENT: Record<string, Status> = { recovered: 'pending', corrected: 'finalized' };

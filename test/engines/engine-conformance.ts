@@ -5,7 +5,7 @@ import type { Observation } from '../../src/domain/classify.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import type { PollEngine } from '../../src/watch/ports.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
-import { deadAddress, KEY, serve } from '../support/upstream-server.ts';
+import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
 
 /** Opens an engine for one upstream, `default`. The implementation closes its resources when the test ends. */
 type EngineSetting = { url: string; apiKey: string; timeoutMs: number };

@@ -1,6 +1,6 @@
 import { createLocalEngine } from '../../src/engines/local.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
-import { openClient } from '../support/upstream-server.ts';
+import { openClient } from '../support/servers/upstream-server.ts';
 import { describeEngine } from './engine-conformance.ts';
 
 describeEngine('the local engine', ({ url, apiKey, timeoutMs }) => {

@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
-import { cliProcess } from '../support/cli.ts';
-import { finalEnvelope } from '../support/domain.ts';
-import { call } from '../support/http-calls.ts';
-import { prepareServer, sleep } from '../support/killable-server.ts';
-import { redisForTest } from '../support/redis-server.ts';
-import { openSmtpReceiver } from '../support/smtp-receiver.ts';
+import { call } from '../support/app/http-calls.ts';
+import { finalEnvelope } from '../support/ledger/domain.ts';
+import { cliProcess } from '../support/processes/cli.ts';
+import { prepareServer, sleep } from '../support/processes/killable-server.ts';
+import { redisForTest } from '../support/redis/redis-server.ts';
+import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const WEBHOOK_SECRET = `whsec_${Buffer.from('canary-of-the-webhook-signature').toString('base64')}`;

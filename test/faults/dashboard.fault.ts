@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { SKIPPED, signIn, useBrowser } from '../support/browser.ts';
-import { CRASH_API_KEY } from '../support/killable-server.ts';
+import { SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { CRASH_API_KEY } from '../support/processes/killable-server.ts';
 import { prepareWorld } from './support/world.ts';
 
 /** More than three heartbeats, in real time. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { call, listOf, post, problemOf } from '../support/http-calls.ts';
-import { useApp } from '../support/running-app.ts';
+import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
 const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { call, listOf, problemOf, sendRaw } from '../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/lookups.ts';
-import { API_KEY, useApp } from '../support/running-app.ts';
+import { call, listOf, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { call, type HttpResponse, sendRaw } from '../support/http-calls.ts';
-import { fetchDocument } from '../support/openapi-document.ts';
-import { openApp, useApp } from '../support/running-app.ts';
+import { call, type HttpResponse, sendRaw } from '../support/app/http-calls.ts';
+import { fetchDocument } from '../support/app/openapi-document.ts';
+import { openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useApp();

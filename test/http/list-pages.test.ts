@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { call, listOf, post } from '../support/http-calls.ts';
-import { useApp } from '../support/running-app.ts';
+import { call, listOf, post } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
 const COUNT = 1_000;

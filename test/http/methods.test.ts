@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { call, problemOf, sendRaw } from '../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/lookups.ts';
-import { fetchDocument } from '../support/openapi-document.ts';
-import { API_KEY, openApp, useApp } from '../support/running-app.ts';
+import { call, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { fetchDocument } from '../support/app/openapi-document.ts';
+import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN });

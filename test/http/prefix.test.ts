@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { call, listOf, post, problemOf } from '../support/http-calls.ts';
-import { useApp } from '../support/running-app.ts';
+import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
 const list = async (query: string) => listOf(await call(app.url, `/v1/submissions?${query}`));

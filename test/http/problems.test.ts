@@ -2,8 +2,8 @@ import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
-import { call, type HttpResponse, listOf, post, problemOf, sendRaw } from '../support/http-calls.ts';
-import { API_KEY, useApp } from '../support/running-app.ts';
+import { call, type HttpResponse, listOf, post, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
 

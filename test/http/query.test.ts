@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SUBMISSION_ID_PATTERN } from '../../src/domain/submission.ts';
 import { cursorSchema, fromCursor, fromIdCursor, toCursor, toIdCursor } from '../../src/http/query.ts';
-import { call, listOf, post, problemOf } from '../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/lookups.ts';
-import { useApp } from '../support/running-app.ts';
+import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const position = fc.integer({ min: 1, max: 999_999_999_999_999 });
 const id = fc.stringMatching(/^[\x21-\x7e]{1,128}$/);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { call, pathOf, post, problemOf, sendRaw } from '../support/http-calls.ts';
-import { useApp } from '../support/running-app.ts';
+import { call, pathOf, post, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const lines: Record<string, unknown>[] = [];
 const app = useApp({ logLevel: 'debug', onLog: (line) => lines.push(JSON.parse(line)) });

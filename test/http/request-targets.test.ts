@@ -3,10 +3,10 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call } from '../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/lookups.ts';
-import { isRedisMissing, type RedisServer, startRedis } from '../support/redis-server.ts';
-import { openApp } from '../support/running-app.ts';
+import { call } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { isRedisMissing, type RedisServer, startRedis } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 /** A server that waited for its shutdown limit would exceed the time limit of the test. */

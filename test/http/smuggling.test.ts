@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { call, listOf, post, problemOf } from '../support/http-calls.ts';
-import { API_KEY, useApp } from '../support/running-app.ts';
+import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 /**
  * A proxy and this server must agree on where each request ends, otherwise part of one client's request is read as the request

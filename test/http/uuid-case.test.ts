@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { readEvents } from '../support/event-reader.ts';
-import { call, detailsOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../support/http-calls.ts';
-import { useNotifyingApp } from '../support/notifying-app.ts';
-import { openReceiver } from '../support/receiver.ts';
-import { useAppWithSandbox } from '../support/running-app.ts';
+import { readEvents } from '../support/app/event-reader.ts';
+import { call, detailsOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../support/app/http-calls.ts';
+import { useNotifyingApp } from '../support/app/notifying-app.ts';
+import { useAppWithSandbox } from '../support/app/running-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
 
 const app = useAppWithSandbox();
 const notifying = useNotifyingApp();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { call, problemOf } from '../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/lookups.ts';
-import { fetchDocument } from '../support/openapi-document.ts';
-import { useApp } from '../support/running-app.ts';
+import { call, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { fetchDocument } from '../support/app/openapi-document.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN, upstream: { bearer: 'an-upstream-bearer' } });
 const headers = { 'x-api-key': ADMIN_TOKEN };

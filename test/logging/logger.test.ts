@@ -16,8 +16,8 @@ import {
   submission,
   VERDICTS,
   type VerdictName,
-} from '../support/domain.ts';
-import { HeldClock } from '../support/held-clock.ts';
+} from '../support/ledger/domain.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
 
 const MAX_LINE_BYTES = 16 * 1024;
 const SECRET = 'hunter2-must-never-be-shown';

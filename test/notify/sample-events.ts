@@ -8,7 +8,7 @@ import {
 import { Status } from '../../src/domain/submission.ts';
 import type { Outgoing } from '../../src/notify/channels/channel.ts';
 import type { SubmissionEvent } from '../../src/notify/messages/submission-lines.ts';
-import { finalEnvelope, ID } from '../support/domain.ts';
+import { finalEnvelope, ID } from '../support/ledger/domain.ts';
 
 export const AT = Date.parse('2026-01-02T03:10:00.000Z');
 let seq = 0;

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
 import type { Candidate, PacingPolicy } from '../../src/pacing/policy.ts';
 import type { Scheduler } from '../../src/pacing/scheduler.ts';
-import { observation } from '../support/domain.ts';
-import { createScheduler, paced } from '../support/pacing.ts';
+import { observation } from '../support/ledger/domain.ts';
+import { createScheduler, paced } from '../support/virtual-time/pacing.ts';
 
 const LIMIT_MS = 60_000;
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
 import type { PacingPolicy, PolicyReason } from '../../src/pacing/policy.ts';
 import { Scheduler } from '../../src/pacing/scheduler.ts';
-import { observation, VERDICTS } from '../support/domain.ts';
-import { learnedBy } from '../support/pacing.ts';
+import { observation, VERDICTS } from '../support/ledger/domain.ts';
+import { learnedBy } from '../support/virtual-time/pacing.ts';
 
 const NOW = 1_760_000_000_000;
 const RECHECK_MS = 3_600_000;

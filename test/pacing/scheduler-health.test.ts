@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Scheduler } from '../../src/pacing/scheduler.ts';
-import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
-import { DELAY_MS, drain, ids, LEASE_MS, PROBE_MS, paced, schedulerOf } from '../support/pacing.ts';
+import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
+import { DELAY_MS, drain, ids, LEASE_MS, PROBE_MS, paced, schedulerOf } from '../support/virtual-time/pacing.ts';
 
 const throttled = (retryAfterMs: number | null) => ({ ...VERDICTS.throttled, retryAfterMs });
 

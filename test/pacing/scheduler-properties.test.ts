@@ -4,8 +4,8 @@ import { seededRandom } from '../../bench/support/random.ts';
 import type { Classification } from '../../src/domain/classify.ts';
 import { learnedPacing } from '../../src/pacing/policy/policy.ts';
 import type { Scheduler } from '../../src/pacing/scheduler.ts';
-import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
-import { createScheduler, drain, LEASE_MS, paced } from '../support/pacing.ts';
+import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
+import { createScheduler, drain, LEASE_MS, paced } from '../support/virtual-time/pacing.ts';
 
 const NAMES = Object.keys(VERDICTS) as VerdictName[];
 

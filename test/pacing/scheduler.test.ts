@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { observation } from '../support/domain.ts';
-import { createScheduler, DELAY_MS, drain, ids, LEASE_MS, paced, RECHECK_MS, schedulerOf } from '../support/pacing.ts';
+import { observation } from '../support/ledger/domain.ts';
+import {
+  createScheduler,
+  DELAY_MS,
+  drain,
+  ids,
+  LEASE_MS,
+  paced,
+  RECHECK_MS,
+  schedulerOf,
+} from '../support/virtual-time/pacing.ts';
 
 describe('the next polls', () => {
   it('are the due submissions, those due longest first', () => {

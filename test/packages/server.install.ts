@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { bytesBelow } from '../../bench/support/folder-size.ts';
 import pkg from '../../package.json' with { type: 'json' };
-import { startRedis } from '../support/redis-server.ts';
+import { startRedis } from '../support/redis/redis-server.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { type Installed, installInto } from './support/installed.ts';
 import { installEnv, npxCliOf, SERVER_NODES } from './support/pack.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
-import { isRedisMissing } from '../support/redis-server.ts';
+import { isRedisMissing } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 type Service = {

@@ -1,7 +1,7 @@
 import { test } from 'vitest';
 import { killDeliveries } from '../faults/support/delivery-kills.ts';
 
-// Many more: test/faults/kill-deliveries.fault.ts.
+// Many more: test/faults/processes/kill-deliveries.fault.ts.
 test(
   'kill -9 during delivery, eight times: every event arrives, none is skipped, repeats carry the same id and body',
   {

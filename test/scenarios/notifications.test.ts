@@ -5,8 +5,8 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { DawatchClient, type DawatchEvent } from '../../src/client/index.ts';
 import { verifyWebhook } from '../../src/client/webhook.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { openReceiver } from '../support/receiver.ts';
-import { API_KEY, openApp } from '../support/running-app.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
 
 const ADMIN = 'an-admin-token-for-tests';
 const HERE = { allow: ['127.0.0.0/8'], allow_http: true };

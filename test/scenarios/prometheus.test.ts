@@ -2,10 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { call, pathOf, post } from '../support/http-calls.ts';
-import { type Family, familiesOf, scrape } from '../support/metrics.ts';
-import { isPromtoolMissing, promtool } from '../support/promtool.ts';
-import { useAppWithSandbox } from '../support/running-app.ts';
+import { call, pathOf, post } from '../support/app/http-calls.ts';
+import { type Family, familiesOf, scrape } from '../support/app/metrics.ts';
+import { isPromtoolMissing, promtool } from '../support/app/promtool.ts';
+import { useAppWithSandbox } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const RULES = 'config/prometheus/alerts.yml';

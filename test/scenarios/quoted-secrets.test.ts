@@ -6,12 +6,12 @@ import fc from 'fast-check';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
 import { EVENTS_QUEUE } from '../../src/notify/channels/queue.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { escapedIn, reveals, secretText } from '../support/escapes.ts';
-import { allRows } from '../support/ledger-rows.ts';
-import { openReceiver } from '../support/receiver.ts';
-import { isRedisMissing, redisForTest } from '../support/redis-server.ts';
-import { API_KEY, openApp } from '../support/running-app.ts';
-import { serve } from '../support/upstream-server.ts';
+import { allRows } from '../support/ledger/ledger-rows.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 
 const ADMIN = 'an-admin-token-for-tests';
 const COUNT = 40;

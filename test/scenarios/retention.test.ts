@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { context, observation } from '../support/domain.ts';
-import { HeldClock } from '../support/held-clock.ts';
-import { call, pathOf, post, trackedOf } from '../support/http-calls.ts';
-import { openLedger, trackRequest, trackRequests } from '../support/ledger-file.ts';
-import { API_KEY, openApp } from '../support/running-app.ts';
+import { call, pathOf, post, trackedOf } from '../support/app/http-calls.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
 
 const CHECK_MS = 60_000;
 const FAR = 1e14;

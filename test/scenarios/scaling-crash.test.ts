@@ -1,8 +1,8 @@
 import { describe, test } from 'vitest';
 import { killScaling } from '../faults/support/scaling-kills.ts';
-import { isRedisMissing } from '../support/redis-server.ts';
+import { isRedisMissing } from '../support/redis/redis-server.ts';
 
-// Many more: test/faults/kill-scaling.fault.ts.
+// Many more: test/faults/processes/kill-scaling.fault.ts.
 describe.skipIf(isRedisMissing())('with Redis', () => {
   test(
     'five kills -9 of workers and server, one of Redis, and FLUSHALL, lose nothing that was acknowledged',

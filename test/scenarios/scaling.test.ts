@@ -11,12 +11,12 @@ import { systemClock } from '../../src/platform/system-clock.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { startWorker } from '../../src/worker.ts';
-import { openQueue, openRedisClient } from '../support/bullmq-rig.ts';
-import { recordEvents } from '../support/event-recorder.ts';
-import { call, post } from '../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/lookups.ts';
-import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis-server.ts';
-import { openApp } from '../support/running-app.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
+import { recordEvents } from '../support/redis/event-recorder.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 
 const PASSWORD = 'redis-S3cret';
 const KEY = 'sandbox-key';

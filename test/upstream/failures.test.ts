@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { classify } from '../../src/domain/classify.ts';
-import { deadAddress, KEY, openClient, serve, serveRaw } from '../support/upstream-server.ts';
+import { deadAddress, KEY, openClient, serve, serveRaw } from '../support/servers/upstream-server.ts';
 
 const TIMEOUT_MS = 200;
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';

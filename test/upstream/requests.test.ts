@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { classify } from '../../src/domain/classify.ts';
-import { KEY, openClient, serve } from '../support/upstream-server.ts';
+import { KEY, openClient, serve } from '../support/servers/upstream-server.ts';
 
 const ok = (body = '{}') => serve((_request, response) => response.end(body));
 

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { UpstreamPool } from '../../src/upstream/pool.ts';
 import { UpstreamUsers, type UpstreamUsersOptions } from '../../src/upstream/users.ts';
-import { deadAddress, serve } from '../support/upstream-server.ts';
+import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 
 const USER = { name: 'Ada & Söhne', email: 'ada+1@example.com' };
 const RECORD = { id: '1', ...USER, app_id: 7, assigned_wallet: '0xab' };

@@ -3,8 +3,8 @@ import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { learnedPacing } from '../../src/pacing/policy/policy.ts';
 import type { PolicyFactory } from '../../src/pacing/policy.ts';
 import type { Finality } from '../../src/watch/finality.ts';
-import { byAge } from '../support/pacing.ts';
-import { openWatcher, pending, response, START_MS, unauthorized } from '../support/virtual-watcher.ts';
+import { byAge } from '../support/virtual-time/pacing.ts';
+import { openWatcher, pending, response, START_MS, unauthorized } from '../support/virtual-time/virtual-watcher.ts';
 
 const responseOf = (block: number) =>
   response(200, { state: 'Finalized', error: null, data: { block_hash: '0xabc', block_number: block } });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WatcherListener } from '../../src/watch/listeners.ts';
-import { databaseDown, finalized, MINUTE_MS, openWatcher, pending } from '../support/virtual-watcher.ts';
+import { databaseDown, finalized, MINUTE_MS, openWatcher, pending } from '../support/virtual-time/virtual-watcher.ts';
 
 const KINDS = ['recorded', 'finalized', 'upstream', 'writeFailed'] as const;
 

@@ -9,7 +9,7 @@ import {
   pending,
   response,
   unauthorized,
-} from '../support/virtual-watcher.ts';
+} from '../support/virtual-time/virtual-watcher.ts';
 
 const kinds = (results: { kind: string; observation?: { kind: string } }[]) =>
   results.map(({ kind, observation }) => observation?.kind ?? kind);

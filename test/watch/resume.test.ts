@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
-import { rawConnection, trackRequest } from '../support/ledger-file.ts';
-import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-watcher.ts';
+import { rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-time/virtual-watcher.ts';
 
 /** More than one page. */
 const MANY = 6_000;

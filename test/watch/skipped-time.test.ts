@@ -8,7 +8,7 @@ import {
   pending,
   recordNotFound,
   START_MS,
-} from '../support/virtual-watcher.ts';
+} from '../support/virtual-time/virtual-watcher.ts';
 
 const HOUR_MS = 60 * MINUTE_MS;
 

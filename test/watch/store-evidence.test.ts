@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreEvidence } from '../../src/watch/store-evidence.ts';
-import { observation, VERDICTS, type VerdictName } from '../support/domain.ts';
+import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
-import { byAge } from '../support/pacing.ts';
+import { byAge } from '../support/virtual-time/pacing.ts';
 import {
   data,
   databaseDown,
@@ -14,7 +14,7 @@ import {
   response,
   START_MS,
   unauthorized,
-} from '../support/virtual-watcher.ts';
+} from '../support/virtual-time/virtual-watcher.ts';
 
 test('a submission is polled until it is finalized, and not afterwards', async () => {
   let response: UpstreamResponse = notFound;

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { colourOf, plain } from '../../../src/cli/output/colors.ts';
 import { table } from '../../../src/cli/output/table.ts';
 import { STATUSES } from '../../../src/domain/submission.ts';
-import { cli } from '../../support/cli.ts';
-import { serve } from '../../support/upstream-server.ts';
+import { cli } from '../../support/processes/cli.ts';
+import { serve } from '../../support/servers/upstream-server.ts';
 
 const RED = '\u001b[31m';
 const END = '\u001b[39m';

@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Ledger } from '../../../src/ledger/ledger.ts';
-import { cli } from '../../support/cli.ts';
-import { context, observation } from '../../support/domain.ts';
-import { trackRequest } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { trackRequest } from '../../support/ledger/ledger-file.ts';
+import { cli } from '../../support/processes/cli.ts';
+import { inTerminal, isScriptMissing } from '../../support/processes/terminal.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { inTerminal, isScriptMissing } from '../../support/terminal.ts';
 
 /** A title, C1 introducers of sequences, a bell, overrides and isolates of the text direction, and invisible characters. */
 const EVIL =

@@ -3,9 +3,9 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../../src/domain/classify.ts';
 import { POLLS_QUEUE, type PollJob } from '../../../src/engines/bullmq/poll-job.ts';
 import type { PollEngine } from '../../../src/watch/ports.ts';
-import { openEngine, openFakeWorker, openQueue, openWorker, PENDING } from '../../support/bullmq-rig.ts';
-import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
-import { openClient } from '../../support/upstream-server.ts';
+import { openEngine, openFakeWorker, openQueue, openWorker, PENDING } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
+import { openClient } from '../../support/servers/upstream-server.ts';
 import { describeEngine } from '../engine-conformance.ts';
 
 /** The poll of an engine that must not poll by itself: every observation has to come from a worker. */

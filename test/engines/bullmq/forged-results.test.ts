@@ -5,8 +5,8 @@ import { type Polled, type PollJob, type PollResult, signedResult } from '../../
 import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import type { PollEngine } from '../../../src/watch/ports.ts';
-import { openEngine, openFakeWorker, openRedisClient, openWorker, PENDING } from '../../support/bullmq-rig.ts';
-import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
+import { openEngine, openFakeWorker, openRedisClient, openWorker, PENDING } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
 
 const BODY = '{"state":"Pending","error":null,"data":null}';
 const SECRET = 'a-secret-of-server-and-workers-0123456789';

@@ -3,8 +3,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { TrackBody } from '../../../src/domain/track-request.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../../../src/engines/bullmq/intake.ts';
 import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
-import { openQueue, openRedisClient } from '../../support/bullmq-rig.ts';
-import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
+import { openQueue, openRedisClient } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis/redis-server.ts';
 
 type Track = ConstructorParameters<typeof Intake>[0]['track'];
 

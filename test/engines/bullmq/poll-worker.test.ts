@@ -5,8 +5,8 @@ import type { UpstreamResponse } from '../../../src/domain/classify.ts';
 import { FencingTokenStore } from '../../../src/engines/bullmq/fencing-token.ts';
 import { POLLS_QUEUE, type PollJob, signedJob } from '../../../src/engines/bullmq/poll-job.ts';
 import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
-import { openQueue, openRedisClient, openWorker, PENDING } from '../../support/bullmq-rig.ts';
-import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
+import { openQueue, openRedisClient, openWorker, PENDING } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis/redis-server.ts';
 
 const SECRET = 'a-secret-of-server-and-workers-0123456789';
 

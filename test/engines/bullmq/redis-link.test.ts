@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../../src/domain/classify.ts';
-import { openEngine, openRedisClient, openWorker, PENDING } from '../../support/bullmq-rig.ts';
-import { startCuttingProxy } from '../../support/cutting-proxy.ts';
-import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
-import { deadAddress } from '../../support/upstream-server.ts';
+import { openEngine, openRedisClient, openWorker, PENDING } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
+import { startCuttingProxy } from '../../support/servers/cutting-proxy.ts';
+import { deadAddress } from '../../support/servers/upstream-server.ts';
 
 const FENCING_TOKEN_KEY = 'bull:dawatch-workers:fencing-token';
 

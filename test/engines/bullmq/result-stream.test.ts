@@ -2,8 +2,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
 import { ResultStream } from '../../../src/engines/bullmq/result-stream.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
-import { openRedisClient } from '../../support/bullmq-rig.ts';
-import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
+import { openRedisClient } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
 
 const EVENTS = `bull:${POLLS_QUEUE}:events`;
 

@@ -6,8 +6,8 @@ import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
 import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { untilPreviousPollsEnded } from '../../../src/engines/bullmq/startup-delay.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
-import { openEngine, openQueue, openRedisClient } from '../../support/bullmq-rig.ts';
-import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
+import { openEngine, openQueue, openRedisClient } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis/redis-server.ts';
 
 const LONG = 60_000;
 

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { auditLedger } from '../../support/audit.ts';
-import { eventIdsOf } from '../../support/deliveries.ts';
-import type { EventReceiver } from '../../support/event-receiver.ts';
-import { type KillableServer, sleep } from '../../support/killable-server.ts';
+import { auditLedger } from '../../support/ledger/audit.ts';
+import { type KillableServer, sleep } from '../../support/processes/killable-server.ts';
+import { eventIdsOf } from '../../support/servers/deliveries.ts';
+import type { EventReceiver } from '../../support/servers/event-receiver.ts';
 
 type AuditOptions = {
   /** The server after the faults, still running and idle. */

@@ -1,10 +1,10 @@
 import { expect, onTestFinished } from 'vitest';
 import type { DawatchClient } from '../../../src/client/index.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { allDelivered, createWebhook } from '../../support/deliveries.ts';
-import { type EventReceiver, openEventReceiver } from '../../support/event-receiver.ts';
-import { prepareServer, sleep, trackUntilAcknowledged } from '../../support/killable-server.ts';
+import { prepareServer, sleep, trackUntilAcknowledged } from '../../support/processes/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
+import { allDelivered, createWebhook } from '../../support/servers/deliveries.ts';
+import { type EventReceiver, openEventReceiver } from '../../support/servers/event-receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { allFinalized, auditAfterFault } from './audit.ts';
 

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { type KillableServer, sleep } from '../../support/killable-server.ts';
+import { type KillableServer, sleep } from '../../support/processes/killable-server.ts';
 
 const EVERY_MS = 200;
 

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import { sleep } from '../../support/killable-server.ts';
-import { openProducer } from '../../support/producer.ts';
+import { sleep } from '../../support/processes/killable-server.ts';
+import { openProducer } from '../../support/redis/producer.ts';
 import { prepareWorld } from './world.ts';
 
 const BATCH = 20;

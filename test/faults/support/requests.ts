@@ -1,4 +1,4 @@
-import { CRASH_API_KEY } from '../../support/killable-server.ts';
+import { CRASH_API_KEY } from '../../support/processes/killable-server.ts';
 
 type HttpResponse = { status: number; retryAfter: string | null; body: Record<string, unknown> };
 

@@ -1,15 +1,15 @@
 import { QueueEvents } from 'bullmq';
 import { expect, onTestFinished } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { openRedisClient } from '../../support/bullmq-rig.ts';
-import { allDelivered, createWebhook, eventIdsOf } from '../../support/deliveries.ts';
-import { openEventReceiver } from '../../support/event-receiver.ts';
-import { recordEvents } from '../../support/event-recorder.ts';
-import { prepareServer, sleep } from '../../support/killable-server.ts';
-import { prepareWorker } from '../../support/killable-worker.ts';
-import { openProducer } from '../../support/producer.ts';
-import { type RedisServer, redisForTest } from '../../support/redis-server.ts';
+import { prepareServer, sleep } from '../../support/processes/killable-server.ts';
+import { prepareWorker } from '../../support/processes/killable-worker.ts';
+import { openRedisClient } from '../../support/redis/bullmq-rig.ts';
+import { recordEvents } from '../../support/redis/event-recorder.ts';
+import { openProducer } from '../../support/redis/producer.ts';
+import { type RedisServer, redisForTest } from '../../support/redis/redis-server.ts';
 import { seeded } from '../../support/seed.ts';
+import { allDelivered, createWebhook, eventIdsOf } from '../../support/servers/deliveries.ts';
+import { openEventReceiver } from '../../support/servers/event-receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { allFinalized, auditAfterFault } from './audit.ts';
 

@@ -1,8 +1,13 @@
 import { expect, onTestFinished } from 'vitest';
 import type { DawatchClient } from '../../../src/client/index.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { auditLedger } from '../../support/audit.ts';
-import { type KillableServer, prepareServer, sleep, trackUntilAcknowledged } from '../../support/killable-server.ts';
+import { auditLedger } from '../../support/ledger/audit.ts';
+import {
+  type KillableServer,
+  prepareServer,
+  sleep,
+  trackUntilAcknowledged,
+} from '../../support/processes/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { allFinalized, auditAfterFault } from './audit.ts';

@@ -1,11 +1,11 @@
 import { expect, onTestFinished } from 'vitest';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { allDelivered, createWebhook } from '../../support/deliveries.ts';
-import { openEventReceiver } from '../../support/event-receiver.ts';
-import { prepareServer, trackUntilAcknowledged } from '../../support/killable-server.ts';
-import { prepareWorker } from '../../support/killable-worker.ts';
+import { prepareServer, trackUntilAcknowledged } from '../../support/processes/killable-server.ts';
+import { prepareWorker } from '../../support/processes/killable-worker.ts';
 import { seeded } from '../../support/seed.ts';
+import { allDelivered, createWebhook } from '../../support/servers/deliveries.ts';
+import { openEventReceiver } from '../../support/servers/event-receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { auditAfterFault } from './audit.ts';
 

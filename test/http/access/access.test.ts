@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { call, post, problemOf } from '../../support/http-calls.ts';
-import { API_KEY, useApp } from '../../support/running-app.ts';
+import { call, post, problemOf } from '../../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../../support/app/running-app.ts';
 
 const app = useApp();
 const GUARDED = [

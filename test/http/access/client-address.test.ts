@@ -5,11 +5,11 @@ import { assert, constantFrom, oneof, property, string } from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { clientAddressReader } from '../../../src/http/access/client-address.ts';
 import { networkOf } from '../../../src/platform/addresses.ts';
-import { call } from '../../support/http-calls.ts';
-import { openLookups, userPath } from '../../support/lookups.ts';
-import { openApp } from '../../support/running-app.ts';
+import { call } from '../../support/app/http-calls.ts';
+import { openLookups, userPath } from '../../support/app/lookups.ts';
+import { openApp } from '../../support/app/running-app.ts';
+import { serve } from '../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { serve } from '../../support/upstream-server.ts';
 
 const PROXY = '10.0.0.1';
 const TRUSTED = [PROXY, '10.0.1.0/24', 'fd00::/8', 'loopback'];

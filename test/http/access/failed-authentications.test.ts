@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import { makeToken } from '../../../src/http/access/credentials.ts';
 import { AUTHENTICATION_FAILURES } from '../../../src/http/access/failed-authentications.ts';
-import { call } from '../../support/http-calls.ts';
-import { openLookups, userPath } from '../../support/lookups.ts';
-import { reading, scrape } from '../../support/metrics.ts';
-import { API_KEY } from '../../support/running-app.ts';
+import { call } from '../../support/app/http-calls.ts';
+import { openLookups, userPath } from '../../support/app/lookups.ts';
+import { reading, scrape } from '../../support/app/metrics.ts';
+import { API_KEY } from '../../support/app/running-app.ts';
 
 type Case = [
   reason: string,

@@ -7,11 +7,11 @@ import { sha256 } from '../../../src/http/access/access.ts';
 import { makeToken } from '../../../src/http/access/credentials.ts';
 import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
-import { call, type HttpResponse, problemOf } from '../../support/http-calls.ts';
-import { ADMIN_TOKEN, openLookups, userPath } from '../../support/lookups.ts';
-import { API_KEY, openApp } from '../../support/running-app.ts';
+import { call, type HttpResponse, problemOf } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, userPath } from '../../support/app/lookups.ts';
+import { API_KEY, openApp } from '../../support/app/running-app.ts';
+import { serve } from '../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { serve } from '../../support/upstream-server.ts';
 
 // The limits use only this clock, which the tests advance.
 beforeEach(() => {

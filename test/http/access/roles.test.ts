@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../../src/http/ports.ts';
-import { call, type HttpResponse } from '../../support/http-calls.ts';
-import { useLookups } from '../../support/lookups.ts';
-import { fetchDocument } from '../../support/openapi-document.ts';
+import { call, type HttpResponse } from '../../support/app/http-calls.ts';
+import { useLookups } from '../../support/app/lookups.ts';
+import { fetchDocument } from '../../support/app/openapi-document.ts';
 
 type Access = 'open' | readonly Role[];
 const SUBMISSIONS = ['service', 'admin'] as const;

@@ -7,10 +7,10 @@ import { sha256 } from '../../../src/http/access/access.ts';
 import { makeToken } from '../../../src/http/access/credentials.ts';
 import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
-import { type EventReader, readEvents } from '../../support/event-reader.ts';
-import { HeldClock } from '../../support/held-clock.ts';
-import { call, problemOf } from '../../support/http-calls.ts';
-import { API_KEY, openApp } from '../../support/running-app.ts';
+import { type EventReader, readEvents } from '../../support/app/event-reader.ts';
+import { call, problemOf } from '../../support/app/http-calls.ts';
+import { API_KEY, openApp } from '../../support/app/running-app.ts';
+import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const HEARTBEATS = 3;

@@ -7,8 +7,8 @@ import type { EventRecord } from '../../../src/domain/notifications/event-body.t
 import { EventFeed } from '../../../src/http/feed/event-feed.ts';
 import { type EventFilter, matchAll } from '../../../src/http/feed/event-filter.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
-import { HeldClock } from '../../support/held-clock.ts';
 import { seeded } from '../../support/seed.ts';
+import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 /** Events in memory; counts the reads. */
 function openLog() {

@@ -4,11 +4,11 @@ import { sha256 } from '../../../src/http/access/access.ts';
 import { makeToken } from '../../../src/http/access/credentials.ts';
 import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
-import { readEvents } from '../../support/event-reader.ts';
-import { HeldClock } from '../../support/held-clock.ts';
-import { call, pathOf, post, problemOf } from '../../support/http-calls.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../../support/running-app.ts';
+import { readEvents } from '../../support/app/event-reader.ts';
+import { call, pathOf, post, problemOf } from '../../support/app/http-calls.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
+import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const clock = new HeldClock(HEARTBEAT_MS);

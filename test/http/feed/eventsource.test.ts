@@ -1,9 +1,9 @@
 import { EventSource } from 'eventsource';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { EVENT_TYPES } from '../../../src/domain/notifications/events.ts';
-import { startCuttingProxy } from '../../support/cutting-proxy.ts';
-import { call, pathOf, post } from '../../support/http-calls.ts';
-import { API_KEY, useApp } from '../../support/running-app.ts';
+import { call, pathOf, post } from '../../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../../support/app/running-app.ts';
+import { startCuttingProxy } from '../../support/servers/cutting-proxy.ts';
 
 const app = useApp();
 const EVENTS = 40;

@@ -6,11 +6,11 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Config } from '../../../src/config/schema.ts';
 import { Admission } from '../../../src/http/load/admission.ts';
 import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
-import { readEvents } from '../../support/event-reader.ts';
-import { call, listOf, post, problemOf, trackedOf } from '../../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../../support/lookups.ts';
-import { reading, scrape } from '../../support/metrics.ts';
-import { API_KEY, openApp } from '../../support/running-app.ts';
+import { readEvents } from '../../support/app/event-reader.ts';
+import { call, listOf, post, problemOf, trackedOf } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { reading, scrape } from '../../support/app/metrics.ts';
+import { API_KEY, openApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const MAX_BODY = 2 * 1024 * 1024;

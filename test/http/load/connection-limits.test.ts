@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { limitUnreadResponses } from '../../../src/http/load/connection-limits.ts';
-import { call, post } from '../../support/http-calls.ts';
-import { API_KEY, useApp } from '../../support/running-app.ts';
+import { call, post } from '../../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../../support/app/running-app.ts';
 
 const app = useApp();
 const LIMIT = 16;

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { call } from '../../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../../support/lookups.ts';
-import { API_KEY, openApp } from '../../support/running-app.ts';
+import { call } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { API_KEY, openApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 it('lookups of one credential do not wait behind all lookups of another', async () => {

@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { type BatchItem, batchReads, runBatch } from '../../../src/http/load/request-batcher.ts';
 import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
-import { pathOf, post } from '../../support/http-calls.ts';
-import { API_KEY, useApp } from '../../support/running-app.ts';
+import { pathOf, post } from '../../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../../support/app/running-app.ts';
 
 describe('items of one iteration of the event loop', () => {
   function openGroup() {

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { call, post } from '../../support/http-calls.ts';
-import { API_KEY, useApp } from '../../support/running-app.ts';
+import { call, post } from '../../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../../support/app/running-app.ts';
 
 const TIMEOUT_S = 0.3;
 const app = useApp({ timeoutS: TIMEOUT_S });

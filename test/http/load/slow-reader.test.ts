@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { finalEnvelope } from '../../support/domain.ts';
-import { type EventReader, readEvents } from '../../support/event-reader.ts';
-import { HeldClock } from '../../support/held-clock.ts';
-import { post } from '../../support/http-calls.ts';
-import { openApp } from '../../support/running-app.ts';
+import { type EventReader, readEvents } from '../../support/app/event-reader.ts';
+import { post } from '../../support/app/http-calls.ts';
+import { openApp } from '../../support/app/running-app.ts';
+import { finalEnvelope } from '../../support/ledger/domain.ts';
+import { serve } from '../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { serve } from '../../support/upstream-server.ts';
+import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 /** Exceeds the buffers of the operating system for two sockets. */

@@ -1,9 +1,17 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { HeldClock } from '../../support/held-clock.ts';
-import { call, detailsOf, type HttpResponse, pathOf, post, problemOf, submissionOf } from '../../support/http-calls.ts';
-import { openApp, useAppWithSandbox } from '../../support/running-app.ts';
+import {
+  call,
+  detailsOf,
+  type HttpResponse,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+} from '../../support/app/http-calls.ts';
+import { openApp, useAppWithSandbox } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
+import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 const clock = new HeldClock();
 const app = useAppWithSandbox({ clock });

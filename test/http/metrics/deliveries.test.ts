@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { call, pathOf, post } from '../../support/http-calls.ts';
-import { familiesOf, reading, scrape } from '../../support/metrics.ts';
-import { openReceiver } from '../../support/receiver.ts';
-import { openApp } from '../../support/running-app.ts';
+import { call, pathOf, post } from '../../support/app/http-calls.ts';
+import { familiesOf, reading, scrape } from '../../support/app/metrics.ts';
+import { openApp } from '../../support/app/running-app.ts';
+import { openReceiver } from '../../support/servers/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const PATIENCE_MS = 15_000;

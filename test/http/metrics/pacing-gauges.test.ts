@@ -2,11 +2,11 @@ import { register } from 'prom-client';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { PacingDescription } from '../../../src/pacing/policy.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
-import { call, post } from '../../support/http-calls.ts';
-import { scrape } from '../../support/metrics.ts';
-import { describing, learnedBy } from '../../support/pacing.ts';
-import { openApp } from '../../support/running-app.ts';
+import { call, post } from '../../support/app/http-calls.ts';
+import { scrape } from '../../support/app/metrics.ts';
+import { openApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
+import { describing, learnedBy } from '../../support/virtual-time/pacing.ts';
 
 const PATIENCE_MS = 15_000;
 

@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { call } from '../../support/http-calls.ts';
-import { reading, scrape } from '../../support/metrics.ts';
-import { isRedisMissing, redisForTest } from '../../support/redis-server.ts';
-import { openApp } from '../../support/running-app.ts';
+import { call } from '../../support/app/http-calls.ts';
+import { reading, scrape } from '../../support/app/metrics.ts';
+import { openApp } from '../../support/app/running-app.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 it.skipIf(isRedisMissing())('with Redis, it and its workers are shown here and in /v1/overview', async () => {

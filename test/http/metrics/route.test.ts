@@ -4,9 +4,9 @@ import Database from 'better-sqlite3';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { DEAD_REASONS } from '../../../src/domain/notifications/delivery.ts';
 import { FINAL_STATUSES } from '../../../src/domain/submission.ts';
-import { call, pathOf, post } from '../../support/http-calls.ts';
-import { familiesOf, reading, scrape } from '../../support/metrics.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../../support/running-app.ts';
+import { call, pathOf, post } from '../../support/app/http-calls.ts';
+import { familiesOf, reading, scrape } from '../../support/app/metrics.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const ADMIN = 'an-admin-token-of-this-test';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { call, type HttpResponse, problemOf } from '../../support/http-calls.ts';
-import { useApp } from '../../support/running-app.ts';
+import { call, type HttpResponse, problemOf } from '../../support/app/http-calls.ts';
+import { useApp } from '../../support/app/running-app.ts';
 
 const app = useApp();
 const get = (path: string): Promise<HttpResponse> => call(app.url, path, { headers: { 'x-api-key': [] } });

@@ -2,8 +2,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Documented, fetchDocument } from '../../support/openapi-document.ts';
-import { useApp } from '../../support/running-app.ts';
+import { type Documented, fetchDocument } from '../../support/app/openapi-document.ts';
+import { useApp } from '../../support/app/running-app.ts';
 
 /** Routes for people, which the document omits. */
 const HIDDEN = /^GET \/((docs|assets)(\/|$)|$)/;

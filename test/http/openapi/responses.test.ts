@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { call, type HttpResponse, pathOf, problemOf, sendRaw } from '../../support/http-calls.ts';
-import { openLookups, useLookups, userPath } from '../../support/lookups.ts';
-import { type Documented, fetchDocument, type Operation } from '../../support/openapi-document.ts';
+import { call, type HttpResponse, pathOf, problemOf, sendRaw } from '../../support/app/http-calls.ts';
+import { openLookups, useLookups, userPath } from '../../support/app/lookups.ts';
+import { type Documented, fetchDocument, type Operation } from '../../support/app/openapi-document.ts';
 
 const lookups = useLookups({ sandbox: { rowDelayMs: 0 }, upstream: { timeout_s: 0.3 } });
 let spec: Documented;

@@ -6,10 +6,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../../src/http/problems.ts';
 import { registerUsers } from '../../../src/http/routes/users.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
-import { call, problemOf } from '../../support/http-calls.ts';
-import { openLedger, rawConnection } from '../../support/ledger-file.ts';
-import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER, userPath } from '../../support/lookups.ts';
-import { deadAddress } from '../../support/upstream-server.ts';
+import { call, problemOf } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER, userPath } from '../../support/app/lookups.ts';
+import { openLedger, rawConnection } from '../../support/ledger/ledger-file.ts';
+import { deadAddress } from '../../support/servers/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const HASH = expect.stringMatching(/^[0-9a-f]{64}$/);

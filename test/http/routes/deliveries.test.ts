@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
-import { problemOf } from '../../support/http-calls.ts';
-import { acceptedOf, deliveriesOf, useNotifyingApp } from '../../support/notifying-app.ts';
-import { openReceiver } from '../../support/receiver.ts';
+import { problemOf } from '../../support/app/http-calls.ts';
+import { acceptedOf, deliveriesOf, useNotifyingApp } from '../../support/app/notifying-app.ts';
+import { openReceiver } from '../../support/servers/receiver.ts';
 
 const app = useNotifyingApp();
 const { admin } = app;

@@ -2,9 +2,9 @@ import { fastify } from 'fastify';
 import { afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { registerHealth } from '../../../src/http/routes/health.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
-import { call, post } from '../../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../../support/lookups.ts';
-import { API_KEY, useAppWithSandbox } from '../../support/running-app.ts';
+import { call, post } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { API_KEY, useAppWithSandbox } from '../../support/app/running-app.ts';
 
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
 const asAdmin = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };

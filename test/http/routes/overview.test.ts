@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { readEvents } from '../../support/event-reader.ts';
-import { call, pathOf, post, problemOf } from '../../support/http-calls.ts';
-import { openApp } from '../../support/running-app.ts';
+import { readEvents } from '../../support/app/event-reader.ts';
+import { call, pathOf, post, problemOf } from '../../support/app/http-calls.ts';
+import { openApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 async function openWorld() {

@@ -1,9 +1,9 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { PacingDescription } from '../../../src/pacing/policy.ts';
-import { call, post } from '../../support/http-calls.ts';
-import { describing, learnedBy } from '../../support/pacing.ts';
-import { openApp } from '../../support/running-app.ts';
+import { call, post } from '../../support/app/http-calls.ts';
+import { openApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
+import { describing, learnedBy } from '../../support/virtual-time/pacing.ts';
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 

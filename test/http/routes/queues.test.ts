@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openQueue } from '../../support/bullmq-rig.ts';
-import { call } from '../../support/http-calls.ts';
-import { isRedisMissing, type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { API_KEY, openApp, useApp } from '../../support/running-app.ts';
+import { call } from '../../support/app/http-calls.ts';
+import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
+import { openQueue } from '../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, startRedis } from '../../support/redis/redis-server.ts';
 
 const ADMIN = 'an-admin-token-for-tests';
 const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` });

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { call, detailsOf, type HttpResponse, pathOf, post } from '../../support/http-calls.ts';
-import { API_KEY, openApp } from '../../support/running-app.ts';
+import { call, detailsOf, type HttpResponse, pathOf, post } from '../../support/app/http-calls.ts';
+import { API_KEY, openApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';

@@ -1,6 +1,15 @@
 import { expect, it } from 'vitest';
-import { call, detailsOf, listOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../../support/http-calls.ts';
-import { useApp } from '../../support/running-app.ts';
+import {
+  call,
+  detailsOf,
+  listOf,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+  trackedOf,
+} from '../../support/app/http-calls.ts';
+import { useApp } from '../../support/app/running-app.ts';
 
 const app = useApp();
 const track = async (body: object) => trackedOf(await post(app.url, body));

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { makeToken } from '../../../src/http/access/credentials.ts';
-import { call, problemOf } from '../../support/http-calls.ts';
-import { ADMIN_TOKEN, openLookups, UPSTREAM_BEARER, userPath } from '../../support/lookups.ts';
-import { API_KEY } from '../../support/running-app.ts';
-import { deadAddress, serve } from '../../support/upstream-server.ts';
+import { call, problemOf } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, UPSTREAM_BEARER, userPath } from '../../support/app/lookups.ts';
+import { API_KEY } from '../../support/app/running-app.ts';
+import { deadAddress, serve } from '../../support/servers/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const CHALLENGE = 'Bearer realm="dawatch"';

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { FaultOrder } from '../../../src/sandbox/routes/faults.ts';
-import { problemOf } from '../../support/http-calls.ts';
-import { openLookups, SECOND, UPSTREAM_BEARER, useLookups, userPath } from '../../support/lookups.ts';
-import { deadAddress, serve } from '../../support/upstream-server.ts';
+import { problemOf } from '../../support/app/http-calls.ts';
+import { openLookups, SECOND, UPSTREAM_BEARER, useLookups, userPath } from '../../support/app/lookups.ts';
+import { deadAddress, serve } from '../../support/servers/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const lookups = useLookups({ upstream: { timeout_s: 1 }, limits: { failed_authentications_per_minute: 0 } });

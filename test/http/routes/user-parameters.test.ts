@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { problemOf } from '../../support/http-calls.ts';
-import { openLookups, SECOND, useLookups, userPath } from '../../support/lookups.ts';
-import { serve } from '../../support/upstream-server.ts';
+import { problemOf } from '../../support/app/http-calls.ts';
+import { openLookups, SECOND, useLookups, userPath } from '../../support/app/lookups.ts';
+import { serve } from '../../support/servers/upstream-server.ts';
 
 const lookups = useLookups({ limits: { requests_per_minute: 0 } });
 const badRequest = async (path: string) => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
-import { problemOf } from '../../support/http-calls.ts';
-import { openLookups, SECOND, userPath } from '../../support/lookups.ts';
-import { serve } from '../../support/upstream-server.ts';
+import { problemOf } from '../../support/app/http-calls.ts';
+import { openLookups, SECOND, userPath } from '../../support/app/lookups.ts';
+import { serve } from '../../support/servers/upstream-server.ts';
 
 const RECORD = {
   id: expect.any(String),

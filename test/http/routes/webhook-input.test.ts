@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { call, problemOf } from '../../support/http-calls.ts';
-import { ADMIN_TOKEN } from '../../support/lookups.ts';
-import { useNotifyingApp, webhooksOf } from '../../support/notifying-app.ts';
-import { useApp } from '../../support/running-app.ts';
+import { call, problemOf } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { useNotifyingApp, webhooksOf } from '../../support/app/notifying-app.ts';
+import { useApp } from '../../support/app/running-app.ts';
 
 const app = useNotifyingApp();
 const strict = useApp({ adminToken: ADMIN_TOKEN });

@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { problemOf } from '../../support/http-calls.ts';
+import { problemOf } from '../../support/app/http-calls.ts';
 import {
   acceptedOf,
   createdOf,
@@ -8,8 +8,8 @@ import {
   useNotifyingApp,
   webhookOf,
   webhooksOf,
-} from '../../support/notifying-app.ts';
-import { openReceiver } from '../../support/receiver.ts';
+} from '../../support/app/notifying-app.ts';
+import { openReceiver } from '../../support/servers/receiver.ts';
 
 const app = useNotifyingApp();
 const { admin, create } = app;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openLookups, useLookups } from '../../support/lookups.ts';
+import { openLookups, useLookups } from '../../support/app/lookups.ts';
 
 const lookups = useLookups();
 

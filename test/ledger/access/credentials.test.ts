@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
-import { openLedger, rawConnection } from '../../support/ledger-file.ts';
+import { openLedger, rawConnection } from '../../support/ledger/ledger-file.ts';
 
 it('throws if a new credential cannot be committed', () => {
   const ledger = openLedger();

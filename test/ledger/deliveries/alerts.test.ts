@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { AlertCondition } from '../../../src/domain/notifications/alert.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
-import { openLedger, trackRequest } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { openLedger, trackRequest } from '../../support/ledger/ledger-file.ts';
 
 const down: AlertCondition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
 const stuck: AlertCondition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };

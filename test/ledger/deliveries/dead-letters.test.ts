@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { CALLBACKS_ID, type NewWebhook } from '../../../src/domain/notifications/webhook.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { openLedger, rawConnection, trackRequest } from '../../support/ledger-file.ts';
+import { openLedger, rawConnection, trackRequest } from '../../support/ledger/ledger-file.ts';
 
 const WEBHOOK: NewWebhook = {
   url: 'https://a.example/hook',

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { DeliveryResult } from '../../../src/domain/notifications/delivery.ts';
 import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
-import { openLedger, rawConnection, trackRequest } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { openLedger, rawConnection, trackRequest } from '../../support/ledger/ledger-file.ts';
 
 const DAY_MS = 86_400_000;
 const NEW: NewWebhook = {

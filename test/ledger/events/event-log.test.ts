@@ -6,8 +6,8 @@ import {
   toEventBody,
   toEventJson,
 } from '../../../src/domain/notifications/event-body.ts';
-import { context, finalEnvelope, ID, observation, VERDICTS, type VerdictName } from '../../support/domain.ts';
-import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+import { context, finalEnvelope, ID, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
+import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 /** Returns all events, which must be readable. */
 const eventsOf = (ledger: ReturnType<typeof openLedger>, after = 0, limit = 1_000) =>

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { TrackRequest } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation, type VerdictName } from '../../support/domain.ts';
-import { openLedger, outboxOf, trackRequest } from '../../support/ledger-file.ts';
+import { context, observation, type VerdictName } from '../../support/ledger/domain.ts';
+import { openLedger, outboxOf, trackRequest } from '../../support/ledger/ledger-file.ts';
 
 /** Records responses in order, 10 ms apart. */
 function ledgerAfter(names: readonly VerdictName[], limits: Partial<TrackRequest> = {}): Ledger {

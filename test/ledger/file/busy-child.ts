@@ -1,6 +1,6 @@
 // Tracks and records in a loop, and sends each batch of ids after the ledger acknowledged it. Runs until it is killed.
 import { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
 
 const [file = '', batchSize = '1', round = '0'] = process.argv.slice(2);
 const far = { deadlineAt: 1e12, graceEndsAt: 1e12, stuckAt: 1e12, metadata: null, callbackUrl: null };

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../../bench/support/random.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { startChild } from '../../support/child-process.ts';
-import { allSubmissions, integrityOf, isUnbroken, openLedger, outboxOf } from '../../support/ledger-file.ts';
+import { allSubmissions, integrityOf, isUnbroken, openLedger, outboxOf } from '../../support/ledger/ledger-file.ts';
+import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const ROUNDS = 10;

@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
-import { allSubmissions, integrityOf, openLedger, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import {
+  allSubmissions,
+  integrityOf,
+  openLedger,
+  trackRequest,
+  trackRequests,
+} from '../../support/ledger/ledger-file.ts';
 
 const MAX_PAGES = 60;
 

@@ -6,9 +6,9 @@ import { canonicalId } from '../../../src/domain/submission.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { MIGRATIONS } from '../../../src/ledger/file/migrations.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
-import { call } from '../../support/http-calls.ts';
-import { allSubmissions, integrityOf, openLedger, rawConnection } from '../../support/ledger-file.ts';
-import { openApp } from '../../support/running-app.ts';
+import { call } from '../../support/app/http-calls.ts';
+import { openApp } from '../../support/app/running-app.ts';
+import { allSubmissions, integrityOf, openLedger, rawConnection } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 /**

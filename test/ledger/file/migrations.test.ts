@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { context, observation } from '../../support/domain.ts';
-import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 it('a webhook that was disabled before schema 6 misses the events after the migration', () => {
   const ledger = openLedger();

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
-import { openLedger, rawConnection } from '../../support/ledger-file.ts';
+import { openLedger, rawConnection } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };

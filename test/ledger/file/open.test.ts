@@ -13,8 +13,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { openDatabase } from '../../../src/ledger/file/open.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
-import { startChild } from '../../support/child-process.ts';
-import { openLedger, rawConnection, trackRequest } from '../../support/ledger-file.ts';
+import { openLedger, rawConnection, trackRequest } from '../../support/ledger/ledger-file.ts';
+import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const OPEN = new URL('./open-child.ts', import.meta.url);

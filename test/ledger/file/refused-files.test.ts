@@ -13,7 +13,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
-import { openLedger, trackRequests } from '../../support/ledger-file.ts';
+import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const PAGE_BYTES = 4_096;

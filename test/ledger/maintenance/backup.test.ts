@@ -2,9 +2,15 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';
-import { startChild } from '../../support/child-process.ts';
-import { context, observation } from '../../support/domain.ts';
-import { allSubmissions, integrityOf, isUnbroken, openLedger, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import {
+  allSubmissions,
+  integrityOf,
+  isUnbroken,
+  openLedger,
+  trackRequests,
+} from '../../support/ledger/ledger-file.ts';
+import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const BUSY = new URL('../file/busy-child.ts', import.meta.url);

@@ -4,7 +4,7 @@ import type { DueDelivery } from '../../../src/domain/notifications/delivery.ts'
 import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
 import { isFinal } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation, VERDICTS, type VerdictName } from '../../support/domain.ts';
+import { context, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,
@@ -12,8 +12,8 @@ import {
   rawConnection,
   trackRequest,
   trackRequests,
-} from '../../support/ledger-file.ts';
-import { HOUR_MS, openMaintenance } from '../../support/maintenance.ts';
+} from '../../support/ledger/ledger-file.ts';
+import { HOUR_MS, openMaintenance } from '../../support/ledger/maintenance.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * HOUR_MS;

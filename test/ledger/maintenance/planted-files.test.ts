@@ -16,8 +16,8 @@ import { toFile } from '../../../src/cli/output/export-target.ts';
 import { openDatabase } from '../../../src/ledger/file/open.ts';
 import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';
 import { restoreLedger } from '../../../src/ledger/maintenance/restore.ts';
-import { startChild } from '../../support/child-process.ts';
-import { openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
+import { openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
+import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const BACKUP = new URL('./backup-child.ts', import.meta.url);

@@ -1,6 +1,6 @@
 // Tracks, finalizes and prunes in turn, and sends the open ids after each acknowledgment. Runs until it is killed.
 import { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
 
 const [file = '', round = '0'] = process.argv.slice(2);
 const far = { deadlineAt: 1e12, graceEndsAt: 1e12, stuckAt: 1e12, metadata: null, callbackUrl: null };

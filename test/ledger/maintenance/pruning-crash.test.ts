@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../../bench/support/random.ts';
-import { startChild } from '../../support/child-process.ts';
-import { allSubmissions, integrityOf, isUnbroken, openLedger } from '../../support/ledger-file.ts';
+import { allSubmissions, integrityOf, isUnbroken, openLedger } from '../../support/ledger/ledger-file.ts';
+import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const ROUNDS = 4;

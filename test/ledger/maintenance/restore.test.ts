@@ -7,9 +7,15 @@ import { seededRandom } from '../../../bench/support/random.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';
 import { type RestoreStep, restoreLedger } from '../../../src/ledger/maintenance/restore.ts';
-import { startChild } from '../../support/child-process.ts';
-import { context, observation } from '../../support/domain.ts';
-import { integrityOf, openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import {
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../../support/ledger/ledger-file.ts';
+import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const RESTORE = new URL('./restore-child.ts', import.meta.url);

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
-import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
-import { HOUR_MS, openMaintenance } from '../../support/maintenance.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
+import { HOUR_MS, openMaintenance } from '../../support/ledger/maintenance.ts';
 
 const MIB = 1_048_576;
 const metadata = { filler: 'x'.repeat(16_000) };

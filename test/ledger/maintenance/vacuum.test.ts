@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { vacuumLedger } from '../../../src/ledger/maintenance/vacuum.ts';
-import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger-file.ts';
+import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 it('shrinks a ledger of an older version, which then returns free space by itself', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { STATUSES } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
-import { openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 const counts = (ledger: Ledger) =>
   Object.fromEntries(Object.entries(ledger.stats.submissionsByStatus()).filter(([, count]) => count > 0));

@@ -5,8 +5,8 @@ import { EXPORT_FORMATS } from '../../../src/cli/output/export-formats.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { type ExportQuery, LedgerExport } from '../../../src/ledger/submissions/export.ts';
-import { context, observation } from '../../support/domain.ts';
-import { openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 function openExport(file: string): LedgerExport {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Status } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
-import { openLedger, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 /** Reads all pages; `between` runs after each of them. */
 function pages(ledger: Ledger, query: { status?: Status; limit: number }, between = () => {}): string[][] {

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import type { Observation } from '../../../src/domain/classify.ts';
 import { isFinal } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation, VERDICTS, type VerdictName } from '../../support/domain.ts';
-import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../../support/ledger-file.ts';
+import { context, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
+import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../../support/ledger/ledger-file.ts';
 
 const IDS = ['s0', 's1', 's2'];
 const LIMITS = { graceEndsAt: 1_000, stuckAt: 2_000, deadlineAt: 10_000 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { context, FINAL_DATA, observation, VERDICTS } from '../../support/domain.ts';
+import { context, FINAL_DATA, observation, VERDICTS } from '../../support/ledger/domain.ts';
 import {
   isUnbroken,
   openLedger,
@@ -7,7 +7,7 @@ import {
   rawConnection,
   trackRequest,
   trackRequests,
-} from '../../support/ledger-file.ts';
+} from '../../support/ledger/ledger-file.ts';
 
 function tracked(count = 1) {
   const ledger = openLedger();

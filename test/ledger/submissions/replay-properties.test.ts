@@ -3,10 +3,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type HistoryEntry, isFinal } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import type { UpstreamChange } from '../../../src/watch/ports.ts';
-import { context, observation, VERDICTS, type VerdictName } from '../../support/domain.ts';
-import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../../support/ledger-file.ts';
-import { allRows } from '../../support/ledger-rows.ts';
-import { LEGAL } from '../../support/legal.ts';
+import { context, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
+import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../../support/ledger/ledger-file.ts';
+import { allRows } from '../../support/ledger/ledger-rows.ts';
+import { LEGAL } from '../../support/ledger/legal.ts';
 
 const IDS = ['s0', 's1', 's2'];
 const LIMITS = { graceEndsAt: 60_000, stuckAt: 120_000, deadlineAt: 600_000 };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { context, observation } from '../../support/domain.ts';
-import { openLedger, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { openLedger, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 const ALL = { after: 0, limit: 1_000 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { context, observation } from '../../support/domain.ts';
-import { openLedger, outboxOf, trackRequest, trackRequests } from '../../support/ledger-file.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { openLedger, outboxOf, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 describe('tracking', () => {
   it('stores the request unchanged, and begins a history', () => {

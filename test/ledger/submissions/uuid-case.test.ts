@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { context, observation } from '../../support/domain.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
 import {
   integrityOf,
   isUnbroken,
@@ -8,7 +8,7 @@ import {
   outboxOf,
   rawConnection,
   trackRequest,
-} from '../../support/ledger-file.ts';
+} from '../../support/ledger/ledger-file.ts';
 
 const LOWER = 'abcdef01-2345-4678-9abc-def012345678';
 const UPPER = LOWER.toUpperCase();

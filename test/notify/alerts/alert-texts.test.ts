@@ -8,7 +8,7 @@ import { toMail } from '../../../src/notify/channels/email.ts';
 import { createSlackChannel } from '../../../src/notify/channels/slack.ts';
 import { createTeamsChannel } from '../../../src/notify/channels/teams.ts';
 import { toMessage } from '../../../src/notify/messages/message.ts';
-import { openLedger } from '../../support/ledger-file.ts';
+import { openLedger } from '../../support/ledger/ledger-file.ts';
 import { outgoing } from '../sample-events.ts';
 
 const HOUR_MS = 3_600_000;

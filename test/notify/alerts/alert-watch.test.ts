@@ -2,9 +2,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AlertFacts } from '../../../src/domain/notifications/alert.ts';
 import { conditionsOf } from '../../../src/notify/alerts/alert-rules.ts';
 import { AlertWatch } from '../../../src/notify/alerts/alert-watch.ts';
-import { context, observation } from '../../support/domain.ts';
-import { trackRequests } from '../../support/ledger-file.ts';
-import { DAY_MS, delivered, failed, openDispatcher } from '../../support/virtual-dispatcher.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { trackRequests } from '../../support/ledger/ledger-file.ts';
+import { DAY_MS, delivered, failed, openDispatcher } from '../../support/virtual-time/virtual-dispatcher.ts';
 
 const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
 const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };

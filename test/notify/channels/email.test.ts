@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createEmailChannel } from '../../../src/notify/channels/email.ts';
-import { openSmtpReceiver } from '../../support/smtp-receiver.ts';
-import { deadAddress, serveRaw } from '../../support/upstream-server.ts';
+import { openSmtpReceiver } from '../../support/servers/smtp-receiver.ts';
+import { deadAddress, serveRaw } from '../../support/servers/upstream-server.ts';
 import { failedEvent, HOSTILE_TEXTS, outgoing, upstreamEvent } from '../sample-events.ts';
 import { describeChannel, expectEscaped, type Rig } from './channel-conformance.ts';
 

@@ -2,8 +2,8 @@ import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createQueueChannel, EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
-import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis-server.ts';
-import { deadAddress } from '../../support/upstream-server.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis/redis-server.ts';
+import { deadAddress } from '../../support/servers/upstream-server.ts';
 import { failedEvent, outgoing } from '../sample-events.ts';
 import { describeChannel, type Rig } from './channel-conformance.ts';
 

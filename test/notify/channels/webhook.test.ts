@@ -5,7 +5,7 @@ import { makeSecret } from '../../../src/notify/channels/signing.ts';
 import { createWebhookChannel, type WebhookEndpoint } from '../../../src/notify/channels/webhook.ts';
 import { createAddressGuard } from '../../../src/notify/transport/address-guard.ts';
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
-import { openReceiver, type ScriptedResponse } from '../../support/receiver.ts';
+import { openReceiver, type ScriptedResponse } from '../../support/servers/receiver.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const SECRET = makeSecret('v1');

@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { retryAfterMs } from '../../../src/domain/retry-after.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import type { SendResult } from '../../../src/notify/channels/channel.ts';
-import { DAY_MS, DISPATCHER_START_MS, delivered, failed, openDispatcher } from '../../support/virtual-dispatcher.ts';
+import {
+  DAY_MS,
+  DISPATCHER_START_MS,
+  delivered,
+  failed,
+  openDispatcher,
+} from '../../support/virtual-time/virtual-dispatcher.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -4,7 +4,7 @@ import { EVENT_TYPES } from '../../../src/domain/notifications/events.ts';
 import { durationText } from '../../../src/notify/messages/duration-text.ts';
 import { toMessage } from '../../../src/notify/messages/message.ts';
 import { escapeWith, truncate } from '../../../src/notify/messages/truncate.ts';
-import { finalEnvelope, ID } from '../../support/domain.ts';
+import { finalEnvelope, ID } from '../../support/ledger/domain.ts';
 import {
   AT,
   alertEvent,

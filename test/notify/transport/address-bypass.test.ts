@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkWebhookUrl } from '../../../src/notify/channels/webhook-url.ts';
 import { createAddressGuard, type LookupAll } from '../../../src/notify/transport/address-guard.ts';
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
-import { openReceiver } from '../../support/receiver.ts';
+import { openReceiver } from '../../support/servers/receiver.ts';
 
 /**
  * Known ways to direct requests to internal addresses: refused when the address is configured, or when a connection is

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAddressGuard, guardedConnector, isCidr } from '../../../src/notify/transport/address-guard.ts';
-import { openReceiver } from '../../support/receiver.ts';
-import { deadAddress } from '../../support/upstream-server.ts';
+import { openReceiver } from '../../support/servers/receiver.ts';
+import { deadAddress } from '../../support/servers/upstream-server.ts';
 
 const guard = createAddressGuard({ allow: [] });
 

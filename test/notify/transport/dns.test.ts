@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { createAddressGuard } from '../../../src/notify/transport/address-guard.ts';
 import { createLookup } from '../../../src/notify/transport/dns.ts';
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
-import { openReceiver } from '../../support/receiver.ts';
+import { openReceiver } from '../../support/servers/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 /** A nameserver that receives queries and never responds. */

@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAddressGuard, type LookupAll } from '../../../src/notify/transport/address-guard.ts';
 import { createHttpPost, toSendResult } from '../../../src/notify/transport/http-post.ts';
-import { drip, openReceiver, type ScriptedResponse, selfSigned } from '../../support/receiver.ts';
-import { deadAddress } from '../../support/upstream-server.ts';
+import { drip, openReceiver, type ScriptedResponse, selfSigned } from '../../support/servers/receiver.ts';
+import { deadAddress } from '../../support/servers/upstream-server.ts';
 
 type Settings = { allow?: string[]; lookup?: LookupAll; timeoutMs?: number; bodyTimeoutMs?: number };
 

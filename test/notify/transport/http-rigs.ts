@@ -1,8 +1,8 @@
 import type { Channel } from '../../../src/notify/channels/channel.ts';
 import type { ChatOptions } from '../../../src/notify/channels/chat.ts';
 import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
-import { openReceiver, type ScriptedResponse } from '../../support/receiver.ts';
-import { deadAddress } from '../../support/upstream-server.ts';
+import { openReceiver, type ScriptedResponse } from '../../support/servers/receiver.ts';
+import { deadAddress } from '../../support/servers/upstream-server.ts';
 import type { ChannelUnderTest, Rig } from '../channels/channel-conformance.ts';
 
 /** A secret in the path, as in the addresses of Slack, Discord, Teams and Apprise. */

@@ -3,8 +3,8 @@ import { arrivalsOf } from '../../../bench/pacing/arrivals.ts';
 import { simulate } from '../../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../../bench/support/random.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
-import { periodic, worldOf } from '../../support/finality-worlds.ts';
-import { countingReschedules, excessOverSafetyNet, SLACK_MS } from '../../support/policy-runs.ts';
+import { periodic, worldOf } from '../../support/virtual-time/finality-worlds.ts';
+import { countingReschedules, excessOverSafetyNet, SLACK_MS } from '../../support/virtual-time/policy-runs.ts';
 
 const AMPLE = { requests: 100_000, perMs: 1_000, concurrency: 100_000 };
 const TRAINING = 300;

@@ -8,9 +8,9 @@ import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { PacingPolicy, PolicyFactory } from '../../../src/pacing/policy.ts';
 import { ceilingMs } from '../../../src/pacing/safety-limit.ts';
 import type { Scheduler } from '../../../src/pacing/scheduler.ts';
-import { type Finality, PENDING, periodic, SHAPES, worldOf } from '../../support/finality-worlds.ts';
-import { createScheduler, drain } from '../../support/pacing.ts';
-import { costOf, excessOverSafetyNet, restarting, SLACK_MS } from '../../support/policy-runs.ts';
+import { type Finality, PENDING, periodic, SHAPES, worldOf } from '../../support/virtual-time/finality-worlds.ts';
+import { createScheduler, drain } from '../../support/virtual-time/pacing.ts';
+import { costOf, excessOverSafetyNet, restarting, SLACK_MS } from '../../support/virtual-time/policy-runs.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });

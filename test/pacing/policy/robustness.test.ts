@@ -5,8 +5,8 @@ import { type Run, simulate, type World } from '../../../bench/pacing/simulate.t
 import { seededRandom } from '../../../bench/support/random.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { PolicyFactory } from '../../../src/pacing/policy.ts';
-import { adversarialWorld, mixture, SHAPES, worldOf } from '../../support/finality-worlds.ts';
-import { costOf, excessOverSafetyNet, SLACK_MS } from '../../support/policy-runs.ts';
+import { adversarialWorld, mixture, SHAPES, worldOf } from '../../support/virtual-time/finality-worlds.ts';
+import { costOf, excessOverSafetyNet, SLACK_MS } from '../../support/virtual-time/policy-runs.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
-import { cli, cliProcess } from '../../../support/cli.ts';
-import { ADMIN_TOKEN } from '../../../support/lookups.ts';
-import { useNotifyingApp } from '../../../support/notifying-app.ts';
-import { openReceiver } from '../../../support/receiver.ts';
-import { serve } from '../../../support/upstream-server.ts';
+import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
+import { useNotifyingApp } from '../../../support/app/notifying-app.ts';
+import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { openReceiver } from '../../../support/servers/receiver.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 
 const app = useNotifyingApp();
 const run = (args: string[], url = app.url, runs = cli) =>

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { toFile } from '../../../../src/cli/output/export-target.ts';
 import { backupLedger } from '../../../../src/ledger/maintenance/backup.ts';
-import { cli, startCli } from '../../../support/cli.ts';
-import { context, observation } from '../../../support/domain.ts';
-import { openLedger, trackRequests } from '../../../support/ledger-file.ts';
+import { context, observation } from '../../../support/ledger/domain.ts';
+import { openLedger, trackRequests } from '../../../support/ledger/ledger-file.ts';
+import { cli, startCli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 function openWorld() {

@@ -1,10 +1,10 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { cliProcess } from '../../../support/cli.ts';
-import { call } from '../../../support/http-calls.ts';
-import { describing, learnedBy } from '../../../support/pacing.ts';
-import { openApp } from '../../../support/running-app.ts';
+import { call } from '../../../support/app/http-calls.ts';
+import { openApp } from '../../../support/app/running-app.ts';
+import { cliProcess } from '../../../support/processes/cli.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
-import { serve } from '../../../support/upstream-server.ts';
+import { describing, learnedBy } from '../../../support/virtual-time/pacing.ts';
 
 const run = (url: string, ...args: string[]) => cliProcess(['pacing', ...args], { env: { DAWATCH_URL: url } });
 

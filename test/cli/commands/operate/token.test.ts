@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cli, cliProcess } from '../../../support/cli.ts';
-import { call } from '../../../support/http-calls.ts';
-import { openLedger } from '../../../support/ledger-file.ts';
-import { openApp, useAppWithSandbox } from '../../../support/running-app.ts';
+import { call } from '../../../support/app/http-calls.ts';
+import { openApp, useAppWithSandbox } from '../../../support/app/running-app.ts';
+import { openLedger } from '../../../support/ledger/ledger-file.ts';
+import { cli, cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 const app = useAppWithSandbox();

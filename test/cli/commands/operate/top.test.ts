@@ -5,11 +5,11 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { plain } from '../../../../src/cli/output/colors.ts';
 import { frame, type View } from '../../../../src/cli/output/top-frame.ts';
 import type { Overview } from '../../../../src/client/index.ts';
-import { cli } from '../../../support/cli.ts';
-import { MAIN } from '../../../support/main-file.ts';
-import { API_KEY, openApp } from '../../../support/running-app.ts';
+import { API_KEY, openApp } from '../../../support/app/running-app.ts';
+import { cli } from '../../../support/processes/cli.ts';
+import { MAIN } from '../../../support/processes/main-file.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
-import { serve } from '../../../support/upstream-server.ts';
 
 const HOME = '\u001b[H';
 /** The escape codes that show the cursor and restore the previous screen. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { cli, cliProcess } from '../../../support/cli.ts';
-import { SECOND, useLookups, userPath } from '../../../support/lookups.ts';
-import { serve } from '../../../support/upstream-server.ts';
+import { SECOND, useLookups, userPath } from '../../../support/app/lookups.ts';
+import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 
 const lookups = useLookups();
 const GET = ['users', 'get', '--name', SECOND.name, '--email', SECOND.email];

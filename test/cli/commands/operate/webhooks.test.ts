@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { cli, cliProcess } from '../../../support/cli.ts';
-import { ADMIN_TOKEN } from '../../../support/lookups.ts';
-import { useNotifyingApp, webhookOf } from '../../../support/notifying-app.ts';
-import { openReceiver } from '../../../support/receiver.ts';
-import { API_KEY } from '../../../support/running-app.ts';
+import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
+import { useNotifyingApp, webhookOf } from '../../../support/app/notifying-app.ts';
+import { API_KEY } from '../../../support/app/running-app.ts';
+import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { openReceiver } from '../../../support/servers/receiver.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 const app = useNotifyingApp();

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { cliProcess } from '../../../support/cli.ts';
+import { cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 /** Removes the cache folder that tests set for every process. */

@@ -5,7 +5,7 @@ import { Argument, Command, Option } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { completionRules } from '../../../../src/cli/input/completion-rules.ts';
 import { COMPLETION_SCRIPTS } from '../../../../src/cli/input/completion-scripts.ts';
-import { cli } from '../../../support/cli.ts';
+import { cli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 const isMissing = (shell: string) => spawnSync(shell, ['--version']).status !== 0;

@@ -4,9 +4,9 @@ import { plain } from '../../../../src/cli/output/colors.ts';
 import { doctorJson, doctorText } from '../../../../src/cli/output/doctor-report.ts';
 import { ok, problem, warning } from '../../../../src/doctor/finding.ts';
 import { makeToken } from '../../../../src/http/access/credentials.ts';
-import { cliProcess } from '../../../support/cli.ts';
+import { cliProcess } from '../../../support/processes/cli.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
-import { serve } from '../../../support/upstream-server.ts';
 
 const FINDINGS = [
   ok('node', 'Node 24.21.0'),

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { sandboxOptionFields } from '../../../../src/sandbox/options.ts';
-import { cli, startCli } from '../../../support/cli.ts';
+import { cli, startCli } from '../../../support/processes/cli.ts';
 
 const flagOf = (name: string) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { cliProcess, startCli } from '../../../support/cli.ts';
-import { call } from '../../../support/http-calls.ts';
+import { call } from '../../../support/app/http-calls.ts';
+import { cliProcess, startCli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 /** Starts `dawatch serve` and resolves once it listens. */

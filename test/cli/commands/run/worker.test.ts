@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { openRedisClient } from '../../../support/bullmq-rig.ts';
-import { cli, cliProcess, startCli } from '../../../support/cli.ts';
-import { isRedisMissing, redisForTest } from '../../../support/redis-server.ts';
+import { cli, cliProcess, startCli } from '../../../support/processes/cli.ts';
+import { openRedisClient } from '../../../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../../../support/redis/redis-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 const UPSTREAM = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_UPSTREAM_API_KEY: 'a-key-of-the-upstream' };

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { cli, cliProcess, startCli } from '../../../support/cli.ts';
-import { call, pathOf, post } from '../../../support/http-calls.ts';
-import { openApp, useApp } from '../../../support/running-app.ts';
+import { call, pathOf, post } from '../../../support/app/http-calls.ts';
+import { openApp, useApp } from '../../../support/app/running-app.ts';
+import { cli, cliProcess, startCli } from '../../../support/processes/cli.ts';
+import { deadAddress } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
-import { deadAddress } from '../../../support/upstream-server.ts';
 
 const app = useApp();
 

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cli, cliProcess } from '../../../support/cli.ts';
-import { call, detailsOf, pathOf } from '../../../support/http-calls.ts';
-import { useAppWithSandbox } from '../../../support/running-app.ts';
+import { call, detailsOf, pathOf } from '../../../support/app/http-calls.ts';
+import { useAppWithSandbox } from '../../../support/app/running-app.ts';
+import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
-import { serve } from '../../../support/upstream-server.ts';
 
 const app = useAppWithSandbox();
 const at = () => ({ DAWATCH_URL: app.url });

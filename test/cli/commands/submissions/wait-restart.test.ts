@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../../../src/sandbox/server.ts';
-import { cli, startCli } from '../../../support/cli.ts';
-import { openApp } from '../../../support/running-app.ts';
+import { openApp } from '../../../support/app/running-app.ts';
+import { cli, startCli } from '../../../support/processes/cli.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
-import { serve } from '../../../support/upstream-server.ts';
 
 it('continues to wait while the server restarts', async () => {
   const sandbox = await startSandbox({ options: { speed: 10 } });

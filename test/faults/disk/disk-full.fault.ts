@@ -1,0 +1,123 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { sleep } from '../../support/processes/killable-server.ts';
+import { openProducer } from '../../support/redis/producer.ts';
+import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { readiness, trackOnce } from '../support/requests.ts';
+import { prepareWorld } from '../support/world.ts';
+
+const MIB = 2 ** 20;
+const DISK_MIB = 16;
+const BATCH = 100;
+const WITHIN_MS = 15_000;
+const PRLIMIT = 'prlimit';
+const MOUNT = 'mount';
+const UMOUNT = 'umount';
+
+type World = Awaited<ReturnType<typeof prepareWorld>>;
+
+describe('a full disk pauses intake, loses nothing, and work continues by itself', () => {
+  test.skipIf(isRedisMissing())(
+    'a full file system: over HTTP, through the queue, with deliveries in flight',
+    async (context) => {
+      const folder = mountSmall();
+      if (folder === undefined) return context.skip('SKIPPED: no small file system can be mounted here');
+      const redis = await redisForTest();
+      const world = await prepareWorld('full file system', { folder, redisUrl: redis.url, workers: 1 });
+      await world.start();
+      await world.track(200);
+      const ballast = join(folder, 'ballast');
+      fill(folder, ballast);
+      await untilRefused(world, 507);
+      // A job waits for space, however long that takes.
+      const queued = world.submit(BATCH);
+      const job = openProducer(redis).enqueue(queued, AbortSignal.timeout(200_000));
+      await staysRefused(world, 507);
+      rmSync(ballast);
+      await expectWorking(world);
+      expect(await job).toEqual({ accepted: BATCH, already_tracked: 0 });
+      for (const id of queued) world.expected.set(id, 'finalized');
+      await world.expectSurvived();
+    },
+  );
+
+  test.skipIf(isPrlimitMissing())('a limit of the file size', async () => {
+    const world = await prepareWorld('limit of file size');
+    await world.start();
+    await world.track(200);
+    const limit = (bytes: number | 'unlimited') =>
+      expect(spawnSync(PRLIMIT, [`--pid=${world.server.pid()}`, `--fsize=${bytes}:unlimited`]).status).toBe(0);
+    limit(512 * 1_024);
+    await untilRefused(world, 503);
+    await staysRefused(world, 503);
+    limit('unlimited');
+    await expectWorking(world);
+    await world.expectSurvived();
+  });
+});
+
+/** Tracks until the disk is full. Every acknowledged id must become final. */
+async function untilRefused(world: World, status: number): Promise<void> {
+  for (let count = 0; count < 500; count++) {
+    const ids = world.submit(BATCH);
+    const response = await trackOnce(world.server.url, ids);
+    if (response.status !== 202) {
+      expect(response).toMatchObject({ status, retryAfter: expect.stringMatching(/^\d+$/) });
+      return;
+    }
+    for (const id of ids) world.expected.set(id, 'finalized');
+  }
+  throw new Error('the disk was never full');
+}
+
+async function staysRefused(world: World, status: number): Promise<void> {
+  for (let second = 0; second < 4; second++) {
+    expect(await trackOnce(world.server.url, world.submit(5_000))).toMatchObject({ status });
+    await sleep(1_000);
+  }
+  // Stored data can be read.
+  const [known = ''] = world.expected.keys();
+  expect(await world.server.client.get(known)).toMatchObject({ submission_id: known });
+}
+
+/** Expects that tracking works again within seconds. */
+async function expectWorking(world: World): Promise<void> {
+  const since = performance.now();
+  const soFar = () => performance.now() - since;
+  for (let isTaken = false; !isTaken; await sleep(200)) {
+    const ids = world.submit(BATCH);
+    isTaken = (await trackOnce(world.server.url, ids)).status === 202;
+    if (isTaken) for (const id of ids) world.expected.set(id, 'finalized');
+    expect(soFar()).toBeLessThan(WITHIN_MS);
+  }
+  while ((await readiness(world.server.url)).status !== 200) {
+    expect(soFar()).toBeLessThan(WITHIN_MS);
+    await sleep(200);
+  }
+  console.log(`ready ${(soFar() / 1_000).toFixed(1)} s after there was room`);
+}
+
+/** Returns undefined if this user or machine cannot mount file systems. */
+function mountSmall(): string | undefined {
+  const folder = join(tempFolder(), 'disk');
+  mkdirSync(folder);
+  const mounted = spawnSync(MOUNT, ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'tmpfs', folder]);
+  if (mounted.status !== 0) return undefined;
+  onTestFinished(() => void spawnSync(UMOUNT, ['-l', folder]));
+  return folder;
+}
+
+/** Fills the disk except for a small rest. */
+function fill(folder: string, ballast: string): void {
+  const { bavail, bsize } = statfsSync(folder);
+  writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - MIB)));
+}
+
+function isPrlimitMissing(): boolean {
+  if (process.platform === 'linux' && spawnSync(PRLIMIT, ['--version']).status === 0) return false;
+  console.warn('SKIPPED: there is no prlimit, which limits the files of a process that runs.');
+  return true;
+}

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { sleep } from '../../support/processes/killable-server.ts';
+import { prepareWorld } from '../support/world.ts';
+
+test('a server that is suspended for longer than its timeouts continues normally', async () => {
+  const world = await prepareWorld('stall', { sandbox: { latencyMs: 8_000 } });
+  await world.start();
+  await world.track(200);
+  for (let stall = 0; stall < 3; stall++) {
+    await sleep(world.between(0, 300));
+    world.server.pause();
+    await sleep(2_500);
+    world.server.resume();
+    await world.track(50);
+  }
+  await world.expectSurvived();
+  // The server detects its own stall and reports no outage of the upstream.
+  expect(world.server.logged('upstream.down')).toEqual([]);
+});

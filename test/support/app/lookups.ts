@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { Config, UpstreamConfig } from '../../../src/config/schema.ts';
+import { sha256 } from '../../../src/http/access/access.ts';
+import { makeToken } from '../../../src/http/access/credentials.ts';
+import type { Role } from '../../../src/http/ports.ts';
+import { Ledger } from '../../../src/ledger/ledger.ts';
+import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { call, type HttpResponse } from './http-calls.ts';
+import { openApp } from './running-app.ts';
+
+export const ADMIN_TOKEN = 'an-admin-token-for-tests';
+/** The bearer that the sandbox accepts as an administrator's. */
+export const UPSTREAM_BEARER = 'sandbox-admin-token';
+export const SECOND = { name: 'User 2', email: 'user2@example.com' };
+
+type Setting = {
+  sandbox?: SandboxOptionsInput;
+  /** An upstream other than the sandbox. */
+  upstreamUrl?: string;
+  /** null: callers send the upstream's own token. */
+  bearer?: string | null;
+  upstream?: Partial<UpstreamConfig>;
+  users?: Config['users'];
+  limits?: Partial<Config['limits']>;
+  trustedProxies?: string[];
+};
+
+type AuditRow = {
+  caller: string;
+  action: string;
+  result: string;
+  detail: string | null;
+  email_hash: string | null;
+  email_masked: string | null;
+};
+
+export type Lookups = Awaited<ReturnType<typeof startLookups>>;
+
+/** The real app over a sandbox, with a token of each role; closed when the test ends. */
+export async function openLookups(setting: Setting = {}): Promise<Lookups> {
+  const lookups = await startLookups(setting);
+  onTestFinished(() => lookups.end());
+  return lookups;
+}
+
+/** The same for all tests of a file. */
+export function useLookups(setting: Setting = {}): () => Lookups {
+  let lookups: Lookups | undefined;
+  beforeAll(async () => {
+    lookups = await startLookups(setting);
+  });
+  afterAll(() => lookups?.end());
+  return () => {
+    if (!lookups) throw new Error('it runs only within tests');
+    return lookups;
+  };
+}
+
+async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, ...setting }: Setting) {
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+  const database = join(folder, 'ledger.db');
+  const tokens = { service: makeToken('service'), user: makeToken('user'), admin: makeToken('admin') };
+  const revoked = { service: makeToken('service'), user: makeToken('user'), admin: makeToken('admin') };
+  const ledger = new Ledger({ file: database, now: 0 });
+  for (const [role, token] of Object.entries(tokens))
+    ledger.credentials.add({ hash: sha256(token), role, name: `the ${role}` }, 0);
+  for (const [role, token] of Object.entries(revoked))
+    ledger.credentials.revoke(ledger.credentials.add({ hash: sha256(token), role, name: `once the ${role}` }, 0).id, 1);
+  ledger.close();
+
+  const sandbox = await startSandbox({ options });
+  let logs = '';
+  const app = await openApp({
+    database,
+    upstreamUrl: setting.upstreamUrl ?? sandbox.url,
+    upstream: { ...setting.upstream, bearer: bearer ?? undefined },
+    adminToken: ADMIN_TOKEN,
+    ...(setting.users && { users: setting.users }),
+    ...(setting.limits && { limits: setting.limits }),
+    ...(setting.trustedProxies && { trustedProxies: setting.trustedProxies }),
+    logLevel: 'trace',
+    onLog: (line) => {
+      logs += line;
+    },
+  });
+  const query = <T>(work: (db: Database.Database) => T): T => {
+    const db = new Database(database);
+    try {
+      return work(db);
+    } finally {
+      db.close();
+    }
+  };
+
+  return {
+    url: app.url,
+    folder,
+    sandbox,
+    tokens,
+    revoked,
+    logs: () => logs,
+    /** Sends a request with this bearer, or without any. */
+    get: (path: string, token?: string): Promise<HttpResponse> =>
+      call(app.url, path, { headers: { 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) } }),
+    revoke: (role: Role) => query((db) => db.prepare('UPDATE credentials SET revoked_at = 1 WHERE role = ?').run(role)),
+    /** The audit, oldest first. */
+    audit: () =>
+      query((db) =>
+        db
+          .prepare('SELECT caller, action, outcome AS result, detail, email_hash, email_masked FROM audit ORDER BY seq')
+          .all(),
+      ) as AuditRow[],
+    async end() {
+      await app.close();
+      await sandbox.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export function userPath({ name, email } = SECOND, spelling = '/users/get_user'): string {
+  return `${spelling}?name=${encodeURIComponent(name)}&email=${encodeURIComponent(email)}`;
+}

@@ -1,0 +1,58 @@
+import { expect, vi } from 'vitest';
+import type { z } from 'zod';
+import { deliveryDetailsSchema, deliveryListSchema, deliverySchema } from '../../../src/http/routes/delivery-body.ts';
+import { webhookListSchema, webhookSchema, webhookWithSecretSchema } from '../../../src/http/routes/webhook-body.ts';
+import { call, type HttpResponse, pathOf, post } from './http-calls.ts';
+import { ADMIN_TOKEN } from './lookups.ts';
+import { useApp } from './running-app.ts';
+
+/** An app for a whole test file whose webhooks may be on this machine, and requests of its administrator. */
+export function useNotifyingApp() {
+  const app = useApp({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
+  const admin = (method: string, path: string, body?: unknown): Promise<HttpResponse> =>
+    call(app.url, path, {
+      method,
+      headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+      ...(body !== undefined && { body }),
+    });
+  const create = async (fields: object) => createdOf(await admin('POST', '/v1/webhooks', fields));
+  const details = async (id: number) => deliveryOf(await admin('GET', `/v1/deliveries/${id}`));
+  return {
+    get url() {
+      return app.url;
+    },
+    admin,
+    create,
+    details,
+    deliveries: async (query: string) => deliveriesOf(await admin('GET', `/v1/deliveries?${query}`)).deliveries,
+    /** Adds an event about each submission by cancelling it. */
+    async cancelled(ids: string[], fields: object = {}): Promise<void> {
+      await post(app.url, { submission_ids: ids, ...fields });
+      for (const id of ids) await call(app.url, pathOf(id), { method: 'DELETE' });
+    },
+    /** Resolves with the delivery after its attempt, or once there will be none. */
+    tried: (id: number) =>
+      vi.waitFor(
+        async () => {
+          const delivery = await details(id);
+          expect(delivery.attempts.length > 0 || delivery.state !== 'waiting').toBe(true);
+          return delivery;
+        },
+        { timeout: 15_000, interval: 5 },
+      ),
+  };
+}
+
+/** Parse the responses of the routes, which must have the documented status and shape without further fields. */
+export const createdOf = (response: HttpResponse) => parse(response, 201, webhookWithSecretSchema.strict());
+export const rotatedOf = (response: HttpResponse) => parse(response, 200, webhookWithSecretSchema.strict());
+export const webhookOf = (response: HttpResponse) => parse(response, 200, webhookSchema.strict());
+export const webhooksOf = (response: HttpResponse) => parse(response, 200, webhookListSchema.strict());
+export const acceptedOf = (response: HttpResponse) => parse(response, 202, deliverySchema.strict());
+const deliveryOf = (response: HttpResponse) => parse(response, 200, deliveryDetailsSchema.strict());
+export const deliveriesOf = (response: HttpResponse) => parse(response, 200, deliveryListSchema.strict());
+
+function parse<S extends z.ZodType>(response: HttpResponse, status: number, schema: S): z.output<S> {
+  expect(response, response.text.slice(0, 500)).toMatchObject({ status });
+  return schema.parse(JSON.parse(response.text));
+}

@@ -1,0 +1,175 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
+import { type App, type AppDeps, startApp } from '../../../src/app.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import type { Config, UpstreamConfig } from '../../../src/config/schema.ts';
+import type { Clock } from '../../../src/domain/clock.ts';
+import { createLog } from '../../../src/logging/logger.ts';
+import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
+import type { PolicyFactory } from '../../../src/pacing/policy.ts';
+import { systemClock } from '../../../src/platform/system-clock.ts';
+import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
+
+export const API_KEY = 'a-service-key-for-tests';
+/** A closed port. */
+const CLOSED_PORT_URL = 'http://127.0.0.1:1';
+
+type AppSetting = {
+  database: string;
+  upstreamUrl?: string;
+  /** null: no key is configured. */
+  apiKey?: string | null;
+  host?: string;
+  port?: number;
+  clock?: Clock;
+  limits?: Partial<Config['limits']>;
+  corsOrigins?: string[];
+  trustedProxies?: string[];
+  /** server.timeout_s. */
+  timeoutS?: number;
+  /** server.shutdown_s. */
+  shutdownS?: number;
+  adminToken?: string;
+  /** Further settings of the upstream: its bearer, its paths, its timeout. */
+  upstream?: Partial<UpstreamConfig>;
+  users?: Config['users'];
+  /** The permitted receivers: none on this machine by default. */
+  webhooks?: Partial<Config['webhooks']>;
+  channels?: Config['channels'];
+  routes?: Config['routes'];
+  retention?: Partial<Config['retention']>;
+  redisUrl?: string;
+  /** The interval of alert checks; long for tests that count events. */
+  alerts?: Partial<Config['alerts']>;
+  logLevel?: Config['log']['level'];
+  onNewKey?: (key: string) => void;
+  onLog?: (line: string) => void;
+  policy?: AppDeps['policy'];
+  lagPrice?: number;
+};
+
+const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
+
+/** The policy of the product, with shorter waits after failures. */
+function impatient(settings: { lagPrice: number }): PolicyFactory {
+  return (deps) => {
+    const policy = learnedPacing(settings)(deps);
+    const learn = policy.learn.bind(policy);
+    policy.learn = (item, observation, now) => {
+      const dueAt = learn(item, observation, now);
+      return TROUBLE.includes(observation.kind) ? Math.min(dueAt, now + 30) : dueAt;
+    };
+    return policy;
+  };
+}
+
+/**
+ * The real app with a second, unreachable upstream "other", and with the pacing for an accelerated sandbox. The caller
+ * closes it.
+ */
+export function openApp(setting: AppSetting): Promise<App> {
+  const { database, upstreamUrl = CLOSED_PORT_URL, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
+  const { config } = loadConfig({
+    env: { DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key', DAWATCH_DATABASE: database },
+  });
+  const budget = { requests: 5_000, per_s: 1, concurrency: 64 };
+  const upstream = { ...config.upstreams.default, budget, ...setting.upstream };
+  return startApp({
+    config: {
+      ...config,
+      server: {
+        ...config.server,
+        host,
+        port,
+        shutdown_s: setting.shutdownS ?? 2,
+        ...(setting.timeoutS !== undefined && { timeout_s: setting.timeoutS }),
+        ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
+        ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),
+      },
+      // Tests send many wrong credentials from one address.
+      limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
+      auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
+      users: setting.users ?? config.users,
+      webhooks: { ...config.webhooks, ...setting.webhooks },
+      channels: setting.channels ?? {},
+      routes: setting.routes ?? [],
+      retention: { ...config.retention, ...setting.retention },
+      redis: { ...config.redis, url: setting.redisUrl },
+      alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
+      upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
+      // In a sandbox at speed 200, a second of lag costs 200 times as much.
+      pacing: { lag_price: setting.lagPrice ?? 1_000 },
+      breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
+    },
+    // All lines, because a test may expect any of them.
+    log: createLog(
+      { ...config.log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
+      { write: setting.onLog ?? (() => undefined) },
+    ),
+    clock: setting.clock ?? systemClock,
+    random: () => 0.5,
+    onNewKey: setting.onNewKey ?? (() => undefined),
+    policy: setting.policy ?? impatient,
+  });
+}
+
+/** One app for a whole test file; its upstream is unreachable, so that no status changes by itself. */
+export function useApp(setting: Partial<AppSetting> = {}): { readonly url: string } {
+  const running = { url: '' };
+  let end = async () => {};
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+    const app = await openApp({ database: join(folder, 'ledger.db'), ...setting });
+    running.url = app.url;
+    end = async () => {
+      await app.close();
+      rmSync(folder, { recursive: true });
+    };
+  });
+  afterAll(() => end());
+  return running;
+}
+
+/** One app with a sandbox for a whole test file. A submission is final within about a second. */
+export function useAppWithSandbox(setting: Partial<AppSetting> = {}): {
+  readonly url: string;
+  readonly database: string;
+  readonly sandbox: Sandbox;
+  /** Creates a submission at the upstream, which the app does not track. */
+  submit(): string;
+} {
+  let sandbox: Sandbox | undefined;
+  const running = { url: '', database: '' };
+  let end = async () => {};
+  const present = () => {
+    if (!sandbox) throw new Error('the sandbox runs only within tests');
+    return sandbox;
+  };
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+    sandbox = await startSandbox({ options: { speed: 200 } });
+    running.database = join(folder, 'ledger.db');
+    const app = await openApp({ database: running.database, upstreamUrl: sandbox.url, ...setting });
+    running.url = app.url;
+    end = async () => {
+      await app.close();
+      await present().close();
+      rmSync(folder, { recursive: true });
+    };
+  });
+  afterAll(() => end());
+  return {
+    get url() {
+      return running.url;
+    },
+    get database() {
+      return running.database;
+    },
+    get sandbox() {
+      return present();
+    },
+    submit: () => present().model.submit('some data', Date.now()),
+  };
+}

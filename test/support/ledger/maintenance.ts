@@ -1,0 +1,29 @@
+import { onTestFinished } from 'vitest';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { Maintenance, type PrunedCounts, type Retention } from '../../../src/ledger/maintenance/maintenance.ts';
+import { createVirtualClock } from '../virtual-time/virtual-clock.ts';
+
+export const HOUR_MS = 3_600_000;
+const KEEP_ALL: Retention = {
+  deliveriesMs: 366 * 24 * HOUR_MS,
+  submissionsMs: null,
+  submissions: null,
+  eventsMs: null,
+};
+
+/** The real maintenance of a ledger, in virtual time. */
+export function openMaintenance(ledger: Ledger, keeping: Partial<Retention>, startMs = 0) {
+  const clock = createVirtualClock(startMs);
+  const pruned: PrunedCounts[] = [];
+  const errors: unknown[] = [];
+  const maintenance = new Maintenance({
+    ledger,
+    clock,
+    retention: { ...KEEP_ALL, ...keeping },
+    onPruned: (counts) => pruned.push(counts),
+    onFailed: (error) => errors.push(error),
+  });
+  maintenance.start();
+  onTestFinished(() => maintenance.stop());
+  return { clock, pruned, errors, maintenance };
+}

@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import { type Job, Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { onTestFinished, vi } from 'vitest';
+import type { UpstreamResponse } from '../../../src/domain/classify.ts';
+import { BullmqEngine, type EngineEvent } from '../../../src/engines/bullmq/engine.ts';
+import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
+import { PollWorker, type PollWorkerEvent } from '../../../src/engines/bullmq/poll-worker.ts';
+import { type LinkEvent, RedisLink } from '../../../src/engines/bullmq/redis-link.ts';
+import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
+import { WorkerRegistry } from '../../../src/engines/bullmq/worker-registry.ts';
+import { createLocalEngine, type SendPoll } from '../../../src/engines/local.ts';
+import { systemClock } from '../../../src/platform/system-clock.ts';
+import type { PollEngine } from '../../../src/watch/ports.ts';
+import type { RedisServer } from './redis-server.ts';
+
+export const PENDING: UpstreamResponse = {
+  kind: 'response',
+  httpStatus: 200,
+  retryAfter: null,
+  date: null,
+  body: '{"state":"Pending","error":null,"data":null}',
+};
+
+/** The server's side, closed when the test ends. */
+export function openEngine(
+  redis: Pick<RedisServer, 'url'>,
+  setting: {
+    local?: PollEngine | SendPoll;
+    leaseMs?: number;
+    timeoutMs?: number;
+    prefix?: string;
+    secrets?: string[];
+  } = {},
+) {
+  const { local = async () => PENDING, leaseMs = 5_000, timeoutMs = 1_000, prefix = 'bull', secrets = [] } = setting;
+  const signer = new MessageSigner(secrets);
+  const events: (LinkEvent | EngineEvent)[] = [];
+  const settings = { url: redis.url, prefix };
+  const onEvent = (event: LinkEvent | EngineEvent) => void events.push(event);
+  const link = new RedisLink({ redis: settings, signer, clock: systemClock, onEvent });
+  const engine = new BullmqEngine({
+    redis: settings,
+    link,
+    signer,
+    local: typeof local === 'function' ? createLocalEngine({ sendPoll: local, clock: systemClock }) : local,
+    clock: systemClock,
+    leaseMsOf: () => leaseMs,
+    timeoutMsOf: () => timeoutMs,
+    onEvent,
+  });
+  const close = async () => {
+    await engine.close();
+    await link.close();
+  };
+  onTestFinished(close);
+  return {
+    engine,
+    link,
+    events,
+    close,
+    /** Resolves when this number of workers is registered and gets the next batch. */
+    sees: (workers: number) =>
+      vi.waitFor(() => {
+        if (link.usable?.workers.length !== workers || !engine.isReading) throw new Error('not yet');
+      }, 10_000),
+    isUp: () => vi.waitUntil(() => link.health.state === 'up', 15_000),
+    isAway: () => vi.waitUntil(() => link.health.state === 'away', 15_000),
+  };
+}
+
+/** The worker's side, in this process. */
+export function openWorker(
+  redis: Pick<RedisServer, 'url'>,
+  setting: {
+    sendPoll?: SendPoll;
+    name?: string;
+    timeoutMs?: number;
+    upstreams?: string[];
+    prefix?: string;
+    secrets?: string[];
+  } = {},
+) {
+  const { sendPoll = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'], prefix = 'bull' } = setting;
+  const polled: string[] = [];
+  const events: PollWorkerEvent[] = [];
+  const worker = new PollWorker({
+    redis: { url: redis.url, prefix },
+    signer: new MessageSigner(setting.secrets ?? []),
+    name: setting.name ?? `worker-${randomUUID()}`,
+    version: '0.0.0-test',
+    concurrency: 16,
+    clock: systemClock,
+    sendPoll: (upstream, submissionId) => {
+      polled.push(submissionId);
+      return sendPoll(upstream, submissionId);
+    },
+    timeoutMsOf: (upstream) => (upstreams.includes(upstream) ? timeoutMs : undefined),
+    onEvent: (event) => events.push(event),
+  });
+  const close = (limitMs = 2_000) => worker.close(limitMs);
+  onTestFinished(() => close());
+  return { worker, polled, events, close };
+}
+
+/** A worker with arbitrary behavior, registered for the duration of a test. */
+export async function openFakeWorker(
+  redis: Pick<RedisServer, 'url'>,
+  process: (job: Job) => Promise<unknown>,
+  name = 'odd',
+  secrets: string[] = [],
+) {
+  const { url } = redis;
+  const register = new WorkerRegistry(openRedisClient(redis), { prefix: 'bull' });
+  const announce = () =>
+    register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 }, new MessageSigner(secrets));
+  await announce();
+  const timer = setInterval(() => void announce().catch(() => undefined), 1_000);
+  const worker = new Worker(POLLS_QUEUE, process, { connection: { url }, maxStalledCount: 0, concurrency: 10 });
+  worker.on('error', () => undefined);
+  onTestFinished(async () => {
+    clearInterval(timer);
+    await worker.close(true);
+  });
+  return worker;
+}
+
+/** A separate connection to inspect and modify Redis. */
+export function openRedisClient({ url }: Pick<RedisServer, 'url'>): Redis {
+  const redis = new Redis(url);
+  redis.on('error', () => undefined);
+  onTestFinished(() => redis.disconnect());
+  return redis;
+}
+
+export function openQueue({ url }: Pick<RedisServer, 'url'>, name = POLLS_QUEUE): Queue {
+  const queue = new Queue(name, { connection: { url } });
+  queue.on('error', () => undefined);
+  onTestFinished(() => queue.close());
+  return queue;
+}

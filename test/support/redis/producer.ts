@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { onTestFinished } from 'vitest';
+import { sleep } from '../processes/killable-server.ts';
+
+const CHECK_MS = 200;
+
+/**
+ * A careful backend with BullMQ only: adds a job, checks until it is completed, and adds it again if it was lost in Redis or
+ * could not be sent. Once it is completed, the backend does not need to keep the ids.
+ */
+export function openProducer({ url }: { url: string }) {
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: 2_000,
+    retryStrategy: () => 200,
+  });
+  redis.on('error', () => undefined);
+  const queue = new Queue('dawatch-submissions', { connection: redis, skipVersionCheck: true });
+  queue.on('error', () => undefined);
+  onTestFinished(async () => {
+    await queue.close();
+    redis.disconnect();
+  });
+  return {
+    async enqueue(
+      submissionIds: string[],
+      signal: AbortSignal,
+    ): Promise<{ accepted: number; already_tracked: number }> {
+      const data = { submission_ids: submissionIds };
+      let jobId: string | undefined;
+      for (;;) {
+        signal.throwIfAborted();
+        try {
+          if (jobId === undefined) {
+            // A unique id: BullMQ counts its ids in Redis, and starts over when Redis was emptied.
+            const own = `track-${randomUUID()}`;
+            await queue.add('track', data, { jobId: own });
+            jobId = own;
+          }
+          const job = await queue.getJob(jobId);
+          if (!job) jobId = undefined;
+          // Redis may also keep the job without its data; such a job was refused, but not the submitted ids.
+          else if (job.failedReason && !isDeepStrictEqual(job.data, data)) jobId = undefined;
+          else if (job.failedReason) throw new RefusedError(job.failedReason);
+          else if (job.returnvalue) return job.returnvalue;
+          // A Redis that evicts keys may keep the job, and lose the list that contained it.
+          else if ((await job.getState()) === 'unknown') jobId = undefined;
+        } catch (error) {
+          if (error instanceof RefusedError) throw error;
+        }
+        await sleep(CHECK_MS);
+      }
+    },
+  };
+}
+
+class RefusedError extends Error {}

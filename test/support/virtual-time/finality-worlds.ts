@@ -1,0 +1,130 @@
+import type { World } from '../../../bench/pacing/simulate.ts';
+import type { Classification } from '../../../src/domain/classify.ts';
+
+export type Random = () => number;
+
+/** When a submission made at `now` becomes final, and in which block; Infinity: never. */
+export type Finality = (now: number, random: Random) => { at: number; block: number | null };
+
+/** An upstream whose submissions become final at the times that `finality` returns. */
+export function worldOf(finality: Finality, random: Random): World {
+  const rows = new Map<string, { at: number; block: number | null }>();
+  return {
+    submit(now) {
+      const id = `s${rows.size}`;
+      rows.set(id, finality(now, random));
+      return id;
+    },
+    respond(id, now) {
+      const row = rows.get(id);
+      return row && row.at <= now ? final(row.block) : PENDING;
+    },
+    finalizedAt: (id) => rows.get(id)?.at,
+  };
+}
+
+/** Like worldOf, but each submission becomes final just after a poll that finds it open. */
+export function adversarialWorld(finality: Finality, random: Random): World {
+  const wanted = new Map<string, number>();
+  const finalAt = new Map<string, number>();
+  return {
+    submit(now) {
+      const id = `s${wanted.size}`;
+      wanted.set(id, finality(now, random).at);
+      return id;
+    },
+    respond(id, now) {
+      const at = finalAt.get(id);
+      if (at !== undefined && at <= now) return final(null);
+      if (at === undefined && now >= (wanted.get(id) ?? 0)) finalAt.set(id, now + 1);
+      return PENDING;
+    },
+    finalizedAt: (id) => finalAt.get(id),
+  };
+}
+
+export const PENDING: Classification = {
+  kind: 'pending',
+  state: 'Pending',
+  error: null,
+  envelope: '',
+  blockNumber: null,
+};
+
+function final(blockNumber: number | null): Classification {
+  return { kind: 'finalized', state: 'Finalized', error: null, envelope: '', blockNumber };
+}
+
+const exponential = (mean: number, random: Random) => -mean * Math.log(1 - random());
+
+const aged =
+  (ageS: (random: Random) => number): Finality =>
+  (now, random) => ({ at: now + 1_000 * ageS(random), block: null });
+
+/** Groups become final at each multiple of the period, `gap` periods after their own, a moment late. */
+export function periodic(periodS: number, { gap = 1, lateS = 1, hasBlocks = true, drift = 0 } = {}): Finality {
+  const late = new Map<number, number>();
+  return (now, random) => {
+    const period = 1_000 * periodS * (1 + drift * Math.sin(now / 1e7));
+    const slot = Math.floor(now / period) + 1 + gap;
+    const known = late.get(slot) ?? exponential(1_000 * lateS, random);
+    late.set(slot, known);
+    return { at: slot * period + known + 1_000 * random(), block: hasBlocks ? slot : null };
+  };
+}
+
+/** Shapes of finality time; seconds from tracking. */
+export const SHAPES: Record<string, Finality> = {
+  exponential: aged((random) => exponential(30, random)),
+  'exponential, an hour': aged((random) => exponential(3_600, random)),
+  uniform: aged((random) => 10 + 60 * random()),
+  constant: aged(() => 47),
+  instant: aged(() => 0),
+  'a fifth of a second': aged(() => 0.2),
+  'two seconds': aged((random) => 1.5 + random()),
+  bimodal: aged((random) => (random() < 0.5 ? 5 + random() : 300 + 20 * random())),
+  'three modes': aged((random) => ([2, 40, 900][Math.floor(3 * random())] as number) * (0.9 + 0.2 * random())),
+  'heavy tail': aged((random) => 10 * (1 - random()) ** (-1 / 1.1)),
+  'very heavy tail': aged((random) => Math.min(20_000, 5 * (1 - random()) ** (-1 / 0.8))),
+  'log-normal': aged((random) => 60 * Math.exp(1.2 * (random() + random() + random() + random() - 2) * 1.7)),
+  '20 s slots': periodic(20),
+  '20 s slots without blocks': periodic(20, { hasBlocks: false }),
+  '6 s slots': periodic(6),
+  '12.8 s slots, gap 2': periodic(12.8, { gap: 2 }),
+  '2 s slots': periodic(2, { lateS: 0.1 }),
+  '60 s slots': periodic(60, { lateS: 4 }),
+  '300 s slots': periodic(300, { lateS: 10 }),
+  'a period that drifts': periodic(20, { drift: 0.02 }),
+  'two periods': either(periodic(20), periodic(33)),
+  'slots or alone': either(
+    periodic(20),
+    aged((random) => exponential(100, random)),
+  ),
+  'slow drift of the age': (now, random) => ({
+    at: now + 1_000 * (40 + 30 * Math.sin(now / 2e6)) * (0.9 + 0.2 * random()),
+    block: null,
+  }),
+};
+
+function either(one: Finality, other: Finality): Finality {
+  return (now, random) => (random() < 0.5 ? one(now, random) : other(now, random));
+}
+
+/** A mixture of up to four parts, each anywhere between 0.3 s and half an hour, narrow or wide. */
+export function mixture(random: Random): Finality {
+  const parts = Array.from({ length: 1 + Math.floor(4 * random()) }, () => ({
+    share: random(),
+    middleS: 0.3 * 6_000 ** random(),
+    spread: random() < 0.5 ? 0.05 : 1.5 * random(),
+  }));
+  const total = parts.reduce((sum, { share }) => sum + share, 0);
+  return aged((draw) => {
+    let left = draw() * total;
+    const isIn = ({ share }: { share: number }) => {
+      left -= share;
+      return left < 0;
+    };
+    const part = parts.find(isIn) ?? (parts[0] as (typeof parts)[number]);
+    return part.middleS * Math.exp(part.spread * (draw() + draw() + draw() - 1.5) * 2);
+  });
+}

@@ -1,0 +1,63 @@
+import type { Clock } from '../../../src/domain/clock.ts';
+
+type Timer = { at: number; order: number; run: () => void };
+
+export type VirtualClock = Clock & {
+  /** Advances the time: every timer fires at its time, and its effects settle before the next one. */
+  advance(ms: number): Promise<void>;
+  /** Sets the clock forward: timers that are due by then fire at the next `advance`. */
+  skip(ms: number): void;
+  skippedMs(): number;
+  /** The number of pending timers. */
+  readonly pending: number;
+};
+
+/** `settle` waits until all effects that require no time have happened. */
+export function createVirtualClock(startMs: number, settle = settlePromises): VirtualClock {
+  let now = startMs;
+  let order = 0;
+  let skippedMs = 0;
+  const timers = new Set<Timer>();
+  const next = (untilMs: number): Timer | undefined => {
+    let first: Timer | undefined;
+    for (const timer of timers)
+      if (
+        timer.at <= untilMs &&
+        (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
+      )
+        first = timer;
+    return first;
+  };
+  return {
+    now: () => Math.floor(now),
+    after(delayMs, run) {
+      const timer = { at: now + Math.max(0, delayMs), order: order++, run };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
+    async advance(ms) {
+      const untilMs = now + ms;
+      await settle();
+      for (let timer = next(untilMs); timer; timer = next(untilMs)) {
+        timers.delete(timer);
+        now = Math.max(now, timer.at);
+        timer.run();
+        await settle();
+      }
+      now = untilMs;
+    },
+    skip(ms) {
+      now += ms;
+      skippedMs += ms;
+    },
+    skippedMs: () => skippedMs,
+    get pending() {
+      return timers.size;
+    },
+  };
+}
+
+/** Resolves after all promises that can be resolved. */
+export function settlePromises(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

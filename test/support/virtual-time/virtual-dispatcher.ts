@@ -1,0 +1,128 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Ledger } from '../../../src/ledger/ledger.ts';
+import type { Channel, Outgoing, SendResult } from '../../../src/notify/channels/channel.ts';
+import { type DeliveryStore, Dispatcher } from '../../../src/notify/dispatch/dispatcher.ts';
+import type { AttemptReport } from '../../../src/notify/dispatch/result.ts';
+import { retryDelayMs } from '../../../src/notify/dispatch/retry-schedule.ts';
+import { context, observation } from '../ledger/domain.ts';
+import { openLedger, trackRequest } from '../ledger/ledger-file.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+export const DISPATCHER_START_MS = 1_760_000_000_000;
+export const DAY_MS = 86_400_000;
+
+export const delivered: SendResult = { kind: 'delivered', httpStatus: 204, response: null };
+export const failed = (more: Partial<Extract<SendResult, { kind: 'failed' }>> = {}): SendResult => ({
+  kind: 'failed',
+  httpStatus: 500,
+  error: 'answered with 500',
+  response: null,
+  ...more,
+});
+
+type Sent = { destination: string; at: number; events: string[]; ids: string[]; types: string[] };
+
+type World = {
+  /** Returns the result of a delivery to this destination; a pending promise for a receiver that hangs. */
+  receive: (destination: string, batch: readonly Outgoing[], signal: AbortSignal) => SendResult | Promise<SendResult>;
+  maxBatch?: number;
+  concurrency?: number;
+  store?: (store: DeliveryStore) => DeliveryStore;
+  random?: () => number;
+  /** Waits until all effects that require no time have happened. */
+  settle?: () => Promise<void>;
+  /** The folder of the ledger; a new one by default. */
+  folder?: string;
+};
+
+/** The real dispatcher over a real ledger, in virtual time; the test returns the results of the receivers. */
+export function openDispatcher(world: World) {
+  const clock = createVirtualClock(DISPATCHER_START_MS, world.settle);
+  const ledger = openLedger(world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') });
+  const sent: Sent[] = [];
+  const attempted: AttemptReport[] = [];
+  const errors: unknown[] = [];
+  const configured: Record<string, boolean> = {};
+  const channelOf = (destination: string): Channel | undefined => {
+    return configured[destination.replace('channel:', '')] === false ? undefined : channelTo(destination);
+  };
+  const channelTo = (destination: string): Channel => ({
+    maxBatch: world.maxBatch ?? 1,
+    retryDelayMs,
+    async send(batch, signal) {
+      sent.push({
+        destination,
+        at: clock.now() - DISPATCHER_START_MS,
+        events: batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : event.type)),
+        ids: batch.map(({ event }) => event.id),
+        types: batch.map(({ event }) => event.type),
+      });
+      return world.receive(destination, batch, signal);
+    },
+    async close() {},
+  });
+  const start = () => {
+    const store: DeliveryStore = storeOf(ledger);
+    const dispatcher = new Dispatcher({
+      store: world.store?.(store) ?? store,
+      channelOf,
+      clock,
+      random: world.random ?? (() => 0.5),
+      disableAfterMs: 5 * DAY_MS,
+      concurrency: world.concurrency ?? 8,
+      onAttempted: (entry) => attempted.push(entry),
+      onUnreadable: () => undefined,
+      onFailed: (error) => errors.push(error),
+    });
+    dispatcher.start();
+    return dispatcher;
+  };
+  let dispatcher = start();
+  onTestFinished(() => dispatcher.stop(0));
+  return {
+    clock,
+    ledger,
+    sent,
+    attempted,
+    errors,
+    /** Channels by name; false: not in the settings. */
+    configured,
+    get dispatcher() {
+      return dispatcher;
+    },
+    restart() {
+      dispatcher = start();
+    },
+    webhook(url: string, fields: { types?: string[]; metadata?: Record<string, unknown> | null } = {}): string {
+      const { types = ['*'], metadata = null } = fields;
+      const webhook = { url, types, metadata, description: '', signature: 'v1' as const, enabled: true };
+      return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now()).id;
+    },
+    /** Finalizes one submission, which adds one event. */
+    finalize(submissionId: string, fields: { metadata?: Record<string, unknown>; callbackUrl?: string } = {}): void {
+      const far = clock.now() + 1_000 * DAY_MS;
+      ledger.track(
+        [trackRequest(submissionId, { ...fields, deadlineAt: far, graceEndsAt: far, stuckAt: far })],
+        clock.now(),
+      );
+      ledger.record([observation('finalized', clock.now(), submissionId)], context({ now: clock.now() }));
+    },
+    deliveries: (query: Partial<Parameters<Ledger['deliveries']['list']>[0]> = {}) =>
+      ledger.deliveries.list({ limit: 1_000, ...query }).deliveries.toReversed(),
+  };
+}
+
+/** As a plain object, so that a test can replace a method. */
+function storeOf({ deliveries }: Ledger): DeliveryStore {
+  return {
+    destinations: () => deliveries.destinations(),
+    due: (destination, query) => deliveries.due(destination, query),
+    nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
+    recordResults: (results, disableAfterMs) => deliveries.recordResults(results, disableAfterMs),
+    expireUnconfigured: (destination, createdBefore, now) =>
+      deliveries.expireUnconfigured(destination, createdBefore, now),
+    correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
+    onWaiting: (listener) => deliveries.onWaiting(listener),
+  };
+}

@@ -1,0 +1,153 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { UpstreamResponse } from '../../../src/domain/classify.ts';
+import type { Submission, TrackRequest } from '../../../src/domain/submission.ts';
+import { createLocalEngine } from '../../../src/engines/local.ts';
+import { Ledger } from '../../../src/ledger/ledger.ts';
+import type { PolicyFactory } from '../../../src/pacing/policy.ts';
+import type { SchedulerSettings } from '../../../src/pacing/scheduler.ts';
+import type { WatcherListener } from '../../../src/watch/listeners.ts';
+import type { TrackResult, UpstreamChange } from '../../../src/watch/ports.ts';
+import { Watcher, type WatcherSettings } from '../../../src/watch/watcher.ts';
+import { tempFolder } from '../temp-folder.ts';
+import { byAge } from './pacing.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+export const START_MS = 1_760_000_000_000;
+export const MINUTE_MS = 60_000;
+
+const SCHEDULER_SETTINGS: SchedulerSettings = {
+  budget: { requests: 50, perMs: 1_000, concurrency: 32 },
+  breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
+  leaseMs: 30_000,
+  recheckMs: MINUTE_MS,
+};
+
+type World = {
+  /** The response of the upstream; a pending promise for one that hangs. */
+  respond: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
+  scheduler?: Partial<SchedulerSettings>;
+  recheck?: boolean;
+  policy?: PolicyFactory;
+  listener?: WatcherListener;
+  /** Called after `listener`. */
+  listeners?: readonly WatcherListener[];
+  file?: string;
+};
+
+/** A real watcher over a real ledger file, in virtual time, with an upstream that the test controls. */
+export function openWatcher(world: World) {
+  const clock = createVirtualClock(START_MS);
+  const file = world.file ?? join(tempFolder(), 'ledger.db');
+  const polls: { submissionId: string; at: number }[] = [];
+  const turns: UpstreamChange[] = [];
+  const engine = createLocalEngine({
+    clock,
+    sendPoll: async (_upstream, submissionId) => {
+      polls.push({ submissionId, at: clock.now() });
+      return world.respond(submissionId);
+    },
+  });
+  const settings: WatcherSettings = {
+    schedulers: new Map([['default', { ...SCHEDULER_SETTINGS, ...world.scheduler }]]),
+    policy: () => world.policy ?? byAge,
+    recheck: world.recheck ?? false,
+  };
+  const noting = { upstream: (change: UpstreamChange) => turns.push(change), ...world.listener };
+  const listeners = [noting, ...(world.listeners ?? [])];
+
+  let process = startProcess();
+  onTestFinished(() => process.kill());
+
+  function startProcess() {
+    let alive = true;
+    const ledger = new Ledger({ file, now: clock.now() });
+    // The timers of a killed process never fire.
+    const { now, skippedMs } = clock;
+    const own = { now, skippedMs, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
+    const monitor = new Watcher({ settings, ledger, engine, clock: own, random: () => 0.5, listeners });
+    monitor.start();
+    const kill = () => {
+      alive = false;
+      ledger.close();
+    };
+    return { ledger, monitor, kill };
+  }
+
+  return {
+    clock,
+    file,
+    polls,
+    turns,
+    get ledger() {
+      return process.ledger;
+    },
+    get monitor() {
+      return process.monitor;
+    },
+    track(ids: readonly string[], limits: Partial<TrackRequest> = {}): TrackResult {
+      const now = clock.now();
+      const defaults = {
+        deadlineAt: now + 24 * 60 * MINUTE_MS,
+        graceEndsAt: now + 15 * MINUTE_MS,
+        stuckAt: now + 10 * MINUTE_MS,
+      };
+      return process.monitor.track(
+        ids.map((submissionId) => ({
+          submissionId,
+          upstream: 'default',
+          metadata: null,
+          callbackUrl: null,
+          ...defaults,
+          ...limits,
+        })),
+      );
+    },
+    get(submissionId: string): Submission {
+      const submission = process.ledger.get(submissionId);
+      if (!submission) throw new Error(`${submissionId} is not in the ledger`);
+      return submission;
+    },
+    /** Simulates a kill: the memory is lost, and the file stays. */
+    restart(): void {
+      process.kill();
+      process = startProcess();
+    },
+    /** Kills the watcher, and starts it again after the given time. */
+    async isDownFor(ms: number): Promise<void> {
+      process.kill();
+      await clock.advance(ms);
+      process = startProcess();
+    },
+    statuses: (submissionId: string) => process.ledger.history(submissionId).map(({ status }) => status),
+  };
+}
+
+export function response(httpStatus: number, body: unknown, headers: { retryAfter?: string } = {}): UpstreamResponse {
+  return {
+    kind: 'response',
+    httpStatus,
+    retryAfter: headers.retryAfter ?? null,
+    date: new Date(START_MS).toUTCString(),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  };
+}
+
+export const data = {
+  block_hash: '0xabc',
+  block_number: 7,
+  tx_hash: '0xdef',
+  fees: '1'.repeat(39),
+  created_at: '2026-01-01T00:00:00',
+};
+export const finalized = response(200, { state: 'Finalized', error: null, data });
+export const pending = response(200, {
+  state: 'Pending',
+  error: null,
+  data: { ...data, block_hash: null, block_number: null },
+});
+export const failing = response(200, { state: 'Error', error: 'TIMEOUT', data: null });
+export const notFound = response(404, { error: 'not found' });
+export const recordNotFound = response(500, { error: 'Record not found' });
+export const databaseDown = response(500, { state: 'ERROR', error: 'Database connection error' });
+export const unauthorized = response(401, 'Invalid API key');
