@@ -15,8 +15,12 @@ export type { Log };
 
 const require = createRequire(import.meta.url);
 
-/** `end` reports the lines suppressed so far. */
-export type OpenLog = Log & { end(): void };
+export type OpenLog = Log & {
+  /** Changes the level and the secrets. The secrets before the change are still replaced. */
+  change(settings: { level: Config['log']['level']; secrets: readonly string[] }): void;
+  /** Reports the lines suppressed so far. */
+  end(): void;
+};
 
 /** Field names redacted at three levels of nesting, as a safeguard: no code logs these fields on purpose. */
 const REDACTED_FIELDS = [
@@ -49,7 +53,8 @@ export function createLog(
       else log.error(fields, 'log.suppressed');
     },
   });
-  const redact = redactorOf(secrets);
+  let current = secrets;
+  let redact = redactorOf(secrets);
   const options: pino.LoggerOptions = {
     level: settings.level,
     base: null,
@@ -74,7 +79,16 @@ export function createLog(
   const destination = isPretty
     ? prettyStream({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
     : stream;
-  const log: OpenLog = Object.assign(pino(options, destination), { end: () => deduplication.flush() });
+  const logger = pino(options, destination);
+  const log: OpenLog = Object.assign(logger, {
+    change({ level, secrets: next }: Parameters<OpenLog['change']>[0]) {
+      // Responses to requests with a previous secret may still quote it.
+      redact = redactorOf([...next, ...current]);
+      current = next;
+      logger.level = level;
+    },
+    end: () => deduplication.flush(),
+  });
   return log;
 }
 

@@ -11,16 +11,35 @@ export type BudgetSettings = {
  * `requests`, wherever its window begins.
  */
 export class RequestBudget {
-  readonly #settings: BudgetSettings;
-  /** Completion times of the requests that still count, as a ring: at most `requests` of them, the oldest at #oldest. */
-  readonly #completedAt: Float64Array;
+  #settings: BudgetSettings;
+  /** The times until which completed requests count, as a ring, the oldest at #oldest. It has room for every request that may count. */
+  #countsUntil: Float64Array;
   #oldest = 0;
   #completed = 0;
   #inFlight = 0;
 
   constructor(settings: BudgetSettings) {
     this.#settings = settings;
-    this.#completedAt = new Float64Array(settings.requests);
+    this.#countsUntil = new Float64Array(settings.requests);
+  }
+
+  get settings(): BudgetSettings {
+    return this.#settings;
+  }
+
+  /**
+   * Changes the limits. Completed requests count as long as before, so that the previous limits hold across the change, too. A
+   * longer window begins exhausted, because the number of requests before the previous window is unknown.
+   */
+  change(settings: BudgetSettings, now: number): void {
+    const isLonger = settings.perMs > this.#settings.perMs;
+    const counted = Array.from({ length: isLonger ? 0 : this.#completed }, (_, place) => this.#countedUntil(place));
+    this.#settings = settings;
+    this.#countsUntil = new Float64Array(Math.max(settings.requests, this.#inFlight + counted.length));
+    this.#countsUntil.set(counted);
+    this.#oldest = 0;
+    this.#completed = counted.length;
+    if (isLonger) this.exhaust(now);
   }
 
   /** Number of requests that may be sent now. */
@@ -31,8 +50,8 @@ export class RequestBudget {
 
   /** Number of requests that count now. */
   used(now: number): number {
-    while (this.#completed > 0 && (this.#completedAt[this.#oldest] ?? 0) + this.#settings.perMs <= now) {
-      this.#oldest = (this.#oldest + 1) % this.#completedAt.length;
+    while (this.#completed > 0 && this.#countedUntil(0) <= now) {
+      this.#oldest = (this.#oldest + 1) % this.#countsUntil.length;
       this.#completed--;
     }
     return this.#inFlight + this.#completed;
@@ -40,11 +59,15 @@ export class RequestBudget {
 
   /** When an exhausted budget becomes available; Infinity if a request in flight must complete first. */
   availableAt(): number {
-    const { requests, concurrency, perMs } = this.#settings;
+    const { requests, concurrency } = this.#settings;
     if (this.#inFlight >= concurrency) return Number.POSITIVE_INFINITY;
-    if (this.#inFlight + this.#completed < requests) return Number.NEGATIVE_INFINITY;
-    const oldest = this.#completed > 0 ? this.#completedAt[this.#oldest] : undefined;
-    return oldest === undefined ? Number.POSITIVE_INFINITY : oldest + perMs;
+    const excess = this.#inFlight + this.#completed - requests;
+    if (excess < 0) return Number.NEGATIVE_INFINITY;
+    if (excess >= this.#completed) return Number.POSITIVE_INFINITY;
+    // After a change to a shorter window, later requests may count until earlier times.
+    let at = Number.NEGATIVE_INFINITY;
+    for (let place = 0; place <= excess; place++) at = Math.max(at, this.#countedUntil(place));
+    return at;
   }
 
   send(): void {
@@ -64,8 +87,13 @@ export class RequestBudget {
 
   /** The clock rounds down to whole milliseconds, so a completion that reads `now` may be one millisecond later. */
   #count(now: number): void {
-    const ring = this.#completedAt;
-    ring[(this.#oldest + this.#completed) % ring.length] = now + 1;
+    const ring = this.#countsUntil;
+    ring[(this.#oldest + this.#completed) % ring.length] = now + 1 + this.#settings.perMs;
     this.#completed++;
+  }
+
+  /** Until when the completed request at this place counts; 0 is the oldest. */
+  #countedUntil(place: number): number {
+    return this.#countsUntil[(this.#oldest + place) % this.#countsUntil.length] ?? 0;
   }
 }

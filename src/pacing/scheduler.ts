@@ -60,10 +60,10 @@ export class Scheduler {
   }
 
   outlook(now: number): Outlook {
-    const used = this.limits.budget.used(now);
+    const { budget } = this.limits;
     return {
       description: this.#policy.describe(now),
-      budget: { ...this.#settings.budget, used },
+      budget: { ...budget.settings, used: budget.used(now) },
       next: this.#nextPoll(now),
     };
   }

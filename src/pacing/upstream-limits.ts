@@ -29,8 +29,8 @@ export class UpstreamLimits {
 
   /** Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it. */
   resumeBudget(polledUntil: number, now: number): void {
-    const { budget, leaseMs } = this.#settings;
-    if (now - polledUntil < budget.perMs + leaseMs) this.budget.exhaust(now);
+    const { perMs } = this.budget.settings;
+    if (now - polledUntil < perMs + this.#settings.leaseMs) this.budget.exhaust(now);
   }
 
   /** Number of requests that may be sent now; at most one, the probe, while the circuit breaker is open. */

@@ -6,10 +6,15 @@ export type UpstreamClientOptions = UpstreamPoolOptions & { apiKey: string | und
 /** Requests submissions from one upstream. */
 export class UpstreamClient {
   readonly #pool: UpstreamPool;
-  readonly #headers: Record<string, string>;
+  #headers: Record<string, string> = {};
 
   constructor({ apiKey, ...options }: UpstreamClientOptions) {
     this.#pool = new UpstreamPool(options);
+    this.useApiKey(apiKey);
+  }
+
+  /** Sends this key from the next request on. */
+  useApiKey(apiKey: string | undefined): void {
     this.#headers = { accept: 'application/json', ...(apiKey !== undefined && { 'x-api-key': apiKey }) };
   }
 

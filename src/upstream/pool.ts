@@ -6,8 +6,8 @@ import { upstreamCall } from './call.ts';
 export type UpstreamPoolOptions = {
   /** Base URL; its path is used as a prefix. */
   url: string;
-  /** Maximum number of connections, and so of concurrent requests. */
-  connections: number;
+  /** Maximum number of connections, and so of concurrent requests; default: no limit. */
+  connections?: number;
   /** For a whole call, from connecting to the last byte of the body. */
   timeoutMs: number;
   now: () => number;
@@ -39,7 +39,7 @@ export class UpstreamPool {
     this.#prefix = url.pathname.replace(/\/+$/, '');
     // The timeout of upstreamCall covers the whole call; undici's own timeouts would obscure the reason.
     const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: options.timeoutMs } };
-    this.#pool = new Pool(url.origin, { connections: options.connections, pipelining: 1, ...timeouts });
+    this.#pool = new Pool(url.origin, { connections: options.connections ?? null, pipelining: 1, ...timeouts });
   }
 
   /** Never rejects: a failure is returned as a response. */

@@ -40,10 +40,17 @@ const MAX_LISTING_BYTES = 8 * 1024 * 1024;
 /** Looks up the users of one upstream. Never rejects. */
 export class UpstreamUsers {
   readonly #options: UpstreamUsersOptions;
+  #bearer: string | undefined;
   #lookups = 0;
 
   constructor(options: UpstreamUsersOptions) {
     this.#options = options;
+    this.#bearer = options.bearer;
+  }
+
+  /** Sends this bearer from the next lookup on. */
+  useBearer(bearer: string | undefined): void {
+    this.#bearer = bearer;
   }
 
   async getUser(user: { name: string; email: string }, authorization?: string): Promise<UserLookup<UserRecord>> {
@@ -62,8 +69,7 @@ export class UpstreamUsers {
   }
 
   #headers(authorization: string | undefined): Record<string, string> {
-    const { bearer } = this.#options;
-    const sent = bearer === undefined ? authorization : `Bearer ${bearer}`;
+    const sent = this.#bearer === undefined ? authorization : `Bearer ${this.#bearer}`;
     return { accept: 'application/json', ...(sent !== undefined && { authorization: sent }) };
   }
 

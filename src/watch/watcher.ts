@@ -2,6 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import { isFinal, type Submission, type TrackRequest } from '../domain/submission.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Outlook, PolicyFactory } from '../pacing/policy.ts';
+import type { BudgetSettings } from '../pacing/request-budget.ts';
 import { Scheduler, type SchedulerSettings } from '../pacing/scheduler.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult } from './on-demand-polls.ts';
@@ -72,6 +73,13 @@ export class Watcher {
   async #stop(limitMs: number): Promise<void> {
     for (const submissionId of [...this.#waiters.keys()]) this.#endWaits(submissionId);
     await Promise.all([...this.#loops.values()].map((loop) => loop.stop(limitMs)));
+  }
+
+  /** Changes the request budget of an upstream, and sends the polls that it now allows. */
+  changeBudget(upstream: string, budget: BudgetSettings): void {
+    const loop = this.#loops.get(upstream);
+    loop?.scheduler.limits.budget.change(budget, loop.now());
+    loop?.wake();
   }
 
   hasUpstream(name: string): boolean {

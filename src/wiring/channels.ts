@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns';
+import { isDeepStrictEqual } from 'node:util';
 import type { ChannelConfig, Config } from '../config/schema.ts';
 import { parseDestination } from '../domain/notifications/delivery.ts';
 import { createAppriseChannel } from '../notify/channels/apprise.ts';
@@ -12,41 +13,79 @@ import { createHttpPost, type HttpPost } from '../notify/transport/http-post.ts'
 /** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';
 
-/**
- * Creates the configured channels by name. Their addresses are set by the operator, so all are allowed. The modules for mail and
- * queues are loaded on demand, because importing them would slow every start.
- */
-export async function createChannels(deps: { config: Config; version: string; now: () => number }): Promise<{
-  channels: ReadonlyMap<string, Channel>;
-  close: () => Promise<void>;
-}> {
-  const { config, version, now } = deps;
-  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
-  // The operator's host names are resolved by the system, including its search domains.
-  const http = createHttpPost({ guard, version, now, lookup });
-  const channels = new Map<string, Channel>();
-  for (const [name, channel] of Object.entries(config.channels))
-    channels.set(name, await createChannel(channel, http.post));
-  const { url, prefix } = config.redis;
-  if (url !== undefined) {
-    const { createQueueChannel } = await import('../notify/channels/queue.ts');
-    channels.set(QUEUE_CHANNEL, createQueueChannel({ redisUrl: url, prefix }));
+type Configured = { config: ChannelConfig; channel: Channel };
+
+/** The configured channels by name. Their addresses are set by the operator, so all are allowed. */
+export class Channels {
+  readonly #http: HttpPost;
+  readonly #queue: Channel | undefined;
+  #configured: ReadonlyMap<string, Configured> = new Map();
+
+  private constructor(deps: { version: string; now: () => number; queue: Channel | undefined }) {
+    const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
+    // The operator's host names are resolved by the system, including its search domains.
+    this.#http = createHttpPost({ guard, version: deps.version, now: deps.now, lookup });
+    this.#queue = deps.queue;
   }
-  const close = async () => {
-    await Promise.all([http.close(), ...[...channels.values()].map((channel) => channel.close())]);
-  };
-  return { channels, close };
-}
 
-/** Returns the kind of a destination, a label with few values. */
-export function kindOf(destination: string, channels: Config['channels']): string {
-  const parsed = parseDestination(destination);
-  return parsed.kind === 'channel' ? (channels[parsed.name]?.type ?? QUEUE_CHANNEL) : parsed.kind;
-}
+  /** Loads the modules for mail and queues on demand, because importing them would slow every start. */
+  static async open(deps: { config: Config; version: string; now: () => number }): Promise<Channels> {
+    const { url, prefix } = deps.config.redis;
+    let queue: Channel | undefined;
+    if (url !== undefined) {
+      const { createQueueChannel } = await import('../notify/channels/queue.ts');
+      queue = createQueueChannel({ redisUrl: url, prefix });
+    }
+    const channels = new Channels({ ...deps, queue });
+    (await channels.prepare(deps.config.channels))();
+    return channels;
+  }
 
-/** Returns all kinds. A channel that is no longer configured counts as a queue. */
-export function kindsOf(channels: Config['channels']): ReadonlySet<string> {
-  return new Set(['webhook', 'callback', QUEUE_CHANNEL, ...Object.values(channels).map(({ type }) => type)]);
+  get names(): string[] {
+    return [...this.#configured.keys(), ...(this.#queue ? [QUEUE_CHANNEL] : [])];
+  }
+
+  get(name: string): Channel | undefined {
+    return name === QUEUE_CHANNEL ? this.#queue : this.#configured.get(name)?.channel;
+  }
+
+  /** Returns the kind of a destination, a label with few values. A channel that is no longer configured counts as a queue. */
+  kindOf(destination: string): string {
+    const parsed = parseDestination(destination);
+    return parsed.kind === 'channel' ? (this.#configured.get(parsed.name)?.config.type ?? QUEUE_CHANNEL) : parsed.kind;
+  }
+
+  /** All kinds of destinations. */
+  get kinds(): ReadonlySet<string> {
+    const types = [...this.#configured.values()].map(({ config }) => config.type);
+    return new Set(['webhook', 'callback', QUEUE_CHANNEL, ...types]);
+  }
+
+  /**
+   * Creates the channels that differ from the current ones. The returned function replaces the channels, and returns the names of
+   * the new ones and the replaced channels, which are still open.
+   */
+  async prepare(configs: Config['channels']): Promise<() => { changed: string[]; replaced: Channel[] }> {
+    const next = new Map<string, Configured>();
+    for (const [name, config] of Object.entries(configs)) {
+      const known = this.#configured.get(name);
+      const isSame = known !== undefined && isDeepStrictEqual(known.config, config);
+      next.set(name, isSame ? known : { config, channel: await createChannel(config, this.#http.post) });
+    }
+    return () => {
+      const before = this.#configured;
+      this.#configured = next;
+      return {
+        changed: [...next].filter(([name, one]) => before.get(name) !== one).map(([name]) => name),
+        replaced: [...before].filter(([name, one]) => next.get(name) !== one).map(([, { channel }]) => channel),
+      };
+    };
+  }
+
+  async close(): Promise<void> {
+    const channels = [...this.#configured.values()].map(({ channel }) => channel);
+    await Promise.all([this.#http.close(), this.#queue?.close(), ...channels.map((channel) => channel.close())]);
+  }
 }
 
 async function createChannel(config: ChannelConfig, post: HttpPost['post']): Promise<Channel> {

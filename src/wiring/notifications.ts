@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
-import { DEAD_REASONS, parseDestination } from '../domain/notifications/delivery.ts';
+import { channelDestination, DEAD_REASONS, parseDestination } from '../domain/notifications/delivery.ts';
 import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Counters } from '../http/metrics/counters.ts';
@@ -16,7 +16,9 @@ import { checkWebhookUrl } from '../notify/channels/webhook-url.ts';
 import { Dispatcher } from '../notify/dispatch/dispatcher.ts';
 import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import { createHttpPost } from '../notify/transport/http-post.ts';
-import { createChannels, kindOf, kindsOf } from './channels.ts';
+import { Channels } from './channels.ts';
+
+type Routing = Pick<Config, 'routes' | 'channels'>;
 
 /** Starts the dispatcher with all channels, and the evaluation of alert rules. */
 export async function startNotifications(deps: {
@@ -40,8 +42,13 @@ export async function startNotifications(deps: {
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
-  const { channels, close: closeChannels } = await createChannels({ config, version, now });
-  ledger.setChannels(routesOf(config, [...channels.keys()]));
+  const channels = await Channels.open({ config, version, now });
+  const applyRoutes = (settings: Routing) => {
+    ledger.setChannels(routesOf(settings, channels.names));
+    for (const kind of channels.kinds)
+      for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
+  };
+  applyRoutes(config);
 
   const channelOf = (destination: string): Channel | undefined => {
     const parsed = parseDestination(destination);
@@ -52,10 +59,8 @@ export async function startNotifications(deps: {
     return endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
-  for (const kind of kindsOf(config.channels))
-    for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
   deliveries.onDead(({ destination, ...dead }) =>
-    counters.deadLettered({ kind: kindOf(destination, config.channels), ...dead }),
+    counters.deadLettered({ kind: channels.kindOf(destination), ...dead }),
   );
   const logAttempted = logAttempt(log);
   const dispatcher = new Dispatcher({
@@ -68,7 +73,7 @@ export async function startNotifications(deps: {
     onAttempted(attempted) {
       logAttempted(attempted);
       const { destination, result, next, durationMs } = attempted;
-      const kind = kindOf(destination, config.channels);
+      const kind = channels.kindOf(destination);
       counters.deliveryAttempted({ kind, result: result.kind === 'delivered' ? result.kind : next.kind, durationMs });
     },
     onFailed,
@@ -91,17 +96,27 @@ export async function startNotifications(deps: {
   return {
     /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
     refusalOf,
+    /** Creates the changed channels. The returned function switches to them and to the routes; attempts in flight are completed. */
+    async prepare(next: Routing): Promise<() => void> {
+      const replaceChannels = await channels.prepare(next.channels);
+      return () => {
+        const { changed, replaced } = replaceChannels();
+        applyRoutes(next);
+        dispatcher.refresh(changed.map(channelDestination));
+        void dispatcher.attemptsEnded().then(() => Promise.all(replaced.map((channel) => channel.close())));
+      };
+    },
     /** Stops sending and waits up to `limitMs` for attempts in flight. */
     async stop(limitMs: number): Promise<void> {
       watch.stop();
       await dispatcher.stop(limitMs);
-      await Promise.all([http.close(), closeChannels()]);
+      await Promise.all([http.close(), channels.close()]);
     },
   };
 }
 
 /** The queue channel receives all events, every other channel the events of its routes. */
-function routesOf({ routes, channels }: Config, names: readonly string[]): ChannelRoute[] {
+function routesOf({ routes, channels }: Routing, names: readonly string[]): ChannelRoute[] {
   return names.map((name) => {
     const own = routes.filter((route) => route.channels.includes(name));
     const everything = [{ types: ['*'], metadata: null }];

@@ -1,6 +1,7 @@
 import type { Config, UpstreamConfig } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { BudgetSettings } from '../pacing/request-budget.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamPool } from '../upstream/pool.ts';
 
@@ -29,11 +30,14 @@ export function leaseMsOf(upstream: UsableUpstream): number {
   return timeoutMsOf(upstream) * 2 + 10_000;
 }
 
+export function budgetOf({ budget }: UsableUpstream): BudgetSettings {
+  return { requests: budget.requests, perMs: budget.per_s * 1_000, concurrency: budget.concurrency };
+}
+
 export function createClient(upstream: UsableUpstream, clock: Clock): UpstreamClient {
   return new UpstreamClient({
     url: upstream.url,
     apiKey: upstream.api_key,
-    connections: upstream.budget.concurrency,
     timeoutMs: timeoutMsOf(upstream),
     now: () => clock.now(),
   });

@@ -84,6 +84,16 @@ export class Dispatcher {
     this.#setTimer();
   }
 
+  /** Looks for deliveries to these destinations, whose channels have changed. */
+  refresh(destinations: readonly string[]): void {
+    for (const destination of destinations) this.#makeReady(this.#queueOf(destination));
+  }
+
+  /** Resolves when the attempts that are in flight now have ended. */
+  async attemptsEnded(): Promise<void> {
+    await Promise.all(this.#attempts);
+  }
+
   /** Stops sending, waits up to `limitMs` for attempts in flight and commits their results; aborted ones are sent again. */
   stop(limitMs: number): Promise<void> {
     this.#stopping ??= this.#stop(limitMs);
