@@ -40,12 +40,12 @@ export function requestAsAdmin<T>(options: ConnectOptions, request: (client: Daw
 
 /** Returns the address of the server. */
 export function serverAddress(options: ConnectOptions): string {
-  return addressOf(options, loadConfig({ env: process.env }).config);
+  return addressOf(options, loadConfig({ env: process.env, user: 'none' }).config);
 }
 
 /** Returns a client with the service key. Throws a CommandError without a key. */
 export function connect(options: ConnectOptions): DawatchClient {
-  const { config } = loadConfig({ env: process.env });
+  const { config } = loadConfig({ env: process.env, user: 'client' });
   const url = addressOf(options, config);
   const apiKey = config.auth.api_key;
   if (apiKey === undefined)
@@ -62,7 +62,7 @@ export async function requestWithToken<T>(
   { variables, advice }: { variables: readonly string[]; advice: string },
   request: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
-  const { config } = loadConfig({ env: process.env });
+  const { config } = loadConfig({ env: process.env, user: 'none' });
   const url = addressOf(options, config);
   const variable = variables.flatMap((name) => [name, `${name}_FILE`]).find((name) => process.env[name]);
   const token = variable && tokenOf(variable);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ownVariables, unknownVariables } from './environment.ts';
 import { type Config, configSchema, ENVIRONMENT, REMOVED } from './schema.ts';
 import { checkWith, type SchemaProblem } from './schema-problems.ts';
-import { counterpartOf, fileVariables, isSecret, readSecretFiles } from './secret-files.ts';
+import { counterpartOf, fileVariables, isSecret, readSecretFiles, type SecretUser } from './secret-files.ts';
 import { isTree, readSettings, type SettingsFile, type SettingsTree } from './settings-file.ts';
 
 const DEFAULT_FILE = 'config/dawatch.yaml';
@@ -27,11 +27,13 @@ export type LoadedConfig = { config: Config; settings: Setting[]; file: string |
 
 /**
  * Loads the settings: environment variables override the file, which overrides defaults. `file` undefined: DAWATCH_CONFIG
- * or config/dawatch.yaml if it exists; null: no file. Throws one ConfigError with all problems.
+ * or config/dawatch.yaml if it exists; null: no file. Reads only the secret files that `user` uses, default all; the settings of
+ * the others are absent. Throws one ConfigError with all problems.
  */
 export function loadConfig(from: {
   env: Record<string, string | undefined>;
   file?: string | null | undefined;
+  user?: SecretUser;
 }): LoadedConfig {
   const own = ownVariables(from.env);
   const file = from.file === null ? undefined : (from.file ?? fileOf(own));
@@ -56,7 +58,8 @@ export function loadConfig(from: {
     assign(input, path, FROM_TEXT[path]?.(text) ?? text);
     sources.set(path, name);
   }
-  for (const { path, text } of readSecretFiles(input)) problems.push(`${path}${text} (${sources.get(path) ?? file})`);
+  const secretFiles = readSecretFiles(input, from.user ?? 'server');
+  for (const { path, text } of secretFiles.problems) problems.push(`${path}${text} (${sources.get(path) ?? file})`);
   for (const [path, source] of sources) {
     const secret = path.endsWith('_file') ? counterpartOf(path) : undefined;
     if (secret !== undefined) sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
@@ -67,6 +70,7 @@ export function loadConfig(from: {
   if (checked.kind === 'invalid' || problems.length > 0) throw new ConfigError(problems);
   const { data } = checked;
   const descriptions = describeAll(data);
+  for (const path of secretFiles.unread) remove(data, path);
   const settings = [...descriptions].map(([path, description]) => ({
     path,
     value: valueAt(data, path),
@@ -160,6 +164,11 @@ function describeAll(config: Config): Map<string, string> {
   };
   walk(configSchema, config, '');
   return found;
+}
+
+/** Returns the value of every setting by its path. */
+export function valuesOf(config: Config): Map<string, unknown> {
+  return new Map([...describeAll(config).keys()].map((path) => [path, valueAt(config, path)]));
 }
 
 function unwrap(schema: unknown): unknown {

@@ -33,26 +33,64 @@ export function counterpartOf(path: string): string | undefined {
   return path === secret ? `${path}${SUFFIX}` : secret;
 }
 
+/** The secrets that each kind of process uses. `client`: a command that sends requests with the service key. */
+const USED = {
+  server: /^/,
+  worker: /^(?:upstreams\..*\.api_key|redis\..*)$/,
+  worker_check: /^redis\./,
+  client: /^auth\.api_key$/,
+  none: /^$/,
+} as const;
+
+export type SecretUser = keyof typeof USED;
+
 /**
- * Replaces each setting that names a file with a secret by the secret, in place. Returns one problem per file that is unusable.
- * Other settings that end in `_file` stay, so that the schema reports them.
+ * Replaces each setting that names a file with a secret by the secret, in place. Files with secrets that `user` does not use are
+ * not read: a placeholder, with which the other settings can be checked, stands for them, and `unread` contains their paths.
+ * `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the schema reports them.
  */
-export function readSecretFiles(tree: SettingsTree, prefix = ''): { path: string; text: string }[] {
-  return Object.entries(tree).flatMap(([key, value]) => {
-    if (isTree(value)) return readSecretFiles(value, `${prefix}${key}.`);
-    const path = `${prefix}${key}`;
-    const secretKey = key.slice(0, -SUFFIX.length);
-    if (!key.endsWith(SUFFIX) || !isSecret(`${prefix}${secretKey}`) || value === undefined) return [];
-    if (tree[secretKey] !== undefined)
-      return [{ path, text: `: ${prefix}${secretKey} is set, too; set only one of them` }];
-    if (typeof value !== 'string') return [{ path, text: ' must be the path of a file' }];
-    delete tree[key];
-    const read = readSecretFile(value);
-    // The value is not quoted: it may be the secret itself, set by mistake instead of the name of a file.
-    if ('problem' in read) return [{ path, text: ` ${read.problem}` }];
-    tree[secretKey] = read.secret;
-    return [];
-  });
+export function readSecretFiles(tree: SettingsTree, user: SecretUser) {
+  const problems: { path: string; text: string }[] = [];
+  const unread: string[] = [];
+  const visit = (section: SettingsTree, prefix: string) => {
+    for (const [key, value] of Object.entries(section)) {
+      const path = `${prefix}${key}`;
+      const secretKey = key.slice(0, -SUFFIX.length);
+      const secretPath = `${prefix}${secretKey}`;
+      const report = (text: string) => problems.push({ path, text });
+      if (isTree(value)) {
+        visit(value, `${path}.`);
+        continue;
+      }
+      if (!key.endsWith(SUFFIX) || !isSecret(secretPath) || value === undefined) continue;
+      if (section[secretKey] !== undefined) {
+        report(`: ${secretPath} is set, too; set only one of them`);
+        continue;
+      }
+      if (typeof value !== 'string') {
+        report(' must be the path of a file');
+        continue;
+      }
+      delete section[key];
+      if (USED[user].test(secretPath)) {
+        const read = readSecretFile(value);
+        // The value is not quoted: it may be the secret itself, set by mistake instead of the name of a file.
+        if ('problem' in read) report(` ${read.problem}`);
+        else section[secretKey] = read.secret;
+      } else {
+        section[secretKey] = placeholderOf(secretPath);
+        unread.push(secretPath);
+      }
+    }
+  };
+  visit(tree, '');
+  return { problems, unread };
+}
+
+/** Returns a value that the schema accepts for this secret. */
+function placeholderOf(path: string): string {
+  if (!path.endsWith('url')) return 'a-secret-in-a-file-that-is-not-read';
+  return `${path === 'redis.url' ? 'redis' : path.endsWith('smtp_url') ? 'smtp' : 'http'}://not-read.invalid`;
 }
 
 /**

@@ -160,5 +160,79 @@ it('a command reads its admin token from a file', async () => {
   const env = { DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'), DAWATCH_URL: 'http://127.0.0.1:1' };
   const { code, stderr } = await cli(['audit'], { env });
   expect(code).not.toBe(0);
-  expect(stderr).toContain('auth.admin_token_file names a file that does not exist (DAWATCH_ADMIN_TOKEN_FILE)');
+  expect(stderr).toContain('DAWATCH_ADMIN_TOKEN_FILE names a file that does not exist');
+});
+
+describe('a process reads only the secret files that it uses:', () => {
+  const MISSING = '/not/mounted';
+  /** Settings with every secret in a file; those that `mounted` matches exist. */
+  function settings(mounted: RegExp): string {
+    const secret = (path: string, content: string) => (mounted.test(path) ? file(content) : MISSING);
+    return `
+auth: { api_key_file: ${secret('auth.api_key', SECRET)}, admin_token_file: ${secret('auth.admin_token', SECRET)} }
+upstreams:
+  default:
+    url: http://127.0.0.1:1
+    api_key_file: ${secret('upstreams.default.api_key', SECRET)}
+    bearer_file: ${secret('upstreams.default.bearer', SECRET)}
+channels:
+  ops: { type: slack, url_file: ${secret('channels.ops.url', 'https://a.example')} }
+  mail: { type: email, from: a@b.example, to: [c@d.example], smtp_url_file: ${secret('channels.mail.smtp_url', 'smtp://a')} }
+routes: [{ types: ['*'], channels: [ops, mail] }]
+redis:
+  url_file: ${secret('redis.url', 'redis://127.0.0.1:1')}
+  secret_file: ${secret('redis.secret', 'x'.repeat(32))}
+  previous_secret: ${'y'.repeat(32)}
+`;
+  }
+  const ALL = [
+    ...['auth.admin_token', 'auth.api_key', 'channels.mail.smtp_url', 'channels.ops.url', 'redis.secret', 'redis.url'],
+    ...['upstreams.default.api_key', 'upstreams.default.bearer'],
+  ];
+
+  it.each([
+    ['server', ALL],
+    ['worker', ['redis.secret', 'redis.url', 'upstreams.default.api_key']],
+    ['worker_check', ['redis.secret', 'redis.url']],
+    ['client', ['auth.api_key']],
+    ['none', []],
+  ] as const)('%s reads %j', (user, used) => {
+    const yaml = settings(new RegExp(`^(?:${used.map((path) => path.replaceAll('.', '\\.')).join('|')})$`));
+    const loaded = loadConfig({ env: {}, file: file(yaml, 'settings.yaml'), user });
+    const known = new Map(loaded.settings.map(({ path, value }) => [path, value]));
+    expect(ALL.filter((path) => known.get(path) !== undefined)).toEqual(used);
+    // Settings that are no secrets are checked and known nevertheless.
+    expect(known.get('channels.mail.to')).toEqual(['c@d.example']);
+    expect(JSON.stringify(loaded)).not.toContain('not-read');
+  });
+
+  it('a missing file that it uses is an error', () => {
+    for (const user of ['server', 'worker', 'worker_check', 'client'] as const)
+      expect(() => loadConfig({ env: {}, file: file(settings(/^$/), 'settings.yaml'), user })).toThrow(
+        'does not exist',
+      );
+  });
+
+  it('other problems of the settings are still errors', () => {
+    const yaml = `${settings(/^$/)}\nlog: { level: loud }`;
+    const load = () => loadConfig({ env: {}, file: file(yaml, 'settings.yaml'), user: 'none' });
+    expect(load).toThrow(/invalid:\n +log\.level must be one of [^\n]*$/);
+  });
+
+  it('commands of the ledger read none, commands of the server the service key or none, a worker not those of the server', async () => {
+    const folder = tempFolder();
+    const server = { DAWATCH_URL: 'http://127.0.0.1:1', DAWATCH_API_KEY: null };
+    const env = { DAWATCH_CONFIG: file(settings(/^auth\.api_key$/), 'settings.yaml'), ...server };
+    const database = { DAWATCH_DATABASE: join(folder, 'l.db') };
+    expect((await cli(['status'], { env })).stderr).toContain('no response from http://127.0.0.1:1');
+    expect((await cli(['audit'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } })).stderr).toContain(
+      'no response from http://127.0.0.1:1',
+    );
+    const without = { ...env, DAWATCH_CONFIG: file(settings(/^$/), 'settings.yaml') };
+    expect((await cli(['status'], { env: without })).stderr).toContain('auth.api_key_file names a file that does not');
+    const created = await cli(['token', 'list'], { env: { ...without, ...database } });
+    expect(created.stderr).not.toContain('names a file');
+    const checked = { ...without, DAWATCH_CONFIG: file(settings(/^redis/), 'settings.yaml') };
+    expect((await cli(['worker', '--check'], { env: checked })).stderr).toBe('dawatch: Redis does not respond\n');
+  });
 });

@@ -15,7 +15,7 @@ import { pairwise, type Row } from './support/pairwise.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const CHART = join(ROOT, 'deploy/helm/dawatch');
 const SECRET_VARIABLES = Object.keys(fileVariables(ENVIRONMENT)).map((name) => name.replace(/_FILE$/, ''));
-const SERVER_ONLY = ['DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN', 'DAWATCH_UPSTREAM_BEARER'];
+const SERVER_ONLY = ['DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN', 'DAWATCH_UPSTREAM_BEARER', 'slack'];
 const ROWS = pairwise(
   Object.fromEntries(Object.entries(OPTIONS).map(([name, variants]) => [name, Object.keys(variants)])),
 );
@@ -196,11 +196,16 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       }
       if (worker === undefined) return;
       expect(worker.file).toBe(server?.file);
-      expect(worker.mounted.filter((name) => SERVER_ONLY.includes(name))).toEqual([]);
+      expect(worker.mounted.toSorted()).toEqual(
+        Object.keys(SECRETS)
+          .filter((name) => !SERVER_ONLY.includes(name))
+          .toSorted(),
+      );
       const withoutServerOnly = structuredClone(server?.config);
       if (withoutServerOnly?.upstreams.default === undefined) throw new Error('no default upstream');
       withoutServerOnly.auth = {};
       delete withoutServerOnly.upstreams.default.bearer;
+      Object.assign(withoutServerOnly.channels, { ops: { type: 'slack', gather_s: 5 } });
       expect(worker.config).toEqual(withoutServerOnly);
     });
 
@@ -229,7 +234,7 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     );
 
     /** Loads the settings as the container of the pod does, from copies of its mounted files. */
-    function settingsGivenTo({ spec }: KubernetesObject, configMap: KubernetesObject) {
+    function settingsGivenTo({ kind, spec }: KubernetesObject, configMap: KubernetesObject) {
       const { spec: pod } = spec.template;
       const [container] = pod.containers;
       for (const { name } of container.volumeMounts) expect(volumesOf(spec)).toContain(name);
@@ -256,7 +261,8 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       const file: string = configMap.data['dawatch.yaml'];
       const copy = join(copies, 'dawatch.yaml');
       writeFileSync(copy, file.replaceAll(SECRETS_FOLDER, copies));
-      const { config } = loadConfig({ env: { ...env, DAWATCH_CONFIG: copy } });
+      const user = kind === 'StatefulSet' ? 'server' : 'worker';
+      const { config } = loadConfig({ env: { ...env, DAWATCH_CONFIG: copy }, user });
       return { config, file, mounted: items.map(({ key }) => key) };
     }
 

@@ -43,9 +43,16 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- default (include "dawatch.fullname" .) .Values.secrets.existing.name -}}
 {{- end -}}
 
-{{/* Secret variables that only the server reads. */}}
-{{- define "dawatch.serverSecrets" -}}
-["DAWATCH_API_KEY", "DAWATCH_ADMIN_TOKEN", "DAWATCH_UPSTREAM_BEARER"]
+{{/* Names of the secrets that a worker reads, as a JSON list: variables, and the files to which its settings refer. */}}
+{{- define "dawatch.workerSecrets" -}}
+{{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" "DAWATCH_REDIS_SECRET" "DAWATCH_REDIS_PREVIOUS_SECRET" -}}
+{{- range $name, $upstream := default dict .Values.settings.upstreams -}}
+{{- with (default dict $upstream).api_key_file -}}{{- $names = append $names (base .) -}}{{- end -}}
+{{- end -}}
+{{- range $key, $value := default dict .Values.settings.redis -}}
+{{- if hasSuffix "_file" $key -}}{{- $names = append $names (base (toString $value)) -}}{{- end -}}
+{{- end -}}
+{{- $names | toJson -}}
 {{- end -}}
 
 {{/* Names of the secrets to mount, as a JSON list. Argument: the context and `component`. */}}
@@ -53,9 +60,10 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- $secrets := .context.Values.secrets -}}
 {{- $names := ternary $secrets.existing.keys (keys $secrets.values | sortAlpha) (ne $secrets.existing.name "") -}}
 {{- if eq .component "worker" -}}
-{{- range include "dawatch.serverSecrets" . | fromJsonArray -}}
-{{- $names = without $names . -}}
-{{- end -}}
+{{- $used := include "dawatch.workerSecrets" .context | fromJsonArray -}}
+{{- $all := $names -}}
+{{- $names = list -}}
+{{- range $all -}}{{- if has . $used -}}{{- $names = append $names . -}}{{- end -}}{{- end -}}
 {{- end -}}
 {{- $names | toJson -}}
 {{- end -}}
