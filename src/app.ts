@@ -1,12 +1,14 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { ReloadResult } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import { StartError } from './config/start-error.ts';
 import type { Clock } from './domain/clock.ts';
 import { createLocalEngine } from './engines/local.ts';
 import { credentialsOf, ensureCredential } from './http/access/credentials.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
+import type { ReloadCaller } from './http/ports.ts';
 import { buildServer } from './http/server.ts';
-import { trackerOf, usersOf } from './http/services.ts';
+import { refuseOwnBearer, trackerOf, usersOf } from './http/services.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { logMonitor } from './logging/listeners.ts';
 import type { Log } from './logging/logger.ts';
@@ -23,8 +25,10 @@ import { Watcher } from './watch/watcher.ts';
 import { openLedger, startMaintenance } from './wiring/ledger.ts';
 import { startLiveStats } from './wiring/live-stats.ts';
 import { startNotifications } from './wiring/notifications.ts';
+import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import {
+  budgetOf,
   createClient,
   createUserPool,
   leaseMsOf,
@@ -36,12 +40,16 @@ import {
 export type App = {
   /** Base URL of the server. */
   url: string;
+  /** Applies changed settings, all or none. Rejects if the result cannot be audited; then nothing was applied. */
+  reload(caller: ReloadCaller): Promise<ReloadResult>;
   /** Stops accepting requests, completes those in flight within server.shutdown_s, and closes everything. Idempotent. */
   close(): Promise<void>;
 };
 
 export type AppDeps = {
   config: Config;
+  /** Default: the settings never change. */
+  settings?: SettingsSource;
   log: Log;
   clock: Clock;
   random: () => number;
@@ -76,7 +84,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const first = ensureCredential({ auth, host: listening.host, store: ledger.credentials, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
     if (first.kind === 'made') deps.onNewKey(first.key);
-    const credentials = credentialsOf(auth, ledger.credentials, () => clock.now());
+    const credentialsIn = (settings: Config) => credentialsOf(settings.auth, ledger.credentials, () => clock.now());
+    let credentials = credentialsIn(config);
 
     const notifications = await startNotifications({
       config,
@@ -133,6 +142,32 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const intake = scaling?.startIntake(tracker.track);
     opened.push(() => intake?.close(leftMs()));
 
+    const users = usersOf(config, userPool);
+    const settings = new SettingsReload({
+      process: 'server',
+      config,
+      source: deps.settings,
+      async prepare(next) {
+        const changed = usableUpstreams(next);
+        refuseOwnBearer(next);
+        if (!next.auth.api_key && !next.auth.admin_token && !ledger.credentials.isAnyValid())
+          throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
+        const applyRouting = await notifications.prepare(next);
+        return () => {
+          credentials = credentialsIn(next);
+          users.useBearer(next.upstreams.default.bearer);
+          applyRouting();
+          for (const [name, upstream] of changed) {
+            clients.get(name)?.useApiKey(upstream.api_key);
+            watcher.changeBudget(name, budgetOf(upstream));
+          }
+        };
+      },
+      record: auditReload(ledger, clock),
+      clock,
+      log,
+    });
+
     const server = await buildServer({
       config,
       clock,
@@ -140,8 +175,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
       watcher,
       tracker,
       lookup,
-      users: usersOf(config, userPool),
-      credentials,
+      users,
+      credentials: (hash) => credentials(hash),
+      reload: (caller) => settings.reload(caller),
       refusalOf,
       health: () => ({ ...watcher.health(), redis: scaling?.health() }),
       hour: stats.hour,
@@ -170,7 +206,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     let closing: Promise<void> | undefined;
     return {
       url,
+      reload: (caller) => settings.reload(caller),
       close() {
+        settings.close();
         closing ??= closeAll().then(() => log.info('server.stopped'));
         return closing;
       },
@@ -189,11 +227,7 @@ function watcherSettings(
   const { pacing, breaker, submissions } = config;
   const lagPrices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]));
   const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
-    budget: {
-      requests: upstream.budget.requests,
-      perMs: upstream.budget.per_s * 1_000,
-      concurrency: upstream.budget.concurrency,
-    },
+    budget: budgetOf(upstream),
     breaker: {
       failures: breaker.failures,
       probeMs: breaker.probe_after_s * 1_000,

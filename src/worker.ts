@@ -1,21 +1,26 @@
+import type { ReloadResult } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import { StartError } from './config/start-error.ts';
 import type { Clock } from './domain/clock.ts';
 import { PollWorker } from './engines/bullmq/poll-worker.ts';
 import { createMessageSigner } from './engines/bullmq/signer.ts';
+import type { ReloadCaller } from './http/ports.ts';
 import type { Log } from './logging/logger.ts';
 import { logWorker } from './logging/redis-log.ts';
+import { SettingsReload, type SettingsSource } from './wiring/reload.ts';
 import { createClient, timeoutMsOf, upstreamClientFor, usableUpstreams } from './wiring/upstreams.ts';
 
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
   config: Config;
+  /** Default: the settings never change. */
+  settings?: SettingsSource;
   log: Log;
   clock: Clock;
   version: string;
   /** Used if the settings contain no worker name. */
   name: string;
-}): { close(): Promise<void> } {
+}): { reload(caller: ReloadCaller): Promise<ReloadResult>; close(): Promise<void> } {
   const { config, log, clock, version } = deps;
   const { url, prefix } = config.redis;
   if (url === undefined)
@@ -38,6 +43,19 @@ export function startWorker(deps: {
     onEvent: logWorker(log),
   });
   log.info({ worker: name, upstreams: [...upstreams.keys()], version }, 'worker.started');
+  const settings = new SettingsReload({
+    process: 'worker',
+    config,
+    source: deps.settings,
+    prepare(next) {
+      const changed = usableUpstreams(next);
+      return () => {
+        for (const [upstream, { api_key }] of changed) clients.get(upstream)?.useApiKey(api_key);
+      };
+    },
+    clock,
+    log,
+  });
   let closing: Promise<void> | undefined;
   async function close(): Promise<void> {
     await worker.close(config.server.shutdown_s * 1_000);
@@ -45,7 +63,9 @@ export function startWorker(deps: {
     log.info('worker.stopped');
   }
   return {
+    reload: (caller) => settings.reload(caller),
     close() {
+      settings.close();
       closing ??= close();
       return closing;
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isReloadable } from '../../src/config/reload.ts';
 import { configSchema, ENVIRONMENT } from '../../src/config/schema.ts';
 import { isSecret } from '../../src/config/secret-files.ts';
 
@@ -25,8 +26,12 @@ const HEAD = `# Settings
 an unknown setting or a value out of bounds no command starts; the error names the setting.
 
 Each secret can be read from a file, such as a mounted secret of Docker or Kubernetes: \`api_key_file\` instead of \`api_key\`, or the variable
-\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line. Setting both is an error. Files are read at the start, by every process
-that uses these settings, so a worker needs the secret files of the server's settings, too.
+\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line. Setting both is an error. A process reads only the files of secrets that it
+uses, and needs no access to the others: the server, \`dawatch config\` and \`dawatch doctor\` all files, a worker \`api_key_file\` of the upstreams and the files of
+\`redis\`, commands that connect to the server at most \`auth.api_key_file\`, and commands that work on the ledger none.
+
+A running server applies changes of the settings marked "Reloads" after \`dawatch reload\`, \`POST /v1/reload\` or SIGHUP, a worker those of \`api_key\` and
+\`log.level\` after SIGHUP ([operations.md](operations.md#change-settings-without-a-restart)). Variables of a running process cannot change, but the files that they name can.
 
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an
 environment variable is listed.
@@ -96,6 +101,7 @@ function aboutOf(path: string, { description = '' }: Node): string {
   return [
     // Markdown would interpret < as the start of an HTML element.
     description.replaceAll('<', '\\<'),
+    isReloadable(concrete) && 'Reloads',
     variable && `Environment${forDefault}: \`${variable}\``,
     isSecret(concrete) &&
       `Secret: never shown; \`${path.split('.').at(-1)}_file\` names a file with it${variable ? `, as does \`${variable}_FILE\`` : ''}`,

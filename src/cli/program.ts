@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   users: async () => (await import('./commands/operate/users.ts')).addUsers,
   audit: async () => (await import('./commands/operate/audit.ts')).addAudit,
   token: async () => (await import('./commands/operate/token.ts')).addToken,
+  reload: async () => (await import('./commands/operate/reload.ts')).addReload,
   config: async () => (await import('./commands/run/config.ts')).addConfig,
   backup: async () => (await import('./commands/operate/backup.ts')).addBackup,
   doctor: async () => (await import('./commands/run/doctor.ts')).addDoctor,

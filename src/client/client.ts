@@ -162,7 +162,15 @@ export class DawatchClient {
     return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
   }
 
-  /** Returns the audit of user lookups, newest first. Needs the role admin. */
+  /**
+   * Reloads the settings of the server and returns the names of those that changed. Needs the role admin. Throws ApiError with
+   * status 409 if they are invalid or a change needs a restart; then nothing was applied.
+   */
+  reload(): Promise<{ changes: string[] }> {
+    return this.#requestWithToken('POST', '/v1/reload');
+  }
+
+  /** Returns the audit of user lookups and reloads, newest first. Needs the role admin. */
   audit(query: { limit?: number; cursor?: string } = {}): Promise<{
     entries: AuditEntry[];
     next_cursor: string | null;

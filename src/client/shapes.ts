@@ -77,15 +77,15 @@ export type TrackOptions = {
 /** A user as returned by the upstream. */
 export type User = Record<string, unknown>;
 
-/** A user lookup. */
+/** A user lookup, or a reload of the settings. */
 export type AuditEntry = {
   seq: number;
   at: string;
-  /** Name of the credential, or "forwarded:" and a short keyed hash for a token of the upstream. */
+  /** Name of the credential, "forwarded:" and a short keyed hash for a token of the upstream, or SIGHUP. */
   caller: string;
   /** null: the credential is in the settings, or a forwarded token. */
   credential_id: number | null;
-  /** Address of the client; null for entries before it was recorded. */
+  /** Address of the client; null for SIGHUP, and for entries before it was recorded. */
   address: string | null;
   action: string;
   result: string;

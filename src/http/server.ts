@@ -26,7 +26,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
 import { countRequests, registerMetrics } from './metrics/route.ts';
 import { addDocumentation } from './openapi/documentation.ts';
-import type { Credentials, Readiness } from './ports.ts';
+import type { Credentials, Readiness, Reload } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
@@ -34,6 +34,7 @@ import { addRequestLog, logOf, requestIdOf } from './request-log.ts';
 import { registerAudit } from './routes/audit.ts';
 import { registerDeliveries } from './routes/deliveries.ts';
 import { registerHealth } from './routes/health.ts';
+import { registerReload, registerWhoami } from './routes/operations.ts';
 import { registerOverview } from './routes/overview.ts';
 import { registerPacing } from './routes/pacing.ts';
 import type { Queues } from './routes/queues.ts';
@@ -41,7 +42,6 @@ import { registerSubmissionInfo } from './routes/submission-info.ts';
 import { registerSubmissions } from './routes/submissions.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
-import { registerWhoami } from './routes/whoami.ts';
 import { overviewOf, type Tracker, type Users } from './services.ts';
 import { registerDashboard } from './static-files.ts';
 import { compileValidator } from './validation.ts';
@@ -58,6 +58,7 @@ export type HttpDeps = {
   /** Returns why a webhook URL is not allowed; undefined if it is. */
   refusalOf: (url: string) => string | undefined;
   health: () => Readiness;
+  reload: Reload;
   hour: RollingHour;
   metrics: Metrics;
   /** Undefined without Redis. */
@@ -171,6 +172,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerAudit(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
+    registerReload(guarded, deps);
   });
   const { queues } = deps;
   if (queues) {

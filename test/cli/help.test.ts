@@ -21,6 +21,7 @@ const COMMANDS = [
   'users',
   'audit',
   'token',
+  'reload',
   'config',
   'backup',
   'doctor',

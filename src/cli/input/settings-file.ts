@@ -1,5 +1,8 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../../config/load.ts';
+import { type LoadedConfig, loadConfig, secretsOf } from '../../config/load.ts';
+import type { SecretUser } from '../../config/secret-files.ts';
+import type { OpenLog } from '../../logging/logger.ts';
+import type { SettingsSource } from '../../wiring/reload.ts';
 
 export type SettingsOptions = { config?: string };
 
@@ -13,5 +16,13 @@ export function withSettings(command: Command): Command {
 
 /** Returns the path of the ledger in the settings. */
 export function ledgerOf({ config }: SettingsOptions): string {
-  return loadConfig({ env: process.env, file: config }).config.database;
+  return loadConfig({ env: process.env, file: config, user: 'none' }).config.database;
+}
+
+/** How a running process loads its settings again. The settings file of the start, if there was one, must still exist. */
+export function settingsSource({ file }: LoadedConfig, user: SecretUser, log: OpenLog): SettingsSource {
+  return {
+    load: () => loadConfig({ env: process.env, file, user }),
+    onApplied: ({ config, settings }) => log.change({ level: config.log.level, secrets: secretsOf(settings) }),
+  };
 }

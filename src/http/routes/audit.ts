@@ -10,7 +10,9 @@ const entrySchema = z.object({
   at: z.iso.datetime().describe('ISO 8601, UTC'),
   caller: z
     .string()
-    .describe('Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it'),
+    .describe(
+      'Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; SIGHUP for a signal',
+    ),
   credential_id: z
     .int()
     .nullable()
@@ -18,14 +20,19 @@ const entrySchema = z.object({
   address: z
     .string()
     .nullable()
-    .describe('Address of the client, see `server.trusted_proxies`; null in entries older than this field'),
-  action: z.string().describe(AUDIT_ACTIONS.join(' or ')),
+    .describe(
+      'Address of the client, see `server.trusted_proxies`; null for a signal, and in entries older than this field',
+    ),
+  action: z.string().describe(AUDIT_ACTIONS.join(', ')),
   result: z
     .string()
     .describe(
-      `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight`,
+      `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied`,
     ),
-  detail: z.string().nullable().describe('The limit, or the reason of a refusal or failure'),
+  detail: z
+    .string()
+    .nullable()
+    .describe('The limit, the names of the changed settings, or the reason of a refusal or failure'),
   email_hash: z
     .string()
     .nullable()
@@ -54,7 +61,7 @@ const auditSchema = z
 
 const OPERATIONS = operations('users', {
   listAudit: {
-    summary: 'List audited user lookups, newest first',
+    summary: 'List audited user lookups and reloads of the settings, newest first',
     description:
       'Append-only. Requests without a valid credential and invalid requests are not recorded, because nothing was looked up.',
     querystring: z.strictObject(pageParameters),

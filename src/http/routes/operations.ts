@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Authenticator, requireRole } from '../access/access.ts';
-import { ROLES, type TypedServer } from '../ports.ts';
-import { operations } from '../problems.ts';
+import { type Caller, type Reload, ROLES, type TypedServer } from '../ports.ts';
+import { operations, problemResponses, sendProblem } from '../problems.ts';
 import type { Users } from '../services.ts';
 
 const whoamiSchema = z
@@ -15,11 +15,23 @@ const whoamiSchema = z
   .describe('The credential of this request')
   .meta({ examples: [{ role: 'service', name: 'billing', users_bearer: 'dawatch' }] });
 
+const reloadSchema = z
+  .object({ changes: z.array(z.string()).describe('Names of the settings that changed, sorted; empty: none') })
+  .describe('The settings in the files are in force')
+  .meta({ examples: [{ changes: ['auth.api_key', 'upstreams.default.budget.requests'] }] });
+
 const OPERATIONS = operations('operations', {
   getWhoami: {
     summary: 'Get the role and name of the credential',
     querystring: z.strictObject({}),
     response: { 200: whoamiSchema },
+  },
+  reloadSettings: {
+    summary: 'Reload the settings',
+    description:
+      'Reads the settings file and the secret files again, like SIGHUP, and applies keys, budgets, channels, routes and the log level. All or nothing: with 409, nothing was applied, because the settings are invalid or a change needs a restart; `detail` names the settings. Audited.',
+    querystring: z.strictObject({}),
+    response: { 200: reloadSchema, ...problemResponses(409, 507) },
   },
 });
 
@@ -28,9 +40,22 @@ export function registerWhoami(
   { authenticator, users }: { authenticator: Authenticator; users: Users },
 ): void {
   const schema = OPERATIONS.getWhoami;
-  app.get('/v1/whoami', { onRequest: requireRole(authenticator, ROLES), schema }, async ({ caller }, reply) => {
-    if (!caller) throw new Error('requireRole sets the caller');
-    const { role, name } = caller;
+  app.get('/v1/whoami', { onRequest: requireRole(authenticator, ROLES), schema }, async (request, reply) => {
+    const { role, name } = callerOf(request);
     return reply.send({ role, name, users_bearer: users.forwards ? 'upstream' : 'dawatch' });
   });
+}
+
+export function registerReload(app: TypedServer, { reload }: { reload: Reload }): void {
+  app.post('/v1/reload', { schema: OPERATIONS.reloadSettings }, async (request, reply) => {
+    const { name, id } = callerOf(request);
+    const result = await reload({ name, credentialId: id, address: request.clientAddress });
+    if (result.kind === 'reloaded') return reply.send({ changes: result.changes });
+    return sendProblem(reply, { status: 409, detail: `nothing was applied: ${result.reason}` });
+  });
+}
+
+function callerOf({ caller }: { caller?: Caller }): Caller {
+  if (!caller) throw new Error('requireRole sets the caller');
+  return caller;
 }

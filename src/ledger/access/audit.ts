@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 
-/** One lookup of users. The user is stored so that lookups can be compared, but not read. */
+/** One lookup of users, or one reload of the settings. The user is stored so that lookups can be compared, but not read. */
 type AuditEntry = {
   /** Epoch milliseconds. */
   at: number;
@@ -10,7 +10,7 @@ type AuditEntry = {
   caller: string;
   /** Id of the credential; null if the credential is not in the ledger. */
   credentialId: number | null;
-  /** Address of the client; null in entries of versions that did not record it. */
+  /** Address of the client; null for a signal, and in entries of versions that did not record it. */
   address: string | null;
   action: string;
   result: string;
@@ -36,7 +36,7 @@ export type AuditedLookup = Omit<AuditEntry, 'emailHash' | 'emailMasked'> & {
 /** Distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
 const SHORT_HASH_CHARS = 8;
 
-/** The append-only trail of user lookups. Throws LedgerError. */
+/** The append-only trail of user lookups and reloads. Throws LedgerError. */
 export class AuditTrail {
   readonly #db: LedgerDatabase;
   readonly #key: Buffer;

@@ -9,6 +9,7 @@ export const LOG_FIELDS = {
   block_hash: 'block hash as returned by the upstream',
   block_number: 'block number as returned by the upstream',
   caller: 'name of the credential that made the request',
+  changes: 'names of settings',
   count: 'number of items the alert covers',
   database: 'path of the ledger',
   deliveries: 'number of deleted deliveries',

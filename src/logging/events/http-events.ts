@@ -1,9 +1,18 @@
 import { debug, error, eventAt, info, type LogEvent, warn } from './fields.ts';
 
-/** Start and stop of the server, HTTP requests and the live feed. */
+/** Start and stop of the server, its settings, HTTP requests and the live feed. */
 export const HTTP_EVENTS = {
   'server.started': info('the server accepts requests', ['url', 'database', 'upstreams', 'version']),
   'server.stopped': info('the server has stopped'),
+  'settings.reloaded': info(
+    'SIGHUP or `POST /v1/reload` has reloaded the settings. `changes` names those that changed',
+    ['caller', 'address', 'changes'],
+  ),
+  'settings.reload_refused': error(
+    'a reload was refused and nothing of it was applied: the settings are invalid, or a change needs a restart. The process continues with the previous settings',
+    ['caller', 'address', 'reason', 'err'],
+    'fix what `reason` names and reload again, or restart',
+  ),
   'http.listening': info('a listening socket is open'),
   'http.responded': debug('a response was sent', [
     'request_id',

@@ -59,6 +59,7 @@ export function killableProcess(args: readonly string[]) {
       await end('SIGTERM');
       return child?.exitCode;
     },
+    hangUp: () => void child?.kill('SIGHUP'),
     /** Resolves with the exit code when the process has ended by itself. Rejects if it still runs after a minute. */
     async exited(): Promise<number | null | undefined> {
       if (child && !isGone()) await once(child, 'exit', { signal: AbortSignal.timeout(EXITS_WITHIN_MS) });

@@ -9,7 +9,9 @@ const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'result', 'email'
 
 export function addAudit(program: Command): void {
   withAdmin(program.command('audit'))
-    .description('Show the audit of user lookups, newest first. E-mail addresses are masked.')
+    .description(
+      'Show the audit of user lookups and reloads of the settings, newest first. E-mail addresses are masked.',
+    )
     .option('--limit <count>', 'maximum number of entries, 1 to 1000', parseCount, 20)
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { loadConfig, secretsOf } from '../../../config/load.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
-import { untilStopped } from '../../input/signals.ts';
+import { settingsSource } from '../../input/settings-file.ts';
+import { catchHangups, untilStopped } from '../../input/signals.ts';
 
 export function addServe(program: Command): void {
   program
@@ -15,16 +16,21 @@ Examples:
   DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch serve
   dawatch sandbox --port 8790 &   DAWATCH_UPSTREAM_URL=http://127.0.0.1:8790 DAWATCH_UPSTREAM_API_KEY=sandbox-key dawatch serve
 
-SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.`,
+SIGHUP or \`dawatch reload\` applies changed settings. SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.`,
     )
     .action(async (options: { config?: string }) => {
-      const [{ startApp }, { createLog }] = await Promise.all([
+      const onHangup = catchHangups();
+      const [{ startApp }, { createLog }, { BY_SIGNAL }] = await Promise.all([
         import('../../../app.ts'),
         import('../../../logging/logger.ts'),
+        import('../../../wiring/reload.ts'),
       ]);
-      const { config, settings } = loadConfig({ env: process.env, file: options.config });
-      const log = createLog(config.log, process.stdout, { secrets: secretsOf(settings) });
-      const app = await startApp({ config, log, clock: systemClock, random: Math.random, onNewKey: showKey });
+      const loaded = loadConfig({ env: process.env, file: options.config });
+      const { config } = loaded;
+      const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
+      const settings = settingsSource(loaded, 'server', log);
+      const app = await startApp({ config, settings, log, clock: systemClock, random: Math.random, onNewKey: showKey });
+      onHangup(() => app.reload(BY_SIGNAL));
       await untilStopped();
       await app.close();
       log.end();

@@ -5,7 +5,8 @@ import type { Config } from '../../../config/schema.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
 import { VERSION } from '../../../platform/version.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
-import { untilStopped } from '../../input/signals.ts';
+import { settingsSource } from '../../input/settings-file.ts';
+import { catchHangups, untilStopped } from '../../input/signals.ts';
 
 const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
 
@@ -23,19 +24,25 @@ export function addWorker(program: Command): void {
 Example:
   DAWATCH_REDIS_URL=redis://redis:6379 DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch worker
 
-A worker stores nothing. SIGTERM or SIGINT stops it when its requests are complete, at the latest after server.shutdown_s.
+A worker stores nothing. SIGHUP applies new API keys of the upstreams and the log level. SIGTERM or SIGINT stops it when its requests are complete, at the latest after server.shutdown_s.
 If it is killed, its polls in flight are repeated. While Redis is unavailable, the worker reconnects indefinitely.`,
     )
     .action(async (options: { config?: string; check?: boolean }) => {
-      const { config, settings } = loadConfig({ env: process.env, file: options.config });
+      const user = options.check ? 'worker_check' : 'worker';
+      const loaded = loadConfig({ env: process.env, file: options.config, user });
+      const { config } = loaded;
       if (options.check) return check(config);
-      const [{ startWorker }, { createLog }] = await Promise.all([
+      const onHangup = catchHangups();
+      const [{ startWorker }, { createLog }, { BY_SIGNAL }] = await Promise.all([
         import('../../../worker.ts'),
         import('../../../logging/logger.ts'),
+        import('../../../wiring/reload.ts'),
       ]);
-      const log = createLog(config.log, process.stdout, { secrets: secretsOf(settings) });
+      const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
+      const settings = settingsSource(loaded, user, log);
       const name = `${HOST}-${process.pid}`;
-      const worker = startWorker({ config, log, clock: systemClock, version: VERSION, name });
+      const worker = startWorker({ config, settings, log, clock: systemClock, version: VERSION, name });
+      onHangup(() => worker.reload(BY_SIGNAL));
       await untilStopped();
       await worker.close();
       log.end();

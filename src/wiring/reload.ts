@@ -1,0 +1,119 @@
+import { ConfigError, type LoadedConfig } from '../config/load.ts';
+import { compareSettings, loadSettled, type ReloadingProcess, type ReloadResult } from '../config/reload.ts';
+import type { Config } from '../config/schema.ts';
+import { StartError } from '../config/start-error.ts';
+import type { Clock } from '../domain/clock.ts';
+import { escapeText } from '../domain/text.ts';
+import type { ReloadCaller } from '../http/ports.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Log } from '../logging/logger.ts';
+
+const MAX_TEXT_CHARS = 2_000;
+
+export const BY_SIGNAL: ReloadCaller = { name: 'SIGHUP', credentialId: null, address: null };
+
+/** Where a reload gets the settings. */
+export type SettingsSource = {
+  /** Loads the settings again, from the same files and variables as at the start. Throws ConfigError. */
+  load: () => LoadedConfig;
+  /** Called with the settings in force after a change. */
+  onApplied: (loaded: LoadedConfig) => void;
+};
+
+type ReloadDeps = {
+  process: ReloadingProcess;
+  /** The settings in force. */
+  config: Config;
+  /** Undefined: the settings cannot change. */
+  source: SettingsSource | undefined;
+  /** Does everything that may fail. The returned function applies the settings, and must not throw. Throws StartError. */
+  prepare: (next: Config) => Promise<() => void> | (() => void);
+  /** Stores the result of a reload. If it throws, nothing is applied. */
+  record?: (caller: ReloadCaller, result: ReloadResult) => void;
+  clock: Clock;
+  log: Log;
+};
+
+/** Applies changed settings to the running process: all of them or none. Reloads run one after the other. */
+export class SettingsReload {
+  readonly #deps: ReloadDeps;
+  #config: Config;
+  #last: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(deps: ReloadDeps) {
+    this.#deps = deps;
+    this.#config = deps.config;
+  }
+
+  /** Rejects if the result cannot be recorded; then nothing was applied. */
+  reload(caller: ReloadCaller): Promise<ReloadResult> {
+    const result = this.#last.then(() => this.#reload(caller));
+    this.#last = result.catch((err) =>
+      this.#deps.log.error({ ...fieldsOf(caller), reason: 'failed', err }, 'settings.reload_refused'),
+    );
+    return result;
+  }
+
+  /** Refuses all further reloads, and the one that runs. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #reload(caller: ReloadCaller): Promise<ReloadResult> {
+    const { source, record, log } = this.#deps;
+    const prepared = await this.#prepare().catch((error: unknown) => {
+      if (error instanceof ConfigError) return { refused: error.problems.join('; ') };
+      if (error instanceof StartError) return { refused: error.message };
+      throw error;
+    });
+    const refused = this.#isClosed ? 'the process is stopping' : 'refused' in prepared ? prepared.refused : undefined;
+    if (refused !== undefined || 'refused' in prepared) {
+      const result = { kind: 'refused', reason: refused ?? '' } as const;
+      log.error({ ...fieldsOf(caller), reason: escapeText(result.reason, MAX_TEXT_CHARS) }, 'settings.reload_refused');
+      if (!this.#isClosed) record?.(caller, result);
+      return result;
+    }
+    const { loaded, changes, apply } = prepared;
+    const result = { kind: 'reloaded', changes } as const;
+    if (changes.length > 0) record?.(caller, result);
+    const write = () => log.info({ ...fieldsOf(caller), changes: changes.join(', ') || 'none' }, 'settings.reloaded');
+    // Written at the level before the change or at the one after it.
+    const wasWritten = log.isLevelEnabled('info');
+    if (wasWritten) write();
+    if (changes.length > 0) {
+      source?.onApplied(loaded);
+      apply();
+      this.#config = loaded.config;
+    }
+    if (!wasWritten) write();
+    return result;
+  }
+
+  async #prepare() {
+    const { process, config, source, prepare, clock } = this.#deps;
+    const load = source?.load ?? (() => ({ config, settings: [], file: undefined }));
+    const loaded = await loadSettled(load, (ms) => new Promise((resolve) => clock.after(ms, resolve)));
+    const { changes, needRestart } = compareSettings(this.#config, loaded.config, process);
+    if (needRestart.length > 0) throw new StartError(`a restart is needed to change ${needRestart.join(', ')}`);
+    return { loaded, changes, apply: await prepare(loaded.config) };
+  }
+}
+
+/** Returns a function that stores the result of a reload in the audit. Throws LedgerError. */
+export function auditReload({ audit }: Ledger, clock: Clock) {
+  return ({ name: caller, ...origin }: ReloadCaller, result: ReloadResult): void =>
+    audit.add({
+      ...origin,
+      caller,
+      at: clock.now(),
+      action: 'settings.reload',
+      result: result.kind,
+      detail: escapeText(result.kind === 'refused' ? result.reason : result.changes.join(', '), MAX_TEXT_CHARS),
+      email: null,
+    });
+}
+
+function fieldsOf({ name, address }: ReloadCaller) {
+  return { caller: name, ...(address !== null && { address }) };
+}
