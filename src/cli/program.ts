@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   doctor: async () => (await import('./commands/run/doctor.ts')).addDoctor,
   completion: async () => (await import('./commands/run/completion.ts')).addCompletion,
   restore: async () => (await import('./commands/operate/restore.ts')).addRestore,
+  'check-primary': async () => (await import('./commands/operate/check-primary.ts')).addCheckPrimary,
   vacuum: async () => (await import('./commands/operate/vacuum.ts')).addVacuum,
   export: async () => (await import('./commands/submissions/export.ts')).addExport,
 };

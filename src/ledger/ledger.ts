@@ -19,6 +19,7 @@ import { type ChannelRoute, FanOut } from './events/fan-out.ts';
 import { Outbox } from './events/outbox.ts';
 import { LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
+import { claimPrimary } from './maintenance/primary.ts';
 import { Pruning } from './maintenance/pruning.ts';
 import { Space } from './maintenance/space.ts';
 import { LedgerStats } from './stats/ledger-stats.ts';
@@ -46,6 +47,7 @@ export class Ledger implements WatcherLedger {
   readonly pruning: Pruning;
   readonly space: Space;
   readonly #db: LedgerDatabase;
+  readonly #installation: string;
   readonly #close: () => void;
   readonly #fanOut: FanOut;
   readonly #queries: SubmissionQueries;
@@ -53,12 +55,13 @@ export class Ledger implements WatcherLedger {
   readonly #upstreams: UpstreamStore;
 
   constructor(options: OpenOptions) {
-    const { db, tightened, close } = openDatabase(options);
+    const { db, tightened, installation, close } = openDatabase(options);
     const database = new LedgerDatabase(db, options.file);
     const counts = new StatusCounts(database);
     this.file = options.file;
     this.tightened = tightened;
     this.#db = database;
+    this.#installation = installation;
     this.#close = close;
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
@@ -77,6 +80,11 @@ export class Ledger implements WatcherLedger {
 
   close(): void {
     this.#close();
+  }
+
+  /** Makes this server the primary of the ledger. Must be called before anything else is written. See maintenance/primary.ts. */
+  claim(now: number) {
+    return claimPrimary(this.#db, { installation: this.#installation, now });
   }
 
   /** Calls `report` with invalid values that are found while an event is written. Readers report those that they find. */

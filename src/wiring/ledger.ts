@@ -17,6 +17,8 @@ type LedgerDeps = { config: Config; clock: Clock; log: Log; counters: Counters }
 export function openLedger({ config, clock, log, counters }: LedgerDeps) {
   const ledger = new Ledger({ file: config.database, now: clock.now() });
   if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
+  const { isCopy, generation } = ledger.claim(clock.now());
+  if (isCopy) log.warn({ generation }, 'ledger.continued');
   const reported = new Set<string>();
   const onUnreadable: ReportUnreadable = ({ kind, id, fields }) => {
     const row = `${kind} ${id}`;

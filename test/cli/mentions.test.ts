@@ -33,6 +33,7 @@ const FOREIGN = [
   'maxmemory-policy',
   'namespace',
   'no-allocation-site-pretenuring',
+  'now',
   'omit',
   'option',
   'profile',
@@ -58,7 +59,7 @@ const options = new Map<string, Set<string>>();
 
 beforeAll(async () => {
   const { stdout } = await cli(['completion', 'fish']);
-  for (const [, path = '', rest = ''] of stdout.matchAll(/'"'"'([/a-z]*)'"'"''(.*)$/gm)) {
+  for (const [, path = '', rest = ''] of stdout.matchAll(/'"'"'([/a-z-]*)'"'"''(.*)$/gm)) {
     const names = options.get(wordsOf(path)) ?? new Set(EVERYWHERE);
     const [, option] = / -l ([a-z-]+)/.exec(rest) ?? [];
     if (option) names.add(option);

@@ -210,24 +210,40 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     });
 
     it.runIf(row.litestream !== 'off')(
-      'restores the ledger before the start and replicates it beside the server',
+      'restores the ledger and checks its primary before the start, and replicates both beside the server',
       () => {
         const { spec: pod } = one('StatefulSet').spec.template;
-        const [restore, sidecar] = pod.initContainers;
+        const [restore, restorePrimary, check, sidecar, ...others] = pod.initContainers;
+        expect(others).toEqual([]);
         const text: string = one('ConfigMap').data['litestream.yml'];
         const config = parse(text);
         expect(Object.keys(config).toSorted()).toEqual(['dbs', 'logging', 'snapshot']);
-        expect(config.dbs).toHaveLength(1);
-        expect(Object.keys(config.dbs[0]).toSorted()).toEqual(['path', 'replica']);
-        expect(config.dbs[0].path).toBe(parse(one('ConfigMap').data['dawatch.yaml']).database);
+        const [ledger, primary] = config.dbs;
+        expect(config.dbs).toHaveLength(2);
+        expect(Object.keys(ledger).toSorted()).toEqual(['path', 'replica']);
+        expect(ledger.path).toBe(parse(one('ConfigMap').data['dawatch.yaml']).database);
+        expect(primary).toEqual({
+          path: `${ledger.path}.primary`,
+          replica:
+            row.litestream === 'credentials'
+              ? { url: 's3://ledger/production/primary?endpoint=minio:9000' }
+              : { ...ledger.replica, path: 'production/primary' },
+        });
         expect(config.snapshot).toEqual({ interval: '24h', retention: '168h' });
-        expect(restore.args.at(-1)).toBe(config.dbs[0].path);
-        expect(restore.restartPolicy).toBeUndefined();
-        expect(sidecar).toMatchObject({ restartPolicy: 'Always', args: ['replicate', '-config', restore.args.at(-2)] });
+        expect(restore.args.at(-1)).toBe(ledger.path);
+        expect(restorePrimary.args.at(-1)).toBe(primary.path);
+        expect(check.args.at(-1)).toBe(restorePrimary.args.at(-2));
+        expect(mountOf(pod, check, '/tmp')).toEqual(mountOf(pod, restorePrimary, '/tmp'));
+        const [server] = pod.containers;
+        expect([check.image, check.env, check.volumeMounts]).toEqual([server.image, server.env, server.volumeMounts]);
+        for (const { restartPolicy } of [restore, restorePrimary, check]) expect(restartPolicy).toBeUndefined();
+        const configFile = sidecar.args.at(-1);
+        expect(sidecar).toMatchObject({ restartPolicy: 'Always', args: ['replicate', '-config', configFile] });
         const secret = row.litestream === 'credentials' ? [{ secretRef: { name: 'object-store' } }] : undefined;
-        for (const container of [restore, sidecar]) {
+        for (const container of [restore, restorePrimary, sidecar]) {
           expect(container.envFrom).toEqual(secret);
-          const mount = mountOf(pod, container, restore.args.at(-2).replace(/\/[^/]*$/, ''));
+          expect(container.args).toContain(configFile);
+          const mount = mountOf(pod, container, configFile.replace(/\/[^/]*$/, ''));
           expect(mount.configMap.items).toEqual([{ key: 'litestream.yml', path: 'litestream.yml' }]);
         }
       },
@@ -344,6 +360,11 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       'an unknown key of a replica',
       { litestream: { replica: { regoin: 'eu-central-1' } } },
       'litestream.replica: Additional property regoin is not allowed',
+    ],
+    [
+      'a replica without paths',
+      { litestream: { replica: { url: 'nats://nats:4222/ledger' } } },
+      'litestream.replica.url: Must not validate the schema',
     ],
     [
       'a secret of a replica',

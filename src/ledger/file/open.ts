@@ -18,6 +18,8 @@ type OpenedDatabase = {
   db: Database.Database;
   /** Files and folders whose permissions for other users were removed. */
   tightened: string[];
+  /** The random id of the lock file, which identifies this place of the ledger. */
+  installation: string;
   close(): void;
 };
 
@@ -47,6 +49,7 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
       return {
         db,
         tightened,
+        installation: lock.prepare(INSTALLATION).pluck().get() as string,
         close: () => {
           db.close();
           lock.close();
@@ -125,7 +128,12 @@ export function realPath(file: string): string {
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-/** Locks a ledger by a transaction on a file beside it. The operating system releases the lock when the process ends. */
+const INSTALLATION = 'SELECT id FROM installation';
+
+/**
+ * Locks a ledger by a transaction on a file beside it. The operating system releases the lock when the process ends. A new lock
+ * file gets a random id.
+ */
 export function lockFile(path: string): Database.Database {
   const file = `${path}.lock`;
   createPrivateFile(file);
@@ -133,11 +141,27 @@ export function lockFile(path: string): Database.Database {
   try {
     // SQLite silently takes no lock on a read-only file.
     accessSync(file, constants.W_OK);
+    lock.exec('CREATE TABLE IF NOT EXISTS installation AS SELECT lower(hex(randomblob(16))) AS id');
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {
     lock.close();
     throw error;
+  }
+}
+
+/**
+ * Returns the id in the lock file of a ledger; undefined if no server has opened the ledger in this place. Throws the errors of
+ * SQLite: SQLITE_BUSY if a server has the ledger.
+ */
+export function installationOf(path: string): string | undefined {
+  if (!existsSync(`${path}.lock`)) return undefined;
+  const lock = new Database(`${path}.lock`, { readonly: true, timeout: 0 });
+  try {
+    const hasId = lock.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'installation'").pluck().get() === 1;
+    return hasId ? (lock.prepare(INSTALLATION).pluck().get() as string) : undefined;
+  } finally {
+    lock.close();
   }
 }
 

@@ -19,7 +19,11 @@ const BY_EVERYONE = 0o002;
 /** The header of a SQLite file: its size, and the position of the application id. */
 const HEADER_BYTES = 100;
 const APPLICATION_ID_AT = 68;
-const BESIDE = ['-wal', '-shm', '-journal', '.lock'];
+const SIDE_FILES = ['-wal', '-shm', '-journal'];
+const BESIDE = [
+  ...SIDE_FILES,
+  ...['.lock', '.primary'].flatMap((file) => [file, ...SIDE_FILES.map((side) => file + side)]),
+];
 
 /** Creates an empty file with access for its owner only, if there is no file. Throws LedgerError for a symbolic link. */
 export function createPrivateFile(path: string): void {

@@ -99,25 +99,28 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
 
 const NEWEST_EVENT = "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
 
-/**
- * Prepares the copy for clients of the replaced ledger: event numbers are not assigned twice, clients that resume the feed learn
- * that events may be missing, and the request budget counts the polls sent until now.
- */
-function prepare(copy: string, { newestEvent, now }: { newestEvent: number; now: number }): void {
+function prepare(copy: string, options: { newestEvent: number; now: number }): void {
   const db = new Database(copy);
   try {
-    db.transaction(() => {
-      const own = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
-      const newest = Math.max(newestEvent, own + SKIPPED_EVENTS);
-      db.prepare("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run();
-      db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)").run(newest);
-      db.prepare(RECORD_MISSING_EVENTS).run({ through: newest });
-      db.prepare('UPDATE upstreams SET asked_until = ? WHERE asked_until IS NOT NULL').run(now);
-    })();
+    db.transaction(() => continueCopy(db, options))();
   } finally {
     db.close();
   }
   syncWithFolder(copy);
+}
+
+/**
+ * Prepares a copy for clients of the original: event numbers are not assigned twice, clients that resume the feed learn that
+ * events may be missing, and the request budget counts the polls sent until now. `newestEvent`: the newest event of the
+ * original, if it is known.
+ */
+export function continueCopy(db: Database.Database, { newestEvent = 0, now }: { newestEvent?: number; now: number }) {
+  const own = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
+  const newest = Math.max(newestEvent, own + SKIPPED_EVENTS);
+  db.prepare("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run();
+  db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)").run(newest);
+  db.prepare(RECORD_MISSING_EVENTS).run({ through: newest });
+  db.prepare('UPDATE upstreams SET asked_until = ?').run(now);
 }
 
 /**

@@ -22,6 +22,7 @@ export const LOG_FIELDS = {
   event_id: 'id of the delivered event',
   events: 'number of events',
   files: 'file paths',
+  generation: 'number of installations that have continued the ledger, including this one',
   http_status: 'HTTP status of the response',
   job_id: 'id of the job in the queue',
   kind: 'kind of the observation',

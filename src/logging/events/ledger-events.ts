@@ -14,6 +14,11 @@ export const LEDGER_EVENTS = {
     ['files'],
     'rotate the webhook secrets if another user may have read them',
   ),
+  'ledger.continued': warn(
+    'the server starts with a copy of a ledger that another server served before: a restored replica or backup. It continues the ledger as the next generation',
+    ['generation'],
+    'make sure that the other server never runs again: `docs/failover.md`',
+  ),
   'ledger.row_unreadable': error(
     'a row contains a value that cannot be read: invalid or too deeply nested JSON, an invalid time, an unknown keyword. Written once per row',
     ['row', 'row_id', 'unreadable'],

@@ -40,16 +40,19 @@ function openWorld() {
 }
 
 describe('nothing is written through a symbolic link', () => {
-  it.each(['-wal', '-shm', '-journal', '.lock'])('at %s beside the ledger', (suffix) => {
-    for (const to of ['target', 'absent'] as const) {
-      const { file, isUntouched, ...paths } = openWorld();
-      rmSync(`${file}${suffix}`, { force: true });
-      symlinkSync(paths[to], `${file}${suffix}`);
-      expect(() => openDatabase({ file, now: 0 })).toThrow(`${file}${suffix} is a symbolic link`);
-      expect(() => restoreLedger({ file, backup: file, now: 0 })).toThrow(`${file}${suffix} is a symbolic link`);
-      expect(isUntouched()).toBe(true);
-    }
-  });
+  it.each(['-wal', '-shm', '-journal', '.lock', '.lock-journal', '.primary', '.primary-wal'])(
+    'at %s beside the ledger',
+    (suffix) => {
+      for (const to of ['target', 'absent'] as const) {
+        const { file, isUntouched, ...paths } = openWorld();
+        rmSync(`${file}${suffix}`, { force: true });
+        symlinkSync(paths[to], `${file}${suffix}`);
+        expect(() => openDatabase({ file, now: 0 })).toThrow(`${file}${suffix} is a symbolic link`);
+        expect(() => restoreLedger({ file, backup: file, now: 0 })).toThrow(`${file}${suffix} is a symbolic link`);
+        expect(isUntouched()).toBe(true);
+      }
+    },
+  );
 
   it('at the ledger itself, to a file that does not exist', () => {
     const { folder, absent, isUntouched } = openWorld();

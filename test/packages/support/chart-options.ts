@@ -61,7 +61,11 @@ export const OPTIONS: Record<string, Record<string, object>> = {
   litestream: {
     off: {},
     credentials: {
-      litestream: { enabled: true, replica: { url: 's3://ledger/production' }, credentialsSecret: 'object-store' },
+      litestream: {
+        enabled: true,
+        replica: { url: 's3://ledger/production?endpoint=minio:9000' },
+        credentialsSecret: 'object-store',
+      },
     },
     identity: {
       litestream: {

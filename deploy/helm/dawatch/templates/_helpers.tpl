@@ -100,6 +100,18 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- merge $own $settings $defaults | toYaml -}}
 {{- end -}}
 
+{{/* The replica of the file that names the primary: the ledger's replica with `/primary` after its path. */}}
+{{- define "dawatch.primaryReplica" -}}
+{{- $replica := deepCopy .Values.litestream.replica -}}
+{{- if $replica.url -}}
+{{- $_ := set $replica "url" (regexReplaceAll "/?([?].*)?$" $replica.url "/primary${1}") -}}
+{{- else -}}
+{{- $path := trimSuffix "/" (default "" $replica.path) -}}
+{{- $_ := set $replica "path" (ternary "primary" (printf "%s/primary" $path) (empty $path)) -}}
+{{- end -}}
+{{- toYaml $replica -}}
+{{- end -}}
+
 {{/* Seconds that the process gets after SIGTERM: those of server.shutdown_s, and ten to close the ledger and its connections. */}}
 {{- define "dawatch.shutdownSeconds" -}}
 {{- $server := default dict .Values.settings.server -}}

@@ -1,0 +1,32 @@
+import type { Command } from 'commander';
+import { checkPrimary } from '../../../ledger/maintenance/primary.ts';
+import { CommandError, ExitCode } from '../../exit.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
+
+export function addCheckPrimary(program: Command): void {
+  withSettings(program.command('check-primary'))
+    .description('Check that no other server continues the replica of the ledger. Run it before Litestream starts.')
+    .argument('<file>', 'the ledger’s file `….primary`, restored from its replica; a missing file means no replica')
+    .addHelpText(
+      'after',
+      `
+Exits with code 5 if another server continues the replica. The server and Litestream must not be started then.
+
+Example:
+  litestream restore -if-replica-exists -o /run/dawatch/primary.db /var/lib/dawatch/dawatch.db.primary
+  dawatch check-primary /run/dawatch/primary.db`,
+    )
+    .action((file: string, options: SettingsOptions) => {
+      const ledger = ledgerOf(options);
+      const { kind, primary } = checkPrimary(ledger, file);
+      if (kind === 'superseded')
+        throw new CommandError(
+          `another server continues the replica of ${ledger} since ${new Date(primary.since).toISOString()}, as generation ` +
+            `${primary.generation}. Keep this server and its Litestream stopped, or move the folder of the ledger away, so that ` +
+            'the ledger is restored from the replica',
+          ExitCode.server,
+        );
+      const state = primary ? `generation ${primary.generation} of the replica` : 'no replica yet';
+      process.stdout.write(`${ledger} may be served: ${state}\n`);
+    });
+}

@@ -1,0 +1,51 @@
+import { copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ExitCode } from '../../../../src/cli/exit.ts';
+import { openLedger } from '../../../support/ledger/ledger-file.ts';
+import { cli } from '../../../support/processes/cli.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+/** Creates a ledger that was served, and returns it with its claim. */
+function servedLedger(now = 0) {
+  const ledger = openLedger();
+  ledger.claim(now);
+  ledger.close();
+  return { env: { DAWATCH_DATABASE: ledger.file }, claim: `${ledger.file}.primary` };
+}
+
+it('exits with 0 without a replica, and for the claim of this machine', async () => {
+  const { env, claim } = servedLedger();
+  const absent = join(tempFolder(), 'primary.db');
+  const allowed = await cli(['check-primary', absent], { env });
+  expect(allowed).toEqual({ code: 0, stdout: `${env.DAWATCH_DATABASE} may be served: no replica yet\n`, stderr: '' });
+  copyFileSync(claim, absent);
+  expect((await cli(['check-primary', absent], { env })).stdout).toMatch(
+    /may be served: generation 1 of the replica\n$/,
+  );
+  const empty = { DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db') };
+  expect((await cli(['check-primary', absent], { env: empty })).code).toBe(ExitCode.ok);
+});
+
+it('exits with 5 and the next step if another machine continues the replica', async () => {
+  const { env } = servedLedger();
+  const { claim } = servedLedger(Date.UTC(2026, 0, 2));
+  const { code, stdout, stderr } = await cli(['check-primary', claim], { env });
+  expect([code, stdout]).toEqual([ExitCode.server, '']);
+  expect(stderr).toContain(
+    'since 2026-01-02T00:00:00.000Z, as generation 1. Keep this server and its Litestream stopped',
+  );
+});
+
+it('exits with 5 if a server has the ledger, or the claim cannot be read', async () => {
+  const { env, claim } = servedLedger();
+  const file = join(tempFolder(), 'primary.db');
+  copyFileSync(env.DAWATCH_DATABASE, file);
+  openLedger({ file: env.DAWATCH_DATABASE });
+  const inUse = await cli(['check-primary', claim], { env });
+  expect(inUse).toMatchObject({ code: ExitCode.server, stderr: expect.stringContaining('in use by another dawatch') });
+  rmSync(file);
+  copyFileSync(join(import.meta.dirname, 'check-primary.test.ts'), file);
+  const damaged = await cli(['check-primary', file], { env: servedLedger().env });
+  expect(damaged).toMatchObject({ code: ExitCode.server, stderr: expect.stringContaining('is damaged') });
+});
