@@ -1,5 +1,6 @@
+import { statSync } from 'node:fs';
 import type { Command } from 'commander';
-import { type LoadedConfig, loadConfig, secretsOf } from '../../config/load.ts';
+import { ConfigError, type LoadedConfig, loadConfig, secretsOf } from '../../config/load.ts';
 import type { SecretUser } from '../../config/secret-files.ts';
 import type { OpenLog } from '../../logging/logger.ts';
 import type { SettingsSource } from '../../wiring/reload.ts';
@@ -19,10 +20,18 @@ export function ledgerOf({ config }: SettingsOptions): string {
   return loadConfig({ env: process.env, file: config, user: 'none' }).config.database;
 }
 
-/** How a running process loads its settings again. The settings file of the start, if there was one, must still exist. */
-export function settingsSource({ file }: LoadedConfig, user: SecretUser, log: OpenLog): SettingsSource {
+/**
+ * How a running process loads its settings again. The settings file of the start, if there was one, must still exist. If it had
+ * settings, an empty one is an error: it is being written, or it was a pipe, which cannot be read again.
+ */
+export function settingsSource({ file, settings }: LoadedConfig, user: SecretUser, log: OpenLog): SettingsSource {
+  const hadSettings = file !== undefined && settings.some(({ source }) => source.startsWith(file));
   return {
-    load: () => loadConfig({ env: process.env, file, user }),
+    load() {
+      if (hadSettings && statSync(file, { throwIfNoEntry: false })?.size === 0)
+        throw new ConfigError([`${file}: the file is empty`]);
+      return loadConfig({ env: process.env, file, user });
+    },
     onApplied: ({ config, settings }) => log.change({ level: config.log.level, secrets: secretsOf(settings) }),
   };
 }
