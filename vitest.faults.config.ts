@@ -1,16 +1,19 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { longestFirst } from './test/support/longest-first.ts';
 import { RetryReporter } from './test/support/retry-reporter.ts';
 
-/** Starts the longest tests first, so that none of them runs alone at the end. */
-class KillsFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isLong = ({ moduleId }: TestSpecification) => moduleId.includes('/kill-');
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
-  }
-}
+/** The files that take longest on an idle machine. */
+const LONGEST = [
+  '/kill-',
+  '/redis-',
+  '/upstream-outages.',
+  '/not-found.',
+  '/dashboard.',
+  '/clock.',
+  '/disk-full.',
+  '/canary.',
+];
 
 process.env.TEST_SEED ??= String(Date.now() % 2 ** 31);
 
@@ -27,7 +30,7 @@ const shared = {
 export default defineConfig({
   test: {
     reporters: ['default', new RetryReporter()],
-    sequence: { sequencer: KillsFirst },
+    sequence: { sequencer: longestFirst(LONGEST) },
     projects: [
       {
         test: {
@@ -35,7 +38,7 @@ export default defineConfig({
           name: 'faults',
           include: ['test/faults/**/*.fault.ts'],
           // The tests mostly wait for processes.
-          maxWorkers: availableParallelism() + 1,
+          maxWorkers: availableParallelism() + 2,
           sequence: { groupOrder: 0 },
         },
       },

@@ -25,7 +25,9 @@ function lost(ledger: Ledger, acknowledged: readonly Acknowledged[]): string[] {
     });
 }
 
-it('acknowledged writes survive kill -9 at random moments, ten times on the same file', async () => {
+it('acknowledged writes survive kill -9 at random moments, ten times on the same file', {
+  timeout: 60_000,
+}, async () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
   const random = seededRandom(seed);
