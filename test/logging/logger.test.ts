@@ -116,6 +116,17 @@ describe('a line', () => {
     }
   });
 
+  it('redacts new secrets and the previous ones after a reload, at the new level', () => {
+    const { log, text, lines } = openLog({ level: 'error' }, undefined, ['the-first-secret']);
+    log.change({ level: 'info', secrets: ['the-second-secret'] });
+    log.info({ reason: 'the-first-secret and the-second-secret' } as never, 'server.started');
+    log.change({ level: 'warn', secrets: ['the-third-secret'] });
+    log.info({ url: 'unwritten' } as never, 'server.started');
+    log.warn({ reason: 'the-second-secret and the-third-secret' } as never, 'http.shed');
+    expect(lines().map(({ event }) => event)).toEqual(['server.started', 'http.shed']);
+    expect(text()).not.toMatch(/first|second|third/);
+  });
+
   it('is limited in length, however long the error is', () => {
     const { log, loose, lines } = openLog();
     const cause = Object.assign(new Error('c'.repeat(1_000_000)), { code: 'ENOSPC', body: 'b'.repeat(1_000_000) });

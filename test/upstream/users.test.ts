@@ -71,6 +71,15 @@ describe('a request', () => {
     await usersOf(url).listUsers(1);
     expect(requests.map((one) => one.headers.authorization)).toEqual(['Bearer ours', 'Bearer ours', undefined]);
   });
+
+  it('has the new bearer after a change', async () => {
+    const { url, requests } = await upstream(RECORD);
+    const users = usersOf(url, { bearer: 'ours' });
+    await users.getUser(USER);
+    users.useBearer('the-next-one');
+    await users.getUser(USER);
+    expect(requests.map((one) => one.headers.authorization)).toEqual(['Bearer ours', 'Bearer the-next-one']);
+  });
 });
 
 it('has a bearer token that the upstream quotes redacted from its response, in any escaping', async () => {

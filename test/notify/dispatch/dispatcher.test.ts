@@ -447,6 +447,20 @@ describe('every event is delivered', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'discarded' }]);
   });
 
+  it('deliveries for a channel that a reload configures are sent at once', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    world.ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.configured.ops = false;
+    world.finalize('s1');
+    await world.clock.advance(1_000);
+    world.configured.ops = true;
+    await world.clock.advance(1_000);
+    expect(world.sent).toHaveLength(0);
+    world.dispatcher.refresh(['channel:ops']);
+    await world.clock.advance(1);
+    expect(world.sent).toHaveLength(1);
+  });
+
   it('deliveries for a channel that is not configured wait for days, then become dead letters', async () => {
     const world = openDispatcher({ receive: () => delivered });
     const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
