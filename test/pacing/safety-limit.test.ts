@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ceilingMs } from '../../src/pacing/safety-limit.ts';
+import { ceilingMs } from '../../src/pacing/policy.ts';
 
 const MINUTE = 60_000;
 

@@ -29,7 +29,9 @@ export type SendResult =
       undeliverable?: boolean;
     };
 
-export function failed(error: string, slowDown?: { retryAfterMs: number | null }): SendResult {
+type FailedResult = Extract<SendResult, { kind: 'failed' }>;
+
+export function failed(error: string, slowDown?: { retryAfterMs: number | null }): FailedResult {
   return { kind: 'failed', httpStatus: null, error, response: null, ...(slowDown && { slowDown }) };
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { DueDelivery } from '../../domain/notifications/delivery.ts';
 import { toEventJson } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
-import type { Channel, SendResult } from '../channels/channel.ts';
+import { type Channel, failed, type SendResult } from '../channels/channel.ts';
 
 /** Upper bound for a channel that does not enforce its own, shorter timeouts. */
 const SEND_LIMIT_MS = 150_000;
@@ -54,17 +54,14 @@ export async function send(
 }
 
 const UNDELIVERABLE: SendResult = {
-  kind: 'failed',
-  httpStatus: null,
-  error: 'this channel cannot serialize the event; the dawatch log contains the error',
-  response: null,
+  ...failed('this channel cannot serialize the event; the dawatch log contains the error'),
   undeliverable: true,
 };
 
 /** Resolves when the signal aborts, for a channel that ignores it. */
 function resultOnAbort(signal: AbortSignal): Promise<SendResult> {
-  const result: SendResult = { kind: 'failed', httpStatus: null, error: 'the attempt timed out', response: null };
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(result), { once: true }));
+  const late = failed('the attempt timed out');
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late), { once: true }));
 }
 
 /** Groups deliveries into messages: events of one type, at most `maxBatch` per message, in their order. */

@@ -4,7 +4,7 @@ import { toUnreadableRow } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { Deliveries } from '../../ledger/deliveries/deliveries.ts';
 import { DueQueue } from '../../pacing/due-queue.ts';
-import type { Channel } from '../channels/channel.ts';
+import { type Channel, failed } from '../channels/channel.ts';
 import { type SentPart, send, toMessages } from './attempt.ts';
 import { AttemptSlots } from './attempt-slots.ts';
 import { DestinationQueue, PRIORITIES } from './destination-queue.ts';
@@ -250,11 +250,11 @@ export class Dispatcher {
     const isAborted = this.#abort.signal.aborted;
     const parts = isAborted ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
     const results = parts.map(({ result }) => result);
-    const failed = results.find((result) => result.kind === 'failed' && !result.undeliverable && !result.refused);
+    const failure = results.find((result) => result.kind === 'failed' && !result.undeliverable && !result.refused);
     if (results.some(({ kind }) => kind === 'delivered')) {
       queue.succeeded();
       this.#makeReady(queue);
-    } else if (failed?.kind === 'failed') queue.failed(now, failed.slowDown);
+    } else if (failure?.kind === 'failed') queue.failed(now, failure.slowDown);
     else {
       queue.inconclusive();
       if (!isAborted) this.#makeReady(queue);
@@ -269,7 +269,7 @@ export class Dispatcher {
     this.#deps.onUnreadable(toUnreadableRow(delivery.event));
     const now = this.#deps.clock.now();
     const error = `the event cannot be read from the ledger: ${delivery.event.unreadable}`;
-    const result = { kind: 'failed' as const, httpStatus: null, error, response: null, undeliverable: true };
+    const result = { ...failed(error), undeliverable: true };
     this.#record(queue, { channel, deliveries: [delivery], result, at: now, now, random: 0 });
   }
 

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { FifoMap } from 'toad-cache';
+import { LruMap } from 'toad-cache';
 import { Agent } from 'undici';
 import { redactorOf } from '../../domain/redaction.ts';
 import { retryAfterMs } from '../../domain/retry-after.ts';
@@ -74,8 +74,8 @@ export function createHttpPost(options: HttpPostOptions) {
   const fresh = new Agent({ ...common, pipelining: 0 });
   const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
   const inFlight = new Set<() => void>();
-  /** Origins with a recent response, to which a pooled connection may be open. */
-  const responded = new FifoMap<true>(MAX_ORIGINS, KEEP_ALIVE_MS + bodyTimeoutMs + 2_000);
+  /** Origins that have responded, to which a pooled connection may be open. The one unused for longest is evicted. */
+  const responded = new LruMap<true>(MAX_ORIGINS);
 
   return {
     /** Never rejects. Ends soon after the signal aborts. Does not follow redirects. */

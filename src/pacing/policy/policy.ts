@@ -2,13 +2,13 @@ import type { Observation } from '../../domain/classify.ts';
 import { describeCurve, describeSlots, MeasuredCost, slotCurve } from '../pacing-description.ts';
 import {
   type Candidate,
+  ceilingMs,
   NEVER,
   type PacingDescription,
   type PacingPolicy,
   type PolicyFactory,
   type PolicyReason,
 } from '../policy.ts';
-import { ceilingMs } from '../safety-limit.ts';
 import type { Cohort } from '../waiting-line.ts';
 import { FinalityModel } from './finality-model.ts';
 

@@ -5,8 +5,7 @@ import { type Run, START_MS, simulate, type World } from '../../../bench/pacing/
 import { seededRandom } from '../../../bench/support/random.ts';
 import type { Classification } from '../../../src/domain/classify.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
-import type { PacingPolicy, PolicyFactory } from '../../../src/pacing/policy.ts';
-import { ceilingMs } from '../../../src/pacing/safety-limit.ts';
+import { ceilingMs, type PacingPolicy, type PolicyFactory } from '../../../src/pacing/policy.ts';
 import type { Scheduler } from '../../../src/pacing/scheduler.ts';
 import { type Finality, PENDING, periodic, SHAPES, worldOf } from '../../support/virtual-time/finality-worlds.ts';
 import { createScheduler, drain } from '../../support/virtual-time/pacing.ts';
