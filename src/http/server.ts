@@ -42,7 +42,7 @@ import { registerSubmissionInfo } from './routes/submission-info.ts';
 import { registerSubmissions } from './routes/submissions.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
-import { overviewOf, type Tracker, type Users } from './services.ts';
+import type { Tracker, Users } from './services.ts';
 import { registerDashboard } from './static-files.ts';
 import { compileValidator } from './validation.ts';
 
@@ -148,11 +148,10 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   });
   const feed = new EventFeed({ ...deps, events: ledger.outbox, log: logOf(app) });
   const readers = () => feed.readers;
-  const overview = () => overviewOf(deps);
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, overview, readers, waitingIds: () => admission.waitingIds });
+    registerMetrics(open, { ...deps, readers, waitingIds: () => admission.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
@@ -162,7 +161,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, { ...deps, events: ledger.outbox, feed });
     registerPacing(guarded, deps);
-    registerOverview(guarded, { ...deps, overview, readers });
+    registerOverview(guarded, { ...deps, readers });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));

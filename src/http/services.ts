@@ -2,13 +2,11 @@ import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
-import type { Ledger } from '../ledger/ledger.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
-import type { RollingHour } from './metrics/rolling-hour.ts';
-import type { Readiness, TrackRequestResult } from './ports.ts';
+import type { TrackRequestResult } from './ports.ts';
 
 export type Tracker = ReturnType<typeof trackerOf>;
 
@@ -72,30 +70,4 @@ export function refuseOwnBearer({ upstreams }: Config): void {
   const { bearer } = upstreams.default;
   if (bearer !== undefined && isOwnToken(bearer))
     throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream');
-}
-
-const OLDEST_OPEN = 10;
-
-export type Overview = ReturnType<typeof overviewOf>;
-
-/** Returns the current state and the last hour, in constant time regardless of the number of submissions. */
-export function overviewOf(deps: {
-  ledger: Ledger;
-  watcher: Watcher;
-  hour: RollingHour;
-  clock: Clock;
-  health: () => Readiness;
-}) {
-  const { ledger, watcher, hour, clock, health } = deps;
-  const now = clock.now();
-  return {
-    submissions: ledger.stats.submissionsByStatus(),
-    minutes: hour.minutes(now),
-    hour: hour.hour(now),
-    upstreams: watcher.pacing(),
-    oldestOpen: ledger.stats.oldestOpen(OLDEST_OPEN),
-    deliveries: ledger.stats.deliveries(),
-    /** null without Redis. */
-    workers: health().redis?.workers.length ?? null,
-  };
 }

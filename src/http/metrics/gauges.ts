@@ -1,13 +1,13 @@
 import { Gauge, type Registry } from 'prom-client';
 import { STATUSES } from '../../domain/submission.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
+import type { LedgerCounts } from '../../ledger/stats/ledger-stats.ts';
 import type { Readiness } from '../ports.ts';
-import type { Overview } from '../services.ts';
 
 export type GaugeValues = {
   now: number;
   /** Undefined if the ledger could not be read. */
-  overview: Overview | undefined;
+  counts: LedgerCounts | undefined;
   health: Readiness;
   ledgerBytes: { database: number; wal: number };
   readers: number;
@@ -18,17 +18,17 @@ export type GaugeValues = {
 const GAUGES: Record<string, readonly [help: string, of: (values: GaugeValues) => number | undefined]> = {
   oldest_open_submission_age_seconds: [
     'Time since the oldest open submission was tracked; 0 without open submissions',
-    ({ now, overview }) => overview && ageS(now, overview.oldestOpen[0]?.trackedAt),
+    ({ now, counts }) => counts && ageS(now, counts.oldestOpen[0]?.trackedAt),
   ],
   deliveries_waiting: [
     'Deliveries waiting for their first or next attempt',
-    ({ overview }) => overview?.deliveries.waiting,
+    ({ counts }) => counts?.deliveries.waiting,
   ],
   deliveries_oldest_waiting_age_seconds: [
     'Time for which the oldest waiting delivery has waited; 0 if none waits',
-    ({ now, overview }) => overview && ageS(now, overview.deliveries.oldestWaitingAt),
+    ({ now, counts }) => counts && ageS(now, counts.deliveries.oldestWaitingAt),
   ],
-  deliveries_dead: ['Dead letters in the ledger, which can be replayed', ({ overview }) => overview?.deliveries.dead],
+  deliveries_dead: ['Dead letters in the ledger, which can be replayed', ({ counts }) => counts?.deliveries.dead],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
   tracking_waiting_ids: ['Ids of tracking requests that are waiting for the ledger', ({ waitingIds }) => waitingIds],
   ledger_writable: [
@@ -63,10 +63,10 @@ export function createGauges(registry: Registry, version: string): (values: Gaug
   const others = Object.entries(GAUGES).map(([name, [help, of]]) => ({ gauge: create(name, help), of }));
 
   return (values) => {
-    const { overview, health } = values;
+    const { counts, health } = values;
     submissions.reset();
     state.reset();
-    if (overview) for (const status of STATUSES) submissions.set({ status }, overview.submissions[status]);
+    if (counts) for (const status of STATUSES) submissions.set({ status }, counts.submissions[status]);
     for (const { upstream, state: current } of health.upstreams)
       for (const name of Object.values(BreakerState)) state.set({ upstream, state: name }, Number(name === current));
     for (const { gauge, of } of others) {

@@ -5,7 +5,6 @@ import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
-import type { Overview } from '../services.ts';
 import type { Counters } from './counters.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -39,7 +38,6 @@ export function registerMetrics(
   app: TypedServer,
   deps: {
     metrics: Metrics;
-    overview: () => Overview;
     watcher: Watcher;
     health: () => Readiness;
     ledger: Ledger;
@@ -49,9 +47,9 @@ export function registerMetrics(
   },
 ): void {
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
-  const overview = () => {
+  const counts = () => {
     try {
-      return deps.overview();
+      return deps.ledger.stats.counts(1);
     } catch (error) {
       app.log.error({ err: error }, 'metrics.incomplete');
       return undefined;
@@ -60,7 +58,7 @@ export function registerMetrics(
   const scrape = async (now: number) => {
     const { contentType, text } = await deps.metrics.scrape({
       now,
-      overview: overview(),
+      counts: counts(),
       pacing: deps.watcher.pacing(),
       health: deps.health(),
       ledgerBytes: deps.ledger.stats.bytes(),

@@ -3,9 +3,13 @@ import type { Clock } from '../../domain/clock.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
 import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
-import type { TypedServer } from '../ports.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { Watcher } from '../../watch/watcher.ts';
+import type { RollingHour } from '../metrics/rolling-hour.ts';
+import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
-import type { Overview } from '../services.ts';
+
+const OLDEST_OPEN = 10;
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();
@@ -145,42 +149,45 @@ const OPERATIONS = operations('operations', {
 
 export function registerOverview(
   app: TypedServer,
-  { overview, clock, readers }: { overview: () => Overview; clock: Clock; readers: () => number },
+  deps: {
+    ledger: Ledger;
+    watcher: Watcher;
+    hour: RollingHour;
+    clock: Clock;
+    health: () => Readiness;
+    readers: () => number;
+  },
 ): void {
-  app.get('/v1/overview', { schema: OPERATIONS.getOverview }, async () =>
-    toOverviewBody(overview(), { now: clock.now(), readers: readers() }),
-  );
-}
-
-function toOverviewBody(
-  { submissions, minutes, hour, upstreams, oldestOpen, deliveries, workers }: Overview,
-  { now, readers }: { now: number; readers: number },
-): z.output<typeof overviewSchema> {
-  return {
-    at: iso(now),
-    submissions,
-    per_minute: minutes,
-    last_hour: hour,
-    upstreams: upstreams.map(({ upstream, state, tracked, inFlight, budget }) => ({
-      name: upstream,
-      state,
-      tracked,
-      in_flight: inFlight,
-      budget: { limit: budget.requests, window_ms: budget.perMs, used: budget.used },
-    })),
-    oldest_open: oldestOpen.map(({ submissionId, upstream, status, trackedAt }) => ({
-      submission_id: submissionId,
-      upstream,
-      status,
-      tracked_at: iso(trackedAt),
-      age_s: Math.max(0, now - trackedAt) / 1_000,
-    })),
-    deliveries: {
-      waiting: deliveries.waiting,
-      dead: deliveries.dead,
-      oldest_waiting_at: deliveries.oldestWaitingAt === null ? null : iso(deliveries.oldestWaitingAt),
-    },
-    readers,
-    workers,
-  };
+  const { ledger, watcher, hour, clock, health, readers } = deps;
+  app.get('/v1/overview', { schema: OPERATIONS.getOverview }, async () => {
+    const now = clock.now();
+    const { submissions, oldestOpen, deliveries } = ledger.stats.counts(OLDEST_OPEN);
+    return {
+      at: iso(now),
+      submissions,
+      per_minute: hour.minutes(now),
+      last_hour: hour.hour(now),
+      upstreams: watcher.pacing().map(({ upstream, state, tracked, inFlight, budget }) => ({
+        name: upstream,
+        state,
+        tracked,
+        in_flight: inFlight,
+        budget: { limit: budget.requests, window_ms: budget.perMs, used: budget.used },
+      })),
+      oldest_open: oldestOpen.map(({ submissionId, upstream, status, trackedAt }) => ({
+        submission_id: submissionId,
+        upstream,
+        status,
+        tracked_at: iso(trackedAt),
+        age_s: Math.max(0, now - trackedAt) / 1_000,
+      })),
+      deliveries: {
+        waiting: deliveries.waiting,
+        dead: deliveries.dead,
+        oldest_waiting_at: deliveries.oldestWaitingAt === null ? null : iso(deliveries.oldestWaitingAt),
+      },
+      readers: readers(),
+      workers: health().redis?.workers.length ?? null,
+    };
+  });
 }

@@ -10,6 +10,12 @@ type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 
 /** Waiting deliveries and dead letters. */
 type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number | null };
 
+export type LedgerCounts = {
+  submissions: Record<Status, number>;
+  oldestOpen: OpenSubmission[];
+  deliveries: DeliveryCounts;
+};
+
 /** Statistics of the whole ledger, each read in a short time even from a large ledger. Throws LedgerError. */
 export class LedgerStats {
   readonly #db: LedgerDatabase;
@@ -41,6 +47,11 @@ export class LedgerStats {
     const { name } = this.#db.connection;
     const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
     return { database: sizeOf(name), wal: sizeOf(`${name}-wal`) };
+  }
+
+  /** Returns the current counts, in constant time regardless of the number of submissions, and the oldest open submissions. */
+  counts(oldest: number): LedgerCounts {
+    return { submissions: this.#counts.get(), oldestOpen: this.oldestOpen(oldest), deliveries: this.deliveries() };
   }
 
   submissionsByStatus(): Record<Status, number> {

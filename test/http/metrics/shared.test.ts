@@ -20,10 +20,9 @@ async function openRoute() {
       },
     },
     clock: { now: () => state.now, after: () => () => undefined },
-    overview: () => undefined,
     watcher: { pacing: () => [] },
     health: () => undefined,
-    ledger: { stats: { bytes: () => ({ database: 0, wal: 0 }) } },
+    ledger: { stats: { counts: () => undefined, bytes: () => ({ database: 0, wal: 0 }) } },
     readers: () => 0,
     waitingIds: () => 0,
   } as never);
