@@ -1,7 +1,7 @@
 import type { Delivery, DeliveryDetails } from '../../client/index.ts';
 import { escapeText } from '../../domain/text.ts';
-import { coloured } from './colors.ts';
-import { table } from './table.ts';
+
+import { factTable } from './table.ts';
 
 /** Shows the complete stored response. */
 const MAX_RESPONSE_CHARS = 5_000;
@@ -17,11 +17,7 @@ export function deliveryText(delivery: DeliveryDetails): string {
     ['created', delivery.created_at],
     ['ended', delivery.ended_at],
   ];
-  const head = table(
-    facts.flatMap(([name, value]) =>
-      value === null ? [] : [[name, name === 'state' ? coloured(value) : escapeText(value)]],
-    ),
-  );
+  const head = factTable(facts);
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
     const status = http_status === null ? 'no response' : `HTTP ${http_status}`;
     const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [error])].map((text) =>

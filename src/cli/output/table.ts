@@ -1,4 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
+import { escapeText } from '../../domain/text.ts';
+import { coloured } from './colors.ts';
 
 /** Returns rows with aligned columns. Escape sequences for colours do not count; lines have no trailing spaces. */
 export function table(rows: readonly (readonly string[])[]): string {
@@ -12,6 +14,15 @@ export function table(rows: readonly (readonly string[])[]): string {
       .join('  ')
       .trimEnd();
   return rows.map((row) => `${line(row)}\n`).join('');
+}
+
+/** Returns a line per fact that is known. The state is coloured; other values are escaped and truncated. */
+export function factTable(
+  facts: readonly (readonly [name: string, value: string | null])[],
+  maxChars?: number,
+): string {
+  const known = facts.filter((fact): fact is readonly [string, string] => fact[1] !== null);
+  return table(known.map(([name, value]) => [name, name === 'state' ? coloured(value) : escapeText(value, maxChars)]));
 }
 
 /** Returns "1 request", "2 requests". */

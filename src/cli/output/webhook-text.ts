@@ -1,7 +1,5 @@
 import type { Webhook } from '../../client/index.ts';
-import { escapeText } from '../../domain/text.ts';
-import { coloured } from './colors.ts';
-import { table } from './table.ts';
+import { factTable } from './table.ts';
 
 /** A fact per line. */
 export function webhookText(webhook: Webhook): string {
@@ -17,11 +15,7 @@ export function webhookText(webhook: Webhook): string {
     ['created', webhook.created_at],
     ['updated', webhook.updated_at],
   ];
-  return table(
-    facts.flatMap(([name, value]) =>
-      value === null ? [] : [[name, name === 'state' ? coloured(value) : escapeText(value, 4_000)]],
-    ),
-  );
+  return factTable(facts, 4_000);
 }
 
 export function webhookState({ enabled, disabled_reason, failing_since }: Webhook): string {

@@ -2,8 +2,7 @@ import { render } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import { html } from './parts/html.js';
 import { Loading } from './parts/parts.js';
-import { fetchSession, storedToken } from './session/session.js';
-import { SignIn } from './session/sign-in.js';
+import { fetchSession, SignIn, storedToken } from './session/sign-in.js';
 import { SignedIn } from './session/signed-in.js';
 
 const root = document.getElementById('app');

@@ -2,7 +2,7 @@ import { useDashboard, useFeed } from '../data/context.js';
 import { useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Empty, Loadable, Time } from '../parts/parts.js';
-import { TrackHint } from '../submissions/track-hint.js';
+import { TrackHint } from '../submissions/submission-table.js';
 import { Plots } from './plots.js';
 import { DeliveryStats, LatestEvents, OldestOpen, RequestStats, StatusCounts, Upstreams } from './sections.js';
 

@@ -6,8 +6,7 @@ import { Badge, Facts, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { maySeeNotifications } from '../session/access.js';
-import { FINAL_STATUSES, OPEN_STATUSES } from '../submissions/statuses.js';
-import { submissionLink } from '../submissions/submission-table.js';
+import { FINAL_STATUSES, OPEN_STATUSES, submissionLink } from '../submissions/submission-table.js';
 
 /** Number of submissions by status. @param {{ submissions: Record<string, number> }} props */
 export function StatusCounts({ submissions }) {

@@ -1,10 +1,8 @@
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Api } from '../data/api.js';
-import { Connection, Disconnected } from '../data/connection.js';
-import { DashboardContext } from '../data/context.js';
+import { DashboardContext, useDashboard, useFeedState } from '../data/context.js';
 import { Feed } from '../data/feed.js';
 import { PAGES } from '../pages.js';
-import { useAnnouncer } from '../parts/announcer.js';
 import { html } from '../parts/html.js';
 import { Empty } from '../parts/parts.js';
 import { hrefTo, useRoute } from '../router.js';
@@ -85,4 +83,64 @@ function Main({ page, route, session, isLater }) {
 function skip(event) {
   event.preventDefault();
   document.getElementById('main')?.focus();
+}
+
+const LABELS = { connecting: 'Connecting…', live: 'Live', lost: 'Disconnected' };
+
+/** State of the live feed. */
+function Connection() {
+  const state = useFeedState();
+  return html`<span class="connection ${state.kind}">${LABELS[state.kind]}</span>`;
+}
+
+/** Banner that is shown while the live feed is disconnected. */
+function Disconnected() {
+  const { feed, announce } = useDashboard();
+  const state = useFeedState();
+  const wasLost = useRef(false);
+  useEffect(() => {
+    if (state.kind === 'lost' && !wasLost.current) announce('Disconnected from the server. Trying again.');
+    if (state.kind === 'live' && wasLost.current) announce('Reconnected.');
+    wasLost.current = state.kind === 'lost' || (wasLost.current && state.kind !== 'live');
+  }, [state]);
+  if (state.kind !== 'lost') return null;
+  return html`<section class="disconnected" aria-label="Connection">
+    <span>Disconnected: this page may be outdated. <${Countdown} until=${state.retryAt} /></span>
+    <button type="button" onClick=${() => feed.retry()}>Try now</button>
+  </section>`;
+}
+
+/** @param {{ until: number }} props */
+function Countdown({ until }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  const leftS = Math.ceil((until - now) / 1_000);
+  return html`<span>${leftS > 0 ? `Trying again in ${leftS} s.` : 'Trying again…'}</span>`;
+}
+
+/** Minimum time between announcements, so that a screen reader can finish one. Of several within it, the newest is announced. */
+const EVERY_MS = 3_000;
+
+/** Text for assistive technology, in a polite live region. @returns {[(text: string) => void, any]} */
+function useAnnouncer() {
+  const [text, setText] = useState('');
+  const next = useRef(/** @type {string | undefined} */ (undefined));
+  const timer = useRef(/** @type {number | undefined} */ (undefined));
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const tell = useCallback(() => {
+    timer.current = undefined;
+    if (next.current === undefined) return;
+    setText(next.current);
+    next.current = undefined;
+    timer.current = setTimeout(tell, EVERY_MS);
+  }, []);
+  const announce = useCallback((/** @type {string} */ said) => {
+    next.current = said;
+    if (timer.current === undefined) tell();
+  }, []);
+  return [announce, html`<div class="unseen" role="status" aria-live="polite">${text}</div>`];
 }

@@ -7,8 +7,7 @@ import { between, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { maySeeNotifications } from '../session/access.js';
-import { FINAL_STATUSES } from './statuses.js';
-import { TrackHint } from './track-hint.js';
+import { FINAL_STATUSES, TrackHint } from './submission-table.js';
 
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;

@@ -1,6 +1,6 @@
 import { between } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Badge, Time } from '../parts/parts.js';
+import { Badge, Command, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
@@ -32,4 +32,20 @@ export function SubmissionTable({ submissions, caption, isLoading }) {
 /** @param {{ submission_id: string }} submission */
 export function submissionLink({ submission_id }) {
   return html`<a class="id" href=${hrefTo('submissions', submission_id)}>${submission_id}</a>`;
+}
+
+/** Statuses in the order of a submission's life: open ones, then final ones. */
+export const OPEN_STATUSES = ['tracking', 'pending', 'failing'];
+export const FINAL_STATUSES = ['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'];
+export const STATUSES = [...OPEN_STATUSES, ...FINAL_STATUSES];
+
+/** Commands that track a submission. @param {{ id?: string }} props */
+export function TrackHint({ id = '<submission id>' }) {
+  return html`<p>Track a submission from a terminal:</p>
+    <${Command}>npx dawatch track ${id}<//>
+    <p>or over HTTP:</p>
+    <${Command}
+      >curl ${new URL('v1/submissions', document.baseURI).href} -H "x-api-key: $DAWATCH_API_KEY" \\
+  -H 'content-type: application/json' -d '{"submission_id": "${id}"}'<//
+    >`;
 }

@@ -6,9 +6,7 @@ import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Empty, Loadable } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
-import { STATUSES } from './statuses.js';
-import { SubmissionTable } from './submission-table.js';
-import { TrackHint } from './track-hint.js';
+import { STATUSES, SubmissionTable, TrackHint } from './submission-table.js';
 
 const PER_PAGE = 50;
 const TYPING_MS = 300;
