@@ -28,27 +28,31 @@ export function claimPrimary(
   database: LedgerDatabase,
   { installation, now }: { installation: string; now: number },
 ): Primary & { isCopy: boolean } {
+  const file = `${guarded(database.file, () => realPath(database.file))}.primary`;
   const known = database.row<Primary>(READ);
+  const published = guarded(file, () => primaryIn(file));
   const isCopy = known !== undefined && known.installation !== installation;
-  const primary = known && !isCopy ? known : { generation: (known?.generation ?? 0) + 1, installation, since: now };
-  if (primary !== known)
+  const next = known === undefined ? 1 : known.generation + (isCopy ? 1 : 0);
+  // A restored backup of this installation may be of an earlier generation than its claim.
+  const generation = published?.installation === installation ? Math.max(next, published.generation) : next;
+  const isUnchanged = !isCopy && generation === known?.generation;
+  const primary = isUnchanged ? known : { generation, installation, since: now };
+  if (!isUnchanged)
     database.transaction(() => {
-      database.run(WRITE, primary.generation, installation, now);
+      database.run(WRITE, generation, installation, now);
       if (isCopy) continueCopy(database.connection, { now });
     });
-  guarded(database.file, () => publish(`${realPath(database.file)}.primary`, primary));
+  if (published?.installation !== installation || published.generation !== generation)
+    guarded(file, () => publish(file, primary));
   return { ...primary, isCopy };
 }
 
-/** Writes the file unless it is up to date. */
 function publish(file: string, { generation, installation, since }: Primary): void {
   createPrivateFile(file);
   const db = new Database(file);
   try {
     db.pragma('journal_mode = WAL');
     db.exec('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)');
-    const known = db.prepare(READ).get() as Primary | undefined;
-    if (known?.generation === generation && known.installation === installation) return;
     db.prepare(WRITE).run(generation, installation, since);
   } finally {
     db.close();
@@ -69,16 +73,17 @@ export function checkPrimary(file: string, copy: string): PrimaryCheck {
   // A ledger that was never served here is a restored copy, which this installation will continue.
   const isServedHere = own !== undefined && guarded(file, () => installationOf(path)) === own.installation;
   if (!primary || !isServedHere) return { kind: 'allowed', primary };
-  const isContinued = primary.generation > own.generation;
-  const isContested = primary.generation === own.generation && primary.installation !== own.installation;
-  return { kind: isContinued || isContested ? 'superseded' : 'allowed', primary };
+  const isSuperseded = primary.installation !== own.installation && primary.generation >= own.generation;
+  return { kind: isSuperseded ? 'superseded' : 'allowed', primary };
 }
 
+/** Returns undefined for a missing file, and for one that a server did not finish or that an earlier version wrote. */
 function primaryIn(file: string): Primary | undefined {
   if (!existsSync(file)) return undefined;
   const db = new Database(file, { readonly: true, fileMustExist: true });
   try {
-    return db.prepare(READ).get() as Primary | undefined;
+    const isEmpty = db.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").pluck().get() === 0;
+    return isEmpty ? undefined : (db.prepare(READ).get() as Primary | undefined);
   } finally {
     db.close();
   }

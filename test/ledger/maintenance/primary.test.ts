@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';
@@ -106,14 +106,37 @@ it('of two servers that continue the same copy, the one whose claim the replica 
   expect(checkPrimary(next, second.primary)).toMatchObject({ kind: 'allowed' });
 });
 
-it('a backup that is restored where it was made remains of its generation, also without the newest claim', async () => {
+it('an older backup that the primary restores keeps its generation, so that machines before it stay refused', async () => {
+  const { old, first, next, claimed, second } = await failedOver();
+  copyFileSync(first.ledger, next);
+  expect(checkPrimary(next, second.primary)).toMatchObject({ kind: 'allowed' });
+  const { ledger, claimed: again } = serve(next, 3);
+  expect(again).toMatchObject({ generation: claimed.generation, installation: claimed.installation });
+  ledger.close();
+  expect(checkPrimary(old, (await replicate(next)).primary)).toMatchObject({ kind: 'superseded' });
+});
+
+it('a primary of a later generation keeps it when it restores its own backup of an earlier one', async () => {
   const { old, second } = await failedOver();
+  const own = await replicate(old);
+  rmSync(old);
+  copyFileSync(second.ledger, old);
+  serve(old, 3).ledger.close();
+  const third = await replicate(old);
+  copyFileSync(own.ledger, old);
+  expect(checkPrimary(old, third.primary)).toMatchObject({ kind: 'allowed' });
+  const { ledger, claimed } = serve(old, 4);
+  expect(claimed.generation).toBe(3);
+  ledger.close();
+});
+
+it('a claim that was not written completely is written again', () => {
   const file = newMachine();
-  serve(file).ledger.close();
-  const own = await replicate(file);
-  copyFileSync(own.ledger, file);
-  expect(serve(file).claimed).toMatchObject({ generation: 1, isCopy: false });
-  expect(checkPrimary(old, second.primary)).toMatchObject({ kind: 'superseded' });
+  const { ledger, claimed } = serve(file);
+  ledger.close();
+  writeFileSync(`${file}.primary`, '');
+  expect(serve(file).claimed).toEqual(claimed);
+  expect(checkPrimary(newMachine(), `${file}.primary`).primary).toMatchObject({ generation: 1 });
 });
 
 it('a ledger of an earlier version becomes generation 1', () => {
