@@ -40,6 +40,7 @@ const PERMISSIONS: Record<string, Record<string, Record<string, string>>> = {
     package: { contents: 'read' },
     npm: { 'id-token': 'write' },
     image: { contents: 'read', packages: 'write', 'id-token': 'write' },
+    chart: { contents: 'read', packages: 'write', 'id-token': 'write' },
     github: { contents: 'write' },
   },
 };
@@ -103,7 +104,8 @@ describe('a release', () => {
     expect(job('release.yml', 'test').uses).toBe('./.github/workflows/ci.yml');
     expect(job('release.yml', 'npm').needs).toEqual(['test', 'package']);
     expect(job('release.yml', 'image').needs).toEqual(['test', 'package']);
-    expect(job('release.yml', 'github').needs).toEqual(['npm', 'image']);
+    expect(job('release.yml', 'chart').needs).toEqual(['image']);
+    expect(job('release.yml', 'github').needs).toEqual(['npm', 'chart']);
     expect(job('release.yml', 'package').commands).toContain(
       `test "v$(npm pkg get version | tr -d '"')" = "$GITHUB_REF_NAME"`,
     );
@@ -127,7 +129,7 @@ describe('a release', () => {
   });
 
   it('runs no code of dependencies in a job that may publish', () => {
-    for (const name of ['npm', 'image', 'github'])
+    for (const name of ['npm', 'image', 'chart', 'github'])
       expect(job('release.yml', name).commands).not.toMatch(/npm (?:ci|install|run|exec)|npx/);
   });
 
@@ -142,6 +144,15 @@ describe('a release', () => {
     });
     const sign = image.steps.find(({ run }) => run?.startsWith('cosign sign'));
     expect(sign?.env?.IMAGE).toMatch(/steps\.image\.outputs\.name }}@.* steps\.build\.outputs\.digest }}$/);
+  });
+
+  it('publishes the chart for the image of the same repository, and signs its digest', () => {
+    const { commands } = job('release.yml', 'chart');
+    const image = /image=(.*)/.exec(job('release.yml', 'image').commands)?.[1];
+    expect(commands).toContain(`.ci/release/package-chart.sh "${image}" .`);
+    expect(commands).toMatch(
+      /helm push "dawatch-\$\{GITHUB_REF_NAME#v}\.tgz" "oci:\/\/\$charts" .*tee (\S+)\n.*cosign sign .*\1\)"/,
+    );
   });
 
   it('has the section of the changelog as its text', () => {

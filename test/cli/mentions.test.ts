@@ -44,6 +44,7 @@ const FOREIGN = [
   'retries',
   'rm',
   'scale',
+  'set',
   'start-period',
   'strip-components',
   'tag',

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
@@ -405,6 +406,19 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     const { code, stderr } = await helm.template(CHART, filesOf(BASE), '1.28.0');
     expect(code).toBe(1);
     expect(stderr).toContain('requires kubeVersion: >=1.29.0-0');
+  });
+
+  it('is packaged for a release with the image of that release as its default', async () => {
+    const image = 'ghcr.io/owner/dawatch';
+    const path = `${join(folder, 'helm')}:${process.env.PATH}`;
+    execFileSync(join(ROOT, '.ci/release/package-chart.sh'), [image, folder], { env: { HOME: folder, PATH: path } });
+    const { code, stdout, stderr } = await helm.template(
+      join(folder, `dawatch-${pkg.version}.tgz`),
+      filesOf({ settings: BASE.settings }),
+    );
+    expect(code, stderr).toBe(0);
+    const server = parseObjects(stdout).find(({ kind }) => kind === 'StatefulSet');
+    expect(server?.spec.template.spec.containers[0].image).toBe(`${image}:${pkg.version}`);
   });
 
   it('passes helm lint without values', async () => {
