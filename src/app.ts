@@ -159,7 +159,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
           applyRouting();
           for (const [name, upstream] of changed) {
             clients.get(name)?.useApiKey(upstream.api_key);
-            watcher.changeBudget(name, budgetOf(upstream));
+            watcher.reconfigure(name, budgetOf(upstream));
           }
         };
       },

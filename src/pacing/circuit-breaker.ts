@@ -50,6 +50,11 @@ export class CircuitBreaker {
     this.#probeAt = now;
   }
 
+  /** Allows a probe at once if open, because the credentials may have changed. */
+  probeNow(now: number): void {
+    if (this.isOpen) this.#probeAt = now;
+  }
+
   /** A probe was sent. Schedules the next one, in case there is no response. */
   probing(now: number): void {
     this.#probes++;

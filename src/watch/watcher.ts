@@ -75,11 +75,14 @@ export class Watcher {
     await Promise.all([...this.#loops.values()].map((loop) => loop.stop(limitMs)));
   }
 
-  /** Changes the request budget of an upstream, and sends the polls that it now allows. */
-  changeBudget(upstream: string, budget: BudgetSettings): void {
+  /** Applies new settings of an upstream: its budget, and a probe at once if it refused the previous key. */
+  reconfigure(upstream: string, budget: BudgetSettings): void {
     const loop = this.#loops.get(upstream);
-    loop?.scheduler.limits.budget.change(budget, loop.now());
-    loop?.wake();
+    if (!loop) return;
+    const now = loop.now();
+    loop.scheduler.limits.budget.change(budget, now);
+    loop.scheduler.limits.breaker.probeNow(now);
+    loop.wake();
   }
 
   hasUpstream(name: string): boolean {

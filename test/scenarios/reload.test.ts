@@ -24,10 +24,16 @@ const UNTIL = { timeout: 15_000, interval: 10 };
 async function openUpstream() {
   const polls: { id: string; key: string; at: number }[] = [];
   const held: (() => void)[] = [];
+  const refused = new Set<string>();
   let isHolding = false;
   const { url } = await serve((request, response: ServerResponse) => {
     const id = new URL(request.url ?? '', 'http://upstream').searchParams.get('submission_id') ?? '';
-    polls.push({ id, key: String(request.headers['x-api-key']), at: performance.now() });
+    const key = String(request.headers['x-api-key']);
+    polls.push({ id, key, at: performance.now() });
+    if (refused.has(key)) {
+      response.writeHead(401).end();
+      return;
+    }
     const respond = () => response.end(JSON.stringify(finalEnvelope({}, { id })));
     if (isHolding) held.push(respond);
     else respond();
@@ -35,6 +41,8 @@ async function openUpstream() {
   return {
     url,
     polls,
+    /** Keys that get 401. */
+    refused,
     hold: () => {
       isHolding = true;
     },
@@ -161,6 +169,18 @@ describe('SIGHUP', () => {
     const pacing = await server.client.pacing();
     expect(pacing.upstreams[0]).toMatchObject({ budget: { requests: 40 } });
     for (const text of [...KEYS, 'the-path-is-secret']) expect(server.lines.join('\n')).not.toContain(text);
+  });
+
+  it('with a valid key resumes polling at once, although the next probe is an hour away', async () => {
+    const breaker = { failures: 1, max_probe_s: 3_600 };
+    const { upstream, server, track, change, hangUp, finalized } = await openWorld({ breaker });
+    upstream.refused.add(KEYS[0] ?? '');
+    await track('a');
+    await vi.waitUntil(() => server.logged('upstream.unauthorized').length > 0, UNTIL);
+    change({ upstreams: { default: { url: upstream.url, api_key: KEYS[1] } } });
+    await hangUp();
+    await finalized('a');
+    expect(upstream.polls.at(-1)?.key).toBe(KEYS[1]);
   });
 
   it('reads secret files again on a server without a settings file', async () => {
