@@ -76,11 +76,13 @@ function openConnection(outer: AbortSignal | undefined) {
   return {
     signal: controller.signal,
     async *bytesOf(response: Response): AsyncGenerator<Uint8Array, void, undefined> {
+      // Not every browser can iterate over a stream.
+      const reader = response.body?.getReader();
       try {
-        for await (const chunk of response.body ?? []) {
+        for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
           clearTimeout(timer);
           timer = setTimeout(tooSilent, SILENCE_MS);
-          yield chunk as Uint8Array;
+          yield read.value;
         }
       } catch (error) {
         throw new ConnectionError('the connection was lost', { cause: error });
