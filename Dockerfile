@@ -1,18 +1,27 @@
 # The image contains what the npm package contains, with the dependencies of the lockfile.
-FROM node:24-bookworm-slim AS package
+FROM --platform=$BUILDPLATFORM node:24-bookworm-slim AS package
 WORKDIR /build
 COPY . .
 RUN npm ci && npm run build && npm pack
 RUN mkdir /app && tar -xzf dawatch-*.tgz -C /app --strip-components=1 && cp package-lock.json .npmrc /app/
+# While the lockfile has packages for development, npm installs those that are also optional for others, such as TypeScript.
+RUN cd /app && npm pkg delete devDependencies workspaces && npm install --package-lock-only
+
+# On the platform of the image, which decides about native packages.
+FROM node:24-bookworm-slim AS app
+COPY --from=package /app /app
 WORKDIR /app
-RUN npm ci --omit=dev
+RUN npm ci
 
 FROM node:24-bookworm-slim
+LABEL org.opencontainers.image.title="dawatch" \
+  org.opencontainers.image.description="Monitors data-availability submissions until they are final" \
+  org.opencontainers.image.licenses="MIT"
 ENV NODE_ENV=production
 WORKDIR /app
-COPY --from=package /app ./
-# The ledger is on a volume that the unprivileged user owns.
-RUN mkdir /data && chown node:node /data
+COPY --from=app /app ./
+# The command, and the volume of the ledger, which the unprivileged user owns.
+RUN ln -s /app/src/cli/main.js /usr/local/bin/dawatch && mkdir /data && chown node:node /data
 USER node
 VOLUME /data
 ENV DAWATCH_CONFIG=/app/config/docker.yaml

@@ -34,7 +34,7 @@ function job(file: string, name: string) {
 
 /** What each job may do. Without an entry, a new job fails the test. */
 const PERMISSIONS: Record<string, Record<string, Record<string, string>>> = {
-  'ci.yml': { test: { contents: 'read' } },
+  'ci.yml': { test: { contents: 'read' }, image: { contents: 'read' } },
   'release.yml': {
     test: { contents: 'read' },
     package: { contents: 'read' },

@@ -36,6 +36,8 @@ const FOREIGN = [
   'now',
   'omit',
   'option',
+  'package-lock-only',
+  'platform',
   'profile',
   'replicas',
   'report',

@@ -1,47 +1,20 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
+import { readCompose, type Service } from '../packages/support/compose.ts';
 import { isRedisMissing } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-type Service = {
-  command?: string[];
-  environment?: Record<string, string>;
-  ports?: string[];
-  volumes?: string[];
-  networks: string[];
-  deploy: { resources: { limits: Record<string, string | number> } };
-  healthcheck?: { test: string[] };
-  read_only?: boolean;
-  cap_drop?: string[];
-};
-type Compose = { services: Record<string, Service>; networks: Record<string, { internal?: boolean } | null> };
-
 const ROOT = join(import.meta.dirname, '../..');
-const TEXT = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
-const compose: Compose = parse(TEXT, { merge: true });
+/** Without variables, as in a trial with the sandbox. */
+const compose = readCompose({});
 const services = Object.entries(compose.services);
-const service = (name: string): Service => compose.services[name] ?? expect.unreachable(`there is no ${name}`);
-
-const VARIABLES: Record<string, string> = {
-  REDIS_PASSWORD: 'a1b2c3d4e5f6',
-  DAWATCH_UPSTREAM_URL: 'http://sandbox:8790',
-  DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
-  DAWATCH_API_KEY: 'a-service-key-for-clients',
-};
-
-/** Substitutes variables like `docker compose`. */
-function filledIn(text: string): string {
-  return text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_whole, name: string, kind?: string, other = '') => {
-    const value = VARIABLES[name];
-    if (value) return value;
-    if (kind === '-') return other;
-    throw new Error(`${name} is not set: ${other}`);
-  });
-}
+const service = (name: string, { services } = compose): Service =>
+  services[name] ?? expect.unreachable(`there is no ${name}`);
+/** The script of a service whose command is `sh -c <script>`. */
+const scriptOf = (name: string): string => service(name).command?.[2] ?? '';
 
 describe('docker-compose.yml', () => {
   it('limits CPU, memory and processes of every service', () => {
@@ -54,9 +27,8 @@ describe('docker-compose.yml', () => {
   });
 
   it('makes Redis refuse writes before its container runs out of memory, with space for the copy of a rewrite', () => {
-    const command = service('redis').command ?? [];
-    const maxmemory = Number.parseInt(command[command.indexOf('--maxmemory') + 1] ?? '', 10);
-    const limit = Number.parseInt(String(service('redis').deploy.resources.limits.memory), 10);
+    const maxmemory = Number.parseInt(/--maxmemory (\d+)mb/.exec(scriptOf('redis'))?.[1] ?? '', 10);
+    const limit = Number.parseInt(service('redis').deploy.resources.limits.memory, 10);
     expect(maxmemory).toBeGreaterThan(0);
     expect(limit).toBeGreaterThanOrEqual(2 * maxmemory);
   });
@@ -70,15 +42,21 @@ describe('docker-compose.yml', () => {
       for (const network of networks) expect(compose.networks, name).toHaveProperty(network);
   });
 
-  it('publishes only the port of the server, on the local machine', () => {
-    expect(services.filter(([, { ports }]) => ports).map(([name]) => name)).toEqual(['server']);
-    expect(service('server').ports?.map(filledIn)).toEqual(['127.0.0.1:8080:8080']);
+  it('publishes the ports of the server and the sandbox on the local machine only', () => {
+    expect(Object.fromEntries(services.flatMap(([name, { ports }]) => (ports ? [[name, ports]] : [])))).toEqual({
+      server: ['127.0.0.1:8080:8080'],
+      sandbox: ['127.0.0.1:8790:8790'],
+    });
+    const others = readCompose({ PUBLISHED_PORT: '80', SANDBOX_PORT: '81' });
+    expect([service('server', others).ports, service('sandbox', others).ports].flat()).toEqual([
+      '127.0.0.1:80:8080',
+      '127.0.0.1:81:8790',
+    ]);
   });
 
   it('gives the server and the workers the same settings file', () => {
-    const [mount = ''] = service('worker').volumes ?? [];
-    expect(filledIn(mount)).toBe('./config/docker.yaml:/app/config/docker.yaml:ro');
-    expect(service('server').volumes).toContain(mount);
+    const mount = './config/docker.yaml:/app/config/docker.yaml:ro';
+    for (const name of ['server', 'worker']) expect(service(name).volumes).toContain(mount);
   });
 
   it('runs dawatch without privileges on a read-only file system', () => {
@@ -86,50 +64,102 @@ describe('docker-compose.yml', () => {
       if (name !== 'redis') expect({ read_only, cap_drop }, name).toEqual({ read_only: true, cap_drop: ['ALL'] });
   });
 
-  it('requires only variables that its head comment and the README list', () => {
-    expect(() => filledIn(TEXT)).not.toThrow();
-    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-    const head = TEXT.slice(0, TEXT.indexOf('x-dawatch'));
-    for (const name of Object.keys(VARIABLES)) {
-      expect(head).toContain(`${name}=`);
-      expect(readme).toContain(name);
+  it('starts the server with the options of the image', () => {
+    const command = /^CMD (\[.*\])$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1];
+    expect(scriptOf('server')).toContain(`exec ${JSON.parse(command ?? '[]').join(' ')}\n`);
+  });
+
+  it.each<[string, Record<string, string>, object]>([
+    ['the sandbox without variables', {}, { url: 'http://sandbox:8790', api_key: 'sandbox-key' }],
+    [
+      'the upstream that the variables name',
+      { DAWATCH_UPSTREAM_URL: 'https://upstream.example', DAWATCH_UPSTREAM_API_KEY: 'my-key' },
+      { url: 'https://upstream.example', api_key: 'my-key' },
+    ],
+  ])('passes the server and the workers %s', (_name, variables, upstream) => {
+    const folder = tempFolder();
+    for (const [name, { environment = {}, volumes = [] }] of Object.entries(readCompose(variables).services)) {
+      if (name !== 'server' && name !== 'worker') continue;
+      // The secret files are on volumes of the service.
+      const env = Object.entries(environment).map(([key, value]) => {
+        if (!key.endsWith('_FILE')) return [key, value];
+        expect(volumes.some((volume) => value.startsWith(`${volume.split(':')[1]}/`))).toBe(true);
+        const file = join(folder, key);
+        writeFileSync(file, key === 'DAWATCH_REDIS_URL_FILE' ? 'redis://:a@redis:6379\n' : `${'0'.repeat(64)}\n`);
+        return [key, file];
+      });
+      const { config } = loadConfig({ env: Object.fromEntries(env), file: join(ROOT, 'config/docker.yaml') });
+      expect(config.redis.url).toBe('redis://:a@redis:6379');
+      expect(config.upstreams.default).toMatchObject(upstream);
+      expect(config.server.host).toBe('0.0.0.0');
     }
   });
 
-  it.each(['server', 'worker'])('passes valid settings to the %s', (name) => {
-    const given = Object.entries(service(name).environment ?? {}).map(([key, value]) => [key, filledIn(value)]);
-    const { config } = loadConfig({ env: Object.fromEntries(given), file: join(ROOT, 'config/docker.yaml') });
-    expect(config.redis.url).toBe('redis://:a1b2c3d4e5f6@redis:6379');
-    expect(config.upstreams.default.url).toBe('http://sandbox:8790');
-    expect(config.server.host).toBe('0.0.0.0');
+  it.each([
+    ['creates a service key at the first start and keeps it', '', /^[0-9a-f]{64}\n$/],
+    ['takes the service key of the variable', 'a-key-that-i-chose', /^a-key-that-i-chose\n$/],
+  ])('%s', (_name, key, expected) => {
+    const data = tempFolder();
+    const script = scriptOf('server')
+      .replaceAll('/data/', `${data}/`)
+      .replace(/^exec .*$/m, '');
+    const { environment = {} } = service('server', readCompose(key === '' ? {} : { DAWATCH_API_KEY: key }));
+    const run = () => {
+      const env = { PATH: process.env.PATH, SERVICE_KEY: environment.SERVICE_KEY };
+      expect(spawnSync('sh', ['-c', script], { env }).status).toBe(0);
+      expect(statSync(join(data, 'api-key')).mode & 0o777).toBe(0o600);
+      return readFileSync(join(data, 'api-key'), 'utf8');
+    };
+    const first = run();
+    expect(first).toMatch(expected);
+    expect(run()).toBe(first);
   });
 });
 
 describe.skipIf(isRedisMissing())('the Redis of docker-compose.yml', () => {
-  it('passes its health check only with its password, and never evicts jobs', async () => {
-    const { command = [], healthcheck, environment = {} } = service('redis');
-    const [program = '', ...args] = command.map(filledIn);
+  it('passes its health check only with the password that its first start created, and never evicts jobs', async () => {
     const folder = tempFolder();
     const socket = join(folder, 'redis.sock');
-    const own = ['--port', '0', '--unixsocket', socket, '--dir', folder];
-    const redis = spawn(program, [...args, ...own], { stdio: 'ignore' });
-    const gone = new Promise((resolve) => redis.once('close', resolve));
-    onTestFinished(async () => {
-      redis.kill('SIGKILL');
-      await gone;
-    });
-    const [kind, client = '', ...check] = healthcheck?.test ?? [];
-    expect([kind, client]).toEqual(['CMD', 'redis-cli']);
-    const runCheck = (auth: string | undefined, words = check) =>
-      spawnSync(client, ['-s', socket, ...words], {
-        encoding: 'utf8',
-        env: { PATH: process.env.PATH, ...(auth && { REDISCLI_AUTH: auth }) },
-      });
-    const password = filledIn(environment.REDISCLI_AUTH ?? '');
-    await vi.waitFor(() => expect(runCheck(password).status).toBe(0), { timeout: 10_000, interval: 50 });
-    expect(runCheck(undefined).status).not.toBe(0);
-    expect(runCheck('wrong').status).not.toBe(0);
-    expect(runCheck(password, ['config', 'get', 'maxmemory-policy']).stdout).toContain('noeviction');
-    expect(runCheck(password, ['config', 'get', 'appendonly']).stdout).toContain('yes');
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    // The entrypoint of the image becomes the user redis and runs the command. Here, it also sets a place of the test.
+    const entrypoint = `#!/bin/sh\nexec "$@" --port 0 --unixsocket ${socket} --dir ${folder}\n`;
+    writeFileSync(join(bin, 'docker-entrypoint.sh'), entrypoint, { mode: 0o755 });
+    const inFolder = (text: string) => text.replaceAll('/credentials', folder);
+    const PATH = `${bin}:${process.env.PATH}`;
+    async function start(): Promise<string> {
+      const redis = spawn('sh', ['-c', inFolder(scriptOf('redis'))], { stdio: 'ignore', env: { PATH } });
+      const gone = new Promise((resolve) => redis.once('close', resolve));
+      const kill = async () => {
+        redis.kill('SIGKILL');
+        await gone;
+      };
+      onTestFinished(kill);
+      const [kind, check = ''] = service('redis').healthcheck?.test ?? [];
+      expect(kind).toBe('CMD-SHELL');
+      const isHealthy = () =>
+        spawnSync('sh', ['-c', inFolder(check).replace('redis-cli', `redis-cli -s ${socket}`)], { env: { PATH } })
+          .status;
+      await vi.waitFor(() => expect(isHealthy()).toBe(0), { timeout: 10_000, interval: 50 });
+      const ask = (auth: string | undefined, ...words: string[]) =>
+        spawnSync('redis-cli', ['-e', '-s', socket, ...words], {
+          encoding: 'utf8',
+          env: { PATH, ...(auth && { REDISCLI_AUTH: auth }) },
+        });
+      const url = readFileSync(join(folder, 'url'), 'utf8').trim();
+      const password = /^redis:\/\/:([0-9a-f]{64})@redis:6379$/.exec(url)?.[1];
+      expect(ask(password, 'ping').stdout).toBe('PONG\n');
+      expect(ask(undefined, 'ping').status).not.toBe(0);
+      expect(ask('wrong', 'ping').status).not.toBe(0);
+      expect(ask(password, 'config', 'get', 'maxmemory-policy').stdout).toContain('noeviction');
+      expect(ask(password, 'config', 'get', 'appendonly').stdout).toContain('yes');
+      await kill();
+      return url;
+    }
+    const first = await start();
+    expect(await start(), 'the password stays').toBe(first);
+    // The server and the workers run as another user and read the URL only.
+    expect(statSync(join(folder, 'url')).mode & 0o777).toBe(0o644);
+    expect(statSync(join(folder, 'password')).mode & 0o777).toBe(0o600);
   });
 });
