@@ -30,7 +30,7 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
     expect(stdout, stderr).toBe(`${pkg.version}\n`);
   });
 
-  // With Node 24, test/docs/readme.test.ts runs it from the sources.
+  // With Node 24, readme.install.ts runs it from the sources.
   it.runIf(version === SERVER_NODES[0])('runs the demo', async () => {
     const { code, stdout, stderr } = await installed.run(COMMAND, ['demo', '--submissions', '5']);
     expect(code, stderr).toBe(0);
