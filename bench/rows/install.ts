@@ -1,12 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pkg from '../../package.json' with { type: 'json' };
 import type { Row } from '../row.ts';
 import { bytesBelow } from '../support/folder-size.ts';
-import { temporaryFolder } from '../support/processes.ts';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { installPackage, npm, packPackages } from '../support/packages.ts';
 
 /** The packed packages, installed as a user does. docs/decisions/0011 gives the reason for each dependency. */
 export const row: Row = {
@@ -38,29 +34,22 @@ export const row: Row = {
     },
   ],
   async open() {
-    const packed = temporaryFolder();
-    const npm = (cwd: string, ...args: string[]) =>
-      execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    npm(ROOT, 'run', 'build');
-    npm(ROOT, 'pack', '--include-workspace-root', '--workspaces', '--pack-destination', packed.path);
-    const tarball = (prefix: string) => join(packed.path, `${prefix}-${pkg.version}.tgz`);
+    const packed = packPackages();
 
-    function install(file: string) {
-      const folder = temporaryFolder();
-      writeFileSync(join(folder.path, 'package.json'), '{}');
+    function measure(tarball: string) {
       const startedMs = performance.now();
-      npm(folder.path, 'install', '--omit=dev', file);
+      const { path, remove } = installPackage(tarball);
       const seconds = (performance.now() - startedMs) / 1_000;
-      const bytes = bytesBelow(join(folder.path, 'node_modules'));
-      const packages = npm(folder.path, 'ls', '--all', '--parseable').trim().split('\n').length - 1;
-      folder.remove();
+      const bytes = bytesBelow(join(path, 'node_modules'));
+      const packages = npm(path, 'ls', '--all', '--parseable').trim().split('\n').length - 1;
+      remove();
       return { seconds, bytes, packages };
     }
 
     return {
       async round() {
-        const server = install(tarball('dawatch'));
-        const client = install(tarball('dawatch-client'));
+        const server = measure(packed.server);
+        const client = measure(packed.client);
         return {
           serverMib: server.bytes / 2 ** 20,
           serverS: server.seconds,

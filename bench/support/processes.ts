@@ -41,8 +41,15 @@ export type BenchServer = {
   stop(): Promise<void>;
 };
 
-/** Starts the whole product as users do. `settings` are merged with a ledger in `folder`, a free port and no limits. */
-export async function startServer(folder: string, settings: Record<string, unknown>): Promise<BenchServer> {
+/**
+ * Starts the whole product as users do. `settings` are merged with a ledger in `folder`, a free port and no limits. `program`: the
+ * file that `dawatch` runs, by default that of the sources.
+ */
+export async function startServer(
+  folder: string,
+  settings: Record<string, unknown>,
+  program = join(ROOT, 'src/cli/main.js'),
+): Promise<BenchServer> {
   const port = await freePort();
   const file = join(folder, 'dawatch.yaml');
   const own = {
@@ -54,7 +61,7 @@ export async function startServer(folder: string, settings: Record<string, unkno
   };
   writeFileSync(file, JSON.stringify({ ...own, ...settings }));
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [...SERVER_FLAGS, join(ROOT, 'src/cli/main.js'), 'serve', '--config', file], {
+  const child = spawn(process.execPath, [...SERVER_FLAGS, program, 'serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const url = `http://127.0.0.1:${port}`;
