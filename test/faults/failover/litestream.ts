@@ -1,14 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 /** The program of Litestream 0.3.13, which an npm package contains. */
-const LITESTREAM = fileURLToPath(
-  import.meta.resolve(
-    `../litestream-${process.platform}-${process.arch}/litestream`,
-    import.meta.resolve('@flydotio/litestream'),
-  ),
+const LITESTREAM = join(
+  import.meta.dirname,
+  `../../../node_modules/@flydotio/litestream-${process.platform}-${process.arch}/litestream`,
 );
 
 /** For `skipIf`: there is no program for this platform. CI skips nothing. */
