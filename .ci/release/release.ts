@@ -1,5 +1,5 @@
-// npm run release -- <version>: sets the version of both packages, of the Helm chart and in its page, gives the changelog's section
-// its version and date, commits and tags. Changes nothing if a condition is not met. Pushing the tag starts .github/workflows/release.yml.
+// npm run release -- <version>: sets the version of both packages and of the Helm chart, gives the changelog's section its
+// version and date, commits and tags. Changes nothing if a condition is not met. Pushing the tag starts .github/workflows/release.yml.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { listsChanges, releaseSection, sectionOf } from './changelog.ts';
@@ -9,7 +9,6 @@ const VERSION =
   /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-(?:0|[1-9]\d*|\d*[a-z-][\da-z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-z-][\da-z-]*))*)?$/i;
 const MANIFESTS = ['package.json', 'src/client/package.json'];
 const CHART = 'deploy/helm/dawatch/Chart.yaml';
-const CHART_PAGE = 'docs/kubernetes.md';
 const LOCKFILE = 'package-lock.json';
 const CHANGELOG = 'CHANGELOG.md';
 
@@ -47,10 +46,8 @@ function release(version: string, changelog: string): void {
   });
   // The version of the chart, and that of dawatch in it.
   writeFileSync(CHART, readFileSync(CHART, 'utf8').replaceAll(/^(version|appVersion): .*$/gm, `$1: ${version}`));
-  // The tag that the chart expects.
-  writeFileSync(CHART_PAGE, readFileSync(CHART_PAGE, 'utf8').replaceAll(/(\/dawatch:)\d\S*/g, `$1${version}`));
   writeFileSync(CHANGELOG, releaseSection(changelog, version, new Date().toISOString().slice(0, 10)));
-  git('commit', '--quiet', '-m', `Release ${version}`, '--', ...MANIFESTS, LOCKFILE, CHART, CHART_PAGE, CHANGELOG);
+  git('commit', '--quiet', '-m', `Release ${version}`, '--', ...MANIFESTS, LOCKFILE, CHART, CHANGELOG);
   git('tag', '--annotate', '-m', `dawatch ${version}`, `v${version}`);
 }
 
