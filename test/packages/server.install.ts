@@ -30,13 +30,6 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
     expect(stdout, stderr).toBe(`${pkg.version}\n`);
   });
 
-  // With Node 24, readme.install.ts runs it from the sources.
-  it.runIf(version === SERVER_NODES[0])('runs the demo', async () => {
-    const { code, stdout, stderr } = await installed.run(COMMAND, ['demo', '--submissions', '5']);
-    expect(code, stderr).toBe(0);
-    expect(stdout).toContain('5, all finalized, each kept with its history in SQLite');
-  });
-
   it('checks its settings and its ledger with doctor', async () => {
     const settings = { DAWATCH_API_KEY: API_KEY, DAWATCH_DATABASE: join(installed.folder, 'doctor.db') };
     const { code, stdout } = await installed.run(COMMAND, ['doctor'], settings);
