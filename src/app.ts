@@ -115,7 +115,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
     const stats = startLiveStats({ ledger, clock, counters });
     const lookup: CachedLookup = new CachedLookup({
-      get: (id) => ledger.get(id),
+      get: (id) => ledger.submissions.get(id),
       pollOnDemand: (upstream, id, client) => watcher.pollOnDemand(upstream, id, client),
       now: () => clock.now(),
       maxAgeMs: config.facade.max_age_s * 1_000,
@@ -263,6 +263,6 @@ async function startScaling({
 
 /** Logs a warning for submissions whose upstream is no longer configured: they are kept, and not polled. */
 function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
-  for (const [upstream, submissions] of ledger.watchedCounts())
+  for (const [upstream, submissions] of ledger.submissions.watchedCounts())
     if (!watcher.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
 }

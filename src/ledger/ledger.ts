@@ -1,6 +1,6 @@
 import type { Observation } from '../domain/classify.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
-import type { HistoryEntry, Submission, TrackRequest } from '../domain/submission.ts';
+import type { Submission, TrackRequest } from '../domain/submission.ts';
 import type { TransitionContext } from '../domain/transition.ts';
 import type { PauseRecord } from '../watch/outage-clock.ts';
 import type {
@@ -24,7 +24,7 @@ import { Pruning } from './maintenance/pruning.ts';
 import { Space } from './maintenance/space.ts';
 import { LedgerStats } from './stats/ledger-stats.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
-import { type ListQuery, type PrefixQuery, SubmissionQueries } from './submissions/submission-queries.ts';
+import { SubmissionQueries } from './submissions/submission-queries.ts';
 import { SubmissionStore } from './submissions/submission-store.ts';
 import { SubmissionWriter } from './submissions/submission-writer.ts';
 import { UpstreamStore } from './submissions/upstream-store.ts';
@@ -39,6 +39,7 @@ export class Ledger implements WatcherLedger {
   readonly tightened: readonly string[];
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
+  readonly submissions: SubmissionQueries;
   readonly outbox: Outbox;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
@@ -50,8 +51,7 @@ export class Ledger implements WatcherLedger {
   readonly #installation: string;
   readonly #close: () => void;
   readonly #fanOut: FanOut;
-  readonly #queries: SubmissionQueries;
-  readonly #submissions: SubmissionStore;
+  readonly #store: SubmissionStore;
   readonly #upstreams: UpstreamStore;
 
   constructor(options: OpenOptions) {
@@ -65,6 +65,7 @@ export class Ledger implements WatcherLedger {
     this.#close = close;
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
+    this.submissions = new SubmissionQueries(database);
     this.#fanOut = new FanOut(database);
     this.outbox = new Outbox(database, this.#fanOut);
     this.webhooks = new Webhooks(database, this.#fanOut);
@@ -74,8 +75,7 @@ export class Ledger implements WatcherLedger {
     this.space = new Space(database, this.stats);
     this.alerts = new Alerts(database, this.outbox, this.stats);
     this.#upstreams = new UpstreamStore(database);
-    this.#queries = new SubmissionQueries(database);
-    this.#submissions = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts));
+    this.#store = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts));
   }
 
   close(): void {
@@ -106,35 +106,30 @@ export class Ledger implements WatcherLedger {
   }
 
   track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.#db.transaction(() => this.#submissions.track(requests, now, new Map()));
+    return this.#db.transaction(() => this.#store.track(requests, now, new Map()));
   }
 
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
     const outages = new Map<string, number>();
-    return this.#db.transaction(() => groups.map((requests) => this.#submissions.track(requests, now, outages)));
+    return this.#db.transaction(() => groups.map((requests) => this.#store.track(requests, now, outages)));
   }
 
   cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[] {
-    return this.#db.transaction(() => submissionIds.map((id) => this.#submissions.cancel(id, now)));
+    return this.#db.transaction(() => submissionIds.map((id) => this.#store.cancel(id, now)));
   }
 
   record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[] {
     return this.#db.transaction(() =>
-      observations.flatMap((observation) => this.#submissions.record(observation, context) ?? []),
+      observations.flatMap((observation) => this.#store.record(observation, context) ?? []),
     );
   }
 
   listWatched(upstream: string, page: { after: number; limit: number }) {
-    return this.#submissions.listWatched(upstream, page);
-  }
-
-  /** Returns the number of watched submissions by upstream. */
-  watchedCounts(): Map<string, number> {
-    return this.#submissions.watchedCounts();
+    return this.#store.listWatched(upstream, page);
   }
 
   findShownId(upstream: string): string | undefined {
-    return this.#submissions.findShownId(upstream);
+    return this.#store.findShownId(upstream);
   }
 
   upstream(name: string): UpstreamRecord {
@@ -158,29 +153,5 @@ export class Ledger implements WatcherLedger {
 
   probe(now: number): void {
     this.#db.transaction(() => probe(this.#db.connection, now));
-  }
-
-  get(submissionId: string): Submission | undefined {
-    return this.#queries.get(submissionId);
-  }
-
-  /** Returns each submission with its history, oldest change first, all as of one moment; undefined for unknown ids. */
-  getWithHistory(submissionIds: readonly string[]) {
-    return this.#queries.getWithHistory(submissionIds);
-  }
-
-  /** Returns the history of a submission, oldest change first; empty for an unknown id. */
-  history(submissionId: string): HistoryEntry[] {
-    return this.#queries.getWithHistory([submissionId])[0]?.history ?? [];
-  }
-
-  /** Returns submissions, newest first, and the position to continue `before`; null at the end. */
-  list(query: ListQuery) {
-    return this.#queries.list(query);
-  }
-
-  /** Returns submissions by id prefix, ordered by id, and the id to continue `after`; null at the end. */
-  findByPrefix(query: PrefixQuery) {
-    return this.#queries.findByPrefix(query);
   }
 }

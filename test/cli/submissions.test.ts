@@ -95,7 +95,7 @@ describe('backup', () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({ file: target, bytes: expect.any(Number) });
     const copy = new Ledger({ file: target, now: 0 });
-    expect(copy.get(id)?.status).toBe('finalized');
+    expect(copy.submissions.get(id)?.status).toBe('finalized');
     copy.close();
   });
 

@@ -334,7 +334,7 @@ describe('unreadable rows', () => {
     const reported: UnreadableRow[] = [];
     ledger.onUnreadable((row) => reported.push(row));
     ledger.record([observation('finalized', 2, 'a')], context());
-    expect(ledger.get('a')).toMatchObject({ status: 'finalized', unreadable: ['metadata'] });
+    expect(ledger.submissions.get('a')).toMatchObject({ status: 'finalized', unreadable: ['metadata'] });
     expect(ledger.deliveries.destinations()).toHaveLength(1);
     expect(reported).toEqual([{ kind: 'submission', id: 'a', fields: ['callback_url'] }]);
     expect(ledger.outbox.after(0, 10)).toMatchObject([{ submission: { unreadable: ['metadata'] } }]);

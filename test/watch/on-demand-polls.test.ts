@@ -20,7 +20,7 @@ test('two hundred concurrent polls of one submission share one request', async (
   await world.clock.advance(100);
   expect(new Set(kinds(await polls))).toEqual(new Set(['pending']));
   expect(world.polls.length).toBe(1);
-  expect(world.ledger.get('untracked')).toBeUndefined();
+  expect(world.ledger.submissions.get('untracked')).toBeUndefined();
   expect(world.monitor.health().upstreams[0]).toMatchObject({ tracked: 0, inFlight: 0 });
 });
 

@@ -351,7 +351,7 @@ test('waiting ends with finality, with the timeout, or with the monitor', async 
   await world.clock.advance(100);
   const ended: string[] = [];
   const wait = (name: string, id: string, timeoutMs: number) =>
-    world.monitor.waitUntilFinal(() => world.ledger.get(id), timeoutMs).then(() => ended.push(name));
+    world.monitor.waitUntilFinal(() => world.ledger.submissions.get(id), timeoutMs).then(() => ended.push(name));
   wait('short', 'a', 1_000);
   wait('long', 'a', 10 * MINUTE_MS);
   await world.clock.advance(2_000);

@@ -108,7 +108,7 @@ export function registerSubmissions(
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission) =>
     reported(submission.submissionId, toSubmissionBody(submission, watcher.deadlineAt(submission)));
-  const read = batchReads((ids: readonly string[]) => ledger.getWithHistory(ids));
+  const read = batchReads((ids: readonly string[]) => ledger.submissions.getWithHistory(ids));
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
 
@@ -157,11 +157,11 @@ export function registerSubmissions(
     async ({ query: { status, prefix, limit: text, cursor = '' } }) => {
       const limit = Number(text);
       if (prefix !== undefined) {
-        const page = ledger.findByPrefix({ prefix, limit, after: fromIdCursor(cursor) });
+        const page = ledger.submissions.findByPrefix({ prefix, limit, after: fromIdCursor(cursor) });
         const next_cursor = page.nextAfter === null ? null : toIdCursor(page.nextAfter);
         return { submissions: page.submissions.map(body), next_cursor };
       }
-      const page = ledger.list({ status, limit, before: fromCursor(cursor) });
+      const page = ledger.submissions.list({ status, limit, before: fromCursor(cursor) });
       return { submissions: page.submissions.map(body), next_cursor: nextCursor(page.nextBefore) };
     },
   );
@@ -181,8 +181,8 @@ export function registerSubmissions(
     async (request, reply) => {
       const { id } = request.params;
       const signal = AbortSignal.any([closing.signal, goneSignal(reply)]);
-      await watcher.waitUntilFinal(() => ledger.get(id), Number(request.query.timeout_s) * 1_000, signal);
-      const submission = ledger.get(id);
+      await watcher.waitUntilFinal(() => ledger.submissions.get(id), Number(request.query.timeout_s) * 1_000, signal);
+      const submission = ledger.submissions.get(id);
       return submission ? reply.send(body(submission)) : notTracked(reply, id);
     },
   );

@@ -63,6 +63,14 @@ export class SubmissionQueries {
     );
   }
 
+  /** Returns the number of watched submissions by upstream. */
+  watchedCounts(): Map<string, number> {
+    const rows = this.#db.rows<{ upstream: string; count: number }>(
+      'SELECT upstream, count(*) AS count FROM submissions WHERE watched = 1 GROUP BY upstream',
+    );
+    return new Map(rows.map(({ upstream, count }) => [upstream, count]));
+  }
+
   /** Returns submissions, newest first, and the position to continue `before`; null at the end. */
   list({ status, limit, before = Number.MAX_SAFE_INTEGER }: ListQuery): {
     submissions: Submission[];

@@ -92,14 +92,6 @@ export class SubmissionStore {
     return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 
-  /** Returns the number of watched submissions by upstream. */
-  watchedCounts(): Map<string, number> {
-    const rows = this.#db.rows<{ upstream: string; count: number }>(
-      'SELECT upstream, count(*) AS count FROM submissions WHERE watched = 1 GROUP BY upstream',
-    );
-    return new Map(rows.map(({ upstream, count }) => [upstream, count]));
-  }
-
   /** Returns a submission that the upstream has finalized. Searches the newest 1,000 of all upstreams, to bound the time. */
   findShownId(upstream: string): string | undefined {
     return this.#db.value<string>`

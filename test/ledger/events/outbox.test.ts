@@ -77,14 +77,14 @@ describe('one event per reported change', () => {
   it('a submission that is not found for its grace period', () => {
     const ledger = ledgerAfter(['not_found'], { graceEndsAt: 15 });
     ledger.record([observation('not_found', 119_999 + 10, 's')], context());
-    expect([eventsOf(ledger), ledger.get('s')?.notFoundMs]).toEqual([[], 119_999]);
+    expect([eventsOf(ledger), ledger.submissions.get('s')?.notFoundMs]).toEqual([[], 119_999]);
     ledger.record([observation('not_found', 120_000 + 10, 's')], context());
     expect(eventsOf(ledger)).toEqual([['unknown', 120_010, 2]]);
   });
 
   it('a submission stays stuck over a restart without a second event', () => {
     const ledger = ledgerAfter(['pending'], { stuckAt: 5 });
-    expect(ledger.get('s')).toMatchObject({ stuck: true, status: 'pending' });
+    expect(ledger.submissions.get('s')).toMatchObject({ stuck: true, status: 'pending' });
     ledger.close();
     const again = openLedger({ file: ledger.file });
     again.record([observation('pending', 99, 's')], context());

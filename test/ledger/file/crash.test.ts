@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../../bench/support/random.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import { allSubmissions, integrityOf, isUnbroken, openLedger, outboxOf } from '../../support/ledger/ledger-file.ts';
 import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
@@ -18,8 +19,8 @@ function lost(ledger: Ledger, acknowledged: readonly Acknowledged[]): string[] {
   return acknowledged
     .flatMap((batch) => batch.tracked ?? [])
     .filter((id) => {
-      const submission = ledger.get(id);
-      const history = ledger.history(id);
+      const submission = ledger.submissions.get(id);
+      const history = historyOf(ledger, id);
       const isWhole = submission?.version === history.length && isUnbroken(history);
       return !isWhole || (finalized.has(id) && submission.status !== 'finalized');
     });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import {
   allSubmissions,
   integrityOf,
@@ -43,7 +44,7 @@ describe('a full disk', () => {
     const { ledger, kept } = fullLedger();
     const big = trackRequests(2_000, 'big-');
     expect(problemOf(() => ledger.track(big, 0))).toBe('full');
-    expect(big.filter(({ submissionId }) => ledger.get(submissionId))).toEqual([]);
+    expect(big.filter(({ submissionId }) => ledger.submissions.get(submissionId))).toEqual([]);
     expect(kept.length).toBeGreaterThan(0);
     expect(
       allSubmissions(ledger)
@@ -59,8 +60,8 @@ describe('a full disk', () => {
     const observations = kept.map((id) => observation(verdict, 1_000, id));
     expect(problemOf(() => ledger.record(observations, context()))).toBe('full');
     for (const id of kept) {
-      expect(ledger.get(id)).toMatchObject({ status: 'tracking', polls: 0 });
-      expect(ledger.history(id)).toHaveLength(1);
+      expect(ledger.submissions.get(id)).toMatchObject({ status: 'tracking', polls: 0 });
+      expect(historyOf(ledger, id)).toHaveLength(1);
     }
   });
 

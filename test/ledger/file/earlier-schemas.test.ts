@@ -8,6 +8,7 @@ import { MIGRATIONS } from '../../../src/ledger/file/migrations.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
 import { call } from '../../support/app/http-calls.ts';
 import { openApp } from '../../support/app/running-app.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import { allSubmissions, integrityOf, openLedger, rawConnection } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -107,7 +108,7 @@ describe.each(SCHEMAS)('a ledger of schema %i', (schema) => {
     const all = allSubmissions(ledger).toReversed();
     expect(all).toMatchObject(expected.map(({ history: _, ...submission }) => submission));
     expect(all.filter(({ unreadable }) => unreadable)).toEqual([]);
-    for (const { submissionId, history } of expected) expect(ledger.history(submissionId)).toEqual(history);
+    for (const { submissionId, history } of expected) expect(historyOf(ledger, submissionId)).toEqual(history);
     const { watched } = ledger.listWatched('default', { after: 0, limit: 100 });
     expect(watched).toHaveLength(expected.filter(({ status }) => /^(?:tracking|pending)$/.test(status)).length);
   });

@@ -63,7 +63,7 @@ describe('opening', () => {
     const db = rawConnection(ledger.file);
     expect(db.pragma('user_version', { simple: true })).toBeGreaterThan(0);
     expect(db.pragma('application_id', { simple: true })).toBe(0x64617761);
-    expect(openLedger({ file: ledger.file }).get('s')).toMatchObject({ submissionId: 's', trackedAt: 5 });
+    expect(openLedger({ file: ledger.file }).submissions.get('s')).toMatchObject({ submissionId: 's', trackedAt: 5 });
   });
 
   it('can be closed twice', () => {
@@ -80,7 +80,7 @@ describe('opening', () => {
     const ledger = openLedger({ file: ':memory:' });
     ledger.track([trackRequest('s')], 0);
     ledger.close();
-    expect(openLedger({ file: ':memory:' }).get('s')).toBeDefined();
+    expect(openLedger({ file: ':memory:' }).submissions.get('s')).toBeDefined();
   });
 });
 

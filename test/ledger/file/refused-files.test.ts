@@ -116,12 +116,12 @@ describe('a file that is not a ledger is refused and left unchanged', () => {
 it('an empty file becomes a ledger', () => {
   const file = join(tempFolder(), 'dawatch.db');
   writeFileSync(file, '');
-  expect(openLedger({ file }).list({ limit: 1 }).submissions).toEqual([]);
+  expect(openLedger({ file }).submissions.list({ limit: 1 }).submissions).toEqual([]);
 });
 
 it('a copy of a closed ledger is a ledger', () => {
   const file = bigLedger();
   const copy = join(tempFolder(), 'copy.db');
   copyFileSync(file, copy);
-  expect(openLedger({ file: copy }).get('s4999')).toBeDefined();
+  expect(openLedger({ file: copy }).submissions.get('s4999')).toBeDefined();
 });

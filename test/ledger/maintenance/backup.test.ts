@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { backupLedger } from '../../../src/ledger/maintenance/backup.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import {
   allSubmissions,
   integrityOf,
@@ -30,8 +31,8 @@ describe('a backup', () => {
     expect(statSync(target).mode & 0o777).toBe(0o600);
     expect(filesBeside(target)).toEqual(['copy.db']);
     const copy = openLedger({ file: target });
-    expect(copy.list({ limit: 1_000 })).toEqual(ledger.list({ limit: 1_000 }));
-    expect(copy.history('s7')).toEqual(ledger.history('s7'));
+    expect(copy.submissions.list({ limit: 1_000 })).toEqual(ledger.submissions.list({ limit: 1_000 }));
+    expect(historyOf(copy, 's7')).toEqual(historyOf(ledger, 's7'));
   });
 
   it('completes while another process writes without a pause, and is as of one moment', async () => {
@@ -56,7 +57,7 @@ describe('a backup', () => {
     const copy = openLedger({ file: target });
     const kept = allSubmissions(copy);
     expect(kept.length).toBeGreaterThanOrEqual(6_000);
-    for (const { submissionId } of kept.slice(0, 50)) expect(isUnbroken(copy.history(submissionId))).toBe(true);
+    for (const { submissionId } of kept.slice(0, 50)) expect(isUnbroken(historyOf(copy, submissionId))).toBe(true);
   });
 
   it('leaves an existing file unchanged', async () => {
@@ -80,7 +81,7 @@ describe('a backup', () => {
     });
     await first;
     expect(filesBeside(target)).toEqual(['copy.db']);
-    expect(openLedger({ file: target }).get('s4999')).toBeDefined();
+    expect(openLedger({ file: target }).submissions.get('s4999')).toBeDefined();
   });
 
   it.each([

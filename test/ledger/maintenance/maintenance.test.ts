@@ -5,6 +5,7 @@ import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
 import { isFinal } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import {
   allSubmissions,
   integrityOf,
@@ -83,7 +84,7 @@ describe('by age', () => {
     expect(idsOf(ledger)).toEqual(['later0', 'later1', 'open0', 'open1', 'open2']);
     expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
     expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 2, tracking: 2, failing: 1 });
-    expect(ledger.history('s7')).toEqual([]);
+    expect(historyOf(ledger, 's7')).toEqual([]);
     expect(ledger.outbox.after(0, 1_000).map(({ type }) => type)).toEqual([
       'submission.failing',
       'submission.finalized',
@@ -203,7 +204,7 @@ describe('events', () => {
     ]);
     expect(pruned).toEqual([{ submissions: 0, events: 46, deliveries: 0 }]);
     expect(idsOf(ledger)).toHaveLength(48);
-    expect(ledger.history('s0')).toHaveLength(2);
+    expect(historyOf(ledger, 's0')).toHaveLength(2);
   });
 });
 
@@ -216,16 +217,18 @@ describe('references to deleted records', () => {
     await clock.advance(2 * MINUTE_MS);
     expect(ledger.outbox.missingThrough()).toBe(9);
     expect(ledger.outbox.newestSeq()).toBe(10);
-    const { nextBefore } = ledger.list({ limit: 1, before: Number.MAX_SAFE_INTEGER });
+    const { nextBefore } = ledger.submissions.list({ limit: 1, before: Number.MAX_SAFE_INTEGER });
     expect(nextBefore).toBeNull();
     finalize(ledger, 10, clock.now());
     expect(ledger.outbox.after(0, 100).map(({ seq }) => seq)).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
-    expect(ledger.history('s3')).toMatchObject([
+    expect(historyOf(ledger, 's3')).toMatchObject([
       { seq: 24, version: 1, status: 'tracking' },
       { seq: 33, version: 2, status: 'finalized' },
     ]);
     // s9 kept the greatest position, so that every cursor continues where it was.
-    expect(ledger.list({ limit: 100, before: 11 }).submissions.map(({ submissionId }) => submissionId)).toEqual(['s9']);
+    expect(
+      ledger.submissions.list({ limit: 100, before: 11 }).submissions.map(({ submissionId }) => submissionId),
+    ).toEqual(['s9']);
   });
 
   it('in late responses are ignored, and the id can be tracked again', async () => {
@@ -306,15 +309,15 @@ it.each([1, 2])(
             [observation(pick(Object.keys(VERDICTS) as VerdictName[]), now, id)],
             context({ now, recheck: random() < 0.2 }),
           );
-        const after = ledger.get(id);
+        const after = ledger.submissions.get(id);
         if (after && isFinal(after.status)) open.delete(id);
         else open.set(id, after?.version ?? 0);
       }
       settle(ledger, () => pick(['delivered', 'delivered', 'dead', 'waits']));
       await clock.advance(random() * HOUR_MS);
-      for (const [id, version] of open) expect(ledger.history(id), id).toHaveLength(version);
+      for (const [id, version] of open) expect(historyOf(ledger, id), id).toHaveLength(version);
       for (const { submissionId, version } of allSubmissions(ledger))
-        expect(ledger.history(submissionId)).toHaveLength(version);
+        expect(historyOf(ledger, submissionId)).toHaveLength(version);
     }
     expect(errors).toEqual([]);
     expect(integrityOf(ledger.file)).toBe('ok');

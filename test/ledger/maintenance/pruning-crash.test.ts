@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../../bench/support/random.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import { allSubmissions, integrityOf, isUnbroken, openLedger } from '../../support/ledger/ledger-file.ts';
 import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
@@ -23,10 +24,10 @@ it('kill -9 during pruning leaves every open submission, and each other one comp
     open.push(...child.messages);
   }
   const ledger = openLedger({ file });
-  for (const id of open) expect(ledger.get(String(id))?.status, String(id)).toBe('tracking');
+  for (const id of open) expect(ledger.submissions.get(String(id))?.status, String(id)).toBe('tracking');
   const all = allSubmissions(ledger);
   for (const { submissionId, version } of all) {
-    const history = ledger.history(submissionId);
+    const history = historyOf(ledger, submissionId);
     expect([history.length, isUnbroken(history)]).toEqual([version, true]);
   }
   expect(ledger.outbox.missingThrough(), 'something was pruned').toBeGreaterThan(0);

@@ -61,11 +61,14 @@ describe('a restored backup', () => {
     expect(readdirSync(dirname(file)).toSorted()).toEqual(['dawatch.db', 'dawatch.db.lock', KEPT]);
     for (const name of [file, kept]) expect(statSync(name).mode & 0o777).toBe(0o600);
     const ledger = openLedger({ file });
-    expect(ledger.get('new0')).toBeUndefined();
-    expect(ledger.get('old1')).toMatchObject({ status: 'tracking' });
+    expect(ledger.submissions.get('new0')).toBeUndefined();
+    expect(ledger.submissions.get('old1')).toMatchObject({ status: 'tracking' });
     expect(integrityOf(file)).toBe('ok');
     const before = openLedger({ file: kept });
-    expect([before.get('new0')?.status, before.get('old1')?.status]).toEqual(['tracking', 'finalized']);
+    expect([before.submissions.get('new0')?.status, before.submissions.get('old1')?.status]).toEqual([
+      'tracking',
+      'finalized',
+    ]);
     expect(existsSync(backup)).toBe(true);
   });
 
@@ -73,7 +76,7 @@ describe('a restored backup', () => {
     const { backup } = await openWorld();
     const file = join(tempFolder(), 'new', 'dawatch.db');
     expect(restoreLedger({ file, backup, now: NOW }).replacedFile).toBeNull();
-    expect(openLedger({ file }).get('old4')).toBeDefined();
+    expect(openLedger({ file }).submissions.get('old4')).toBeDefined();
   });
 
   it('reuses no event number of a lost ledger', async () => {
@@ -97,8 +100,8 @@ describe('a restored backup', () => {
     writing.track([trackRequest('late')], 0);
     for (const suffix of ['', '-wal']) copyFileSync(`${file}${suffix}`, `${crashed}${suffix}`);
     const { replacedFile } = restoreLedger({ file: crashed, backup, now: NOW });
-    expect(openLedger({ file: crashed }).get('old0')?.status).toBe('tracking');
-    expect(openLedger({ file: String(replacedFile) }).get('late')).toBeDefined();
+    expect(openLedger({ file: crashed }).submissions.get('old0')?.status).toBe('tracking');
+    expect(openLedger({ file: String(replacedFile) }).submissions.get('late')).toBeDefined();
   });
 
   it.each(['', '-wal'])(
@@ -111,7 +114,7 @@ describe('a restored backup', () => {
       const { replacedFile } = restoreLedger({ file, backup, now: NOW });
       expect(readFileSync(String(replacedFile), 'utf8')).toContain('garbage');
       if (suffix) expect(readFileSync(`${replacedFile}${suffix}`, 'utf8')).toContain('log');
-      expect(openLedger({ file }).list({ limit: 10 }).submissions).toHaveLength(5);
+      expect(openLedger({ file }).submissions.list({ limit: 10 }).submissions).toHaveLength(5);
     },
   );
 
@@ -243,7 +246,7 @@ it('kill -9 at random moments leaves either ledger complete, and the next restor
     await child.kill();
     expect(existsSync(file)).toBe(true);
     const ledger = openLedger({ file });
-    const { length } = ledger.list({ limit: 1_000 }).submissions;
+    const { length } = ledger.submissions.list({ limit: 1_000 }).submissions;
     ledger.close();
     expect([5, 6, 500]).toContain(length);
     expect(integrityOf(file)).toBe('ok');

@@ -6,6 +6,7 @@ import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { type ExportQuery, LedgerExport } from '../../../src/ledger/submissions/export.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import { openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -34,8 +35,10 @@ describe('an export', () => {
   it('contains every submission with its history, in the order of tracking', () => {
     const ledger = sample();
     const exported = read(ledger);
-    expect(exported.map(({ submission }) => submission)).toEqual(ledger.list({ limit: 10 }).submissions.toReversed());
-    expect(exported.map(({ history }) => history)).toEqual(['s0', 's1', 's2'].map((id) => ledger.history(id)));
+    expect(exported.map(({ submission }) => submission)).toEqual(
+      ledger.submissions.list({ limit: 10 }).submissions.toReversed(),
+    );
+    expect(exported.map(({ history }) => history)).toEqual(['s0', 's1', 's2'].map((id) => historyOf(ledger, id)));
     expect(exported.map(({ changedAt }) => changedAt)).toEqual([40, 30, 10]);
   });
 

@@ -7,7 +7,7 @@ import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
 function pages(ledger: Ledger, prefix: string, limit: number, between = () => {}): string[][] {
   const all: string[][] = [];
   for (let after: string | null | undefined; after !== null; ) {
-    const page = ledger.findByPrefix({ prefix, limit, after });
+    const page = ledger.submissions.findByPrefix({ prefix, limit, after });
     all.push(page.submissions.map(({ submissionId }) => submissionId));
     after = page.nextAfter;
     between();
@@ -32,7 +32,9 @@ it('finds submissions of every status, ordered by id', () => {
   expect(pages(ledger, 'ab', 9)).toEqual([['ab', 'ab1', 'ab2']]);
   expect(pages(ledger, 'ab1', 9)).toEqual([['ab1']]);
   expect(pages(ledger, 'abc', 9)).toEqual([[]]);
-  expect(ledger.findByPrefix({ prefix: 'ab1', limit: 1 }).submissions).toEqual([ledger.get('ab1')]);
+  expect(ledger.submissions.findByPrefix({ prefix: 'ab1', limit: 1 }).submissions).toEqual([
+    ledger.submissions.get('ab1'),
+  ]);
 });
 
 it('treats wildcards literally', () => {
@@ -55,7 +57,9 @@ it('pages without a gap or a repeat while others are added', () => {
 it('continues after an id that is not tracked or does not match', () => {
   const ledger = ledgerWith('a', 'b1', 'b3', 'c');
   const after = (id: string) =>
-    ledger.findByPrefix({ prefix: 'b', limit: 9, after: id }).submissions.map(({ submissionId }) => submissionId);
+    ledger.submissions
+      .findByPrefix({ prefix: 'b', limit: 9, after: id })
+      .submissions.map(({ submissionId }) => submissionId);
   expect([after('b'), after('b2'), after('a'), after('c'), after('b3')]).toEqual([
     ['b1', 'b3'],
     ['b3'],

@@ -8,7 +8,7 @@ import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
 function pages(ledger: Ledger, query: { status?: Status; limit: number }, between = () => {}): string[][] {
   const all: string[][] = [];
   for (let before: number | null | undefined; before !== null; ) {
-    const page = ledger.list({ ...query, before });
+    const page = ledger.submissions.list({ ...query, before });
     all.push(page.submissions.map(({ submissionId }) => submissionId));
     before = page.nextBefore;
     between();
@@ -29,7 +29,10 @@ describe('listing', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(2), 0);
     ledger.record([observation('error', 5, 's0')], context());
-    expect(ledger.list({ limit: 9 }).submissions).toEqual([ledger.get('s1'), ledger.get('s0')]);
+    expect(ledger.submissions.list({ limit: 9 }).submissions).toEqual([
+      ledger.submissions.get('s1'),
+      ledger.submissions.get('s0'),
+    ]);
   });
 
   it('pages through thousands without a gap or a repeat while others are added', () => {
@@ -39,7 +42,7 @@ describe('listing', () => {
     let added = 0;
     const seen = pages(ledger, { limit: 70 }, () => ledger.track(trackRequests(10, `new${added++}-`), 1)).flat();
     expect(seen).toEqual(old.map(({ submissionId }) => submissionId).reverse());
-    expect(ledger.list({ limit: 1 }).submissions[0]?.submissionId).toMatch(/^new/);
+    expect(ledger.submissions.list({ limit: 1 }).submissions[0]?.submissionId).toMatch(/^new/);
   });
 
   it('pages by status without a gap or a repeat', () => {

@@ -4,6 +4,7 @@ import type { Observation } from '../../../src/domain/classify.ts';
 import { isFinal } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../../support/ledger/ledger-file.ts';
 
 const IDS = ['s0', 's1', 's2'];
@@ -44,8 +45,8 @@ function recordAll(observations: readonly Observation[], sizes: readonly number[
 /** Returns all rows without the random ids of events. */
 function contents(ledger: Ledger) {
   return {
-    submissions: IDS.map((id) => ledger.get(id)),
-    histories: IDS.map((id) => ledger.history(id)),
+    submissions: IDS.map((id) => ledger.submissions.get(id)),
+    histories: IDS.map((id) => historyOf(ledger, id)),
     events: outboxOf(ledger.file).map(({ id, ...event }) => event),
   };
 }
@@ -57,13 +58,15 @@ it('the result does not depend on how observations are split into batches', () =
       const inBatches = recordAll(observations, sizes, recheck);
       expect(contents(inBatches)).toEqual(contents(oneByOne));
       for (const id of IDS) {
-        const history = inBatches.history(id);
+        const history = historyOf(inBatches, id);
         expect(isUnbroken(history)).toBe(true);
-        expect(inBatches.getWithHistory([id])[0]?.submission).toEqual(inBatches.get(id));
+        expect(inBatches.submissions.getWithHistory([id])[0]?.submission).toEqual(inBatches.submissions.get(id));
         const statuses = history.map(({ status }) => status);
         const final = statuses.findIndex((status) => isFinal(status));
         if (final >= 0) expect(new Set(statuses.slice(final)).size).toBe(1);
-        expect(inBatches.get(id)?.polls).toBe(observations.filter(({ submissionId }) => submissionId === id).length);
+        expect(inBatches.submissions.get(id)?.polls).toBe(
+          observations.filter(({ submissionId }) => submissionId === id).length,
+        );
       }
       expect(integrityOf(inBatches.file)).toBe('ok');
       oneByOne.close();

@@ -4,6 +4,7 @@ import { type HistoryEntry, isFinal } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import type { UpstreamChange } from '../../../src/watch/ports.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../../support/ledger/ledger-file.ts';
 import { allRows } from '../../support/ledger/ledger-rows.ts';
 import { LEGAL } from '../../support/ledger/legal.ts';
@@ -126,8 +127,8 @@ describe('for any sequence of operations, with a clock that goes forward and bac
         const ledger = play(given, { restarts: false });
         const events = outboxOf(ledger.file);
         for (const name of IDS) {
-          const submission = ledger.get(name);
-          const history = ledger.history(name);
+          const submission = ledger.submissions.get(name);
+          const history = historyOf(ledger, name);
           expect(isUnbroken(history)).toBe(true);
           for (const [index, { status, previousStatus }] of history.entries()) {
             if (index === 0) expect([status, previousStatus]).toEqual(['tracking', null]);

@@ -27,7 +27,7 @@ describe('after a restart', () => {
       ],
     });
     expect(again.listWatched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(['x']);
-    expect(again.watchedCounts()).toEqual(
+    expect(again.submissions.watchedCounts()).toEqual(
       new Map([
         ['default', 4],
         ['other', 1],
@@ -100,7 +100,7 @@ describe('after a restart', () => {
     const ledger = openLedger();
     const outageMsBefore = (id: string, now: number) => {
       ledger.track([trackRequest(id)], now);
-      return ledger.get(id)?.outageMsBefore;
+      return ledger.submissions.get(id)?.outageMsBefore;
     };
     const change = { upstream: 'default', at: 0, event: 'upstream.down' } as const;
     expect(outageMsBefore('a', 100)).toBe(0);
@@ -115,7 +115,7 @@ describe('after a restart', () => {
     expect(outageMsBefore('d', 400)).toBe(140);
     ledger.recordPause('default', { outageMs: 140, pausedSince: 400, pausedUntil: 600 });
     expect([outageMsBefore('e', 450), outageMsBefore('f', 900)], 'in a pause, and after it').toEqual([190, 340]);
-    expect(ledger.get('a')?.outageMsBefore).toBe(0);
+    expect(ledger.submissions.get('a')?.outageMsBefore).toBe(0);
   });
 
   it('credentials are found by their hash only', () => {

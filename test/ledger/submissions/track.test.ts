@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { context, observation } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import { openLedger, outboxOf, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 describe('tracking', () => {
@@ -26,10 +27,10 @@ describe('tracking', () => {
       envelope: null,
     };
     expect(result).toEqual({ kind: 'tracked', submissions: [{ submission: expected, isNew: true }] });
-    expect(ledger.get('s')).toEqual(expected);
-    expect(JSON.stringify(ledger.get('s')?.metadata)).toBe(JSON.stringify(metadata));
+    expect(ledger.submissions.get('s')).toEqual(expected);
+    expect(JSON.stringify(ledger.submissions.get('s')?.metadata)).toBe(JSON.stringify(metadata));
     const empty = { previousStatus: null, upstreamState: null, error: null, envelope: null };
-    expect(ledger.history('s')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...empty }]);
+    expect(historyOf(ledger, 's')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...empty }]);
     expect(outboxOf(ledger.file)).toEqual([]);
   });
 
@@ -37,7 +38,7 @@ describe('tracking', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s', { metadata: { first: true } })], 100);
     ledger.record([observation('pending', 150, 's')], context());
-    const before = ledger.get('s');
+    const before = ledger.submissions.get('s');
     const again = ledger.track(
       [trackRequest('s', { metadata: { first: false }, deadlineAt: 1 }), trackRequest('t')],
       200,
@@ -46,15 +47,15 @@ describe('tracking', () => {
       kind: 'tracked',
       submissions: [{ isNew: false, submission: before }, { isNew: true }],
     });
-    expect(ledger.get('s')).toEqual(before);
-    expect(ledger.history('s')).toHaveLength(2);
+    expect(ledger.submissions.get('s')).toEqual(before);
+    expect(historyOf(ledger, 's')).toHaveLength(2);
   });
 
   it('an id that occurs twice in one batch is tracked once', () => {
     const ledger = openLedger();
     const result = ledger.track([trackRequest('s'), trackRequest('t'), trackRequest('s')], 100);
     expect(result).toMatchObject({ submissions: [{ isNew: true }, { isNew: true }, { isNew: false }] });
-    expect(ledger.history('s')).toHaveLength(1);
+    expect(historyOf(ledger, 's')).toHaveLength(1);
   });
 
   it('ids are compared exactly', () => {
@@ -64,9 +65,9 @@ describe('tracking', () => {
       ids.map((id) => trackRequest(id)),
       0,
     );
-    expect(ids.map((id) => ledger.get(id)?.submissionId)).toEqual(ids);
-    expect(ledger.get('b')).toBeUndefined();
-    expect(ledger.history('b')).toEqual([]);
+    expect(ids.map((id) => ledger.submissions.get(id)?.submissionId)).toEqual(ids);
+    expect(ledger.submissions.get('b')).toBeUndefined();
+    expect(historyOf(ledger, 'b')).toEqual([]);
   });
 
   it('several requests in one transaction are accepted or refused one by one, in order', () => {
@@ -85,7 +86,7 @@ describe('tracking', () => {
       result.kind === 'tracked' ? result.submissions.map(({ isNew }) => isNew) : result.kind,
     );
     expect(summaries).toEqual([[true, true], 'conflict', [false, true], 'late', [true]]);
-    const ids = ledger.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
+    const ids = ledger.submissions.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });
 
@@ -94,24 +95,24 @@ describe('tracking', () => {
     ledger.upstream('other');
     ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
     const batch = [trackRequest('new'), trackRequest('taken'), trackRequest('newer')];
-    expect(ledger.track(batch, 1)).toEqual({ kind: 'conflict', index: 1, submission: ledger.get('taken') });
-    expect([ledger.get('new'), ledger.get('newer')]).toEqual([undefined, undefined]);
-    expect(ledger.list({ limit: 10 }).submissions).toHaveLength(1);
+    expect(ledger.track(batch, 1)).toEqual({ kind: 'conflict', index: 1, submission: ledger.submissions.get('taken') });
+    expect([ledger.submissions.get('new'), ledger.submissions.get('newer')]).toEqual([undefined, undefined]);
+    expect(ledger.submissions.list({ limit: 10 }).submissions).toHaveLength(1);
   });
 
   it('a batch with one id at two upstreams is refused as a whole', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     expect(() => ledger.track([trackRequest('s'), trackRequest('s', { upstream: 'other' })], 0)).toThrow(/upstream/);
-    expect(ledger.get('s')).toBeUndefined();
+    expect(ledger.submissions.get('s')).toBeUndefined();
   });
 
   it('an error in the middle of a batch rolls back the whole batch', () => {
     const ledger = openLedger();
     const batch = [...trackRequests(50), trackRequest('odd', { upstream: 'never heard of' }), trackRequest('last')];
     expect(() => ledger.track(batch, 0)).toThrow(/never heard of/);
-    expect(ledger.list({ limit: 10 }).submissions).toEqual([]);
-    expect(ledger.watchedCounts()).toEqual(new Map());
+    expect(ledger.submissions.list({ limit: 10 }).submissions).toEqual([]);
+    expect(ledger.submissions.watchedCounts()).toEqual(new Map());
     expect(ledger.track(trackRequests(50), 0).kind).toBe('tracked');
   });
 });
@@ -123,9 +124,9 @@ describe('cancelling', () => {
     ledger.record([observation('pending', 10, 's')], context());
     const [cancelled] = ledger.cancel(['s'], 20);
     expect(cancelled).toMatchObject({ status: 'cancelled', watched: false, polls: 1 });
-    expect(cancelled).toEqual(ledger.get('s'));
+    expect(cancelled).toEqual(ledger.submissions.get('s'));
     expect(ledger.cancel(['s'], 30)).toMatchObject([{ status: 'cancelled' }]);
-    expect(ledger.history('s').map(({ at, status }) => [at, status])).toEqual([
+    expect(historyOf(ledger, 's').map(({ at, status }) => [at, status])).toEqual([
       [0, 'tracking'],
       [10, 'pending'],
       [20, 'cancelled'],
@@ -138,7 +139,7 @@ describe('cancelling', () => {
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context({ recheck: true }));
     expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'finalized' }]);
-    expect(ledger.get('s')?.watched, 'its recheck is still due').toBe(true);
+    expect(ledger.submissions.get('s')?.watched, 'its recheck is still due').toBe(true);
     expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
   });
 

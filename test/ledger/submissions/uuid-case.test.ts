@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
 import {
   integrityOf,
   isUnbroken,
@@ -37,7 +38,8 @@ function openOld(ids: readonly string[], work: (ledger: Ledger, nameOf: (id: str
   return ledger.file;
 }
 
-const idsOf = (ledger: Ledger) => ledger.list({ limit: 100 }).submissions.map(({ submissionId }) => submissionId);
+const idsOf = (ledger: Ledger) =>
+  ledger.submissions.list({ limit: 100 }).submissions.map(({ submissionId }) => submissionId);
 
 describe('a ledger in which ids were compared exactly', () => {
   it('has its UUIDs in lower case after the migration, with their data; other ids are unchanged', () => {
@@ -48,12 +50,15 @@ describe('a ledger in which ids were compared exactly', () => {
     const ledger = openLedger({ file });
     expect(idsOf(ledger)).toEqual([ALONE.toLowerCase(), ...NO_UUIDS].toReversed());
     for (const spelling of [ALONE, ALONE.toLowerCase()]) {
-      expect(ledger.get(spelling)).toMatchObject({ submissionId: ALONE.toLowerCase(), metadata: { id: ALONE } });
-      expect(ledger.history(spelling).map(({ status }) => status)).toEqual(['tracking', 'failing', 'finalized']);
+      expect(ledger.submissions.get(spelling)).toMatchObject({
+        submissionId: ALONE.toLowerCase(),
+        metadata: { id: ALONE },
+      });
+      expect(historyOf(ledger, spelling).map(({ status }) => status)).toEqual(['tracking', 'failing', 'finalized']);
     }
     expect(outboxOf(file)).toMatchObject(events);
-    for (const id of NO_UUIDS) expect(ledger.get(id)?.submissionId).toBe(id);
-    expect(ledger.get('no-uuid')).toBeUndefined();
+    for (const id of NO_UUIDS) expect(ledger.submissions.get(id)?.submissionId).toBe(id);
+    expect(ledger.submissions.get('no-uuid')).toBeUndefined();
     expect(integrityOf(file)).toBe('ok');
   });
 
@@ -63,14 +68,14 @@ describe('a ledger in which ids were compared exactly', () => {
       ledger.record([observation('finalized', 30, nameOf(UPPER))], context());
     });
     const ledger = openLedger({ file });
-    const statuses = (id: string) => ledger.history(id).map(({ status }) => status);
+    const statuses = (id: string) => historyOf(ledger, id).map(({ status }) => status);
     expect(idsOf(ledger)).toEqual([MIXED, LOWER, UPPER]);
     expect(statuses(UPPER)).toEqual(['tracking', 'failing', 'finalized']);
     expect(statuses(LOWER)).toEqual(['tracking', 'pending']);
     expect(statuses(MIXED)).toEqual(['tracking']);
     const another = LOWER.replace('def0', 'DEF0');
-    expect(ledger.get(another)).toEqual(ledger.get(LOWER));
-    for (const id of [UPPER, LOWER, MIXED]) expect(isUnbroken(ledger.history(id))).toBe(true);
+    expect(ledger.submissions.get(another)).toEqual(ledger.submissions.get(LOWER));
+    for (const id of [UPPER, LOWER, MIXED]) expect(isUnbroken(historyOf(ledger, id))).toBe(true);
     expect(integrityOf(file)).toBe('ok');
   });
 
@@ -79,7 +84,10 @@ describe('a ledger in which ids were compared exactly', () => {
     const { watched } = ledger.listWatched('default', { after: 0, limit: 10 });
     expect(watched.map(({ submissionId }) => submissionId)).toEqual([LOWER, UPPER]);
     ledger.record([observation('finalized', 30, UPPER)], context());
-    expect([ledger.get(LOWER)?.status, ledger.get(UPPER)?.status]).toEqual(['tracking', 'finalized']);
+    expect([ledger.submissions.get(LOWER)?.status, ledger.submissions.get(UPPER)?.status]).toEqual([
+      'tracking',
+      'finalized',
+    ]);
     for (const id of [LOWER, UPPER])
       expect(ledger.track([trackRequest(id)], 40)).toMatchObject({ submissions: [{ isNew: false }] });
     ledger.cancel([LOWER], 50);
@@ -94,14 +102,14 @@ describe('a ledger in which ids were compared exactly', () => {
     const lower = DIFFERING_IN_CASE[0]?.toLowerCase() ?? '';
     expect(idsOf(ledger)).toHaveLength(2);
     expect(idsOf(ledger)).toContain(lower);
-    const metadata = DIFFERING_IN_CASE.map((id) => ledger.get(id)?.metadata?.id);
+    const metadata = DIFFERING_IN_CASE.map((id) => ledger.submissions.get(id)?.metadata?.id);
     expect(new Set(metadata)).toEqual(new Set(DIFFERING_IN_CASE));
   });
 
   it('finds all of them by an upper-case prefix, and the lower-case one by a lower-case prefix', () => {
     const ledger = openLedger({ file: openOld([LOWER, UPPER, MIXED]) });
     const found = (prefix: string) =>
-      ledger.findByPrefix({ prefix, limit: 9 }).submissions.map(({ submissionId }) => submissionId);
+      ledger.submissions.findByPrefix({ prefix, limit: 9 }).submissions.map(({ submissionId }) => submissionId);
     expect(found('ABCDEF')).toEqual([UPPER, LOWER]);
     expect(found('abcdef')).toEqual([LOWER]);
     expect(found('AbC')).toEqual([MIXED, LOWER]);

@@ -18,7 +18,7 @@ export function openLedger(options: Partial<OpenOptions> = {}): Ledger {
 export function allSubmissions(ledger: Ledger): Submission[] {
   const all: Submission[] = [];
   for (let before: number | undefined; ; ) {
-    const { submissions, nextBefore } = ledger.list({ limit: 100_000, before });
+    const { submissions, nextBefore } = ledger.submissions.list({ limit: 100_000, before });
     all.push(...submissions);
     if (nextBefore === null) return all;
     before = nextBefore;

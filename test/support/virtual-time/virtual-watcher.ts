@@ -9,6 +9,7 @@ import type { SchedulerSettings } from '../../../src/pacing/scheduler.ts';
 import type { WatcherListener } from '../../../src/watch/listeners.ts';
 import type { TrackResult, UpstreamChange } from '../../../src/watch/ports.ts';
 import { Watcher, type WatcherSettings } from '../../../src/watch/watcher.ts';
+import { historyOf } from '../ledger/histories.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { byAge } from './pacing.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -104,7 +105,7 @@ export function openWatcher(world: World) {
       );
     },
     get(submissionId: string): Submission {
-      const submission = process.ledger.get(submissionId);
+      const submission = process.ledger.submissions.get(submissionId);
       if (!submission) throw new Error(`${submissionId} is not in the ledger`);
       return submission;
     },
@@ -119,7 +120,7 @@ export function openWatcher(world: World) {
       await clock.advance(ms);
       process = startProcess();
     },
-    statuses: (submissionId: string) => process.ledger.history(submissionId).map(({ status }) => status),
+    statuses: (submissionId: string) => historyOf(process.ledger, submissionId).map(({ status }) => status),
   };
 }
 
