@@ -1,5 +1,4 @@
 import type { Observation } from '../domain/classify.ts';
-import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Submission, TrackRequest } from '../domain/submission.ts';
 import type { TransitionContext } from '../domain/transition.ts';
 import type { PauseRecord } from '../watch/outage-clock.ts';
@@ -15,7 +14,7 @@ import { CredentialStore } from './access/credentials.ts';
 import { Alerts } from './deliveries/alerts.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { Webhooks } from './deliveries/webhooks.ts';
-import { type ChannelRoute, FanOut } from './events/fan-out.ts';
+import { FanOut } from './events/fan-out.ts';
 import { Outbox } from './events/outbox.ts';
 import { LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
@@ -40,6 +39,7 @@ export class Ledger implements WatcherLedger {
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
   readonly submissions: SubmissionQueries;
+  readonly fanOut: FanOut;
   readonly outbox: Outbox;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
@@ -50,7 +50,6 @@ export class Ledger implements WatcherLedger {
   readonly #db: LedgerDatabase;
   readonly #installation: string;
   readonly #close: () => void;
-  readonly #fanOut: FanOut;
   readonly #store: SubmissionStore;
   readonly #upstreams: UpstreamStore;
 
@@ -66,10 +65,10 @@ export class Ledger implements WatcherLedger {
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
     this.submissions = new SubmissionQueries(database);
-    this.#fanOut = new FanOut(database);
-    this.outbox = new Outbox(database, this.#fanOut);
-    this.webhooks = new Webhooks(database, this.#fanOut);
-    this.deliveries = new Deliveries(database, this.#fanOut, this.webhooks);
+    this.fanOut = new FanOut(database);
+    this.outbox = new Outbox(database, this.fanOut);
+    this.webhooks = new Webhooks(database, this.fanOut);
+    this.deliveries = new Deliveries(database, this.fanOut, this.webhooks);
     this.stats = new LedgerStats(database, counts);
     this.pruning = new Pruning(database, counts);
     this.space = new Space(database, this.stats);
@@ -85,16 +84,6 @@ export class Ledger implements WatcherLedger {
   /** Makes this server the primary of the ledger. Must be called before anything else is written. See maintenance/primary.ts. */
   claim(now: number) {
     return claimPrimary(this.#db, { installation: this.#installation, now });
-  }
-
-  /** Calls `report` with invalid values that are found while an event is written. Readers report those that they find. */
-  onUnreadable(report: ReportUnreadable): void {
-    this.#fanOut.onUnreadable = report;
-  }
-
-  /** Replaces the channels that events are sent to. */
-  setChannels(channels: readonly ChannelRoute[]): void {
-    this.#fanOut.setChannels(channels);
   }
 
   /** Sends a test event to one webhook. Returns the id of the delivery; undefined if no webhook with an address has that id. */

@@ -28,7 +28,7 @@ export function openLedger({ config, clock, log, counters }: LedgerDeps) {
     counters.rowUnreadable(kind);
     log.error({ row: kind, row_id: escapeText(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
   };
-  ledger.onUnreadable(onUnreadable);
+  ledger.fanOut.onUnreadable = onUnreadable;
   return { ledger, onUnreadable };
 }
 

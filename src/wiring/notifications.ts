@@ -44,7 +44,7 @@ export async function startNotifications(deps: {
   const http = createHttpPost({ guard, version, now });
   const channels = await Channels.open({ config, version, now });
   const applyRoutes = (settings: Routing) => {
-    ledger.setChannels(routesOf(settings, channels.names));
+    ledger.fanOut.setChannels(routesOf(settings, channels.names));
     for (const kind of channels.kinds)
       for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
   };
@@ -59,7 +59,7 @@ export async function startNotifications(deps: {
     return endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
-  deliveries.onDead(({ destination, ...dead }) =>
+  ledger.fanOut.onDead(({ destination, ...dead }) =>
     counters.deadLettered({ kind: channels.kindOf(destination), ...dead }),
   );
   const logAttempted = logAttempt(log);

@@ -11,7 +11,7 @@ import type { EventRecord, UnreadableEvent } from '../../domain/notifications/ev
 import { CALLBACKS_ID } from '../../domain/notifications/webhook.ts';
 import { canonicalId } from '../../domain/submission.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from '../events/event-rows.ts';
-import type { DeadLetters, FanOut } from '../events/fan-out.ts';
+import type { FanOut } from '../events/fan-out.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import { AttemptResults } from './attempt-results.ts';
@@ -46,11 +46,6 @@ export class Deliveries {
   /** Calls `listener` after every commit with the destinations that have new deliveries. Returns a function that removes it. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
     return this.#fanOut.onWaiting(listener);
-  }
-
-  /** Calls `listener` after every commit that made dead letters. */
-  onDead(listener: (dead: DeadLetters) => void): void {
-    this.#fanOut.onDead(listener);
   }
 
   /** Returns the destinations of waiting deliveries, with the time of the earliest next attempt. */

@@ -38,7 +38,7 @@ type CallbackAddress = { submissionId: string | null; callbackUrl: string | null
 /** Writes the deliveries of an event, in the transaction that writes the event. */
 export class FanOut {
   readonly pauses: WebhookPauses;
-  /** Called with stored values that are invalid. */
+  /** Called with invalid values that are found while an event is written. Readers report those that they find. */
   onUnreadable: ReportUnreadable = () => undefined;
   readonly #db: LedgerDatabase;
   readonly #deadLetters: CommittedChanges<DeadLetters>;

@@ -62,7 +62,7 @@ describe('the facts', () => {
 
   it('exclude short waits, old dead letters, and dead letters of alerts', () => {
     const ledger = openLedger();
-    ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context());
     ledger.alerts.reconcile([down], times(20));

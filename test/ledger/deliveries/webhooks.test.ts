@@ -305,10 +305,10 @@ describe('secrets', () => {
 describe('deliveries', () => {
   it('of a channel that is no longer configured are not replayed', () => {
     const ledger = openLedger();
-    ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     finalize(ledger, 's1');
     ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
-    ledger.setChannels([]);
+    ledger.fanOut.setChannels([]);
     expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
     expect(ledger.deliveries.replay(1, 40)).toBe('disabled');
   });

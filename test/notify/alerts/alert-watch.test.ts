@@ -65,7 +65,7 @@ const farFrom = (now: number) => {
 function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = () => delivered) {
   const world = openDispatcher({ receive, maxBatch: 100 });
   const { clock, ledger } = world;
-  ledger.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
+  ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
   const errors: unknown[] = [];
   const watch = new AlertWatch({
     store: ledger.alerts,
