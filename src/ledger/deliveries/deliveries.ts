@@ -70,7 +70,7 @@ export class Deliveries {
         if (except.has(id)) continue;
         const row = this.#db.row<DueRow>(WAITING, id) as DueRow;
         waiting.push(toDueDelivery(row));
-        chars += row.answer?.length ?? 0;
+        chars += row.envelope?.length ?? 0;
         if (waiting.length === limit || chars > MAX_BATCH_CHARS) break;
       }
       return waiting;

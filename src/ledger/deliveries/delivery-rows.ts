@@ -9,12 +9,12 @@ import { isTime, nearestTime } from '../../domain/stored.ts';
 import { type EventRow, toEventRecord } from '../events/event-rows.ts';
 import { unreadableTimes } from '../submissions/submission-rows.ts';
 
-export type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callback_url: string | null };
+export type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callbackUrl: string | null };
 
 export function toDueDelivery(row: DueRow): DueDelivery | UnreadableDelivery {
-  const { id, attempts, revision, callback_url } = row;
+  const { id, attempts, revision, callbackUrl } = row;
   const event = toEventRecord(row);
-  const waiting = { id, attempts, revision, callbackUrl: callback_url };
+  const waiting = { id, attempts, revision, callbackUrl };
   return 'unreadable' in event ? { ...waiting, event } : { ...waiting, event };
 }
 

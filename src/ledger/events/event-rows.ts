@@ -12,29 +12,18 @@ import { isStatus, type SubmissionRow, unreadableFields } from '../submissions/s
 
 type Head = { seq: number; event_id: string; at: number; detail: string | null };
 
-type SubmissionEventRow = Head & { type: SubmissionEventType; upstream: string } & Pick<
+type Times = 'trackedAt' | 'finalizedAt' | 'deadlineAt';
+type Reported = 'status' | 'upstreamState' | 'error' | 'envelope';
+type SubmissionEventRow = Head & { type: SubmissionEventType; previousStatus: Status | null } & Pick<
     SubmissionRow,
-    | 'submission_id'
-    | 'status'
-    | 'tracked_at'
-    | 'finalized_at'
-    | 'deadline_at'
-    | 'metadata'
-    | 'callback_url'
-    | 'upstream_state'
-    | 'error'
-    | 'answer'
-  > & {
-    previous_status: Status | null;
-    previous_upstream_state: string | null;
-    previous_error: string | null;
-    previous_answer: string | null;
-  };
+    'submissionId' | 'upstream' | 'metadata' | 'callbackUrl' | Times | Reported
+  > &
+  Record<'previousState' | 'previousError' | 'previousEnvelope', string | null>;
 
 export type EventRow =
   | SubmissionEventRow
-  | (Head & { type: UpstreamEventType; upstream: string; submission_id: null; answer: null })
-  | (Head & { type: AlertEventType | typeof TEST_EVENT_TYPE; submission_id: null; answer: null });
+  | (Head & { type: UpstreamEventType; upstream: string; submissionId: null; envelope: null })
+  | (Head & { type: AlertEventType | typeof TEST_EVENT_TYPE; submissionId: null; envelope: null });
 
 /**
  * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and the columns of
@@ -42,10 +31,11 @@ export type EventRow =
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
-  s.submission_id, s.tracked_at, s.finalized_at, s.deadline_at, s.metadata, s.callback_url,
-  h.status, h.upstream_state, h.error, h.answer,
-  p.status AS previous_status, p.upstream_state AS previous_upstream_state, p.error AS previous_error,
-  p.answer AS previous_answer`;
+  s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,
+  s.deadline_at AS deadlineAt, s.metadata, s.callback_url AS callbackUrl,
+  h.status, h.upstream_state AS upstreamState, h.error, h.answer AS envelope,
+  p.status AS previousStatus, p.upstream_state AS previousState, p.error AS previousError,
+  p.answer AS previousEnvelope`;
 export const EVENT_JOINS = `
   LEFT JOIN submissions s ON s.id = o.submission
   LEFT JOIN history h ON h.seq = o.history_seq
@@ -71,7 +61,7 @@ type Content = EventRecord extends infer Event
 function contentOf(row: EventRow): Content | string {
   if (!isTime(row.at)) return 'its time is missing or not a time';
   if (isSubmissionEvent(row)) {
-    if (row.submission_id === null) return 'its submission is missing';
+    if (row.submissionId === null) return 'its submission is missing';
     if (!isStatus(row.status)) return 'its change in the history is missing';
     return ofSubmission(row);
   }
@@ -104,13 +94,13 @@ function isAlert(detail: Record<string, unknown> | null | undefined): detail is 
 }
 
 function ofSubmission(row: SubmissionEventRow) {
-  const { type, status, error, answer } = row;
-  const now = { status, upstreamState: row.upstream_state, error, envelope: answer };
+  const { type, submissionId, upstream, status, upstreamState, error, envelope } = row;
+  const now = { status, upstreamState, error, envelope };
   const before = {
-    status: isStatus(row.previous_status) ? row.previous_status : status,
-    upstreamState: row.previous_upstream_state,
-    error: row.previous_error,
-    envelope: row.previous_answer,
+    status: isStatus(row.previousStatus) ? row.previousStatus : status,
+    upstreamState: row.previousState,
+    error: row.previousError,
+    envelope: row.previousEnvelope,
   };
   const metadata = readStoredObject(row.metadata);
   const unreadable = unreadableFields(row, metadata);
@@ -120,12 +110,12 @@ function ofSubmission(row: SubmissionEventRow) {
     previous: type === SubmissionEventType.stuck ? now : before,
     submission: {
       ...now,
-      submissionId: row.submission_id,
-      upstream: row.upstream,
-      trackedAt: nearestTime(row.tracked_at),
+      submissionId,
+      upstream,
+      trackedAt: nearestTime(row.trackedAt),
       // finalized_at is set once, by the change to finalized, and must not show in earlier events.
-      finalizedAt: status === Status.finalized && row.finalized_at !== null ? nearestTime(row.finalized_at) : null,
-      deadlineAt: nearestTime(row.deadline_at),
+      finalizedAt: status === Status.finalized && row.finalizedAt !== null ? nearestTime(row.finalizedAt) : null,
+      deadlineAt: nearestTime(row.deadlineAt),
       metadata: metadata ?? null,
       ...(unreadable.length > 0 && { unreadable }),
     },

@@ -52,7 +52,7 @@ export class Outbox {
     let chars = 0;
     for (const row of this.#db.iterate<EventRow>(AFTER, seq, limit)) {
       events.push(toEventRecord(row));
-      chars += row.answer?.length ?? 0;
+      chars += row.envelope?.length ?? 0;
       if (chars > MAX_PAGE_CHARS) break;
     }
     return events;
@@ -65,9 +65,8 @@ export class Outbox {
 
   /** Must be called inside a transaction, after the change was added to the history. */
   addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void {
-    const { upstream, id: submission, version } = row;
+    const { id: submission, version, upstream, submissionId, metadata, callbackUrl } = row;
     const seq = this.#add({ type, at, upstream, submission, version });
-    const { submission_id: submissionId, metadata, callback_url: callbackUrl } = row;
     this.#fanOut.add({ seq, type, at, submissionId, metadata, callbackUrl });
   }
 

@@ -5,7 +5,7 @@ import { guarded } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
 import { existingLedgerPath } from '../file/open.ts';
 import { assertLedger } from '../file/schema.ts';
-import { type HistoryRow, type SubmissionRow, toHistoryEntry, toSubmission } from './submission-rows.ts';
+import { HISTORY, SUBMISSION_COLUMNS, type SubmissionRow, toHistoryEntry, toSubmission } from './submission-rows.ts';
 import { OUTAGE_MS } from './upstream-store.ts';
 
 export type ExportQuery = {
@@ -60,26 +60,18 @@ export class LedgerExport {
     const wanted = statuses && new Set(statuses);
     const outages = this.#outages(now);
     let position = 0;
-    for (const row of this.#db.iterate<SubmissionRow & { changed_at: number }>(
-      `SELECT s.*, h.upstream_state, h.error, h.answer, h.at AS changed_at
+    for (const { changedAt, ...row } of this.#db.iterate<SubmissionRow & { changedAt: number }>(
+      `SELECT ${SUBMISSION_COLUMNS}, h.at AS changedAt
        FROM submissions s CROSS JOIN history h ON h.submission = s.id AND h.version = s.version ORDER BY s.id`,
     )) {
       position += 1;
-      if (row.changed_at < since || row.changed_at >= until || wanted?.has(row.status) === false) continue;
+      if (changedAt < since || changedAt >= until || wanted?.has(row.status) === false) continue;
       const submission = toSubmission(row);
       const { deadlineAt, outageMsBefore } = submission;
       const movedMs = isFinal(row.status) ? 0 : (outages.get(row.upstream) ?? outageMsBefore) - outageMsBefore;
-      const history = this.#history(row.id);
-      const changedAt = nearestTime(row.changed_at);
-      yield { position, submission, deadlineAt: deadlineAt + movedMs, changedAt, history };
+      const history = this.#db.rows<HistoryEntry>(HISTORY, row.id).map(toHistoryEntry);
+      yield { position, submission, deadlineAt: deadlineAt + movedMs, changedAt: nearestTime(changedAt), history };
     }
-  }
-
-  #history(id: number): HistoryEntry[] {
-    const rows = this.#db.rows<HistoryRow>`
-      SELECT seq, version, at, status, previous_status, upstream_state, error, answer
-      FROM history WHERE submission = ${id} ORDER BY version`;
-    return rows.map(toHistoryEntry);
   }
 
   /** Returns the outage clock of each upstream, in milliseconds. */

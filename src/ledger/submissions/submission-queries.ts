@@ -2,8 +2,8 @@ import { canonicalId, type HistoryEntry, type Status, type Submission, uuidPrefi
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import {
-  type HistoryRow,
-  SELECT_SUBMISSION,
+  HISTORY,
+  SUBMISSION_COLUMNS,
   type SubmissionRow,
   toHistoryEntry,
   toSubmission,
@@ -52,13 +52,12 @@ export class SubmissionQueries {
   getWithHistory(
     submissionIds: readonly string[],
   ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {
-    type Row = Omit<SubmissionRow, 'id' | 'ended_at'> & HistoryRow;
     return this.#db.snapshot(() =>
       submissionIds.map((id) => {
-        const exact = this.#db.rows<Row>(WITH_HISTORY, id);
-        const rows = exact.length > 0 ? exact : this.#db.rows<Row>(WITH_HISTORY, canonicalId(id));
-        const newest = rows.at(-1);
-        return newest && { submission: toSubmission(newest), history: rows.map(toHistoryEntry) };
+        const row = this.findRow(id);
+        if (!row) return undefined;
+        const history = this.#db.rows<HistoryEntry>(HISTORY, row.id);
+        return { submission: toSubmission(row), history: history.map(toHistoryEntry) };
       }),
     );
   }
@@ -99,23 +98,15 @@ export class SubmissionQueries {
       const uuids = read(FIND_UUIDS_BY_PREFIX, lower, limit - exact.page.length);
       return { page: [...exact.page, ...uuids.page], hasMore: uuids.hasMore };
     });
-    return { submissions: page.map(toSubmission), nextAfter: hasMore ? (page.at(-1)?.submission_id ?? null) : null };
+    return { submissions: page.map(toSubmission), nextAfter: hasMore ? (page.at(-1)?.submissionId ?? null) : null };
   }
 }
 
+const SELECT_SUBMISSION = `
+  SELECT ${SUBMISSION_COLUMNS} FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
+
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes longer than the search. */
 const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;
-
-/**
- * A submission beside each of its changes; with the newest change, the row shows the current state. Metadata may be large, so
- * only that row has it.
- */
-const WITH_HISTORY = `
-  SELECT s.submission_id, s.upstream, s.watched, s.stuck, s.polls, s.polled_at, s.unanswered_since, s.not_found_ms,
-         s.tracked_at, s.finalized_at, s.deadline_at, s.grace_ends_at, s.stuck_at, s.outage_ms_before, s.callback_url,
-         iif(h.version = s.version, s.metadata, NULL) AS metadata,
-         h.seq, h.version, h.at, h.status, h.previous_status, h.upstream_state, h.error, h.answer
-  FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = +? ORDER BY h.version`;
 
 const LIST = `${SELECT_SUBMISSION} WHERE s.id < @before ORDER BY s.id DESC LIMIT @limit`;
 const LIST_BY_STATUS = `

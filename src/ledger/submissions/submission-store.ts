@@ -9,7 +9,7 @@ import {
 import type { RecordedObservation, TrackResult } from '../../watch/ports.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { SubmissionQueries } from './submission-queries.ts';
-import { type SubmissionRow, toSubmission } from './submission-rows.ts';
+import { toSubmission } from './submission-rows.ts';
 import type { SubmissionWriter } from './submission-writer.ts';
 import { UpstreamStore } from './upstream-store.ts';
 
@@ -56,7 +56,7 @@ export class SubmissionStore {
     if (!row) return undefined;
     const before = toSubmission(row);
     const result = transition(before, { kind: 'cancel', at: now }, contextWithoutLimits(now));
-    return this.#writer.applyTransition({ row, before }, result, { at: now, polls: 0, polledAt: row.polled_at });
+    return this.#writer.applyTransition({ row, before }, result, { at: now, polls: 0, polledAt: row.polledAt });
   }
 
   /** Records one observation. Returns undefined if the submission is not tracked. */
@@ -65,30 +65,24 @@ export class SubmissionStore {
     const row = this.#queries.findRow(observation.submissionId);
     if (!row) return undefined;
     // A time of the newest poll that lies in the future was written by a clock that was ahead, and is ignored.
-    const isStale = row.polled_at !== null && at < row.polled_at && row.polled_at <= context.now;
+    const isStale = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
     const before = toSubmission(row);
     const result = isStale ? unchanged(before) : transition(before, observation, context);
-    const polledAt = isStale ? row.polled_at : at;
+    const polledAt = isStale ? row.polledAt : at;
     const submission = this.#writer.applyTransition({ row, before }, result, { at, polls: 1, polledAt });
     return { observation, result, previousStatus: row.status, submission };
   }
 
   /** Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and where the next begins. */
   listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
-    type WatchedRow = Pick<
-      SubmissionRow,
-      'id' | 'submission_id' | 'tracked_at' | 'status' | 'finalized_at' | 'polled_at'
-    >;
-    const rows = this.#db.rows<WatchedRow>`
-      SELECT id, submission_id, tracked_at, status, finalized_at, polled_at
+    type WatchedRow = Pick<Submission, 'submissionId' | 'trackedAt' | 'status' | 'polledAt' | 'finalizedAt'>;
+    const rows = this.#db.rows<WatchedRow & { id: number }>`
+      SELECT id, submission_id AS submissionId, tracked_at AS trackedAt, status, polled_at AS polledAt,
+             finalized_at AS finalizedAt
       FROM submissions WHERE upstream = ${upstream} AND watched = 1 AND id > ${after} ORDER BY id LIMIT ${limit}`;
-    const watched = rows.map((row) => ({
-      submissionId: row.submission_id,
-      trackedAt: row.tracked_at,
-      seen: row.status !== Status.tracking,
-      polledAt: row.polled_at,
-      finalizedAt: row.finalized_at,
-    }));
+    const watched = rows.map(({ submissionId, trackedAt, status, polledAt, finalizedAt }) => {
+      return { submissionId, trackedAt, seen: status !== Status.tracking, polledAt, finalizedAt };
+    });
     return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 

@@ -81,7 +81,7 @@ export class SubmissionWriter {
       if (change.status === Status.finalized) after.finalizedAt ??= input.at;
     }
     const { status, version } = after;
-    this.#update(row, { before, after }, row.ended_at ?? (change && isFinal(status) ? input.at : null));
+    this.#update(row, { before, after }, row.endedAt ?? (change && isFinal(status) ? input.at : null));
     this.#counts.moved(before.status, status);
     if (change) this.#insertHistory(row.id, after, before.status, input.at);
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, input.at);
@@ -95,7 +95,7 @@ export class SubmissionWriter {
    */
   #update(row: SubmissionRow, { before, after }: Record<'before' | 'after', Submission>, endedAt: number | null): void {
     const { status, version, polls, polledAt, noResponseSince, notFoundMs, finalizedAt } = after;
-    if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.ended_at)
+    if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.endedAt)
       this.#db.run`
         UPDATE submissions
         SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
