@@ -156,7 +156,8 @@ export function lockFile(path: string): Database.Database {
  */
 export function installationOf(path: string): string | undefined {
   if (!existsSync(`${path}.lock`)) return undefined;
-  const lock = new Database(`${path}.lock`, { readonly: true, timeout: 0 });
+  // Not read-only: then SQLite could not roll back the journal of a process that was killed while it wrote the id.
+  const lock = new Database(`${path}.lock`, { timeout: 0 });
   try {
     const hasId = lock.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'installation'").pluck().get() === 1;
     return hasId ? (lock.prepare(INSTALLATION).pluck().get() as string) : undefined;

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { guarded } from '../file/errors.ts';
+import { guarded, LedgerError } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { installationOf, realPath } from '../file/open.ts';
 import { createPrivateFile } from '../file/permissions.ts';
@@ -30,7 +30,7 @@ export function claimPrimary(
 ): Primary & { isCopy: boolean } {
   const file = `${guarded(database.file, () => realPath(database.file))}.primary`;
   const known = database.row<Primary>(READ);
-  const published = guarded(file, () => primaryIn(file));
+  const published = publishedIn(file);
   const isCopy = known !== undefined && known.installation !== installation;
   const next = known === undefined ? 1 : known.generation + (isCopy ? 1 : 0);
   // A restored backup of this installation may be of an earlier generation than its claim.
@@ -45,6 +45,17 @@ export function claimPrimary(
   if (published?.installation !== installation || published.generation !== generation)
     guarded(file, () => publish(file, primary));
   return { ...primary, isCopy };
+}
+
+/** Removes a damaged file: the ledger has its content, so that it is written again. */
+function publishedIn(file: string): Primary | undefined {
+  try {
+    return guarded(file, () => primaryIn(file));
+  } catch (error) {
+    if (!(error instanceof LedgerError) || error.problem !== 'corrupt') throw error;
+    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${suffix}`, { force: true });
+    return undefined;
+  }
 }
 
 function publish(file: string, { generation, installation, since }: Primary): void {
@@ -80,7 +91,8 @@ export function checkPrimary(file: string, copy: string): PrimaryCheck {
 /** Returns undefined for a missing file, and for one that a server did not finish or that an earlier version wrote. */
 function primaryIn(file: string): Primary | undefined {
   if (!existsSync(file)) return undefined;
-  const db = new Database(file, { readonly: true, fileMustExist: true });
+  // A read-only connection cannot roll back the journal of a killed process. A complete ledger has a log instead.
+  const db = new Database(file, { readonly: !existsSync(`${file}-journal`), fileMustExist: true });
   try {
     const isEmpty = db.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").pluck().get() === 0;
     return isEmpty ? undefined : (db.prepare(READ).get() as Primary | undefined);

@@ -139,6 +139,36 @@ it('a claim that was not written completely is written again', () => {
   expect(checkPrimary(newMachine(), `${file}.primary`).primary).toMatchObject({ generation: 1 });
 });
 
+it('a damaged claim is written again, because the ledger has its content', () => {
+  const file = newMachine();
+  const { ledger, claimed } = serve(file);
+  ledger.close();
+  writeFileSync(`${file}.primary`, 'damaged by the disk');
+  expect(serve(file).claimed).toEqual(claimed);
+  expect(checkPrimary(newMachine(), `${file}.primary`).primary).toMatchObject({ generation: 1 });
+});
+
+/** Leaves the file as a process does that is killed in a transaction which has reached the disk. */
+function killInTransaction(file: string) {
+  const interrupted = join(tempFolder(), 'interrupted');
+  const db = rawConnection(file);
+  db.pragma('journal_mode = DELETE');
+  db.pragma('cache_size = 1');
+  db.exec('BEGIN IMMEDIATE; CREATE TABLE unfinished (content)');
+  for (let row = 0; row < 50; row++) db.exec('INSERT INTO unfinished VALUES (randomblob(3000))');
+  for (const suffix of ['', '-journal']) copyFileSync(file + suffix, interrupted + suffix);
+  db.exec('ROLLBACK');
+  db.close();
+  for (const suffix of ['', '-journal']) copyFileSync(interrupted + suffix, file + suffix);
+}
+
+it.each(['', '.lock'])('allows a server that was killed while it wrote its first dawatch.db%s', async (written) => {
+  const { next, second } = await failedOver();
+  killInTransaction(next + written);
+  expect(existsSync(`${next}${written}-journal`)).toBe(true);
+  expect(checkPrimary(next, second.primary)).toMatchObject({ kind: 'allowed', primary: { generation: 2 } });
+});
+
 it('a ledger of an earlier version becomes generation 1', () => {
   const file = newMachine();
   openLedger({ file }).close();
