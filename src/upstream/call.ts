@@ -1,4 +1,5 @@
-import { type Dispatcher, errors } from 'undici';
+import type { Dispatcher } from 'undici';
+import errors from 'undici/lib/core/errors.js';
 import type { UpstreamResponse } from '../domain/classify.ts';
 
 /** A timer that is late by more than this shows that this process was blocked, not the upstream. */

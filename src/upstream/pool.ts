@@ -1,4 +1,4 @@
-import { Pool } from 'undici';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import type { UpstreamResponse } from '../domain/classify.ts';
 import { redactorOf } from '../domain/redaction.ts';
 import { upstreamCall } from './call.ts';

@@ -1,4 +1,4 @@
-import { errors } from 'undici';
+import errors from 'undici/lib/core/errors.js';
 import { RefusedAddressError } from './address-guard.ts';
 
 export type ConnectionCause =

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
-import { Agent } from 'undici';
+import Agent from 'undici/lib/dispatcher/agent.js';
 import { redactorOf } from '../../domain/redaction.ts';
 import { retryAfterMs } from '../../domain/retry-after.ts';
 import type { SendResult } from '../channels/channel.ts';
