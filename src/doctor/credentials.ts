@@ -13,13 +13,9 @@ export function checkCredentials({ auth, server }: Config, seen: LedgerInspectio
   if (seen.kind === 'refused' || (seen.kind === 'older' && seen.found > 0)) return [];
   if (isLoopback(server.host))
     return [ok('credentials', 'none yet: the first start creates a service key and prints it')];
-  return [
-    problem(
-      'credentials',
-      `none, so the server refuses to listen on ${server.host}`,
-      'set DAWATCH_API_KEY (at least 16 characters), or, if the ledger exists, create a token with `dawatch token create`',
-    ),
-  ];
+  const advice =
+    'set DAWATCH_API_KEY (at least 16 characters), or, if the ledger exists, create a token with `dawatch token create`';
+  return [problem('credentials', `none, so the server refuses to listen on ${server.host}`, advice)];
 }
 
 /** Checks whether credentials in the settings look chosen by a person and are therefore guessable. */
@@ -33,12 +29,6 @@ function checkStrength({ api_key, admin_token }: Config['auth']): Finding[] {
   });
   if (api_key === undefined || api_key !== admin_token) return weak;
   const both = `${settingName('auth.api_key')} and ${settingName('auth.admin_token')}`;
-  return [
-    ...weak,
-    problem(
-      'credentials',
-      `${both} are identical, so that the admin token has the role service`,
-      'set two different values',
-    ),
-  ];
+  const conflict = `${both} are identical, so that the admin token has the role service`;
+  return [...weak, problem('credentials', conflict, 'set two different values')];
 }

@@ -1,6 +1,6 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Finding, ok, problem, warning } from './finding.ts';
+import { type Finding, ok, problem, reported, warning } from './finding.ts';
 
 const PROBLEM_BYTES = 100e6;
 const WARNING_BYTES = 1e9;
@@ -31,15 +31,8 @@ export function checkDisk(file: string, statfs: (path: string) => Stats = (path)
         ? warning('disk', message, action)
         : ok('disk', message);
   const network = process.platform === 'linux' ? NETWORK_FILE_SYSTEMS.get(type >>> 0) : undefined;
-  if (network === undefined) return [space];
-  return [
-    space,
-    warning(
-      'disk',
-      `${folder} is on a network file system (${network}), on which SQLite cannot rely on locks`,
-      'move the ledger to a local disk',
-    ),
-  ];
+  const risk = `${folder} is on a network file system (${network}), on which SQLite cannot rely on locks`;
+  return reported(space, network !== undefined && warning('disk', risk, 'move the ledger to a local disk'));
 }
 
 type Stats = { bavail: number; bsize: number; type: number };

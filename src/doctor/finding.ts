@@ -17,6 +17,11 @@ export function problem(name: string, message: string, action: string): Finding 
   return { name, status: 'problem', message, action };
 }
 
+/** Returns the findings of a check, some of which depend on a condition. */
+export function reported(...findings: (Finding | false)[]): Finding[] {
+  return findings.filter((finding) => finding !== false);
+}
+
 export function worstLevel(findings: readonly Finding[]): Level {
   return LEVELS.findLast((level) => findings.some(({ status }) => status === level)) ?? 'ok';
 }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { checkIntegrity } from '../ledger/file/integrity.ts';
 import type { LedgerInspection } from '../ledger/maintenance/inspect.ts';
 import { nearestFolder } from './disk.ts';
-import { type Finding, ok, problem, warning } from './finding.ts';
+import { type Finding, ok, problem, reported, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
 /** The server truncates the WAL to 64 MB whenever no read transaction prevents it. */
@@ -15,15 +15,10 @@ const WRITABLE_BY_EVERYONE = 0o002;
 export function checkLedger(file: string, path: string, seen: LedgerInspection): Finding[] {
   if (seen.kind === 'missing') {
     const folder = nearestFolder(path);
-    return [
-      statSync(folder).isDirectory() && mayWrite(folder)
-        ? ok('ledger', `${file} does not exist yet; the first start creates it`)
-        : problem(
-            'ledger',
-            `${file} does not exist, and this user may not create it`,
-            `give the user of the server write permission for ${folder}`,
-          ),
-    ];
+    if (statSync(folder).isDirectory() && mayWrite(folder))
+      return [ok('ledger', `${file} does not exist yet; the first start creates it`)];
+    const advice = `give the user of the server write permission for ${folder}`;
+    return [problem('ledger', `${file} does not exist, and this user may not create it`, advice)];
   }
   // A file that is not a ledger contains no secrets of dawatch, so its permissions are not checked.
   if (seen.kind === 'refused' && seen.problem === 'foreign') return [findingOf(file, seen)];
@@ -59,21 +54,17 @@ function findingOf(file: string, seen: Exclude<LedgerInspection, { kind: 'missin
 function checkPermissions(file: string, path: string): Finding[] {
   const about = 'ledger.rights';
   const folder = dirname(path);
-  const findings: Finding[] = [];
-  if (!mayWrite(path) || !mayWrite(folder)) {
-    const advice = 'run the server as the owner of the ledger, or change the permissions';
-    findings.push(problem(about, `this user may not write ${file} and its folder`, advice));
-  }
-  if ((statSync(path).mode & OPEN_TO_OTHERS) === 0) findings.push(ok(about, 'readable only by its owner'));
-  else {
-    const message = `other users may read ${file}, which contains the secrets of webhooks`;
-    findings.push(warning(about, message, `chmod 600 ${file}`));
-  }
-  if ((statSync(folder).mode & WRITABLE_BY_EVERYONE) !== 0) {
-    const advice = 'move the ledger to a directory of its own with the mode 700';
-    findings.push(warning(about, `all users may create files in ${folder}`, advice));
-  }
-  return findings;
+  const isWritable = mayWrite(path) && mayWrite(folder);
+  const isShared = (statSync(folder).mode & WRITABLE_BY_EVERYONE) !== 0;
+  const asOwner = 'run the server as the owner of the ledger, or change the permissions';
+  const move = 'move the ledger to a directory of its own with the mode 700';
+  return reported(
+    !isWritable && problem(about, `this user may not write ${file} and its folder`, asOwner),
+    (statSync(path).mode & OPEN_TO_OTHERS) === 0
+      ? ok(about, 'readable only by its owner')
+      : warning(about, `other users may read ${file}, which contains the secrets of webhooks`, `chmod 600 ${file}`),
+    isShared && warning(about, `all users may create files in ${folder}`, move),
+  );
 }
 
 function checkWal(path: string): Finding[] {

@@ -15,16 +15,8 @@ export function checkMachine(
   if (openFiles === undefined) return [node];
   const files = `limit of ${openFiles} open files and connections`;
   const isFew = openFiles !== 'unlimited' && openFiles < MIN_OPEN_FILES;
-  return [
-    node,
-    isFew
-      ? warning(
-          'open_files',
-          files,
-          `raise the limit to at least ${MIN_OPEN_FILES}: ulimit -n, or LimitNOFILE of systemd`,
-        )
-      : ok('open_files', files),
-  ];
+  const advice = `raise the limit to at least ${MIN_OPEN_FILES}: ulimit -n, or LimitNOFILE of systemd`;
+  return [node, isFew ? warning('open_files', files, advice) : ok('open_files', files)];
 }
 
 /** Returns the soft limit of open files, or undefined if the system does not report it. */

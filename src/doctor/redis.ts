@@ -6,7 +6,7 @@ import {
   SAFE_EVICTION_POLICY,
 } from '../engines/bullmq/redis-info.ts';
 import { isLoopback } from '../platform/addresses.ts';
-import { type Finding, ok, problem, warning } from './finding.ts';
+import { type Finding, ok, problem, reported, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
 const SETTING = settingName('redis.url');
@@ -39,32 +39,19 @@ function checkSecret(url: string, secret: string | undefined): Finding[] {
 }
 
 function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {
-  return [
+  const losesJobs = 'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted';
+  const evicts = `it evicts pending jobs when its memory is full (${evictionPolicy})`;
+  const isSafe = evictionPolicy === SAFE_EVICTION_POLICY;
+  return reported(
     isTooOld
       ? warning('redis', `version ${version} is too old`, `upgrade to ${NEEDED_REDIS_VERSION} or newer`)
       : ok('redis', version === null ? 'it responds' : `it responds, version ${version}`),
-    ...(role === 'slave' ? [problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`)] : []),
-    ...(isAppendOnly === null
-      ? []
-      : [
-          isAppendOnly
-            ? ok('redis.persistence', 'the append-only file is enabled')
-            : warning(
-                'redis.persistence',
-                'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted',
-                'set appendonly to yes',
-              ),
-        ]),
-    ...(evictionPolicy === null
-      ? []
-      : [
-          evictionPolicy === SAFE_EVICTION_POLICY
-            ? ok('redis.eviction', 'it evicts nothing when its memory is full')
-            : warning(
-                'redis.eviction',
-                `it evicts pending jobs when its memory is full (${evictionPolicy})`,
-                `set maxmemory-policy to ${SAFE_EVICTION_POLICY}`,
-              ),
-        ]),
-  ];
+    role === 'slave' && problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`),
+    isAppendOnly === true && ok('redis.persistence', 'the append-only file is enabled'),
+    isAppendOnly === false && warning('redis.persistence', losesJobs, 'set appendonly to yes'),
+    isSafe && ok('redis.eviction', 'it evicts nothing when its memory is full'),
+    evictionPolicy !== null &&
+      !isSafe &&
+      warning('redis.eviction', evicts, `set maxmemory-policy to ${SAFE_EVICTION_POLICY}`),
+  );
 }
