@@ -1,55 +1,46 @@
 import type { Subscription } from '../../domain/notifications/subscription.ts';
-import {
-  DISABLED_REASONS,
-  type DisabledReason,
-  SIGNATURES,
-  type Signature,
-  type Webhook,
-} from '../../domain/notifications/webhook.ts';
+import { DISABLED_REASONS, SIGNATURES, type Webhook } from '../../domain/notifications/webhook.ts';
 import { nearestTime, readStored, readStoredObject } from '../../domain/stored.ts';
 import { unreadableTimes } from '../submissions/submission-rows.ts';
 
-export type WebhookRow = {
-  id: number;
-  webhook_id: string;
-  url: string | null;
+/** A webhook as stored, named like its fields. `position`: its place in a list. */
+export type WebhookRow = Omit<Webhook, 'types' | 'metadata' | 'publicKeys' | 'enabled' | 'unreadable'> & {
+  position: number;
   types: string;
   metadata: string | null;
-  description: string;
-  signature: Signature;
   enabled: number;
-  disabled_reason: DisabledReason | null;
-  failing_since: number | null;
-  created_at: number;
-  updated_at: number;
 };
 
+export const SELECT_WEBHOOK = `
+  SELECT id AS position, webhook_id AS id, url, types, metadata, description, signature, enabled,
+         disabled_reason AS disabledReason, failing_since AS failingSince, created_at AS createdAt,
+         updated_at AS updatedAt
+  FROM webhooks`;
+
 /** Replaces invalid values by the nearest valid ones and lists them in `unreadable`. */
-export function toWebhook(row: WebhookRow, publicKeys: string[]): Webhook {
+export function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: string[]): Webhook {
   const { types, metadata, unreadable: unreadableSubscription = [] } = readSubscription(row);
-  const { failing_since, created_at, updated_at } = row;
-  const isSignature = SIGNATURES.includes(row.signature);
-  const isReason = row.disabled_reason === null || DISABLED_REASONS.includes(row.disabled_reason);
+  const { signature, disabledReason, failingSince, createdAt, updatedAt } = row;
+  const isSignature = SIGNATURES.includes(signature);
+  const isReason = disabledReason === null || DISABLED_REASONS.includes(disabledReason);
   const unreadable = [
     ...unreadableSubscription,
     ...(isSignature ? [] : ['signature']),
     ...(isReason ? [] : ['disabled_reason']),
-    ...unreadableTimes({ failing_since, created_at, updated_at }),
+    ...unreadableTimes({ failing_since: failingSince, created_at: createdAt, updated_at: updatedAt }),
   ];
   return {
+    ...row,
     ...(unreadable.length > 0 && { unreadable }),
-    id: row.webhook_id,
-    url: row.url,
     types,
     metadata,
-    description: row.description,
-    signature: isSignature ? row.signature : 'v1',
+    signature: isSignature ? signature : 'v1',
     publicKeys,
     enabled: row.enabled === 1,
-    disabledReason: isReason ? row.disabled_reason : 'operator',
-    failingSince: row.failing_since === null ? null : nearestTime(row.failing_since),
-    createdAt: nearestTime(row.created_at),
-    updatedAt: nearestTime(row.updated_at),
+    disabledReason: isReason ? disabledReason : 'operator',
+    failingSince: failingSince === null ? null : nearestTime(failingSince),
+    createdAt: nearestTime(createdAt),
+    updatedAt: nearestTime(updatedAt),
   };
 }
 

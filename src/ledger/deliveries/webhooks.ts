@@ -10,7 +10,7 @@ import {
 import type { FanOut } from '../events/fan-out.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
-import { toWebhook, type WebhookRow } from './webhook-rows.ts';
+import { SELECT_WEBHOOK, toWebhook, type WebhookRow } from './webhook-rows.ts';
 import { type WebhookSecret, WebhookSecrets } from './webhook-secrets.ts';
 
 /** Failures further apart than this belong to different outages. Exceeds the longest interval between two attempts. */
@@ -57,15 +57,9 @@ export class Webhooks {
     nextBefore: number | null;
   } {
     const { limit, before = Number.MAX_SAFE_INTEGER, now } = query;
-    const { page, hasMore } = takePage(
-      this.#db.iterate<WebhookRow>`
-      SELECT * FROM webhooks WHERE id < ${before} ORDER BY id DESC LIMIT ${limit + 1}`,
-      limit,
-    );
-    return {
-      webhooks: page.map((row) => this.#toWebhook(row, now)),
-      nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null,
-    };
+    const { page, hasMore } = takePage(this.#db.iterate<WebhookRow>(LIST, before, limit + 1), limit);
+    const webhooks = page.map((row) => this.#toWebhook(row, now));
+    return { webhooks, nextBefore: hasMore ? (page.at(-1)?.position ?? null) : null };
   }
 
   /** Returns the address and the valid secrets, newest first; undefined if there is no such webhook or it is disabled. */
@@ -193,16 +187,18 @@ export class Webhooks {
   }
 
   #find(id: string): WebhookRow | undefined {
-    return this.#db.row<WebhookRow>`SELECT * FROM webhooks WHERE webhook_id = ${id}`;
+    return this.#db.row<WebhookRow>(FIND, id);
   }
 
   #toWebhook(row: WebhookRow, now: number): Webhook {
-    return toWebhook(
-      row,
-      this.#secrets.valid(row.webhook_id, now).flatMap(({ publicKey }) => publicKey ?? []),
-    );
+    const publicKeys = this.#secrets.valid(row.id, now).flatMap(({ publicKey }) => publicKey ?? []);
+    return toWebhook(row, publicKeys);
   }
 }
+
+const FIND = `${SELECT_WEBHOOK} WHERE webhook_id = ?`;
+/** In ORDER BY, `id` alone is the name of a webhook. */
+const LIST = `${SELECT_WEBHOOK} WHERE webhooks.id < ? ORDER BY webhooks.id DESC LIMIT ?`;
 
 function toColumns({ types, metadata, enabled }: Pick<NewWebhook, 'types' | 'metadata' | 'enabled'>) {
   return {
