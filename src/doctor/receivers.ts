@@ -17,11 +17,8 @@ export async function checkWebhook(
 ): Promise<Finding[]> {
   const { id, url, enabled, disabledReason, failingSince } = webhook;
   const about = `webhook.${id}`;
-  const letters = deadLetters(
-    about,
-    dead.get(webhookDestination(id)) ?? 0,
-    `dawatch webhooks replay ${id} --since 24h`,
-  );
+  const replay = `dawatch webhooks replay ${id} --since 24h`;
+  const letters = deadLetters(about, dead.get(webhookDestination(id)) ?? 0, replay);
   if (!enabled) return [disabled(about, id, disabledReason), ...letters];
   if (url === null) return letters;
   const guard = createAddressGuard({ allow: webhooks.allow });
@@ -37,26 +34,16 @@ export async function checkWebhook(
         : 'verify that the receiver runs; pending deliveries are retried for three days';
     return [warning(about, `${host} is unreachable: ${reached.error}`, action), ...letters];
   }
-  if (failingSince !== null)
-    return [
-      warning(
-        about,
-        `${host} is reachable, but deliveries have failed since ${new Date(failingSince).toISOString()}`,
-        `dawatch webhooks test ${id} shows its response`,
-      ),
-      ...letters,
-    ];
-  return [ok(about, `${host} is reachable`), ...letters];
+  if (failingSince === null) return [ok(about, `${host} is reachable`), ...letters];
+  const message = `${host} is reachable, but deliveries have failed since ${new Date(failingSince).toISOString()}`;
+  return [warning(about, message, `dawatch webhooks test ${id} shows its response`), ...letters];
 }
 
 function disabled(about: string, id: string, reason: Webhook['disabledReason']): Finding {
   if (reason === 'operator') return ok(about, 'disabled by an operator');
   const why = reason === 'gone' ? 'its receiver responded with 410 (Gone)' : 'its deliveries failed for days';
-  return warning(
-    about,
-    `disabled, because ${why}`,
-    `dawatch webhooks update ${id} --enable, or dawatch webhooks delete ${id}`,
-  );
+  const action = `dawatch webhooks update ${id} --enable, or dawatch webhooks delete ${id}`;
+  return warning(about, `disabled, because ${why}`, action);
 }
 
 /** Reports dead letters of callback addresses. */
@@ -81,12 +68,9 @@ export async function checkChannel(
   const replay = `dawatch deliveries replay --destination ${destination} --since 24h`;
   const letters = deadLetters(about, dead.get(destination) ?? 0, replay);
   const setting = `channels.${name}.${channel.type === 'email' ? 'smtp_url' : 'url'}`;
-  return reached.kind === 'reached'
-    ? [ok(about, `${host} is reachable`), ...letters]
-    : [
-        warning(about, `${host} is unreachable: ${reached.error}`, `verify that it runs, and verify ${setting}`),
-        ...letters,
-      ];
+  if (reached.kind === 'reached') return [ok(about, `${host} is reachable`), ...letters];
+  const advice = `verify that it runs, and verify ${setting}`;
+  return [warning(about, `${host} is unreachable: ${reached.error}`, advice), ...letters];
 }
 
 function deadLetters(about: string, count: number, replay: string): Finding[] {

@@ -31,13 +31,8 @@ export async function checkBearer(
     if (kind === 'unauthorized' || kind === 'forbidden')
       return [problem(about, 'the upstream refuses the token for user lookups', `set ${bearer} to a valid token`)];
     const detail = 'detail' in lookup ? lookup.detail : 'too many concurrent lookups';
-    return [
-      warning(
-        about,
-        `user lookups do not work: ${detail}`,
-        'verify the paths and parameters in upstreams.default.users',
-      ),
-    ];
+    const advice = 'verify the paths and parameters in upstreams.default.users';
+    return [warning(about, `user lookups do not work: ${detail}`, advice)];
   } finally {
     signal.removeEventListener('abort', close);
     await pool.close();
