@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
@@ -70,8 +70,13 @@ function publish(file: string, { generation, installation, since }: Primary): vo
   }
 }
 
-/** Whether a ledger may be served. `primary`: the server that continues the replica; undefined if there is no replica yet. */
-export type PrimaryCheck = { kind: 'allowed'; primary: Primary | undefined } | { kind: 'superseded'; primary: Primary };
+/**
+ * Whether a ledger may be served. `primary`: the server that continues the replica; undefined if there is no replica yet.
+ * not_restored: there is a replica, but no ledger, so that a server would begin with an empty one.
+ */
+export type PrimaryCheck =
+  | { kind: 'allowed'; primary: Primary | undefined }
+  | { kind: 'superseded' | 'not_restored'; primary: Primary };
 
 /**
  * Compares a ledger with its replica. `copy` is the file `….primary` as restored from the replica; a missing one means that there
@@ -83,7 +88,9 @@ export function checkPrimary(file: string, copy: string): PrimaryCheck {
   const own = guarded(file, () => primaryIn(path));
   // A ledger that was never served here is a restored copy, which this installation will continue.
   const isServedHere = own !== undefined && guarded(file, () => installationOf(path)) === own.installation;
-  if (!primary || !isServedHere) return { kind: 'allowed', primary };
+  if (!primary) return { kind: 'allowed', primary };
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return { kind: 'not_restored', primary };
+  if (!isServedHere) return { kind: 'allowed', primary };
   const isSuperseded = primary.installation !== own.installation && primary.generation >= own.generation;
   return { kind: isSuperseded ? 'superseded' : 'allowed', primary };
 }

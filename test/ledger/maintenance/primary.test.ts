@@ -81,7 +81,18 @@ it('refuses a server whose replica another one continues, and no other server', 
   // Its own file may not have been replicated yet.
   expect(checkPrimary(next, first.primary)).toMatchObject({ kind: 'allowed' });
   expect(checkPrimary(old, join(dirname(old), 'absent'))).toEqual({ kind: 'allowed', primary: undefined });
-  expect(checkPrimary(newMachine(), second.primary)).toMatchObject({ kind: 'allowed' });
+  const restored = newMachine();
+  copyFileSync(second.ledger, restored);
+  expect(checkPrimary(restored, second.primary)).toMatchObject({ kind: 'allowed' });
+});
+
+it('refuses to begin with an empty ledger although there is a replica', async () => {
+  const { second } = await failedOver();
+  const file = newMachine();
+  expect(checkPrimary(file, second.primary)).toMatchObject({ kind: 'not_restored', primary: { generation: 2 } });
+  writeFileSync(file, '');
+  expect(checkPrimary(file, second.primary)).toMatchObject({ kind: 'not_restored' });
+  expect(checkPrimary(file, join(dirname(file), 'absent'))).toEqual({ kind: 'allowed', primary: undefined });
 });
 
 it('a machine whose ledger was restored again may continue, and the one in between may not', async () => {

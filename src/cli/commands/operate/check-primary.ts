@@ -10,7 +10,8 @@ export function addCheckPrimary(program: Command): void {
     .addHelpText(
       'after',
       `
-Exits with code 5 if another server continues the replica. The server and Litestream must not be started then.
+Exits with code 5 if another server continues the replica, or the ledger was not restored. The server and Litestream must not be
+started then.
 
 Example:
   litestream restore -if-replica-exists -o /run/dawatch/primary.db /var/lib/dawatch/dawatch.db.primary
@@ -24,6 +25,12 @@ Example:
           `another server continues the replica of ${ledger} since ${new Date(primary.since).toISOString()}, as generation ` +
             `${primary.generation}. Keep this server and its Litestream stopped, or move the folder of the ledger away, so that ` +
             'the ledger is restored from the replica',
+          ExitCode.server,
+        );
+      if (kind === 'not_restored')
+        throw new CommandError(
+          `there is no ledger at ${ledger}, but a replica of generation ${primary.generation}: restore the ledger before the start ` +
+            '(is the path of its replica right?). To begin with an empty ledger, choose another path for both replicas',
           ExitCode.server,
         );
       const state = primary ? `generation ${primary.generation} of the replica` : 'no replica yet';

@@ -24,7 +24,15 @@ it('exits with 0 without a replica, and for the claim of this machine', async ()
     /may be served: generation 1 of the replica\n$/,
   );
   const empty = { DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db') };
-  expect((await cli(['check-primary', absent], { env: empty })).code).toBe(ExitCode.ok);
+  const before = join(tempFolder(), 'primary.db');
+  expect((await cli(['check-primary', before], { env: empty })).code).toBe(ExitCode.ok);
+});
+
+it('exits with 5 if there is a replica, but the ledger was not restored', async () => {
+  const env = { DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db') };
+  const { code, stdout, stderr } = await cli(['check-primary', servedLedger().claim], { env });
+  expect([code, stdout]).toEqual([ExitCode.server, '']);
+  expect(stderr).toContain('but a replica of generation 1: restore the ledger before the start');
 });
 
 it('exits with 5 and the next step if another machine continues the replica', async () => {
