@@ -34,6 +34,8 @@ export function loadConfig(from: {
   env: Record<string, string | undefined>;
   file?: string | null | undefined;
   user?: SecretUser;
+  /** Whether a running process loads its settings again. */
+  isReload?: boolean;
 }): LoadedConfig {
   const own = ownVariables(from.env);
   const file = from.file === null ? undefined : (from.file ?? fileOf(own));
@@ -58,7 +60,7 @@ export function loadConfig(from: {
     assign(input, path, FROM_TEXT[path]?.(text) ?? text);
     sources.set(path, name);
   }
-  const secretFiles = readSecretFiles(input, from.user ?? 'server');
+  const secretFiles = readSecretFiles(input, from.user ?? 'server', { isReload: from.isReload ?? false });
   for (const { path, text } of secretFiles.problems) problems.push(`${path}${text} (${sources.get(path) ?? file})`);
   for (const [path, source] of sources) {
     const secret = path.endsWith('_file') ? counterpartOf(path) : undefined;

@@ -47,9 +47,9 @@ export type SecretUser = keyof typeof USED;
 /**
  * Replaces each setting that names a file with a secret by the secret, in place. Files with secrets that `user` does not use are
  * not read: a placeholder, with which the other settings can be checked, stands for them, and `unread` contains their paths.
- * `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the schema reports them.
+ * `isReload`: pipes are refused. `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the schema reports them.
  */
-export function readSecretFiles(tree: SettingsTree, user: SecretUser) {
+export function readSecretFiles(tree: SettingsTree, user: SecretUser, { isReload }: { isReload: boolean }) {
   const problems: { path: string; text: string }[] = [];
   const unread: string[] = [];
   const visit = (section: SettingsTree, prefix: string) => {
@@ -73,7 +73,7 @@ export function readSecretFiles(tree: SettingsTree, user: SecretUser) {
       }
       delete section[key];
       if (USED[user].test(secretPath)) {
-        const read = readSecretFile(value);
+        const read = readSecretFile(value, { isReload });
         // The value is not quoted: it may be the secret itself, set by mistake instead of the name of a file.
         if ('problem' in read) report(` ${read.problem}`);
         else section[secretKey] = read.secret;
@@ -97,10 +97,13 @@ function placeholderOf(path: string): string {
  * Returns the content of a file with one secret, without a byte order mark and the line break at its end. The problem quotes
  * neither the content nor the name.
  */
-export function readSecretFile(file: string): { secret: string } | { problem: string } {
+export function readSecretFile(file: string, { isReload = false } = {}): { secret: string } | { problem: string } {
   let text: string;
   try {
-    if (statSync(file).size > MAX_BYTES)
+    const stats = statSync(file);
+    // Reading it would block the running process until something is written to it.
+    if (isReload && stats.isFIFO()) return { problem: 'names a pipe, which cannot be read again' };
+    if (stats.size > MAX_BYTES)
       return { problem: `names a file larger than ${MAX_BYTES} bytes, which is not a secret` };
     text = readFileSync(file, 'utf8')
       .replace(/^\uFEFF/, '')

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -283,6 +284,7 @@ describe('POST /v1/reload', () => {
     const secret = join(tempFolder(), 'key');
     writeFileSync(secret, KEYS[0] ?? '');
     const { server, folder, file, original, reload, change, track, finalized, upstream } = await openWorld();
+    const pipe = join(folder, 'pipe');
     const asFile = (path: string) => ({ default: { url: upstream.url, api_key_file: path } });
     change({ upstreams: asFile(secret) });
     expect(await reload()).toMatchObject({ status: 200 });
@@ -302,6 +304,7 @@ describe('POST /v1/reload', () => {
         'does not exist',
       ],
       ['an empty secret file', () => change({ ...changed, upstreams: asFile('/dev/null') }), 'names an empty file'],
+      ['a pipe, which would block', () => change({ ...changed, upstreams: asFile(pipe) }), 'names a pipe'],
       [
         'a changed port',
         () => change({ ...changed, server: { port: 1 } }),
@@ -324,6 +327,7 @@ describe('POST /v1/reload', () => {
         'no channel "x"',
       ],
     ];
+    execFileSync('mkfifo', [pipe]);
     for (const [name, write, reason] of cases) {
       rmSync(file, { recursive: true, force: true });
       write();

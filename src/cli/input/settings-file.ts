@@ -30,7 +30,7 @@ export function settingsSource({ file, settings }: LoadedConfig, user: SecretUse
     load() {
       if (hadSettings && statSync(file, { throwIfNoEntry: false })?.size === 0)
         throw new ConfigError([`${file}: the file is empty`]);
-      return loadConfig({ env: process.env, file, user });
+      return loadConfig({ env: process.env, file, user, isReload: true });
     },
     onApplied: ({ config, settings }) => log.change({ level: config.log.level, secrets: secretsOf(settings) }),
   };
