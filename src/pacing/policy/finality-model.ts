@@ -134,8 +134,8 @@ export class FinalityModel {
       isOther = this.#learnWait(final, weight);
     }
     if (slots) queue.catchUp(item, at);
-    queue.remove(item, at);
-    if (!known && this.#clock.learn(group, this.ages.medianMs)) {
+    queue.remove(item, group.foundAt);
+    if (!known && this.#clock.learn(group, this.ages.medianMs, queue.senders !== null)) {
       this.#beginSlots();
       isOther = true;
     }

@@ -72,9 +72,10 @@ export class SlotClock {
 
   /**
    * Learns from an event. `ageMs`: median age of final submissions; they wait half a slot at least, and few wait for many.
-   * Returns whether the clock has changed, so that earlier slot numbers and phases are invalid.
+   * `isSerial`: serial senders submit them. Returns whether the clock has changed, so that earlier slot numbers and phases
+   * are invalid.
    */
-  learn(event: FinalityEvent, ageMs: number): boolean {
+  learn(event: FinalityEvent, ageMs: number, isSerial = false): boolean {
     const range: Range = {
       shortestMs: Math.max(RANGE.shortestMs, RANGE.shortestShare * ageMs),
       longestMs: Math.min(RANGE.longestMs, RANGE.longestShare * ageMs),
@@ -90,7 +91,7 @@ export class SlotClock {
     if ((state || this.#events.length === CLOCK_EVENTS) && this.#sinceSearch < SEARCH_EVERY) return false;
     this.#sinceSearch = 0;
     if (!state) return this.#adopt(search(this.#events, range));
-    return this.#replace(state.periodMs, range) || this.#follow(state, range);
+    return this.#replace(state.periodMs, range) || this.#follow(state, range, isSerial);
   }
 
   /** Replaces or drops the period if the newest events do not fit it. Returns whether it did. */
@@ -109,14 +110,16 @@ export class SlotClock {
   }
 
   /** Adjusts the period. Returns whether the clock has changed, because the period or the phase has moved too far. */
-  #follow({ periodMs, originMs }: SlotClockState, { longestMs }: Range): boolean {
+  #follow({ periodMs, originMs }: SlotClockState, { longestMs }: Range, isSerial: boolean): boolean {
     // Events of a short time, such as those of submissions that were final when they were tracked, fit every longer period.
     if (spanOf(this.#events) < 3 * periodMs) return false;
-    const others = [...MULTIPLES.map((factor) => factor * periodMs), ...USUAL_SLOTS_MS];
+    // A serial sender sends in every second slot at most, so twice the slot time fits the events of a busy hour as well.
+    const multiples = isSerial ? [] : MULTIPLES.map((factor) => factor * periodMs);
+    const others = [...multiples, ...USUAL_SLOTS_MS];
     const near = [periodMs, ...others.filter((other) => other <= longestMs)].map((other) =>
       refine(this.#events, other),
     );
-    const best = near.reduce(moreCredible);
+    const best = near.filter((fit) => isSerial && isUsual(fit)).reduce(moreCredible, null) ?? near.reduce(moreCredible);
     if (Math.abs(best.periodMs - periodMs) > 0.01 * periodMs) return this.#adopt(best);
     // The slot of the newest event keeps its number and its start.
     const slot = Math.floor(this.position(this.#events.at(-1)?.by ?? originMs));
@@ -147,7 +150,7 @@ export class SlotClock {
 function search(events: readonly FinalityEvent[], { shortestMs, longestMs }: Range): Fit | null {
   if (events.length < MIN_EVENTS) return null;
   const usual = USUAL_SLOTS_MS.filter((periodMs) => periodMs <= longestMs).map((periodMs) => fitOf(events, periodMs));
-  const credible = usual.filter(({ evidence, length }) => evidence > PRIOR_COST.usual && length > LEAST_LENGTH);
+  const credible = usual.filter(isUsual);
   if (credible.length > 0 || events.length < 2 * MIN_EVENTS) return credible.reduce(moreCredible, null);
   const spanMs = spanOf(events);
   const least = 1 / Math.min(longestMs, spanMs / 3);
@@ -218,7 +221,9 @@ function weightOf(share: number): number {
 function strengthOf(x: number, y: number, sum: number, squares: number): Pick<Fit, 'length' | 'evidence'> {
   const length = Math.min(0.999, Math.hypot(x, y) / sum);
   // Approximates the von Mises likelihood at its maximum: n r² for small r, and n log(1 / spread) for r near 1.
-  const evidence = (sum ** 2 / squares) * 0.5 * (length ** 2 - Math.log(1 - length ** 2));
+  // The effective sample size; events whose intervals are all nearly as wide as the period are hardly evidence.
+  const count = Math.min(sum ** 2 / squares, 4 * sum);
+  const evidence = count * 0.5 * (length ** 2 - Math.log(1 - length ** 2));
   return { length, evidence };
 }
 
@@ -232,6 +237,11 @@ function refine(events: readonly FinalityEvent[], periodMs: number): Fit {
     .filter((other) => other > 0 && Math.abs(other - best.periodMs) <= 2 * reach)
     .map((other) => fitOf(events, other))
     .reduce(moreCredible, best);
+}
+
+/** Whether the fit is significant evidence of a usual slot time. */
+function isUsual({ periodMs, length, evidence }: Fit): boolean {
+  return USUAL_SLOTS_MS.includes(periodMs) && evidence > PRIOR_COST.usual && length > LEAST_LENGTH;
 }
 
 function moreCredible(one: Fit | null, other: Fit): Fit {

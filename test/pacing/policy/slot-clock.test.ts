@@ -40,3 +40,13 @@ it('the slot clock keeps its period over many events of a short time', () => {
     if (clock.state) expect(clock.state.periodMs).toBeCloseTo(12_000, -2);
   }
 });
+
+it('the slot clock does not take finality in every second slot for a longer slot if senders are serial', () => {
+  const random = seededRandom(3);
+  const clock = new SlotClock();
+  for (let event = 0; event < 60; event++) {
+    const at = START_MS + 40_000 * event + 1_000 * random();
+    clock.learn({ after: at - 500, by: at }, 40_000, true);
+  }
+  expect(clock.state?.periodMs).toBe(20_000);
+});
