@@ -61,11 +61,6 @@ export class EventDistribution {
     for (let round = 0; round < FIRST_ROUNDS; round++) this.#expectAndMaximize();
   }
 
-  /** Discards all but the newest slots, because the chain has changed. */
-  discardOld(): void {
-    this.#records.splice(0, this.#records.length - 4);
-  }
-
   #store(slots: readonly (readonly SlotObservation[])[]): void {
     this.#records.push(...slots);
     this.#records.splice(0, this.#records.length - MAX_SLOTS);

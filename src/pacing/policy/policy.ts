@@ -23,6 +23,8 @@ const MAX_DEPENDENTS = 8;
 const LEARNING = 100;
 /** Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot. */
 const MAX_RESCHEDULED = 10_000;
+/** Time for which the response to a poll is awaited before others are polled for the same event. */
+const RESPONSE_MS = 300;
 const NET = { maxIntervalMs: 60_000 };
 /** Gain of each poll while no slot time is known. */
 const UNKNOWN_GAIN = 0.05;
@@ -56,6 +58,8 @@ class LearnedPacing implements PacingPolicy {
   readonly #cost = new MeasuredCost();
   /** The submission of the current call. The scheduler has it in no queue, so it must not be rescheduled. */
   #current: Candidate | null = null;
+  /** The poll in flight whose response is awaited before others are polled for the same event. */
+  #probe: { item: Candidate; sentAt: number } | null = null;
   /** Order of the newest submission that was found final. */
   #newestFinal = 0;
 
@@ -80,6 +84,7 @@ class LearnedPacing implements PacingPolicy {
     this.#current = item;
     this.#advance(now);
     this.#cost.poll();
+    if (this.#probe?.item === item) this.#probe = null;
     switch (observation.kind) {
       case 'finalized':
         this.#final(item, observation.blockNumber, observation.at, now);
@@ -111,7 +116,13 @@ class LearnedPacing implements PacingPolicy {
   confirm(item: Candidate, now: number): number {
     this.#current = item;
     this.#advance(now);
-    return this.#dueAt(item, now);
+    const dueAt = this.#dueAt(item, now);
+    const isSearch = this.#cohortOf(item) !== null && this.#model.slots?.isSearched(now);
+    if (dueAt > now || !isSearch || now >= this.#safetyLimitAt(item, now)) return dueAt;
+    const responseAt = (this.#probe?.sentAt ?? NEVER) + RESPONSE_MS;
+    if (now < responseAt) return responseAt;
+    this.#probe = { item, sentAt: now };
+    return dueAt;
   }
 
   gain(item: Candidate, now: number): number {
@@ -149,7 +160,9 @@ class LearnedPacing implements PacingPolicy {
   }
 
   #advance(now: number): void {
-    if (this.#model.advance(now)) this.#beginWaiting(now);
+    if (!this.#model.advance(now)) return;
+    this.#beginWaiting(now);
+    for (const { scout } of this.#model.queue.line.cohorts) if (scout) this.#pollEarlier(scout, now);
   }
 
   #open(item: Candidate, { kind, at, durationMs }: Observation, now: number): void {
@@ -249,10 +262,29 @@ class LearnedPacing implements PacingPolicy {
     // The submission waits for a sender, so it cannot become final yet.
     if (!cohort) return Number.POSITIVE_INFINITY;
     const isScout = cohort.scout === item;
-    const prices = { own: this.#price, search: this.#price * (isScout ? rounded(cohort.size) : 1) };
+    const priceOf = (slot: number) => this.#price * (isScout ? rounded(this.#dependents(cohort, slot, now)) : 1);
     // A scout searches for its cohort: if a member was open in this slot, the event was not in an earlier one.
     const searchedAt = isScout ? Math.min(cohort.openAt, slots.beginOf(now)) : NEVER;
-    return slots.nextPollAt({ start: cohort, openAt: Math.max(item.openAt, searchedAt) }, prices, now);
+    return slots.nextPollAt(
+      { start: cohort, openAt: Math.max(item.openAt, searchedAt) },
+      { own: this.#price, search: priceOf },
+      now,
+    );
+  }
+
+  /**
+   * Returns the expected number of submissions that are found final with a member of this cohort in a slot: in the current
+   * slot also those of other cohorts, in proportion to the probability that they have the same event.
+   */
+  #dependents(cohort: Cohort, slot: number, now: number): number {
+    const { slots, queue } = this.#model;
+    if (slot !== slots?.slotAt(now)) return cohort.size;
+    const within = (of: Cohort) => slots.prospect({ start: of, openAt: of.openAt }, slot).within;
+    const own = within(cohort);
+    return queue.line.cohorts.reduce(
+      (sum, other) => sum + (other.size && other.size * Math.min(own, within(other))),
+      0,
+    );
   }
 
   #ageAt(item: Candidate): number {
@@ -271,5 +303,5 @@ class LearnedPacing implements PacingPolicy {
 
 /** Returns the number rounded down to a power of two, so that few schedules are computed. */
 function rounded(dependents: number): number {
-  return dependents < 4 ? Math.max(1, dependents) : 2 ** Math.floor(Math.log2(dependents));
+  return dependents < 4 ? Math.max(1, Math.round(dependents)) : 2 ** Math.floor(Math.log2(dependents));
 }

@@ -80,6 +80,11 @@ export class SlotModel {
     return this.#clock.timeOf(slot + cell / CELLS);
   }
 
+  /** Whether the event of the current slot is yet to be found. */
+  isSearched(now: number): boolean {
+    return !this.#current.hasHappenedBy(this.#cellOf(now, this.#current.slot));
+  }
+
   startOf(time: number): Start {
     const position = this.#clock.position(time);
     return { slot: this.#waits.slotOf(position), zone: this.#waits.zoneOf(position) };
@@ -136,8 +141,7 @@ export class SlotModel {
     const { waiting, unseen } = this.#wait({ start, openAt }, slot);
     const hazards = this.#waits.hazards(start.zone);
     const events = waiting.map((p, k) => p * (hazards[k] as number) + (isExact ? 0 : (unseen[k] as number)));
-    const isOther = this.#waits.learn(this.#clock.position(beganAt), events, weight);
-    if (isOther) this.#events.discardOld();
+    this.#waits.learn(this.#clock.position(beganAt), events, weight);
     this.#plans.clear();
   }
 
@@ -179,12 +183,12 @@ export class SlotModel {
    * Returns the next poll time; null if no slot is worth a poll. Prices are requests per second of lag: `search` until the
    * event of the slot has happened, `own` afterwards.
    */
-  nextPollAt(waiting: Waiting, prices: { own: number; search: number }, now: number): number | null {
+  nextPollAt(waiting: Waiting, prices: { own: number; search: (slot: number) => number }, now: number): number | null {
     const present = this.slotAt(now);
     for (let slot = present; slot <= Math.max(present, waiting.start.slot + SLOTS); slot++) {
       const from = slot === present ? Math.min(CELLS - 1, this.#cellOf(now, slot) + 1) : 0;
       const isFound = slot === present && this.#current.hasHappenedBy(from);
-      const cell = this.#plan(waiting, slot, from, isFound ? prices.own : prices.search);
+      const cell = this.#plan(waiting, slot, from, isFound ? prices.own : prices.search(slot));
       if (cell >= 0) return this.timeOf(slot, cell);
     }
     return null;

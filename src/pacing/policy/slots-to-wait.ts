@@ -17,6 +17,11 @@ const NEARNESS = [1, 0.3, 0.05];
 const AS_GOOD = 0.0005;
 const HARDLY_BETTER = 0.01;
 /**
+ * The cut that is likely before anything is known, and the cost of the least likely one (nats). Finality, which SlotClock
+ * places at 0.3 slots, follows some seconds and whole slots after a block.
+ */
+const LIKELY_CUT = { phase: 4, cost: 0.3 };
+/**
  * The chain has changed if this share (moving average with `rate`) of final submissions had a probability below `unlikely`.
  */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
@@ -129,17 +134,16 @@ export class SlotsToWait {
 
   /**
    * Learns from a submission that began to wait at `position` and became final with event k with probability `events[k]`
-   * (not normalized). Returns whether the chain has probably changed.
+   * (not normalized).
    */
-  learn(position: number, events: Float64Array, weight: number): boolean {
+  learn(position: number, events: Float64Array, weight: number): void {
     const sum = events.reduce((a, b) => a + b, 0);
     this.#counts.fade(1 - weight / MEMORY);
-    if (!(sum > LEAST_TOTAL)) return false;
+    if (!(sum > LEAST_TOTAL)) return;
     const slots = this.#slots(this.zoneOf(position));
     const likelihood = events.reduce((total, p, k) => total + (p / sum) * (slots[k] as number), 0);
     this.#surprise += SURPRISE.rate * ((likelihood < SURPRISE.unlikely ? 1 : 0) - this.#surprise);
-    const isOther = this.#surprise >= SURPRISE.share;
-    if (isOther) {
+    if (this.#surprise >= SURPRISE.share) {
       this.#surprise = SURPRISE.rate;
       this.#counts.fade(0.1);
     }
@@ -149,7 +153,6 @@ export class SlotsToWait {
     this.#zones.clear();
     // The first members of a group are enough to search the cut.
     if (weight >= CUT_WEIGHT) this.#findCut();
-    return isOther;
   }
 
   /**
@@ -157,20 +160,30 @@ export class SlotsToWait {
    * events.
    */
   #slots(zone: number): Float64Array {
-    if (zone === 0) return this.#pool(this.#cut, (phase) => (this.#isInEdge(phase) ? 0 : 1), COMMON);
-    const distance = (phase: number) => Math.abs(((phase - (zone - 1) + 1.5 * PHASES) % PHASES) - PHASES / 2);
-    return this.#pool(this.#cut, (phase) => NEARNESS[distance(phase)] ?? 0, IN_EDGE);
+    if (zone === 0) return this.#pool(COMMON, (phase) => (this.#isInEdge(phase) ? 0 : 1), this.#cut);
+    const own = zone - 1;
+    const distance = (phase: number) => Math.round((own - phase) / PHASES) * PHASES + phase - own;
+    const skipped = own >= this.#cut ? 1 : 0;
+    // Near the cut it is the slot that adjacent phases have in common, and not the number of events.
+    const weightOf = (phase: number) => NEARNESS[Math.abs(distance(phase))] ?? 0;
+    return this.#pool(IN_EDGE, weightOf, this.#cut, (phase) => skipped - Math.floor((own + distance(phase)) / PHASES));
   }
 
-  /** Returns the distribution of k over all phases, weighted by `weightOf`, for the given cut. */
-  #pool(cut: number, weightOf: (phase: number) => number, prior: Prior): Float64Array {
+  /** Returns the distribution of k over all phases, weighted by `weightOf`. `skippedOf`: slots of a phase before event 0. */
+  #pool(
+    prior: Prior,
+    weightOf: (phase: number) => number,
+    cut: number,
+    skippedOf: (phase: number) => number = (phase) => (phase >= cut ? 1 : 0),
+  ): Float64Array {
     const pooled = prior.slots.map((p) => prior.weight * p);
     let total = prior.weight;
     for (let phase = 0; phase < PHASES; phase++) {
       const weight = weightOf(phase);
       if (weight === 0) continue;
+      const skipped = skippedOf(phase);
       for (let column = 0; column < COLUMNS; column++) {
-        const k = Math.min(SLOTS, Math.max(0, column - (phase >= cut ? 1 : 0)));
+        const k = Math.min(SLOTS, Math.max(0, column - skipped));
         const count = weight * (this.#counts.weights[phase * COLUMNS + column] as number);
         pooled[k] = (pooled[k] as number) + count;
         total += count;
@@ -186,14 +199,16 @@ export class SlotsToWait {
   /** Sets the cut to the phase with the least entropy of k, in the middle of equally good phases, which are its edge. */
   #findCut(): void {
     this.#zones.clear();
-    const entropies = Array.from({ length: PHASES }, (_, cut) => entropyOf(this.#pool(cut, () => 1, COMMON)));
-    const least = Math.min(...entropies);
-    const isWithin = (cut: number, by: number) => (entropies[(cut + PHASES) % PHASES] as number) < least + by;
-    const isKept = isWithin(this.#cut, HARDLY_BETTER);
-    let first = isKept ? this.#cut : entropies.indexOf(least);
+    const entropies = Array.from({ length: PHASES }, (_, cut) => entropyOf(this.#pool(COMMON, () => 1, cut)));
+    const costs = entropies.map((entropy, cut) => entropy + priorCostOf(cut));
+    const best = costs.indexOf(Math.min(...costs));
+    const isKept = (costs[this.#cut] as number) < (costs[best] as number) + HARDLY_BETTER;
+    let first = isKept ? this.#cut : best;
     let last = first;
-    while (last - first < PHASES - 1 && isWithin(last + 1, AS_GOOD)) last++;
-    while (last - first < PHASES - 1 && isWithin(first - 1, AS_GOOD)) first--;
+    const least = entropies[first] as number;
+    const isAsGood = (cut: number) => (entropies[(cut + PHASES) % PHASES] as number) < least + AS_GOOD;
+    while (last - first < PHASES - 1 && isAsGood(last + 1)) last++;
+    while (last - first < PHASES - 1 && isAsGood(first - 1)) first--;
     const cut = isKept ? this.#cut : Math.round((first + last) / 2);
     this.#edge = { first: Math.min(first, cut - EDGE), end: Math.max(last, cut + EDGE) };
     this.#cut = (cut + PHASES) % PHASES;
@@ -214,6 +229,10 @@ const IN_EDGE: Prior = { slots: geometric(0.15), weight: 0.6 };
 
 function phaseOf(position: number): number {
   return Math.min(PHASES - 1, Math.floor((position - Math.floor(position)) * PHASES));
+}
+
+function priorCostOf(cut: number): number {
+  return (LIKELY_CUT.cost * (1 - Math.cos((2 * Math.PI * (cut - LIKELY_CUT.phase)) / PHASES))) / 2;
 }
 
 function entropyOf(distribution: Float64Array): number {
