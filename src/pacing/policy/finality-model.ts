@@ -142,6 +142,21 @@ export class FinalityModel {
     return { lagMs, isNews, isOther };
   }
 
+  /**
+   * Returns the expected number of submissions that are found final with a member of this cohort in a slot: in the current
+   * slot also those of other cohorts, in proportion to the probability that they have the same event.
+   */
+  dependents(cohort: Cohort, slot: number, now: number): number {
+    const { slots, queue } = this;
+    if (slot !== slots?.slotAt(now)) return cohort.size;
+    const within = (of: Cohort) => slots.prospect({ start: of, openAt: of.openAt }, slot).within;
+    const own = within(cohort);
+    return queue.line.cohorts.reduce(
+      (sum, other) => sum + (other.size && other.size * Math.min(own, within(other))),
+      0,
+    );
+  }
+
   #lagMs(item: Candidate, cohort: Cohort | null, after: number, at: number): number {
     if (this.slots && cohort) return this.slots.expected({ start: cohort, openAt: item.openAt }, at).lagMs;
     return Math.min(at - after, LONGEST_LAG_MS) / 2;

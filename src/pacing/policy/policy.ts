@@ -44,8 +44,9 @@ export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
  *   submissions becomes final; a slot may have none.
  * - Cohort: the submissions that began to wait for finality in the same slot and are likely to become final with the same
  *   event.
- * - Scout: the member of a cohort that is polled first, to find the event on behalf of all members. After a poll that finds
- *   the scout open, the next member is the scout. The other members are polled when the event has probably happened.
+ * - Scout: the member of a cohort that is polled first, to find the event on behalf of all that become final with it. After
+ *   a poll that finds the scout open, the next member is the scout. The others are polled when the event has probably
+ *   happened.
  *
  * Without a known slot time, polls follow the distribution of age, and the head of the waiting line acts as the scout of
  * all.
@@ -262,28 +263,13 @@ class LearnedPacing implements PacingPolicy {
     // The submission waits for a sender, so it cannot become final yet.
     if (!cohort) return Number.POSITIVE_INFINITY;
     const isScout = cohort.scout === item;
-    const priceOf = (slot: number) => this.#price * (isScout ? rounded(this.#dependents(cohort, slot, now)) : 1);
+    const priceOf = (slot: number) => this.#price * (isScout ? rounded(this.#model.dependents(cohort, slot, now)) : 1);
     // A scout searches for its cohort: if a member was open in this slot, the event was not in an earlier one.
     const searchedAt = isScout ? Math.min(cohort.openAt, slots.beginOf(now)) : NEVER;
     return slots.nextPollAt(
       { start: cohort, openAt: Math.max(item.openAt, searchedAt) },
       { own: this.#price, search: priceOf },
       now,
-    );
-  }
-
-  /**
-   * Returns the expected number of submissions that are found final with a member of this cohort in a slot: in the current
-   * slot also those of other cohorts, in proportion to the probability that they have the same event.
-   */
-  #dependents(cohort: Cohort, slot: number, now: number): number {
-    const { slots, queue } = this.#model;
-    if (slot !== slots?.slotAt(now)) return cohort.size;
-    const within = (of: Cohort) => slots.prospect({ start: of, openAt: of.openAt }, slot).within;
-    const own = within(cohort);
-    return queue.line.cohorts.reduce(
-      (sum, other) => sum + (other.size && other.size * Math.min(own, within(other))),
-      0,
     );
   }
 
