@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { parse } from 'yaml';
@@ -48,6 +49,30 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     BASE,
     ...Object.entries(row).map(([name, variant]) => OPTIONS[name]?.[variant] ?? {}),
   ];
+
+  it('renders valid objects for every combination of the options that add objects', async () => {
+    const rows = combinations([
+      'processes',
+      'litestream',
+      'ingress',
+      'networkPolicy',
+      'serviceMonitor',
+      'podDisruptionBudget',
+    ]);
+    const valid = new Set<string>();
+    const renderValid = async (row: Row) => {
+      for (const object of await render(...valuesOf(row))) {
+        const text = JSON.stringify(object);
+        if (valid.has(text)) continue;
+        expect(await helm.problemsOf(object), `${JSON.stringify(row)}: ${object.kind}`).toEqual([]);
+        valid.add(text);
+      }
+    };
+    const perProcessor = 2 * availableParallelism();
+    for (let first = 0; first < rows.length; first += perProcessor)
+      await Promise.all(rows.slice(first, first + perProcessor).map(renderValid));
+    expect(rows.length).toBeGreaterThan(500);
+  });
 
   describe.each(ROWS.map((row, index) => ({ row, title: titleOf(row, index) })))('$title', ({ row }) => {
     let objects: KubernetesObject[];
@@ -524,4 +549,13 @@ function volumesOf({ template, volumeClaimTemplates = [] }: KubernetesObject['sp
 function mountOf(pod: KubernetesObject['spec'], container: KubernetesObject, path: string) {
   const mount = container.volumeMounts.find(({ mountPath }: { mountPath: string }) => mountPath === path);
   return pod.volumes.find(({ name }: { name: string }) => name === mount?.name);
+}
+
+/** Returns one row for each combination of the variants of these options. */
+function combinations(names: readonly string[]): Row[] {
+  return names.reduce<Row[]>(
+    (rows, name) =>
+      rows.flatMap((row) => Object.keys(OPTIONS[name] ?? {}).map((variant) => ({ ...row, [name]: variant }))),
+    [{}],
+  );
 }
