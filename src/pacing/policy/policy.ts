@@ -110,6 +110,7 @@ class LearnedPacing implements PacingPolicy {
     const { queue } = this.#model;
     queue.remove(item, now);
     queue.clearRequeue(item);
+    if (this.#probe?.item === item) this.#probe = null;
     this.#beginWaiting(now);
     this.#rescheduleHead(now);
   }
@@ -121,7 +122,7 @@ class LearnedPacing implements PacingPolicy {
     const isSearch = this.#cohortOf(item) !== null && this.#model.slots?.isSearched(now);
     if (dueAt > now || !isSearch || now >= this.#safetyLimitAt(item, now)) return dueAt;
     const responseAt = (this.#probe?.sentAt ?? NEVER) + RESPONSE_MS;
-    if (now < responseAt) return responseAt;
+    if (now < responseAt) return Math.min(responseAt, this.#safetyLimitAt(item, now));
     this.#probe = { item, sentAt: now };
     return dueAt;
   }
@@ -147,6 +148,7 @@ class LearnedPacing implements PacingPolicy {
   }
 
   describe(now: number): PacingDescription {
+    this.#current = null;
     this.#advance(now);
     const { ages, slots, queue } = this.#model;
     return {

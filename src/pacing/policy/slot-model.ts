@@ -31,6 +31,7 @@ export class SlotModel {
   /** The event of the current slot, and the event of a slot without observations. */
   #current: SlotEvent;
   #unobserved: SlotEvent;
+  #eventCdf: Float64Array | null = null;
   /** Probability that there was no event, for each of the last slots. */
   readonly #none = new Map<number, number>();
   readonly #plans = new Map<string, number>();
@@ -102,6 +103,7 @@ export class SlotModel {
     this.#waits.setChangeProbability(1 - 1 / (1 + CHANGE_RATE * this.#earlier));
     this.#current = this.#events.slot(slot);
     this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
+    this.#eventCdf = null;
     this.#plans.clear();
     return true;
   }
@@ -168,7 +170,8 @@ export class SlotModel {
 
   /** Returns that probability for a submission that becomes final with the event of a slot without observations. */
   eventCdf(): Float64Array {
-    return this.#unobserved.cdf({ before: 0, within: 1 }, -1);
+    this.#eventCdf ??= this.#unobserved.cdf({ before: 0, within: 1 }, -1);
+    return this.#eventCdf;
   }
 
   /** Returns the probability that a poll at `now` finds the submission final, and the expected lag if so (ms). */
