@@ -16,10 +16,7 @@ export type LearnedPacingSettings = { lagPrice: number };
 
 /** While no slot time is known, the head of the waiting line is polled on behalf of at most this number of submissions. */
 const MAX_DEPENDENTS = 8;
-/**
- * Up to this number of final submissions, the head is polled on behalf of the whole line, because each finality teaches
- * much.
- */
+/** Up to this number of final submissions, the head is polled on behalf of the whole line: each finality teaches much. */
 const LEARNING = 100;
 /** Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot. */
 const MAX_RESCHEDULED = 10_000;
@@ -119,12 +116,19 @@ class LearnedPacing implements PacingPolicy {
     this.#current = item;
     this.#advance(now);
     const dueAt = this.#dueAt(item, now);
-    const isSearch = this.#cohortOf(item) !== null && this.#model.slots?.isSearched(now);
-    if (dueAt > now || !isSearch || now >= this.#safetyLimitAt(item, now)) return dueAt;
+    if (dueAt > now || !this.#isProbe(item, now) || now >= this.#safetyLimitAt(item, now)) return dueAt;
     const responseAt = (this.#probe?.sentAt ?? NEVER) + RESPONSE_MS;
     if (now < responseAt) return Math.min(responseAt, this.#safetyLimitAt(item, now));
     this.#probe = { item, sentAt: now };
     return dueAt;
+  }
+
+  /** Whether a poll is evidence about the event of the slot: unless the submission is final since an earlier one. */
+  #isProbe(item: Candidate, now: number): boolean {
+    const { slots } = this.#model;
+    const cohort = this.#cohortOf(item);
+    if (!slots?.isSearched(now) || !cohort) return false;
+    return slots.prospect({ start: cohort, openAt: item.openAt }, slots.slotAt(now)).before < 0.9;
   }
 
   gain(item: Candidate, now: number): number {
