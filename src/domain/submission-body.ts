@@ -3,6 +3,11 @@ import { readStoredData } from './stored.ts';
 import { STATUSES, type Submission } from './submission.ts';
 import { iso } from './timestamps.ts';
 
+export const statusSchema = z
+  .enum(STATUSES)
+  .describe('Every status but tracking, pending and failing is final')
+  .meta({ id: 'SubmissionStatus' });
+
 export const timeSchema = z.iso.datetime().describe('ISO 8601, UTC');
 
 export const upstreamDataSchema = z
@@ -19,7 +24,7 @@ export const unreadableSchema = z
 export const submissionFields = {
   submission_id: z.string(),
   upstream: z.string(),
-  status: z.enum(STATUSES),
+  status: statusSchema,
   upstream_state: z.string().nullable().describe("The upstream's unchanged `state`"),
   data: upstreamDataSchema,
   error: z.string().nullable(),

@@ -68,6 +68,7 @@ export const trackBodySchema = z
     error: `metadata of all ids together takes more than ${MAX_TOTAL_METADATA_BYTES} bytes: send less metadata, or fewer ids per request`,
   })
   .meta({
+    id: 'TrackRequest',
     examples: [
       { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' },
       {

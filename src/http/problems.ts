@@ -20,7 +20,8 @@ export const problemSchema = z
       .optional()
       .describe('Invalid parts of the request; `pointer` is a JSON pointer into the body or the name of a parameter'),
   })
-  .describe('A problem document (RFC 9457)');
+  .describe('A problem document (RFC 9457)')
+  .meta({ id: 'Problem' });
 
 const problemResponse = {
   description: 'A problem document (RFC 9457)',

@@ -22,8 +22,14 @@ export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
     .string()
     .regex(/^\d{1,6}$/, { error, abort: true })
     .refine((text) => Number(text) >= min && Number(text) <= max, { error })
-    .describe(`A whole number from ${min} to ${max}`);
+    .describe(`A whole number from ${min} to ${max}`)
+    .meta(integer({ minimum: min, maximum: max }));
 };
+
+/** Metadata of a parameter that is a whole number: text in the request, an integer in the OpenAPI document. */
+export function integer(limits: { minimum: number; maximum?: number }) {
+  return { type: 'integer', pattern: undefined, ...limits };
+}
 
 /** Encodes a position of a list. Cursors are opaque to clients, so that their contents can change. */
 export function toCursor(position: number): string {

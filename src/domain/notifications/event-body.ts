@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type ReportUnreadable, readStoredData, type UnreadableRow } from '../stored.ts';
-import { STATUSES, type Status } from '../submission.ts';
+import type { Status } from '../submission.ts';
 import {
   type ShownSubmission,
+  statusSchema,
   submissionFields,
   timeSchema,
   toSubmissionFields,
@@ -58,19 +59,27 @@ const sequence = z
     'Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one',
   );
 
+const submissionEventType = z.enum(SubmissionEventType).meta({ id: 'SubmissionEventType' });
+const upstreamEventType = z.enum(UpstreamEventType).meta({ id: 'UpstreamEventType' });
+const alertEventType = z.enum(AlertEventType).meta({ id: 'AlertEventType' });
+const alertRule = z.enum(ALERT_RULES).meta({ id: 'AlertRule' });
+
+const eventSubmissionSchema = z
+  .object({
+    ...submissionFields,
+    deadline_at: timeSchema.describe('As requested; outages of the upstream extend it'),
+  })
+  .describe('The submission at the time of the event')
+  .meta({ id: 'EventSubmission' });
+
 const submissionEventSchema = z
   .object({
     ...head,
-    type: z.enum(SubmissionEventType),
+    type: submissionEventType,
     data: z.object({
       sequence,
-      submission: z
-        .object({
-          ...submissionFields,
-          deadline_at: timeSchema.describe('As requested; outages of the upstream extend it'),
-        })
-        .describe('The submission at the time of the event'),
-      previous_status: z.enum(STATUSES).describe('The status before the event; equal if it did not change'),
+      submission: eventSubmissionSchema,
+      previous_status: statusSchema.describe('The status before the event; equal if it did not change'),
       previous_upstream_state: z.string().nullable(),
       previous_error: z.string().nullable(),
       previous_data: upstreamDataSchema.describe("The upstream's `data` before the event; equal if it did not change"),
@@ -86,17 +95,17 @@ const submissionEventSchema = z
   .meta({ id: 'SubmissionEvent', title: 'An event of a submission' });
 
 const upstreamEventSchema = z
-  .object({ ...head, type: z.enum(UpstreamEventType), data: z.object({ sequence, upstream: z.string() }) })
+  .object({ ...head, type: upstreamEventType, data: z.object({ sequence, upstream: z.string() }) })
   .meta({ id: 'UpstreamEvent', title: 'An event of an upstream' });
 
 const alertEventSchema = z
   .object({
     ...head,
-    type: z.enum(AlertEventType),
+    type: alertEventType,
     data: z.object({
       sequence,
       alert: z.object({
-        rule: z.enum(ALERT_RULES),
+        rule: alertRule,
         subject: z.string().describe('The upstream or destination concerned'),
         summary: z.string().describe('One sentence for operators'),
         count: z.int().nullable().describe('Number of affected submissions or deliveries'),
@@ -117,7 +126,8 @@ const testEventSchema = z
 /** The body of a webhook request, the data of the live feed, and the data of a job. */
 export const eventSchema = z
   .union([submissionEventSchema, upstreamEventSchema, alertEventSchema, testEventSchema])
-  .describe('An event');
+  .describe('An event')
+  .meta({ id: 'Event' });
 export type EventBody = z.output<typeof eventSchema>;
 
 /** Converts an event to its body, which never changes. */

@@ -2,10 +2,14 @@ import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Credentials, EventLog, TypedServer } from '../ports.ts';
 import { operations, sendProblem } from '../problems.ts';
+import { integer } from '../query.ts';
 import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
 
-const seqSchema = z.string().regex(/^\d{1,15}$/, 'must be the sequence number of an event: a whole number, 0 or more');
+const seqSchema = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be the sequence number of an event: a whole number, 0 or more')
+  .meta(integer({ minimum: 0 }));
 
 const streamResponse = {
   description: 'Server-sent events, until either side closes the connection',

@@ -1,10 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import { type FastifyInstance, fastify, type RouteOptions } from 'fastify';
+import { fastify, type RouteOptions } from 'fastify';
 import { type StoredResponse, storedResponse } from '../static-files.ts';
-import { addOpenapi } from './openapi.ts';
+import { openapiDocument } from './openapi.ts';
 
 const PAGE = '/docs';
 
@@ -23,10 +24,18 @@ const DOCS_CSP = [
 /** The OpenAPI document and the files of the page at /docs by path. */
 export type Docs = { document: StoredResponse; files: ReadonlyMap<string, StoredResponse> };
 
-/** Renders the OpenAPI document of `routes` and the page at /docs. */
+/** Renders the OpenAPI document of `routes` and the page at /docs, through a server that never listens. */
 export async function buildDocs(routes: readonly RouteOptions[], version: string): Promise<Docs> {
-  const server = await describedServer(routes, version);
+  const document = openapiDocument(routes, version);
+  const server = fastify();
   try {
+    await server.register(swagger, { mode: 'static', specification: { document: document as never } });
+    await server.register(swaggerUi, {
+      routePrefix: PAGE,
+      theme: { title: 'dawatch' },
+      // Without the bar at the top, which can load other documents.
+      uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
+    });
     const files = new Map<string, StoredResponse>();
     for (const path of await pathsOfPage()) {
       const { statusCode, rawPayload, headers } = await server.inject(path);
@@ -34,28 +43,11 @@ export async function buildDocs(routes: readonly RouteOptions[], version: string
       const contentType = String(headers['content-type']);
       files.set(path, storedResponse(rawPayload, { 'content-type': contentType, 'content-security-policy': DOCS_CSP }));
     }
-    const json = JSON.stringify(server.swagger());
+    const json = JSON.stringify(document);
     return { document: storedResponse(json, { 'content-type': 'application/json; charset=utf-8' }), files };
   } finally {
     await server.close();
   }
-}
-
-/** Builds a server that never listens; its routes only carry the schemas of `routes`. */
-async function describedServer(routes: readonly RouteOptions[], version: string): Promise<FastifyInstance> {
-  const server = fastify();
-  server.setValidatorCompiler(() => () => true);
-  server.setSerializerCompiler(() => (body) => JSON.stringify(body));
-  await addOpenapi(server, version);
-  for (const { method, url, schema = {} } of routes) server.route({ method, url, schema, handler: () => undefined });
-  await server.register(swaggerUi, {
-    routePrefix: PAGE,
-    theme: { title: 'dawatch' },
-    // Without the bar at the top, which can load other documents.
-    uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
-  });
-  await server.ready();
-  return server;
 }
 
 /** Returns the paths of the page's files, without index.html, which only redirects. */

@@ -9,12 +9,15 @@ import { eventJsonSchema } from './event-schema.ts';
 const openapiSchema = z
   .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.record(z.string(), z.looseObject({})) })
   .describe('An OpenAPI 3.1 document')
-  .meta({ examples: [{ openapi: '3.1.0', info: { title: 'dawatch', version: '0.1.0' }, paths: {} }] });
+  .meta({
+    id: 'OpenapiDocument',
+    examples: [{ openapi: '3.1.0', info: { title: 'dawatch', version: '0.1.0' }, paths: {} }],
+  });
 
 const jsonSchemaSchema = z
   .looseObject({ title: z.string(), anyOf: z.array(z.looseObject({})) })
   .describe('A JSON Schema (2020-12)')
-  .meta({ examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
+  .meta({ id: 'EventJsonSchema', examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
 
 const OPERATIONS = operations('operations', {
   getOpenapi: {

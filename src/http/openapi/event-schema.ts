@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { eventSchema } from '../../domain/notifications/event-body.ts';
 import { SIGNATURES } from '../../domain/notifications/webhook.ts';
+import { simplify } from './components.ts';
 
 /** Returns the JSON Schema of events. It allows additional fields, because a newer server may send more. */
 export function eventJsonSchema() {
-  const { $schema, ...schema } = z.toJSONSchema(eventSchema, { io: 'input', override: simplify });
+  const { $schema, ...schema } = z.toJSONSchema(z.union(eventSchema.options), { io: 'input', override: simplify });
   return {
     $schema,
     title: 'Events of dawatch',
@@ -13,20 +14,6 @@ export function eventJsonSchema() {
       'The body of a webhook, the data of the live feed, the data of a job. Ignore types that are not listed here: ' +
       'a newer server may send more.',
   };
-}
-
-/** Removes what zod adds to every time and every integer, which only makes the schema harder to read. */
-function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
-  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-}
-
-const EVENT_SCHEMAS = ['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent'];
-
-/** Keeps the event schemas of the document. Zod also adds `…Input` variants, which no route refers to. */
-export function eventSchemas(schemas: object = {}): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(schemas).filter(([name]) => EVENT_SCHEMAS.includes(name)));
 }
 
 const header = (name: string, description: string, example: string) => ({
@@ -61,7 +48,7 @@ export const EVENT_WEBHOOKS = {
         required: true,
         content: {
           'application/json': {
-            schema: { anyOf: EVENT_SCHEMAS.map((name) => ({ $ref: `#/components/schemas/${name}` })) },
+            schema: { $ref: '#/components/schemas/Event' },
           },
         },
       },

@@ -1,15 +1,17 @@
-import swagger from '@fastify/swagger';
-import type { FastifyInstance } from 'fastify';
-import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
-import { EVENT_WEBHOOKS, eventSchemas } from './event-schema.ts';
-import { completeOperation, PROBLEM_COMPONENTS, RESPONSE_HEADERS } from './responses.ts';
+import type { RouteOptions } from 'fastify';
+import { z } from 'zod';
+import { eventSchema } from '../../domain/notifications/event-body.ts';
+import { problemSchema } from '../problems.ts';
+import { type Converted, convertSchemas, type JsonSchema } from './components.ts';
+import { EVENT_WEBHOOKS } from './event-schema.ts';
+import { completeOperation, PROBLEM_RESPONSES, RESPONSE_HEADERS } from './responses.ts';
 
 const DESCRIPTION = `Tracks data-availability submissions until they are final.
 
 Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role determines access: **service** for submissions,
 **user** for lookups of single users, **admin** for everything. If a request has both headers, routes for users and admins use
 the bearer and all others the x-api-key. Errors are problem documents (RFC 9457). A method that a path does not support returns
-405 with \`Allow\`, OPTIONS returns 204 with \`Allow\`. Times are ISO 8601 in UTC.`;
+405 with \`Allow\`, OPTIONS returns 204 with \`Allow\`. Times are ISO 8601 in UTC. A newer server may send more fields.`;
 
 const TAGS = [
   { name: 'submissions', description: 'Track, read, await and cancel submissions' },
@@ -29,50 +31,101 @@ const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The same token as a bearer' },
 } as const;
 
-/** Registers Swagger. Must be called before the first route, because the document is built from the schemas of routes. */
-export async function addOpenapi(app: FastifyInstance, version: string): Promise<void> {
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'dawatch',
-        version,
-        summary: 'Tracks data-availability submissions',
-        description: DESCRIPTION,
-        license: { name: 'MIT', identifier: 'MIT' },
-      },
-      servers: [{ url: '/', description: 'This server' }],
-      tags: TAGS,
-      components: { securitySchemes: SECURITY_SCHEMES },
-      security: [{ apiKey: [] }, { bearer: [] }],
-    },
-    transform: jsonSchemaTransform,
-    transformObject: (document) =>
-      'openapiObject' in document ? complete(jsonSchemaTransformObject(document) as typeof document.openapiObject) : {},
-  });
-}
+/** A response of a route: its schema as JSON, or its media types. */
+type Described = z.ZodType | { description: string; content: Record<string, { schema: z.ZodType }> };
+type RouteSchema = {
+  operationId?: string;
+  summary?: string;
+  description?: string;
+  tags?: string[];
+  security?: object[];
+  params?: z.ZodType;
+  querystring?: z.ZodType;
+  headers?: z.ZodType;
+  body?: z.ZodType;
+  response?: Record<string, Described>;
+};
 
-type Operations = Record<string, Parameters<typeof completeOperation>[1] & { tags?: string[] }>;
-
-/** Adds the responses, headers and schemas that all routes share. */
-function complete<D extends { tags?: { name: string }[]; components?: { schemas?: object }; paths?: object }>(
-  document: D,
-): D {
+/** Returns the OpenAPI document of the routes. */
+export function openapiDocument(routes: readonly RouteOptions[], version: string) {
+  const described = routes.map(({ method, url, schema = {} }) => ({ method, url, schema: schema as RouteSchema }));
+  const schemas = convertSchemas([...described.flatMap(({ schema }) => schemasOf(schema)), problemSchema, eventSchema]);
+  const paths: Record<string, Record<string, unknown>> = {};
   const used = new Set<string>();
-  for (const [path, operations] of Object.entries((document.paths ?? {}) as unknown as Record<string, Operations>))
-    for (const operation of Object.values(operations)) {
+  for (const { method, url, schema } of described)
+    for (const name of [method].flat()) {
+      const path = url.replace(/:(\w+)/g, '{$1}');
+      const operation = operationOf(schema, schemas);
       completeOperation(path, operation);
-      for (const tag of operation.tags ?? []) used.add(tag);
+      for (const tag of schema.tags ?? []) used.add(tag);
+      paths[path] = { ...paths[path], [name.toLowerCase()]: operation };
     }
   return {
-    ...document,
-    tags: (document.tags ?? []).filter(({ name }) => used.has(name)),
+    openapi: '3.1.0',
+    info: {
+      title: 'dawatch',
+      version,
+      summary: 'Tracks data-availability submissions',
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    tags: TAGS.filter(({ name }) => used.has(name)),
+    security: [{ apiKey: [] }, { bearer: [] }],
+    paths,
     webhooks: EVENT_WEBHOOKS,
     components: {
-      ...document.components,
-      ...PROBLEM_COMPONENTS,
-      schemas: { ...eventSchemas(document.components?.schemas), ...PROBLEM_COMPONENTS.schemas },
+      securitySchemes: SECURITY_SCHEMES,
+      schemas: schemas.components,
+      responses: PROBLEM_RESPONSES,
       headers: RESPONSE_HEADERS,
     },
   };
+}
+
+function schemasOf({ params, querystring, headers, body, response = {} }: RouteSchema): z.ZodType[] {
+  const responses = Object.values(response).flatMap((described) =>
+    described instanceof z.ZodType ? [described] : Object.values(described.content).map(({ schema }) => schema),
+  );
+  return [params, querystring, headers, body, ...responses].filter((schema) => schema !== undefined);
+}
+
+function operationOf(schema: RouteSchema, { jsonOf }: Converted) {
+  const { params, querystring, headers, body, response = {}, ...described } = schema;
+  const parameters = Object.entries({ path: params, query: querystring, header: headers }).flatMap(([place, given]) =>
+    given ? parametersOf(place, jsonOf(given)) : [],
+  );
+  return {
+    ...described,
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: jsonOf(body) } } } }),
+    responses: Object.fromEntries(
+      Object.entries(response).map(([status, one]) => [status, responseOf(one, jsonOf)]),
+    ) as Record<string, { headers?: object; content?: object }>,
+  };
+}
+
+function parametersOf(place: string, { properties = {}, required = [] }: JsonSchema) {
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, examples, ...schema } = property as JsonSchema;
+    const [example] = examples ?? [];
+    return {
+      name,
+      in: place,
+      ...((place === 'path' || required.includes(name)) && { required: true }),
+      description,
+      schema,
+      ...(example !== undefined && { example }),
+    };
+  });
+}
+
+function responseOf(described: Described, jsonOf: Converted['jsonOf']) {
+  if (!(described instanceof z.ZodType)) {
+    const content = Object.entries(described.content).map(([type, { schema }]) => [type, { schema: jsonOf(schema) }]);
+    return { description: described.description, content: Object.fromEntries(content) };
+  }
+  const description = described.description ?? 'The response';
+  if (described instanceof z.ZodNull) return { description };
+  return { description, content: { 'application/json': { schema: jsonOf(described) } } };
 }

@@ -1,6 +1,5 @@
-import { z } from 'zod';
 import { isUnlimited } from '../access/limits.ts';
-import { PROBLEMS, type ProblemStatus, problemBody, problemSchema } from '../problems.ts';
+import { PROBLEMS, type ProblemStatus, problemBody } from '../problems.ts';
 
 /** The `detail` of an example of each documented problem. */
 const EXAMPLES: Partial<Record<ProblemStatus, string>> = {
@@ -38,33 +37,31 @@ export const RESPONSE_HEADERS = {
 };
 type HeaderName = keyof typeof RESPONSE_HEADERS;
 
-const { $schema: _, ...problemJsonSchema } = z.toJSONSchema(problemSchema, { io: 'output' });
 const INSTANCE = '0b9ff3b2-6f0a-4f2c-8a50-8d0a4f6f1a55';
 const PROBLEM_REF = { $ref: '#/components/schemas/Problem' };
 
 /** Statuses with Retry-After. */
 const RETRIED: readonly number[] = [429, 502, 503, 504, 507];
 
-export const PROBLEM_COMPONENTS = {
-  schemas: { Problem: problemJsonSchema },
-  responses: {
-    ...Object.fromEntries(
-      Object.entries(EXAMPLES).map(([text, detail]) => {
-        const status = Number(text) as ProblemStatus;
-        const [name, description] = PROBLEMS[status];
-        const example = problemBody({ status, detail }, INSTANCE);
-        const content = { 'application/problem+json': { schema: PROBLEM_REF, example } };
-        const own: HeaderName[] =
-          status === 401 ? ['www-authenticate'] : RETRIED.includes(status) ? ['retry-after'] : [];
-        const headers = { ...headerRefs(own), ...commonRefs({ isLimited: true }) };
-        return [name, { description, headers, content }];
-      }),
-    ),
-    Problem: { description: 'Any other problem', content: { 'application/problem+json': { schema: PROBLEM_REF } } },
-  },
+export const PROBLEM_RESPONSES = {
+  ...Object.fromEntries(
+    Object.entries(EXAMPLES).map(([text, detail]) => {
+      const status = Number(text) as ProblemStatus;
+      const [name, description] = PROBLEMS[status];
+      const example = problemBody({ status, detail }, INSTANCE);
+      const content = { 'application/problem+json': { schema: PROBLEM_REF, example } };
+      const own: HeaderName[] = status === 401 ? ['www-authenticate'] : RETRIED.includes(status) ? ['retry-after'] : [];
+      const headers = { ...headerRefs(own), ...commonRefs({ isLimited: true }) };
+      return [name, { description, headers, content }];
+    }),
+  ),
+  Problem: { description: 'Any other problem', content: { 'application/problem+json': { schema: PROBLEM_REF } } },
 };
 
-type Operation = { security?: unknown[]; responses: Record<string, { headers?: object; content?: object }> };
+type Operation = {
+  security?: unknown[] | undefined;
+  responses: Record<string, { headers?: object; content?: object }>;
+};
 
 /** Adds the problems that every route can return and the headers of all responses. */
 export function completeOperation(path: string, operation: Operation): void {

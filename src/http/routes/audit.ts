@@ -5,42 +5,45 @@ import { AUDIT_ACTIONS, AUDIT_RESULTS, type TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { nextCursor, nextCursorSchema, pageOf, pageParameters } from '../query.ts';
 
-const entrySchema = z.object({
-  seq: z.int(),
-  at: z.iso.datetime().describe('ISO 8601, UTC'),
-  caller: z
-    .string()
-    .describe(
-      'Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; SIGHUP for a signal',
-    ),
-  credential_id: z
-    .int()
-    .nullable()
-    .describe('Id of the credential in `dawatch token list`; null for a configured credential or a forwarded token'),
-  address: z
-    .string()
-    .nullable()
-    .describe(
-      'Address of the client, see `server.trusted_proxies`; null for a signal, and in entries older than this field',
-    ),
-  action: z.string().describe(AUDIT_ACTIONS.join(', ')),
-  result: z
-    .string()
-    .describe(
-      `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied`,
-    ),
-  detail: z
-    .string()
-    .nullable()
-    .describe('The limit, the names of the changed settings, or the reason of a refusal or failure'),
-  email_hash: z
-    .string()
-    .nullable()
-    .describe(
-      'Keyed hash of the requested address; equal addresses have equal hashes. The key is in the ledger, so this protects listings and exports, not that file',
-    ),
-  email_masked: z.string().nullable(),
-});
+const entrySchema = z
+  .object({
+    seq: z.int(),
+    at: z.iso.datetime().describe('ISO 8601, UTC'),
+    caller: z
+      .string()
+      .describe(
+        'Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; SIGHUP for a signal',
+      ),
+    credential_id: z
+      .int()
+      .nullable()
+      .describe('Id of the credential in `dawatch token list`; null for a configured credential or a forwarded token'),
+    address: z
+      .string()
+      .nullable()
+      .describe(
+        'Address of the client, see `server.trusted_proxies`; null for a signal, and in entries older than this field',
+      ),
+    action: z.string().describe(AUDIT_ACTIONS.join(', ')),
+    result: z
+      .string()
+      .describe(
+        `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied`,
+      ),
+    detail: z
+      .string()
+      .nullable()
+      .describe('The limit, the names of the changed settings, or the reason of a refusal or failure'),
+    email_hash: z
+      .string()
+      .nullable()
+      .describe(
+        'Keyed hash of the requested address; equal addresses have equal hashes. The key is in the ledger, so this protects listings and exports, not that file',
+      ),
+    email_masked: z.string().nullable(),
+  })
+  .describe('An audited access')
+  .meta({ id: 'AuditEntry' });
 
 const EXAMPLE = {
   seq: 1,
@@ -57,7 +60,8 @@ const EXAMPLE = {
 
 const auditSchema = z
   .object({ entries: z.array(entrySchema).describe('Newest first'), next_cursor: nextCursorSchema })
-  .meta({ examples: [{ entries: [EXAMPLE], next_cursor: null }] });
+  .describe('A page of the audit')
+  .meta({ id: 'AuditPage', examples: [{ entries: [EXAMPLE], next_cursor: null }] });
 
 const OPERATIONS = operations('users', {
   listAudit: {

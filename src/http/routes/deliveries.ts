@@ -1,12 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import {
-  DELIVERY_STATES,
-  type Delivery,
-  parseDestination,
-  webhookDestination,
-} from '../../domain/notifications/delivery.ts';
+import { type Delivery, parseDestination, webhookDestination } from '../../domain/notifications/delivery.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -18,6 +13,7 @@ import {
   deliveryIdSchema,
   deliveryListSchema,
   deliverySchema,
+  deliveryStateSchema,
   destinationSchema,
   eventIdSchema,
   replayedSchema,
@@ -38,8 +34,7 @@ const querySchema = z
     destination: destinationSchema
       .optional()
       .describe('Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>'),
-    state: z
-      .enum(DELIVERY_STATES)
+    state: deliveryStateSchema
       .optional()
       .describe('Only deliveries in this state')
       .meta({ examples: ['dead'] }),

@@ -16,13 +16,13 @@ import {
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
-import { nextCursorSchema } from '../query.ts';
+import { integer, nextCursorSchema } from '../query.ts';
 
 export const deliveryIdSchema = z
   .string()
   .regex(/^[1-9]\d{0,14}$/, 'must be the id of a delivery')
   .describe('Id of a delivery')
-  .meta({ examples: ['4711'] });
+  .meta({ ...integer({ minimum: 1 }), examples: ['4711'] });
 
 export const destinationSchema = z
   .string()
@@ -45,13 +45,14 @@ export const replaySchema = z
       .describe('Only events from this time on'),
   })
   .meta({
+    id: 'ReplayRequest',
     examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11', since: '2026-01-02T03:04:05Z' }],
   });
 
 export const replayedSchema = z
   .object({ replayed: z.int().describe('Number of dead letters that were scheduled again') })
   .describe('The dead letters are scheduled again')
-  .meta({ examples: [{ replayed: 12 }] });
+  .meta({ id: 'ReplayedDeliveries', examples: [{ replayed: 12 }] });
 
 const EXAMPLE = {
   id: 4711,
@@ -80,6 +81,15 @@ const EVENT_EXAMPLE = {
   data: { sequence: 42, upstream: 'default' },
 };
 
+export const deliveryStateSchema = z
+  .enum(DELIVERY_STATES)
+  .describe('waiting: for an attempt; dead: a dead letter; discarded: its webhook was deleted')
+  .meta({ id: 'DeliveryState' });
+const deadReasonSchema = z
+  .enum(DEAD_REASONS)
+  .describe('Why a delivery became a dead letter')
+  .meta({ id: 'DeadReason' });
+
 export const deliverySchema = z
   .object({
     id: z.int(),
@@ -87,10 +97,8 @@ export const deliverySchema = z
     event_type: z.string(),
     submission_id: z.string().nullable().describe('null for events that concern no submission'),
     destination: z.string().describe('webhook:<id>, channel:<name>, or callback:<origin>'),
-    state: z
-      .enum(DELIVERY_STATES)
-      .describe('waiting: for an attempt; dead: a dead letter; discarded: its webhook was deleted'),
-    dead_reason: z.enum(DEAD_REASONS).nullable(),
+    state: deliveryStateSchema,
+    dead_reason: deadReasonSchema.nullable(),
     attempts_made: z.int().describe('Attempts since it was created or last replayed'),
     next_at: timeSchema.nullable().describe('Time of the next attempt'),
     created_at: timeSchema,
@@ -98,15 +106,18 @@ export const deliverySchema = z
     unreadable: unreadableSchema,
   })
   .describe('The delivery of one event to one destination')
-  .meta({ examples: [EXAMPLE] });
+  .meta({ id: 'Delivery', examples: [EXAMPLE] });
 
-const attemptSchema = z.object({
-  at: timeSchema,
-  duration_ms: z.number(),
-  http_status: z.int().nullable().describe('null without a response'),
-  error: z.string().nullable().describe('null on success'),
-  response: z.string().nullable().describe('Beginning of the response body, unchanged'),
-});
+const attemptSchema = z
+  .object({
+    at: timeSchema,
+    duration_ms: z.number(),
+    http_status: z.int().nullable().describe('null without a response'),
+    error: z.string().nullable().describe('null on success'),
+    response: z.string().nullable().describe('Beginning of the response body, unchanged'),
+  })
+  .describe('One request of a delivery')
+  .meta({ id: 'DeliveryAttempt' });
 
 export const deliveryDetailsSchema = deliverySchema
   .extend({
@@ -114,12 +125,12 @@ export const deliveryDetailsSchema = deliverySchema
     attempts: z.array(attemptSchema).describe('All attempts, oldest first'),
   })
   .describe('A delivery with its event and attempts')
-  .meta({ examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }] });
+  .meta({ id: 'DeliveryDetails', examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }] });
 
 export const deliveryListSchema = z
   .object({ deliveries: z.array(deliverySchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .describe('A page of deliveries')
-  .meta({ examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
+  .meta({ id: 'DeliveryPage', examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
 
 export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySchema> {
   return {

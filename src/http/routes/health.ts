@@ -5,41 +5,56 @@ import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 
+/** The state of an upstream, in every response. */
+export const upstreamStateSchema = z
+  .enum(['closed', 'down', 'unauthorized'])
+  .describe('closed: it responds')
+  .meta({ id: 'UpstreamState' });
+
+const readinessStatus = z
+  .enum(['ok', 'degraded', 'unavailable'])
+  .describe('degraded: submissions are accepted, but an upstream or Redis does not respond')
+  .meta({ id: 'ReadinessStatus' });
+const ledgerState = z.enum(['ok', 'not_writable']).meta({ id: 'LedgerState' });
+const redisState = z
+  .enum(['up', 'away'])
+  .describe('away: this server polls alone; events for queues and queued submissions wait')
+  .meta({ id: 'RedisState' });
+const redisReason = z
+  .enum(['unreachable', 'not_answering', 'refused'])
+  .describe('Why Redis is away; refused: it refuses the password or a write')
+  .meta({ id: 'RedisAwayReason' });
+
+const workerSchema = z
+  .object({
+    name: z.string(),
+    version: z.string(),
+    in_flight: z.int().describe('Requests in flight'),
+    concurrency: z.int().describe('Batches it processes at once'),
+  })
+  .describe('A live worker')
+  .meta({ id: 'Worker' });
+
 const readinessSchema = z
   .object({
-    status: z
-      .enum(['ok', 'degraded', 'unavailable'])
-      .describe('degraded: submissions are accepted, but an upstream or Redis does not respond'),
-    ledger: z.enum(['ok', 'not_writable']),
+    status: readinessStatus,
+    ledger: ledgerState,
     upstreams: z.record(
       z.string(),
       z.object({
-        state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it responds'),
+        state: upstreamStateSchema,
         tracked: z.int().optional().describe('Submissions being polled; admins only'),
         in_flight: z.int().optional().describe('Requests in flight; admins only'),
       }),
     ),
     redis: z
       .object({
-        state: z
-          .enum(['up', 'away'])
-          .describe('away: this server polls alone; events for queues and queued submissions wait'),
-        reason: z
-          .enum(['unreachable', 'not_answering', 'refused'])
+        state: redisState,
+        reason: redisReason
           .nullable()
           .optional()
           .describe('Why it is away; refused: it refuses the password or a write. Admins only'),
-        workers: z
-          .array(
-            z.object({
-              name: z.string(),
-              version: z.string(),
-              in_flight: z.int().describe('Requests in flight'),
-              concurrency: z.int().describe('Batches it processes at once'),
-            }),
-          )
-          .optional()
-          .describe('Live workers; without any, this server polls. Admins only'),
+        workers: z.array(workerSchema).optional().describe('Live workers; without any, this server polls. Admins only'),
         refused_workers: z
           .int()
           .optional()
@@ -49,7 +64,7 @@ const readinessSchema = z
       .describe('Present if Redis is configured'),
   })
   .describe('Whether submissions can be accepted, and the state of each component')
-  .meta({ examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }] });
+  .meta({ id: 'Readiness', examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }] });
 
 const OPERATIONS = operations('operations', {
   getLiveness: {
@@ -59,7 +74,7 @@ const OPERATIONS = operations('operations', {
       200: z
         .object({ status: z.literal('ok') })
         .describe('The process responds')
-        .meta({ examples: [{ status: 'ok' }] }),
+        .meta({ id: 'Liveness', examples: [{ status: 'ok' }] }),
     },
   },
   getReadiness: {

@@ -4,21 +4,29 @@ import { type Caller, type Reload, ROLES, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import type { Users } from '../services.ts';
 
+const roleSchema = z
+  .enum(ROLES)
+  .describe('service: submissions; user: lookups of single users; admin: everything')
+  .meta({ id: 'Role' });
+
+const usersBearer = z
+  .enum(['dawatch', 'upstream'])
+  .describe("The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded")
+  .meta({ id: 'UsersBearer' });
+
 const whoamiSchema = z
   .object({
-    role: z.enum(ROLES).describe('service: submissions; user: lookups of single users; admin: everything'),
+    role: roleSchema,
     name: z.string().describe('Name of the credential, as in the audit'),
-    users_bearer: z
-      .enum(['dawatch', 'upstream'])
-      .describe("The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded"),
+    users_bearer: usersBearer,
   })
   .describe('The credential of this request')
-  .meta({ examples: [{ role: 'service', name: 'billing', users_bearer: 'dawatch' }] });
+  .meta({ id: 'Whoami', examples: [{ role: 'service', name: 'billing', users_bearer: 'dawatch' }] });
 
 const reloadSchema = z
   .object({ changes: z.array(z.string()).describe('Names of the settings that changed, sorted; empty: none') })
   .describe('The settings in the files are in force')
-  .meta({ examples: [{ changes: ['auth.api_key', 'upstreams.default.budget.requests'] }] });
+  .meta({ id: 'ReloadedSettings', examples: [{ changes: ['auth.api_key', 'upstreams.default.budget.requests'] }] });
 
 const OPERATIONS = operations('operations', {
   getWhoami: {

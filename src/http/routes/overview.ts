@@ -1,29 +1,36 @@
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
-import { timeSchema } from '../../domain/submission-body.ts';
+import { statusSchema, timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { RollingHour } from '../metrics/rolling-hour.ts';
 import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
+import { upstreamStateSchema } from './health.ts';
 
 const OLDEST_OPEN = 10;
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();
-const spread = z.object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds }).describe('Seconds, exact to 1 %');
+const spread = z
+  .object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds })
+  .describe('Seconds, exact to 1 %')
+  .meta({ id: 'Spread' });
 
-const minuteSchema = z.object({
-  at: timeSchema.describe('Start of the minute'),
-  finalized: count.describe('Submissions found final'),
-  time_to_finality_p50_s: seconds.nullable().describe('From tracking until found final; null if none was'),
-  time_to_finality_p99_s: seconds.nullable(),
-  detection_lag_p50_s: seconds.nullable().describe('See last_hour; null if not known'),
-  detection_lag_p99_s: seconds.nullable(),
-  polls: count.nullable().describe('Responses of the upstreams; null if this server was not running'),
-});
+const minuteSchema = z
+  .object({
+    at: timeSchema.describe('Start of the minute'),
+    finalized: count.describe('Submissions found final'),
+    time_to_finality_p50_s: seconds.nullable().describe('From tracking until found final; null if none was'),
+    time_to_finality_p99_s: seconds.nullable(),
+    detection_lag_p50_s: seconds.nullable().describe('See last_hour; null if not known'),
+    detection_lag_p99_s: seconds.nullable(),
+    polls: count.nullable().describe('Responses of the upstreams; null if this server was not running'),
+  })
+  .describe('One of the last 60 minutes')
+  .meta({ id: 'OverviewMinute' });
 
 const overviewSchema = z
   .object({
@@ -49,7 +56,7 @@ const overviewSchema = z
     upstreams: z.array(
       z.object({
         name: z.string(),
-        state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it responds'),
+        state: upstreamStateSchema,
         tracked: count.describe('Submissions being polled'),
         in_flight: count.describe('Requests in flight'),
         budget: z.object({
@@ -64,7 +71,7 @@ const overviewSchema = z
         z.object({
           submission_id: z.string(),
           upstream: z.string(),
-          status: z.enum(STATUSES),
+          status: statusSchema,
           tracked_at: timeSchema,
           age_s: seconds,
         }),
@@ -82,6 +89,7 @@ const overviewSchema = z
   })
   .describe('The current state and the last hour')
   .meta({
+    id: 'Overview',
     examples: [
       {
         at: '2026-01-02T03:04:35.123Z',

@@ -6,89 +6,104 @@ import type { PollingCost } from '../../pacing/policy.ts';
 import type { UpstreamPacing, Watcher } from '../../watch/watcher.ts';
 import type { TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
+import { upstreamStateSchema } from './health.ts';
 
-const cost = z.object({
-  requests: z.number().describe('Per submission'),
-  lag_s: z.number().describe('Mean seconds between finality and the poll that finds it'),
-});
+const cost = z
+  .object({
+    requests: z.number().describe('Per submission'),
+    lag_s: z.number().describe('Mean seconds between finality and the poll that finds it'),
+  })
+  .describe('Cost of polling per submission')
+  .meta({ id: 'PollingCost' });
 
-const upstreamSchema = z.object({
-  upstream: z.string(),
-  state: z.enum(['closed', 'down', 'unauthorized']).describe('closed: it responds'),
-  tracked: z.int().describe('Submissions being polled'),
-  lag_price: z.number().describe('Requests that one second of lag is worth, as configured'),
-  mode: z
-    .enum(['slots', 'age'])
-    .describe(
-      'slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age',
-    ),
-  slot: z
-    .object({
-      period_ms: z.number().describe('Length of a slot'),
-      next_event_at: timeSchema
-        .nullable()
-        .describe('Median of the predicted time at which the next group becomes final; null if not known'),
-      empty_share: z.number().describe('Share of slots in which nothing becomes final, 0 to 1'),
-    })
-    .nullable()
-    .describe('null if no slots are known'),
-  senders: z
-    .int()
-    .nullable()
-    .describe('Estimated number of serial senders of the upstream; null if it sends everything at once'),
-  observed: z.int().describe('Recently finalized submissions this was learned from; 0 for the initial assumption'),
-  curve: z
-    .array(
-      z.object({
-        after_ms: z.number().describe('Time since tracking'),
-        probability: z.number().describe('Probability that the submission is final by then, 0 to 1'),
-      }),
-    )
-    .describe('Learned distribution of finality time for a submission tracked now; empty if there is none yet'),
-  polls_ms: z
-    .array(z.number())
-    .describe('Poll times of that submission in ms since tracking, without evidence from other submissions'),
-  cost: z
-    .object({
-      current: cost.nullable().describe('Measured over the newest finalized submissions; null if there is none yet'),
-      lower_bound: cost
-        .nullable()
-        .describe('Lowest possible cost with this distribution for a single submission; null if not known'),
-      every_five_seconds: cost
-        .nullable()
-        .describe('Cost of a poll every 5 s with this distribution; null if not known'),
-    })
-    .describe('Cost of polling per submission'),
-  budget: z.object({
-    requests: z.int().describe('Requests per window'),
-    per_ms: z.number().describe('Length of the window in ms'),
-    used: z.int().describe('Requests used in the current window'),
-    concurrency: z.int().describe('Limit of requests in flight'),
-    in_flight: z.int().describe('Requests in flight'),
-  }),
-  next: z
-    .object({
-      submission_id: z.string(),
-      at: timeSchema.nullable().describe('null: as soon as a request in flight ends'),
-      reason: z
-        .enum(['slot', 'scout', 'age', 'net', 'recheck', 'probe'])
-        .describe(
-          'slot: likely to become final in this slot; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over',
-        ),
-      held_by: z
-        .enum(['budget', 'pause'])
-        .nullable()
-        .describe('Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream'),
-    })
-    .nullable()
-    .describe('The next poll as currently scheduled; null if there is none'),
-});
+const modeSchema = z
+  .enum(['slots', 'age'])
+  .describe(
+    'slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age',
+  )
+  .meta({ id: 'PacingMode' });
+const reasonSchema = z
+  .enum(['slot', 'scout', 'age', 'net', 'recheck', 'probe'])
+  .describe(
+    'slot: likely to become final in this slot; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over',
+  )
+  .meta({ id: 'PollReason' });
+const heldBySchema = z
+  .enum(['budget', 'pause'])
+  .describe('Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream')
+  .meta({ id: 'PollDelay' });
+
+const upstreamSchema = z
+  .object({
+    upstream: z.string(),
+    state: upstreamStateSchema,
+    tracked: z.int().describe('Submissions being polled'),
+    lag_price: z.number().describe('Requests that one second of lag is worth, as configured'),
+    mode: modeSchema,
+    slot: z
+      .object({
+        period_ms: z.number().describe('Length of a slot'),
+        next_event_at: timeSchema
+          .nullable()
+          .describe('Median of the predicted time at which the next group becomes final; null if not known'),
+        empty_share: z.number().describe('Share of slots in which nothing becomes final, 0 to 1'),
+      })
+      .nullable()
+      .describe('null if no slots are known'),
+    senders: z
+      .int()
+      .nullable()
+      .describe('Estimated number of serial senders of the upstream; null if it sends everything at once'),
+    observed: z.int().describe('Recently finalized submissions this was learned from; 0 for the initial assumption'),
+    curve: z
+      .array(
+        z.object({
+          after_ms: z.number().describe('Time since tracking'),
+          probability: z.number().describe('Probability that the submission is final by then, 0 to 1'),
+        }),
+      )
+      .describe('Learned distribution of finality time for a submission tracked now; empty if there is none yet'),
+    polls_ms: z
+      .array(z.number())
+      .describe('Poll times of that submission in ms since tracking, without evidence from other submissions'),
+    cost: z
+      .object({
+        current: cost.nullable().describe('Measured over the newest finalized submissions; null if there is none yet'),
+        lower_bound: cost
+          .nullable()
+          .describe('Lowest possible cost with this distribution for a single submission; null if not known'),
+        every_five_seconds: cost
+          .nullable()
+          .describe('Cost of a poll every 5 s with this distribution; null if not known'),
+      })
+      .describe('Cost of polling per submission'),
+    budget: z.object({
+      requests: z.int().describe('Requests per window'),
+      per_ms: z.number().describe('Length of the window in ms'),
+      used: z.int().describe('Requests used in the current window'),
+      concurrency: z.int().describe('Limit of requests in flight'),
+      in_flight: z.int().describe('Requests in flight'),
+    }),
+    next: z
+      .object({
+        submission_id: z.string(),
+        at: timeSchema.nullable().describe('null: as soon as a request in flight ends'),
+        reason: reasonSchema,
+        held_by: heldBySchema.nullable(),
+      })
+      .nullable()
+      .describe('The next poll as currently scheduled; null if there is none'),
+  })
+  .describe('The pacing of one upstream')
+  .meta({ id: 'UpstreamPacing' });
 
 export type PacingBody = z.output<typeof upstreamSchema>;
 
 const pacingSchema = z
   .object({ at: timeSchema.describe('Current time of the server'), upstreams: z.array(upstreamSchema) })
+  .describe('The pacing of all upstreams')
   .meta({
+    id: 'Pacing',
     examples: [
       {
         at: '2026-01-02T03:04:05.123Z',

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { nearestTime, readStoredData } from '../../domain/stored.ts';
-import { type HistoryEntry, STATUSES, type Submission } from '../../domain/submission.ts';
+import type { HistoryEntry, Submission } from '../../domain/submission.ts';
 import {
+  statusSchema,
   submissionFields,
   timeSchema,
   toSubmissionFields,
@@ -44,24 +45,27 @@ export const submissionSchema = z
     polls: z.int().describe('Requests sent for this submission'),
   })
   .describe('A tracked submission')
-  .meta({ examples: [EXAMPLE] });
+  .meta({ id: 'Submission', examples: [EXAMPLE] });
 export type SubmissionBody = z.output<typeof submissionSchema>;
 
-const historyEntrySchema = z.object({
-  seq: z.int().describe('Sequence number across all submissions'),
-  at: timeSchema,
-  status: z.enum(STATUSES),
-  previous_status: z.enum(STATUSES).nullable(),
-  upstream_state: z.string().nullable(),
-  data: upstreamDataSchema,
-  error: z.string().nullable(),
-  unreadable: unreadableSchema,
-});
+const historyEntrySchema = z
+  .object({
+    seq: z.int().describe('Sequence number across all submissions'),
+    at: timeSchema,
+    status: statusSchema,
+    previous_status: statusSchema.nullable(),
+    upstream_state: z.string().nullable(),
+    data: upstreamDataSchema,
+    error: z.string().nullable(),
+    unreadable: unreadableSchema,
+  })
+  .describe('A change of a submission')
+  .meta({ id: 'HistoryEntry' });
 
 export const submissionWithHistorySchema = submissionSchema
   .extend({ history: z.array(historyEntrySchema).describe('One entry per change, oldest first') })
   .describe('A tracked submission with its history')
-  .meta({ examples: [{ ...EXAMPLE, history: HISTORY_EXAMPLE }] });
+  .meta({ id: 'SubmissionWithHistory', examples: [{ ...EXAMPLE, history: HISTORY_EXAMPLE }] });
 
 export const trackedSchema = z
   .object({
@@ -70,12 +74,12 @@ export const trackedSchema = z
     submissions: z.array(submissionSchema).describe('In the order of the request, without duplicates'),
   })
   .describe('The submissions are stored on disk')
-  .meta({ examples: [{ accepted: 1, already_tracked: 0, submissions: [EXAMPLE] }] });
+  .meta({ id: 'TrackedSubmissions', examples: [{ accepted: 1, already_tracked: 0, submissions: [EXAMPLE] }] });
 
 export const submissionListSchema = z
   .object({ submissions: z.array(submissionSchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .describe('A page of submissions')
-  .meta({ examples: [{ submissions: [EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
+  .meta({ id: 'SubmissionPage', examples: [{ submissions: [EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
 
 export function toSubmissionBody(submission: Submission, deadlineAt: number): SubmissionBody {
   return { ...toSubmissionFields(submission), deadline_at: iso(nearestTime(deadlineAt)), polls: submission.polls };

@@ -17,6 +17,7 @@ const envelopeSchema = z
   })
   .describe("The upstream's own response, unchanged")
   .meta({
+    id: 'UpstreamSubmission',
     examples: [
       {
         id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
@@ -48,7 +49,11 @@ const OPERATIONS = operations('submissions', {
     querystring: z
       .strictObject({
         submission_id: submissionIdSchema,
-        track: z.enum(['true', 'false']).optional().describe('true: also track it, if it is not tracked yet'),
+        track: z
+          .enum(['true', 'false'])
+          .optional()
+          .describe('true: also track it, if it is not tracked yet')
+          .meta({ type: 'boolean', enum: undefined }),
         upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
       })
       .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {

@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
-import { canonicalId, STATUSES, Status, type Submission } from '../../domain/submission.ts';
+import { canonicalId, Status, type Submission } from '../../domain/submission.ts';
+import { statusSchema } from '../../domain/submission-body.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
@@ -39,8 +40,7 @@ const MAX_WAIT_S = 240;
 const params = z.object({ id: submissionIdSchema });
 const listQuerySchema = z
   .strictObject({
-    status: z
-      .enum(STATUSES)
+    status: statusSchema
       .optional()
       .describe('Only submissions in this status')
       .meta({ examples: ['pending'] }),

@@ -25,7 +25,7 @@ const userSchema = z
     assigned_wallet: z.string().nullish(),
   })
   .describe("The upstream's record of a user, with every field unchanged; fields vary between upstreams")
-  .meta({ examples: [EXAMPLE] });
+  .meta({ id: 'User', examples: [EXAMPLE] });
 
 const getQuerySchema = z.strictObject({
   name: z

@@ -40,6 +40,15 @@ const secret = z
     "A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair",
   );
 
+const signatureSchema = z
+  .enum(SIGNATURES)
+  .describe('v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key')
+  .meta({ id: 'WebhookSignature' });
+const disabledReasonSchema = z
+  .enum(DISABLED_REASONS)
+  .describe('operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success')
+  .meta({ id: 'WebhookDisabledReason' });
+
 export const newWebhookSchema = z
   .strictObject({
     url,
@@ -47,13 +56,11 @@ export const newWebhookSchema = z
     metadata: metadataFilterSchema.nullable().default(null),
     description: description.default(''),
     enabled: enabled.default(true),
-    signature: z
-      .enum(SIGNATURES)
-      .default('v1')
-      .describe('v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key'),
+    signature: signatureSchema.default('v1'),
     secret: secret.optional(),
   })
   .meta({
+    id: 'NewWebhook',
     examples: [
       { url: 'https://hooks.example.com/dawatch', types: ['submission.*'], metadata: { team: 'billing' } },
       { url: 'https://ops.example.com/', types: ['upstream.*', 'alert.*'], description: 'on call', signature: 'v1a' },
@@ -65,7 +72,10 @@ export const webhookPatchSchema = z
   .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'must have at least one field')
   .describe('Absent fields are unchanged. `metadata: null` removes the filter. The kind of signature cannot be changed')
-  .meta({ examples: [{ enabled: true }, { types: ['submission.finalized', 'submission.failed'] }] });
+  .meta({
+    id: 'WebhookPatch',
+    examples: [{ enabled: true }, { types: ['submission.finalized', 'submission.failed'] }],
+  });
 
 export const rotationSchema = z
   .strictObject({
@@ -77,7 +87,7 @@ export const rotationSchema = z
       .describe('Seconds for which the old secret also signs'),
     secret: secret.optional(),
   })
-  .meta({ examples: [{ keep_old_s: 3_600 }] });
+  .meta({ id: 'SecretRotation', examples: [{ keep_old_s: 3_600 }] });
 
 const EXAMPLE = {
   id: 'wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
@@ -102,20 +112,17 @@ export const webhookSchema = z
     types: z.array(z.string()),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     description: z.string(),
-    signature: z.enum(SIGNATURES),
+    signature: signatureSchema,
     public_keys: z.array(z.string()).describe('For v1a: the public keys of receivers, whpk_ and base64, newest first'),
     enabled: z.boolean(),
-    disabled_reason: z
-      .enum(DISABLED_REASONS)
-      .nullable()
-      .describe('operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success'),
+    disabled_reason: disabledReasonSchema.nullable(),
     failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
     created_at: timeSchema,
     updated_at: timeSchema,
     unreadable: unreadableSchema,
   })
   .describe('A webhook, without its secret')
-  .meta({ examples: [EXAMPLE] });
+  .meta({ id: 'Webhook', examples: [EXAMPLE] });
 
 export const webhookWithSecretSchema = webhookSchema
   .extend({
@@ -125,12 +132,12 @@ export const webhookWithSecretSchema = webhookSchema
       .describe('Returned only here; null for v1a, where the receiver needs only the public key'),
   })
   .describe('A webhook with its new secret')
-  .meta({ examples: [SECRET_EXAMPLE] });
+  .meta({ id: 'WebhookWithSecret', examples: [SECRET_EXAMPLE] });
 
 export const webhookListSchema = z
   .object({ webhooks: z.array(webhookSchema).describe('Newest first'), next_cursor: nextCursorSchema })
   .describe('A page of webhooks')
-  .meta({ examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });
+  .meta({ id: 'WebhookPage', examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });
 
 export function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> {
   return {
