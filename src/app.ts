@@ -2,11 +2,11 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { ReloadResult } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import { StartError } from './config/start-error.ts';
+import type { Actor } from './domain/audit/actions.ts';
 import type { Clock } from './domain/clock.ts';
 import { createLocalEngine } from './engines/local.ts';
 import { credentialsOf, ensureCredential } from './http/access/credentials.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
-import type { ReloadCaller } from './http/ports.ts';
 import { buildServer } from './http/server.ts';
 import { refuseOwnBearer, trackerOf, usersOf } from './http/services.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -41,7 +41,7 @@ export type App = {
   /** Base URL of the server. */
   url: string;
   /** Applies changed settings, all or none. Rejects if the result cannot be audited; then nothing was applied. */
-  reload(caller: ReloadCaller): Promise<ReloadResult>;
+  reload(actor: Actor): Promise<ReloadResult>;
   /** Stops accepting requests, completes those in flight within server.shutdown_s, and closes everything. Idempotent. */
   close(): Promise<void>;
 };
@@ -81,7 +81,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const { ledger, onUnreadable } = openLedger({ config, clock, log, counters });
     opened.push(() => ledger.close());
     const { auth, server: listening } = config;
-    const first = ensureCredential({ auth, host: listening.host, store: ledger.credentials, now: clock.now() });
+    const first = ensureCredential({ auth, host: listening.host, ledger, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
     if (first.kind === 'made') deps.onNewKey(first.key);
     const credentialsIn = (settings: Config) => credentialsOf(settings.auth, ledger.credentials, () => clock.now());
@@ -177,7 +177,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       lookup,
       users,
       credentials: (hash) => credentials(hash),
-      reload: (caller) => settings.reload(caller),
+      reload: (actor) => settings.reload(actor),
       refusalOf,
       health: () => ({ ...watcher.health(), redis: scaling?.health() }),
       hour: stats.hour,
@@ -206,7 +206,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     let closing: Promise<void> | undefined;
     return {
       url,
-      reload: (caller) => settings.reload(caller),
+      reload: (actor) => settings.reload(actor),
       close() {
         settings.close();
         closing ??= closeAll().then(() => log.info('server.stopped'));

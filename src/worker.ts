@@ -1,10 +1,10 @@
 import type { ReloadResult } from './config/reload.ts';
 import type { Config } from './config/schema.ts';
 import { StartError } from './config/start-error.ts';
+import type { Actor } from './domain/audit/actions.ts';
 import type { Clock } from './domain/clock.ts';
 import { PollWorker } from './engines/bullmq/poll-worker.ts';
 import { createMessageSigner } from './engines/bullmq/signer.ts';
-import type { ReloadCaller } from './http/ports.ts';
 import type { Log } from './logging/logger.ts';
 import { logWorker } from './logging/redis-log.ts';
 import { SettingsReload, type SettingsSource } from './wiring/reload.ts';
@@ -20,7 +20,7 @@ export function startWorker(deps: {
   version: string;
   /** Used if the settings contain no worker name. */
   name: string;
-}): { reload(caller: ReloadCaller): Promise<ReloadResult>; close(): Promise<void> } {
+}): { reload(actor: Actor): Promise<ReloadResult>; close(): Promise<void> } {
   const { config, log, clock, version } = deps;
   const { url, prefix } = config.redis;
   if (url === undefined)

@@ -11,6 +11,8 @@ export const ExitCode = {
   usage: 2,
   /** All submissions ended, but not all of them as finalized. */
   notFinalized: 3,
+  /** A check found something that must not be. */
+  mismatch: 3,
   /** The timeout expired. */
   timeout: 4,
   /** The server or its ledger is unavailable, or the credential was refused. */

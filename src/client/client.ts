@@ -6,6 +6,8 @@ import type { Overview } from './overview.ts';
 import { queryOf, type SendRequest } from './request.ts';
 import {
   type AuditEntry,
+  type AuditPage,
+  type Erased,
   isFinal,
   type Submission,
   type SubmissionPage,
@@ -15,6 +17,7 @@ import {
   type UpstreamPacing,
   type User,
 } from './shapes.ts';
+import { bytesOf, linesOf } from './sse.ts';
 import { WebhookRequests } from './webhooks.ts';
 
 export type DawatchClientOptions = {
@@ -33,6 +36,8 @@ const MAX_OUTAGE_MS = 60_000;
 
 /** Timeout of a request without a long poll. */
 const CALL_TIMEOUT_MS = 60_000;
+/** Timeout of an erasure, which reads the whole ledger. */
+const ERASURE_TIMEOUT_MS = 600_000;
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
 
@@ -170,17 +175,42 @@ export class DawatchClient {
     return this.#requestWithToken('POST', '/v1/reload');
   }
 
-  /** Returns the audit of user lookups and reloads, newest first. Needs the role admin. */
-  audit(query: { limit?: number; cursor?: string } = {}): Promise<{
-    entries: AuditEntry[];
-    next_cursor: string | null;
-  }> {
+  /** Returns a page of the audit of changes and user lookups, newest first. Needs the role admin. */
+  audit(query: { limit?: number; cursor?: string } = {}): Promise<AuditPage> {
     return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
   }
 
-  #requestWithToken<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const credential = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
-    return this.#request<T>(method, path, { body, headers: { accept: 'application/json', ...credential } });
+  /**
+   * Yields all entries of the audit, oldest first. Needs the role admin. The export is audited itself. Throws ConnectionError if
+   * the response ends early.
+   */
+  async *exportAudit(signal?: AbortSignal): AsyncGenerator<AuditEntry, void, undefined> {
+    const headers = { accept: 'application/x-ndjson', ...this.#bearer() };
+    const response = await this.#fetch('GET', '/v1/audit?format=ndjson', { headers, signal: signal ?? null });
+    if (!response.ok) throw await toApiError(response, this.#url);
+    if (!response.headers.get('content-type')?.startsWith('application/x-ndjson'))
+      throw notDawatchError(response, this.#url);
+    for await (const line of linesOf(bytesOf(response))) if (line !== '') yield JSON.parse(line) as AuditEntry;
+  }
+
+  /**
+   * Erases the data of a person: everything with an e-mail address, or the metadata of submissions with one entry. Needs the role
+   * admin.
+   */
+  erase(person: { email: string } | { metadata: Record<string, string | number | boolean> }): Promise<Erased> {
+    return this.#requestWithToken('POST', '/v1/erasures', person, ERASURE_TIMEOUT_MS);
+  }
+
+  #bearer(): Record<string, string> {
+    return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
+  }
+
+  #requestWithToken<T>(method: string, path: string, body?: unknown, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
+    return this.#request<T>(method, path, {
+      body,
+      timeoutMs,
+      headers: { accept: 'application/json', ...this.#bearer() },
+    });
   }
 
   /** `headers` replace those with the API key. Returns undefined for a response without a body. */

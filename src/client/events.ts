@@ -1,7 +1,7 @@
 import { pause, retryDelayMs } from './backoff.ts';
 import { ConnectionError, isTransient } from './errors.ts';
 import type { DawatchEvent, FeedGap } from './shapes.ts';
-import { parseSse } from './sse.ts';
+import { bytesOf, parseSse } from './sse.ts';
 import type { MetadataFilter } from './webhooks.ts';
 
 /** An event with its sequence number. Pass the number as `after` to resume after the event. */
@@ -75,19 +75,11 @@ function openConnection(outer: AbortSignal | undefined) {
   let timer = setTimeout(tooSilent, SILENCE_MS);
   return {
     signal: controller.signal,
-    async *bytesOf(response: Response): AsyncGenerator<Uint8Array, void, undefined> {
-      // Not every browser can iterate over a stream.
-      const reader = response.body?.getReader();
-      try {
-        for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
-          clearTimeout(timer);
-          timer = setTimeout(tooSilent, SILENCE_MS);
-          yield read.value;
-        }
-      } catch (error) {
-        throw new ConnectionError('the connection was lost', { cause: error });
-      }
-    },
+    bytesOf: (response: Response) =>
+      bytesOf(response, () => {
+        clearTimeout(timer);
+        timer = setTimeout(tooSilent, SILENCE_MS);
+      }),
     close(): void {
       clearTimeout(timer);
       outer?.removeEventListener('abort', abort);

@@ -7,7 +7,9 @@ export type { Distribution, Overview } from './overview.ts';
 export {
   type AlertEvent,
   type AuditEntry,
+  type AuditPage,
   type DawatchEvent,
+  type Erased,
   type EventSubmission,
   type FeedGap,
   type HistoryEntry,

@@ -81,18 +81,44 @@ export type User = Record<string, unknown>;
 export type AuditEntry = {
   seq: number;
   at: string;
-  /** Name of the credential, "forwarded:" and a short keyed hash for a token of the upstream, or SIGHUP. */
+  /**
+   * Name of the credential; "forwarded:" and a short keyed hash for a token of the upstream; "cli:" and the user of the system for
+   * a command; SIGHUP for a signal; dawatch for the server itself.
+   */
   caller: string;
   /** null: the credential is in the settings, or a forwarded token. */
   credential_id: number | null;
-  /** Address of the client; null for SIGHUP, and for entries before it was recorded. */
+  /** Address of the client; null if there was no request, and for entries before it was recorded. */
   address: string | null;
   action: string;
   result: string;
+  /** What was changed: the id of a token, webhook, delivery or submission, or a destination. */
+  subject: string | null;
   detail: string | null;
   /** Keyed hash of the requested e-mail address. */
   email_hash: string | null;
   email_masked: string | null;
+  email_salt: string | null;
+  /** SHA-256 of the three fields before it, which stays when they are erased. */
+  email_digest: string | null;
+  /** SHA-256 of the hash before it and of this entry; null only if something else wrote the entry. */
+  hash: string | null;
+};
+
+/** What an erasure changed or deleted, as numbers of rows. /openapi.json documents each field. */
+export type Erased = {
+  erased: { submissions: number; history: number; events: number; attempts: number; audit_persons: number };
+  /** false: a reader kept the write-ahead log, which has earlier rows. Repeat the erasure. */
+  log_truncated: boolean;
+  /** Copies that must be deleted elsewhere. */
+  not_covered: string[];
+};
+
+/** `head`: the newest entry, whose hash commits to all entries; null if there is none. */
+export type AuditPage = {
+  head: { seq: number; hash: string } | null;
+  entries: AuditEntry[];
+  next_cursor: string | null;
 };
 
 /** Requests per submission, and mean seconds between finality and its detection. */

@@ -1,3 +1,5 @@
+import { ConnectionError } from './errors.ts';
+
 /** A block of an event stream. A block without data only updates the position. */
 export type SseBlock = { id: string | undefined; data: string | undefined };
 
@@ -26,7 +28,28 @@ function newBlock(): { id: string | undefined; data: string[] } {
   return { id: undefined, data: [] };
 }
 
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+/** Yields the body of a response as it arrives. Throws ConnectionError if it ends early. */
+export async function* bytesOf(
+  response: Response,
+  onChunk: () => void = () => undefined,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  // Not every browser can iterate over a stream.
+  const reader = response.body?.getReader();
+  try {
+    for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
+      onChunk();
+      yield read.value;
+    }
+  } catch (error) {
+    throw new ConnectionError('the connection was lost', { cause: error });
+  } finally {
+    // The rest is not read if the iteration is abandoned.
+    await reader?.cancel().catch(() => undefined);
+  }
+}
+
+/** Yields lines that end with LF, CR or CRLF. An incomplete last line is dropped. */
+export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
   let rest = '';
   let endedInCr = false;

@@ -7,6 +7,7 @@ import type {
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ReloadResult } from '../config/reload.ts';
+import type { Actor } from '../domain/audit/actions.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
 import type { TrackResult } from '../watch/ports.ts';
@@ -49,14 +50,5 @@ export type Credentials = (hash: Buffer) => Caller | undefined;
 /** `redis`: undefined without Redis. */
 export type Readiness = ReturnType<Watcher['health']> & { redis?: RedisHealth | undefined };
 
-export const AUDIT_ACTIONS = ['users.get', 'users.list', 'settings.reload'] as const;
-export type AuditAction = (typeof AUDIT_ACTIONS)[number];
-/** refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. */
-export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy', 'reloaded'] as const;
-export type AuditResult = (typeof AUDIT_RESULTS)[number];
-
-/** Who requested a reload of the settings; `address` is null for a signal, `credentialId` also for a configured credential. */
-export type ReloadCaller = { name: string; credentialId: number | null; address: string | null };
-
 /** Reloads the settings. Rejects if the result cannot be audited; then nothing was applied. */
-export type Reload = (caller: ReloadCaller) => Promise<ReloadResult>;
+export type Reload = (actor: Actor) => Promise<ReloadResult>;

@@ -12,6 +12,7 @@ import { addCors } from './access/cors.ts';
 import { CredentialLock } from './access/credential-lock.ts';
 import { reportFailedAuthentications } from './access/failed-authentications.ts';
 import { addLimits } from './access/limits.ts';
+import { RefusedSignIns } from './access/refused-sign-ins.ts';
 import { addSecurityHeaders } from './access/security-headers.ts';
 import { EventFeed } from './feed/event-feed.ts';
 import { registerEvents } from './feed/events.ts';
@@ -31,7 +32,7 @@ import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
 import { addRequestLog, logOf, requestIdOf } from './request-log.ts';
-import { registerAudit } from './routes/audit.ts';
+import { registerAudit, registerErasures } from './routes/audit.ts';
 import { registerDeliveries } from './routes/deliveries.ts';
 import { registerHealth } from './routes/health.ts';
 import { registerReload, registerWhoami } from './routes/operations.ts';
@@ -134,7 +135,12 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addCors(app, server.cors_origins);
   const authenticator = new CredentialLock(deps.credentials, limits.failed_authentications_per_minute);
   await addLimits(app, { limits, lock: authenticator });
-  reportFailedAuthentications(app, metrics.counters.authenticationFailed);
+  const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
+  app.addHook('onClose', async () => refused.close());
+  reportFailedAuthentications(app, (reason, address) => {
+    metrics.counters.authenticationFailed(reason);
+    refused.add(reason, address);
+  });
   handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
@@ -169,6 +175,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     preferBearer(guarded);
     guarded.addHook('onRequest', requireRole(authenticator, ['admin']));
     registerAudit(guarded, deps);
+    registerErasures(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
     registerReload(guarded, deps);

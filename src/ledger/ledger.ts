@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/audit/actions.ts';
 import type { Observation } from '../domain/classify.ts';
 import type { Submission, TrackRequest } from '../domain/submission.ts';
 import type { TransitionContext } from '../domain/transition.ts';
@@ -18,6 +19,7 @@ import { FanOut } from './events/fan-out.ts';
 import { Outbox } from './events/outbox.ts';
 import { LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
+import { Erasure } from './maintenance/erasure.ts';
 import { claimPrimary } from './maintenance/primary.ts';
 import { Pruning } from './maintenance/pruning.ts';
 import { Space } from './maintenance/space.ts';
@@ -46,6 +48,7 @@ export class Ledger implements WatcherLedger {
   readonly alerts: Alerts;
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
+  readonly erasure: Erasure;
   readonly space: Space;
   readonly #db: LedgerDatabase;
   readonly #installation: string;
@@ -71,6 +74,7 @@ export class Ledger implements WatcherLedger {
     this.deliveries = new Deliveries(database, this.fanOut, this.webhooks);
     this.stats = new LedgerStats(database, counts);
     this.pruning = new Pruning(database, counts);
+    this.erasure = new Erasure(database, this.audit);
     this.space = new Space(database, this.stats);
     this.alerts = new Alerts(database, this.outbox, this.stats);
     this.#upstreams = new UpstreamStore(database);
@@ -103,8 +107,15 @@ export class Ledger implements WatcherLedger {
     return this.#db.transaction(() => groups.map((requests) => this.#store.track(requests, now, outages)));
   }
 
-  cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[] {
-    return this.#db.transaction(() => submissionIds.map((id) => this.#store.cancel(id, now)));
+  cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
+    return this.#db.transaction(() =>
+      submissionIds.map((id) => {
+        const cancelled = this.#store.cancel(id, now);
+        if (actor && cancelled?.isChanged)
+          this.audit.append(actor, now, { action: 'submissions.cancel', subject: cancelled.submission.submissionId });
+        return cancelled?.submission;
+      }),
+    );
   }
 
   record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[] {

@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/audit/actions.ts';
 import type { Observation } from '../domain/classify.ts';
 import type { UpstreamEventType } from '../domain/notifications/events.ts';
 import type { Status, Submission, TrackRequest } from '../domain/submission.ts';
@@ -63,8 +64,11 @@ export type WatcherLedger = {
    * are unchanged.
    */
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
-  /** Undefined in the result: the id was never tracked. Final submissions are unchanged. */
-  cancel(submissionIds: readonly string[], now: number): (Submission | undefined)[];
+  /**
+   * Undefined in the result: the id was never tracked. Final submissions are unchanged. With an actor, each cancellation is
+   * audited.
+   */
+  cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[];
   /** Ignores submissions that are not tracked. An observation that is older than the recorded one changes nothing. */
   record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[];
   /**

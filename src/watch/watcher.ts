@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isFinal, type Submission, type TrackRequest } from '../domain/submission.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
@@ -123,11 +124,11 @@ export class Watcher {
 
   /**
    * Cancels submissions in one commit and stops polling them; final submissions are unchanged. Undefined in the result: the
-   * id was never tracked. Throws if the ledger cannot be written.
+   * id was never tracked. With an actor, each cancellation is audited. Throws if the ledger cannot be written.
    */
-  cancel(submissionIds: readonly string[]): (Submission | undefined)[] {
+  cancel(submissionIds: readonly string[], actor?: Actor): (Submission | undefined)[] {
     const now = this.#clock.now();
-    const submissions = this.#writing(() => this.#ledger.cancel(submissionIds, now));
+    const submissions = this.#writing(() => this.#ledger.cancel(submissionIds, now, actor));
     for (const submission of submissions) {
       if (!submission) continue;
       const { submissionId, upstream, watched } = submission;

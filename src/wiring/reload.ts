@@ -2,15 +2,15 @@ import { ConfigError, type LoadedConfig } from '../config/load.ts';
 import { compareSettings, loadSettled, type ReloadingProcess, type ReloadResult } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
+import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
 import { escapeText } from '../domain/text.ts';
-import type { ReloadCaller } from '../http/ports.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Log } from '../logging/logger.ts';
 
 const MAX_TEXT_CHARS = 2_000;
 
-export const BY_SIGNAL: ReloadCaller = { name: 'SIGHUP', credentialId: null, address: null };
+export const BY_SIGNAL: Actor = { name: 'SIGHUP', credentialId: null, address: null };
 
 /** Where a reload gets the settings. */
 export type SettingsSource = {
@@ -29,7 +29,7 @@ type ReloadDeps = {
   /** Does everything that may fail. The returned function applies the settings, and must not throw. Throws StartError. */
   prepare: (next: Config) => Promise<() => void> | (() => void);
   /** Stores the result of a reload. If it throws, nothing is applied. */
-  record?: (caller: ReloadCaller, result: ReloadResult) => void;
+  record?: (actor: Actor, result: ReloadResult) => void;
   clock: Clock;
   log: Log;
 };
@@ -47,10 +47,10 @@ export class SettingsReload {
   }
 
   /** Rejects if the result cannot be recorded; then nothing was applied. */
-  reload(caller: ReloadCaller): Promise<ReloadResult> {
-    const result = this.#last.then(() => this.#reload(caller));
+  reload(actor: Actor): Promise<ReloadResult> {
+    const result = this.#last.then(() => this.#reload(actor));
     this.#last = result.catch((err) =>
-      this.#deps.log.error({ ...fieldsOf(caller), reason: 'failed', err }, 'settings.reload_refused'),
+      this.#deps.log.error({ ...fieldsOf(actor), reason: 'failed', err }, 'settings.reload_refused'),
     );
     return result;
   }
@@ -60,7 +60,7 @@ export class SettingsReload {
     this.#isClosed = true;
   }
 
-  async #reload(caller: ReloadCaller): Promise<ReloadResult> {
+  async #reload(actor: Actor): Promise<ReloadResult> {
     const { source, record, log } = this.#deps;
     const prepared = await this.#prepare().catch((error: unknown) => {
       if (error instanceof ConfigError) return { refused: error.problems.join('; ') };
@@ -70,14 +70,14 @@ export class SettingsReload {
     const refused = this.#isClosed ? 'the process is stopping' : 'refused' in prepared ? prepared.refused : undefined;
     if (refused !== undefined || 'refused' in prepared) {
       const result = { kind: 'refused', reason: refused ?? '' } as const;
-      log.error({ ...fieldsOf(caller), reason: escapeText(result.reason, MAX_TEXT_CHARS) }, 'settings.reload_refused');
-      if (!this.#isClosed) record?.(caller, result);
+      log.error({ ...fieldsOf(actor), reason: escapeText(result.reason, MAX_TEXT_CHARS) }, 'settings.reload_refused');
+      if (!this.#isClosed) record?.(actor, result);
       return result;
     }
     const { loaded, changes, apply } = prepared;
     const result = { kind: 'reloaded', changes } as const;
-    if (changes.length > 0) record?.(caller, result);
-    const write = () => log.info({ ...fieldsOf(caller), changes: changes.join(', ') || 'none' }, 'settings.reloaded');
+    if (changes.length > 0) record?.(actor, result);
+    const write = () => log.info({ ...fieldsOf(actor), changes: changes.join(', ') || 'none' }, 'settings.reloaded');
     // Written at the level before the change or at the one after it.
     const wasWritten = log.isLevelEnabled('info');
     if (wasWritten) write();
@@ -102,18 +102,14 @@ export class SettingsReload {
 
 /** Returns a function that stores the result of a reload in the audit. Throws LedgerError. */
 export function auditReload({ audit }: Ledger, clock: Clock) {
-  return ({ name: caller, ...origin }: ReloadCaller, result: ReloadResult): void =>
-    audit.add({
-      ...origin,
-      caller,
-      at: clock.now(),
+  return (actor: Actor, result: ReloadResult): void =>
+    audit.append(actor, clock.now(), {
       action: 'settings.reload',
       result: result.kind,
       detail: escapeText(result.kind === 'refused' ? result.reason : result.changes.join(', '), MAX_TEXT_CHARS),
-      email: null,
     });
 }
 
-function fieldsOf({ name, address }: ReloadCaller) {
+function fieldsOf({ name, address }: Actor) {
   return { caller: name, ...(address !== null && { address }) };
 }

@@ -20,6 +20,7 @@ const COMMANDS = [
   'deliveries',
   'users',
   'audit',
+  'erase',
   'token',
   'reload',
   'config',
@@ -34,6 +35,7 @@ const NESTED = [
   ...['create', 'list', 'show', 'update', 'rotate', 'test', 'replay', 'delete'].map((name) => `webhooks ${name}`),
   ...['list', 'show', 'replay'].map((name) => `deliveries ${name}`),
   ...['users get', 'users list', 'token create', 'token list', 'token revoke'],
+  ...['head', 'export', 'verify'].map((name) => `audit ${name}`),
 ];
 
 describe('--help', () => {

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Actor } from '../../domain/audit/actions.ts';
 import type { Caller, Role } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 
@@ -102,6 +103,12 @@ export function requireRole(authenticator: Authenticator, roles: readonly Role[]
       done();
     }
   };
+}
+
+/** Returns the caller of a request, for the audit. Must follow `requireRole`. */
+export function actorOf({ caller, clientAddress }: FastifyRequest): Actor {
+  if (!caller) throw new Error('requireRole sets the caller');
+  return { name: caller.name, credentialId: caller.id, address: clientAddress };
 }
 
 /** Refuses a credential that was not looked up, right or wrong, with 429. */

@@ -1,5 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Config } from '../../config/schema.ts';
+import { type Actor, SERVER } from '../../domain/audit/actions.ts';
+import type { AuditTrail } from '../../ledger/access/audit.ts';
 import type { CredentialRecord, CredentialStore } from '../../ledger/access/credentials.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
 import { isLoopback } from '../../platform/addresses.ts';
@@ -52,6 +54,19 @@ function recordUse(store: CredentialStore, record: CredentialRecord, now: number
   }
 }
 
+/** Stores a token with its audit entry. */
+export function storeToken(
+  { credentials, audit }: { credentials: CredentialStore; audit: AuditTrail },
+  { actor, token, now }: { actor: Actor; token: { hash: Buffer; role: Role; name: string }; now: number },
+): CredentialRecord {
+  return audit.change(
+    actor,
+    now,
+    () => credentials.add(token, now),
+    ({ id }) => ({ action: 'tokens.create', subject: String(id), detail: token.role }),
+  );
+}
+
 /**
  * Creates a service key if there is no credential at all, and returns it to be shown once. Refuses, with the reason, if the
  * server would listen on an address that is not loopback.
@@ -59,16 +74,17 @@ function recordUse(store: CredentialStore, record: CredentialRecord, now: number
 export function ensureCredential(deps: {
   auth: Config['auth'];
   host: string;
-  store: CredentialStore;
+  ledger: { credentials: CredentialStore; audit: AuditTrail };
   now: number;
 }): { kind: 'there' } | { kind: 'made'; key: string } | { kind: 'refused'; reason: string } {
-  const { auth, host, store, now } = deps;
-  if (auth.api_key !== undefined || auth.admin_token !== undefined || store.isAnyValid()) return { kind: 'there' };
+  const { auth, host, ledger, now } = deps;
+  if (auth.api_key !== undefined || auth.admin_token !== undefined || ledger.credentials.isAnyValid())
+    return { kind: 'there' };
   if (!isLoopback(host)) {
     const how = 'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
     return { kind: 'refused', reason: `refusing to listen on ${host} without a credential: ${how}` };
   }
   const key = makeToken('service');
-  store.add({ hash: sha256(key), role: 'service', name: 'first start' }, now);
+  storeToken(ledger, { actor: SERVER, token: { hash: sha256(key), role: 'service', name: 'first start' }, now });
   return { kind: 'made', key };
 }

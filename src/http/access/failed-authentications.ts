@@ -12,7 +12,7 @@ export type AuthenticationFailure = (typeof AUTHENTICATION_FAILURES)[number];
 /** Reports and logs every failed authentication, once per request, before the response is sent. */
 export function reportFailedAuthentications(
   app: FastifyInstance,
-  onFailed: (reason: AuthenticationFailure) => void,
+  onFailed: (reason: AuthenticationFailure, address: string) => void,
 ): void {
   // Without a child log for each request, because most of these lines are deduplicated.
   const log = logOf(app);
@@ -22,8 +22,8 @@ export function reportFailedAuthentications(
       done();
       return;
     }
-    onFailed(reason);
     const { id, method, clientAddress, routeOptions } = request;
+    onFailed(reason, clientAddress);
     const fields = { request_id: id, reason, address: clientAddress, method, route: routeOptions.url };
     // Browsers and scanners cause these constantly, and no credential was tried.
     if (reason === 'absent') log.debug(fields, 'auth.failed');

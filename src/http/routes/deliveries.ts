@@ -5,6 +5,7 @@ import { type Delivery, parseDestination, webhookDestination } from '../../domai
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
+import { actorOf } from '../access/access.ts';
 import type { TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
@@ -81,7 +82,7 @@ export function registerDeliveries(
   deps: { ledger: Ledger; clock: Clock; onUnreadable: ReportUnreadable },
 ): void {
   const { clock } = deps;
-  const { deliveries, webhooks } = deps.ledger;
+  const { audit, deliveries, webhooks } = deps.ledger;
   const reported = unreadableReporter(deps.onUnreadable, 'delivery');
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
 
@@ -102,8 +103,12 @@ export function registerDeliveries(
     return found ? reply.send(toDeliveryDetails(found, deps.onUnreadable)) : unknown(reply, id);
   });
 
-  app.post('/v1/deliveries/:id/replay', { schema: OPERATIONS.replayDelivery }, async ({ params: { id } }, reply) => {
-    const result = deliveries.replay(Number(id), clock.now());
+  app.post('/v1/deliveries/:id/replay', { schema: OPERATIONS.replayDelivery }, async (request, reply) => {
+    const { id } = request.params;
+    const now = clock.now();
+    const entry = { action: 'deliveries.replay', subject: id } as const;
+    const replay = () => deliveries.replay(Number(id), now);
+    const result = audit.change(actorOf(request), now, replay, (made) => (made === 'waiting' ? entry : undefined));
     switch (result) {
       case 'unknown':
         return unknown(reply, id);
@@ -120,18 +125,21 @@ export function registerDeliveries(
     }
   });
 
-  app.post(
-    '/v1/deliveries/replay',
-    { schema: OPERATIONS.replayDeadLetters },
-    async ({ body: { destination, since } }, reply) => {
-      const parsed = parseDestination(destination);
-      if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, clock.now()))
-        return sendProblem(reply, { status: 404, detail: `there is no webhook ${parsed.webhookId}` });
-      const replayed = deliveries.replayDead(destination, Date.parse(since), clock.now());
-      if (replayed === undefined) return conflict(reply, `${destination} is disabled or not configured`);
-      return reply.code(202).send({ replayed });
-    },
-  );
+  app.post('/v1/deliveries/replay', { schema: OPERATIONS.replayDeadLetters }, async (request, reply) => {
+    const { destination, since } = request.body;
+    const now = clock.now();
+    const parsed = parseDestination(destination);
+    if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, now))
+      return sendProblem(reply, { status: 404, detail: `there is no webhook ${parsed.webhookId}` });
+    const replay = () => deliveries.replayDead(destination, Date.parse(since), now);
+    const replayed = audit.change(actorOf(request), now, replay, (count) =>
+      count === undefined
+        ? undefined
+        : { action: 'deliveries.replay', subject: destination, detail: `${count} since ${since}` },
+    );
+    if (replayed === undefined) return conflict(reply, `${destination} is disabled or not configured`);
+    return reply.code(202).send({ replayed });
+  });
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Authenticator, requireRole } from '../access/access.ts';
+import { type Authenticator, actorOf, requireRole } from '../access/access.ts';
 import { type Caller, type Reload, ROLES, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import type { Users } from '../services.ts';
@@ -56,8 +56,7 @@ export function registerWhoami(
 
 export function registerReload(app: TypedServer, { reload }: { reload: Reload }): void {
   app.post('/v1/reload', { schema: OPERATIONS.reloadSettings }, async (request, reply) => {
-    const { name, id } = callerOf(request);
-    const result = await reload({ name, credentialId: id, address: request.clientAddress });
+    const result = await reload(actorOf(request));
     if (result.kind === 'reloaded') return reply.send({ changes: result.changes });
     return sendProblem(reply, { status: 409, detail: `nothing was applied: ${result.reason}` });
   });

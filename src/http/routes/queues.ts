@@ -3,7 +3,9 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
 import type { Queue } from 'bullmq';
 import type { FastifyInstance } from 'fastify';
-import { type Authenticator, requireRole } from '../access/access.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { type Authenticator, actorOf, requireRole } from '../access/access.ts';
 import type { Readiness } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 
@@ -34,9 +36,15 @@ const BOARD_CSP = [
  */
 export async function registerQueues(
   app: FastifyInstance,
-  deps: { queues: Queues; authenticator: Authenticator; health: () => Readiness },
+  deps: {
+    queues: Queues;
+    authenticator: Authenticator;
+    health: () => Readiness;
+    ledger: Pick<Ledger, 'audit'>;
+    clock: Pick<Clock, 'now'>;
+  },
 ): Promise<void> {
-  const { queues, authenticator, health } = deps;
+  const { queues, authenticator, health, ledger, clock } = deps;
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, prefersBearer: true, acceptsBasic: true };
   });
@@ -50,6 +58,10 @@ export async function registerQueues(
     // A query to a Redis that was never connected would wait for it.
     if (health().redis?.state !== 'up' && request.url.startsWith(`${PREFIX}/api/`))
       return sendProblem(reply, { status: 503, detail: 'Redis is away: see redis.disconnected in the log' });
+    if (request.method === 'GET') return undefined;
+    const { queueName } = request.params as { queueName?: string };
+    const detail = `${request.method} ${request.routeOptions.url}`;
+    ledger.audit.append(actorOf(request), clock.now(), { action: 'queues.change', subject: queueName ?? null, detail });
     return undefined;
   });
   const serverAdapter = new FastifyAdapter();

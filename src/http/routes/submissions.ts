@@ -6,6 +6,7 @@ import { statusSchema } from '../../domain/submission-body.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
+import { actorOf } from '../access/access.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
 import { clientOf, type TrackRequestResult, type TypedServer } from '../ports.ts';
@@ -189,7 +190,7 @@ export function registerSubmissions(
 
   app.delete('/v1/submissions/:id', { schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
     const { id } = request.params;
-    const [submission] = watcher.cancel([id]);
+    const [submission] = watcher.cancel([id], actorOf(request));
     if (submission?.status === Status.cancelled)
       logOf(request).info(
         { submission_id: submission.submissionId, status: submission.status },

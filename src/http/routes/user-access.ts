@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
+import type { AuditAction } from '../../domain/audit/actions.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from '../access/access.ts';
 import { isOwnToken } from '../access/credentials.ts';
-import type { AuditAction, Caller, Credentials, Role } from '../ports.ts';
+import type { Caller, Credentials, Role } from '../ports.ts';
 import type { Users } from '../services.ts';
 
 export type LookupAccess = {
@@ -42,10 +43,9 @@ function auditRefusal(
   refusal: { caller: Caller; action: AuditAction; detail: string },
 ): void {
   const { caller, action, detail } = refusal;
-  const address = request.clientAddress;
+  const actor = { name: caller.name, credentialId: caller.id, address: request.clientAddress };
   const email = emailIn(request.query);
-  const who = { caller: caller.name, credentialId: caller.id, address, email };
-  deps.ledger.audit.add({ at: deps.clock.now(), ...who, action, result: 'refused', detail });
+  deps.ledger.audit.append(actor, deps.clock.now(), { action, result: 'refused', detail, email });
 }
 
 function auditWrongRole(deps: LookupAccess, { action, roles }: { action: AuditAction; roles: readonly Role[] }) {

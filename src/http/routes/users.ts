@@ -1,8 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { AuditAction, AuditResult } from '../../domain/audit/actions.ts';
 import type { UserLookup } from '../../upstream/users.ts';
 import { sendUnauthenticated } from '../access/access.ts';
-import type { AuditAction, AuditResult, TypedServer } from '../ports.ts';
+import type { TypedServer } from '../ports.ts';
 import { problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { logOf } from '../request-log.ts';
@@ -130,16 +131,13 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     const { caller, bearer } = identity;
     const result = auditResultOf(lookup, users.forwards);
     const reasons = result === 'failed' || result === 'refused' ? [reasonOf(lookup)] : [];
-    const entry = {
-      caller: caller.name,
-      address: request.clientAddress,
-      action,
-      result,
-      detail: [...details, ...reasons].join(', ') || null,
-    };
-    deps.ledger.audit.add({ at: deps.clock.now(), ...entry, email, bearer, credentialId: caller.id });
+    const actor = { name: caller.name, credentialId: caller.id, address: request.clientAddress };
+    const entry = { action, result, detail: [...details, ...reasons].join(', ') || null };
+    deps.ledger.audit.append(actor, deps.clock.now(), { ...entry, email, bearer });
     const duration_ms = Math.round(performance.now() - startedMs);
     const fields = {
+      caller: caller.name,
+      address: request.clientAddress,
       ...entry,
       duration_ms,
       ...(lookup.kind === 'unavailable' && { upstream_message: lookup.detail }),

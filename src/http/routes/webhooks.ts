@@ -5,6 +5,7 @@ import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.t
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../../notify/channels/signing.ts';
+import { actorOf } from '../access/access.ts';
 import type { TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../query.ts';
@@ -81,16 +82,21 @@ export function registerWebhooks(
   },
 ): void {
   const { ledger, clock, refusalOf } = deps;
-  const { webhooks } = ledger;
+  const { audit, webhooks } = ledger;
   const now = () => clock.now();
   const reported = unreadableReporter(deps.onUnreadable, 'webhook');
   const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
 
-  app.post('/v1/webhooks', { schema: OPERATIONS.createWebhook }, async ({ body: { secret, ...webhook } }, reply) => {
+  app.post('/v1/webhooks', { schema: OPERATIONS.createWebhook }, async (request, reply) => {
+    const { secret, ...webhook } = request.body;
     const refused = invalidField(refusalOf, { url: webhook.url, secret, signature: webhook.signature });
     if (refused) return sendInvalidField(reply, ...refused);
     const created = createSecret(webhook.signature, secret);
-    const made = webhooks.create(webhook, created, now());
+    const create = () => webhooks.create(webhook, created, now());
+    const made = audit.change(actorOf(request), now(), create, ({ id }) => ({
+      action: 'webhooks.create',
+      subject: id,
+    }));
     return reply.code(201).header('location', `/v1/webhooks/${made.id}`).send(toWebhookWithSecret(made, created));
   });
 
@@ -104,40 +110,58 @@ export function registerWebhooks(
     return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
   });
 
-  app.patch('/v1/webhooks/:id', { schema: OPERATIONS.updateWebhook }, async ({ params: { id }, body }, reply) => {
+  app.patch('/v1/webhooks/:id', { schema: OPERATIONS.updateWebhook }, async (request, reply) => {
+    const { body } = request;
+    const { id } = request.params;
     if (id === CALLBACKS_ID && body.url !== undefined)
       return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
     const refused = invalidField(refusalOf, { url: body.url });
     if (refused) return sendInvalidField(reply, ...refused);
-    const webhook = webhooks.update(id, withoutUndefined(body), now());
+    const patch = withoutUndefined(body);
+    const entry = {
+      action: 'webhooks.update',
+      subject: id,
+      detail: Object.keys(patch).toSorted().join(', ') || null,
+    } as const;
+    const update = () => webhooks.update(id, patch, now());
+    const webhook = audit.change(actorOf(request), now(), update, (updated) => updated && entry);
     return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
   });
 
-  app.delete('/v1/webhooks/:id', { schema: OPERATIONS.deleteWebhook }, async ({ params: { id } }, reply) => {
+  app.delete('/v1/webhooks/:id', { schema: OPERATIONS.deleteWebhook }, async (request, reply) => {
+    const { id } = request.params;
     if (id === CALLBACKS_ID) return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
-    return webhooks.delete(id, now()) ? reply.code(204).send(null) : unknown(reply, id);
+    const entry = { action: 'webhooks.delete', subject: id } as const;
+    const remove = () => webhooks.delete(id, now());
+    const isDeleted = audit.change(actorOf(request), now(), remove, (deleted) => (deleted ? entry : undefined));
+    return isDeleted ? reply.code(204).send(null) : unknown(reply, id);
   });
 
-  app.post(
-    '/v1/webhooks/:id/rotate',
-    { schema: OPERATIONS.rotateWebhookSecret },
-    async ({ params: { id }, body: { keep_old_s, secret } }, reply) => {
-      const webhook = webhooks.get(id, now());
-      if (!webhook) return unknown(reply, id);
-      const refused = invalidField(refusalOf, { secret, signature: webhook.signature });
-      if (refused) return sendInvalidField(reply, ...refused);
-      const created = createSecret(webhook.signature, secret);
-      const rotated = webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
-      return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
-    },
-  );
+  app.post('/v1/webhooks/:id/rotate', { schema: OPERATIONS.rotateWebhookSecret }, async (request, reply) => {
+    const { id } = request.params;
+    const { keep_old_s, secret } = request.body;
+    const webhook = webhooks.get(id, now());
+    if (!webhook) return unknown(reply, id);
+    const refused = invalidField(refusalOf, { secret, signature: webhook.signature });
+    if (refused) return sendInvalidField(reply, ...refused);
+    const created = createSecret(webhook.signature, secret);
+    const rotate = () => webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
+    const entry = { action: 'webhooks.rotate', subject: id, detail: `keep_old_s ${keep_old_s}` } as const;
+    const rotated = audit.change(actorOf(request), now(), rotate, (changed) => changed && entry);
+    return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
+  });
 
-  app.post('/v1/webhooks/:id/test', { schema: OPERATIONS.testWebhook }, async ({ params: { id } }, reply) => {
+  app.post('/v1/webhooks/:id/test', { schema: OPERATIONS.testWebhook }, async (request, reply) => {
+    const { id } = request.params;
     const webhook = webhooks.get(id, now());
     if (!webhook) return unknown(reply, id);
     if (webhook.url === null) return conflict(reply, `${id} has no address of its own for a test`);
     if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
-    const deliveryId = ledger.test(id, now());
+    const entry = { action: 'webhooks.test', subject: id } as const;
+    const test = () => ledger.test(id, now());
+    const deliveryId = audit.change(actorOf(request), now(), test, (delivery) =>
+      delivery === undefined ? undefined : entry,
+    );
     const made = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
     return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
   });

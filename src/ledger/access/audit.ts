@@ -1,42 +1,33 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import type { Actor, AuditAction, AuditResult } from '../../domain/audit/actions.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
+import { type AuditedPerson, CHAIN_START, entryHash, personDigest, type StoredEntry } from './audit-chain.ts';
 
-/** One lookup of users, or one reload of the settings. The user is stored so that lookups can be compared, but not read. */
-type AuditEntry = {
-  /** Epoch milliseconds. */
-  at: number;
-  /** Name of the credential, or how the caller was authenticated. */
-  caller: string;
-  /** Id of the credential; null if the credential is not in the ledger. */
-  credentialId: number | null;
-  /** Address of the client; null for a signal, and in entries of versions that did not record it. */
-  address: string | null;
-  action: string;
-  result: string;
-  /** A short text without personal data, such as the limit that was exceeded. */
-  detail: string | null;
-  /**
-   * Keyed hash of the e-mail address, so that a listing or an export does not allow guessing. The key is in the ledger file,
-   * so the file itself does.
-   */
-  emailHash: string | null;
-  /** Such as "a…@example.com"; without the first character if it is the only one. */
-  emailMasked: string | null;
+/** What an actor did. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */
+export type AuditedAction = {
+  action: AuditAction;
+  result?: AuditResult;
+  subject?: string | null;
+  detail?: string | null;
 };
 
-export type AuditRecord = AuditEntry & { seq: number };
-
-/** A lookup to be recorded. */
-export type AuditedLookup = Omit<AuditEntry, 'emailHash' | 'emailMasked'> & {
-  email: string | null;
+/** A lookup of users. */
+export type AuditedLookup = AuditedAction & {
+  /** The requested address. It is stored as a keyed hash and masked, such as "a…@example.com". */
+  email?: string | null;
+  /** The token of a forwarded caller. A short hash of it is added to the name of the actor. */
   bearer?: string | undefined;
 };
 
 /** Distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
 const SHORT_HASH_CHARS = 8;
+const SALT_BYTES = 32;
 
-/** The append-only trail of user lookups and reloads. Throws LedgerError. */
+/**
+ * The append-only audit of changes, user lookups and reloads. Each entry is chained to the one before it by its hash. Throws
+ * LedgerError.
+ */
 export class AuditTrail {
   readonly #db: LedgerDatabase;
   readonly #key: Buffer;
@@ -44,33 +35,131 @@ export class AuditTrail {
   constructor(database: LedgerDatabase) {
     this.#db = database;
     this.#key = readOrCreateKey(database);
+    this.#chainEarlierEntries();
   }
 
-  /** Stores an entry durably. `email` and `bearer`, the token of a forwarded caller, are stored as hashes only. */
-  add({ email, bearer, ...entry }: AuditedLookup): void {
-    const caller =
-      bearer === undefined ? entry.caller : `${entry.caller}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
-    const normal = email?.trim().toLowerCase() ?? null;
-    this.#db.run`
-      INSERT INTO audit (at, caller, credential_id, address, action, outcome, detail, email_hash, email_masked)
-      VALUES (${entry.at}, ${caller}, ${entry.credentialId}, ${entry.address}, ${entry.action},
-              ${entry.result}, ${entry.detail}, ${normal && this.#hash(normal)}, ${normal && masked(normal)})`;
+  /** Stores an entry durably; inside a transaction, together with the change that it is about. */
+  append(actor: Actor, at: number, entry: AuditedLookup): void {
+    const { action, result = 'done', subject = null, detail = null, email, bearer } = entry;
+    const { credentialId, address } = actor;
+    const caller = bearer === undefined ? actor.name : `${actor.name}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
+    const normal = email ? normalOf(email) : '';
+    const person = normal ? this.#personOf(normal) : undefined;
+    const digest = person ? personDigest(person) : null;
+    this.#db.transaction(() => {
+      const last = this.head();
+      const seq = (last?.seq ?? 0) + 1;
+      const chained = { seq, at, caller, credentialId, address, action, result, subject, detail, personDigest: digest };
+      this.#db.run`
+        INSERT INTO audit (seq, at, caller, credential_id, address, action, outcome, subject, detail, person_digest, hash)
+        VALUES (${seq}, ${at}, ${caller}, ${credentialId}, ${address}, ${action}, ${result}, ${subject}, ${detail},
+                ${digest}, ${entryHash(last?.hash ?? CHAIN_START, chained)})`;
+      if (person)
+        this.#db.run`
+          INSERT INTO audit_persons (seq, salt, email_hash, email_masked)
+          VALUES (${seq}, ${person.salt}, ${person.emailHash}, ${person.emailMasked})`;
+    });
+  }
+
+  /** Stores several entries in one transaction. */
+  appendAll(entries: readonly { actor: Actor; entry: AuditedAction }[], at: number): void {
+    this.#db.transaction(() => {
+      for (const { actor, entry } of entries) this.append(actor, at, entry);
+    });
+  }
+
+  /**
+   * Makes a change and stores its entry in the same transaction. `entryOf` returns the entry for the result of `change`, or
+   * undefined if nothing was changed.
+   */
+  change<T>(actor: Actor, at: number, change: () => T, entryOf: (result: T) => AuditedAction | undefined): T {
+    return this.#db.transaction(() => {
+      const result = change();
+      const entry = entryOf(result);
+      if (entry) this.append(actor, at, entry);
+      return result;
+    });
+  }
+
+  /** Deletes the hashes and masked addresses of lookups of this address. Returns the number of entries. */
+  erasePerson(email: string): number {
+    return this.#db.run`DELETE FROM audit_persons WHERE email_hash = ${this.#hash(normalOf(email))}`.changes;
+  }
+
+  /** Returns the newest entry's position and hash, which commits to all entries; undefined if there is none. */
+  head(): { seq: number; hash: string } | undefined {
+    return this.#db.row`SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`;
   }
 
   /** Returns entries, newest first, and the position to continue `before`; null at the end. */
-  list(query: { limit: number; before?: number | undefined }): { entries: AuditRecord[]; nextBefore: number | null } {
+  list(query: { limit: number; before?: number | undefined }): { entries: StoredEntry[]; nextBefore: number | null } {
     const { limit, before = Number.MAX_SAFE_INTEGER } = query;
-    const rows = this.#db.iterate<AuditRecord>`
-      SELECT seq, at, caller, credential_id AS credentialId, address, action, outcome AS result, detail,
-             email_hash AS emailHash, email_masked AS emailMasked
-      FROM audit WHERE seq < ${before} ORDER BY seq DESC LIMIT ${limit + 1}`;
+    const rows = this.#db.iterate<StoredEntry>(NEWEST, before, limit + 1);
     const { page, hasMore } = takePage(rows, limit);
     return { entries: page, nextBefore: hasMore ? (page.at(-1)?.seq ?? null) : null };
   }
 
-  #hash(text: string): string {
-    return createHmac('sha256', this.#key).update(text).digest('hex');
+  /** Returns up to `limit` entries after that position, oldest first; none at the end. */
+  after(seq: number, limit: number): StoredEntry[] {
+    return takePage(this.#db.iterate<StoredEntry>(OLDEST, seq, limit), limit).page;
   }
+
+  /** Earlier versions stored entries without hashes. Only they can leave a ledger whose first entry has none. */
+  #chainEarlierEntries(): void {
+    const isChained = () =>
+      this.#db.row<{ hash: string | null }>`SELECT hash FROM audit ORDER BY seq LIMIT 1`?.hash !== null;
+    if (isChained()) return;
+    this.#db.transaction(() => {
+      if (isChained()) return;
+      let previous = CHAIN_START;
+      for (let after = 0; ; ) {
+        const page = this.after(after, EARLIER_AT_ONCE);
+        for (const { salt, emailHash, emailMasked, ...entry } of page) {
+          const isAboutPerson = salt !== null && emailHash !== null && emailMasked !== null;
+          const digest = isAboutPerson ? personDigest({ salt, emailHash, emailMasked }) : null;
+          previous = entryHash(previous, { ...entry, personDigest: digest });
+          this.#db.run`UPDATE audit SET person_digest = ${digest}, hash = ${previous} WHERE seq = ${entry.seq}`;
+          after = entry.seq;
+        }
+        if (page.length === 0) return;
+      }
+    });
+  }
+
+  #personOf(email: string): AuditedPerson {
+    const salt = randomBytes(SALT_BYTES).toString('hex');
+    return { salt, emailHash: this.#hash(email), emailMasked: masked(email) };
+  }
+
+  #hash(text: string): string {
+    return keyedHash(this.#key, text);
+  }
+}
+
+/** Returns the number of entries about lookups of this address, with a connection that may be read-only. */
+export function countPerson(database: LedgerDatabase, email: string): number {
+  const key = readKey(database);
+  const hash = key && keyedHash(key, normalOf(email));
+  return hash ? (database.value`SELECT count(*) FROM audit_persons WHERE email_hash = ${hash}` ?? 0) : 0;
+}
+
+function keyedHash(key: Buffer, text: string): string {
+  return createHmac('sha256', key).update(text).digest('hex');
+}
+
+/** Entries of earlier versions that are chained with one statement open. */
+const EARLIER_AT_ONCE = 1_000;
+
+export const SELECT_ENTRY = `
+  SELECT a.seq, a.at, a.caller, a.credential_id AS credentialId, a.address, a.action, a.outcome AS result, a.subject,
+         a.detail, a.person_digest AS personDigest, p.salt, p.email_hash AS emailHash, p.email_masked AS emailMasked,
+         a.hash
+  FROM audit a LEFT JOIN audit_persons p ON p.seq = a.seq`;
+const NEWEST = `${SELECT_ENTRY} WHERE a.seq < ? ORDER BY a.seq DESC LIMIT ?`;
+const OLDEST = `${SELECT_ENTRY} WHERE a.seq > ? ORDER BY a.seq LIMIT ?`;
+
+function normalOf(email: string): string {
+  return email.trim().toLowerCase();
 }
 
 function masked(email: string): string {
@@ -80,7 +169,14 @@ function masked(email: string): string {
 }
 
 function readOrCreateKey(database: LedgerDatabase): Buffer {
+  const found = readKey(database);
+  if (found) return found;
   const key = randomBytes(32).toString('hex');
   database.run`INSERT INTO meta (key, value) VALUES ('audit_key', ${key}) ON CONFLICT DO NOTHING`;
-  return Buffer.from(String(database.value("SELECT value FROM meta WHERE key = 'audit_key'")), 'hex');
+  return readKey(database) as Buffer;
+}
+
+function readKey(database: LedgerDatabase): Buffer | undefined {
+  const key = database.value<string>("SELECT value FROM meta WHERE key = 'audit_key'");
+  return key === undefined ? undefined : Buffer.from(key, 'hex');
 }

@@ -50,13 +50,17 @@ export class SubmissionStore {
     return { kind: 'tracked', submissions };
   }
 
-  /** Returns the submission after the cancellation; undefined if it was never tracked. */
-  cancel(submissionId: string, now: number): Submission | undefined {
+  /** Returns the submission after the cancellation, and whether that changed it; undefined if it was never tracked. */
+  cancel(submissionId: string, now: number): { submission: Submission; isChanged: boolean } | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);
     const result = transition(before, { kind: 'cancel', at: now }, contextWithoutLimits(now));
-    return this.#writer.applyTransition({ row, before }, result, { at: now, polls: 0, polledAt: row.polledAt });
+    const input = { at: now, polls: 0, polledAt: row.polledAt };
+    return {
+      submission: this.#writer.applyTransition({ row, before }, result, input),
+      isChanged: result.change !== null,
+    };
   }
 
   /** Records one observation. Returns undefined if the submission is not tracked. */

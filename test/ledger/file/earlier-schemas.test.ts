@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { canonicalId } from '../../../src/domain/submission.ts';
+import { checkAudit } from '../../../src/ledger/access/audit-check.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { MIGRATIONS } from '../../../src/ledger/file/migrations.ts';
 import { openBeside } from '../../../src/ledger/file/open.ts';
@@ -41,7 +42,9 @@ function contentOf(file: string) {
   const db = rawConnection(file);
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
   const rows = <Row>(table: string, columns: string, order = 'id') =>
-    tables.includes(table) ? (db.prepare(`SELECT ${columns} FROM ${table} ORDER BY ${order}`).all() as Row[]) : [];
+    tables.includes(table.split(' ')[0])
+      ? (db.prepare(`SELECT ${columns} FROM ${table} ORDER BY ${order}`).all() as Row[])
+      : [];
   const content = {
     submissions: rows<{ id: number; submissionId: string; status: string; metadata: string | null }>(
       'submissions',
@@ -70,7 +73,11 @@ function contentOf(file: string) {
     ),
     secrets: rows<{ webhook: number; secret: string }>('webhook_secrets', 'webhook, secret'),
     credentials: rows<{ hash: Buffer }>('credentials', 'id, hash, role, name, created_at AS createdAt'),
-    audit: rows('audit', 'seq, at, caller, action, outcome AS result, email_masked AS emailMasked', 'seq DESC'),
+    audit: rows(
+      tables.includes('audit_persons') ? 'audit LEFT JOIN audit_persons USING (seq)' : 'audit',
+      'seq, at, caller, action, outcome AS result, email_masked AS emailMasked',
+      'seq DESC',
+    ),
   };
   db.close();
   return content;
@@ -136,13 +143,15 @@ describe.each(SCHEMAS)('a ledger of schema %i', (schema) => {
     }
   });
 
-  it('is migrated with its tokens and its audit', () => {
+  it('is migrated with its tokens and its audit, which is chained', async () => {
     const file = restoreEarlier(schema);
     const { credentials, audit } = contentOf(file);
     expect([credentials.length, audit.length]).toEqual([1, 1]);
     const ledger = openLedger({ file });
     for (const { hash, ...credential } of credentials) expect(ledger.credentials.find(hash)).toMatchObject(credential);
-    expect(ledger.audit.list({ limit: 100 }).entries).toMatchObject(audit);
+    const { entries } = ledger.audit.list({ limit: 100 });
+    expect(entries).toMatchObject(audit);
+    expect(await checkAudit(file)).toEqual({ kind: 'intact', entries: 1, head: entries[0]?.hash, erasedPersons: 0 });
   });
 
   it('gets the tables, indexes and triggers of a new ledger', () => {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
+import { revertTo } from '../../support/ledger/revert-schema.ts';
 
 it('a webhook that was disabled before schema 6 misses the events after the migration', () => {
   const ledger = openLedger();
@@ -12,9 +13,7 @@ it('a webhook that was disabled before schema 6 misses the events after the migr
   ledger.cancel(['s0'], 1);
   ledger.close();
   const db = rawConnection(ledger.file);
-  db.exec(
-    'DROP TABLE webhook_pauses; ALTER TABLE audit DROP COLUMN address; ALTER TABLE submissions DROP COLUMN not_found_ms; ALTER TABLE upstreams DROP COLUMN paused_since; ALTER TABLE upstreams DROP COLUMN paused_until; PRAGMA user_version = 4',
-  );
+  revertTo(db, 4);
   db.close();
   const migrated = openLedger({ file: ledger.file });
   migrated.track(trackRequests(1, 'later'), 2);
@@ -33,12 +32,7 @@ it('the migration of schema 2 derives the time of the final status from the hist
   ledger.cancel(['s2'], 40);
   ledger.close();
   const db = rawConnection(ledger.file);
-  db.exec(`DROP TABLE webhook_pauses; DROP INDEX submissions_ended; DROP INDEX outbox_by_history; ALTER TABLE submissions DROP COLUMN ended_at;
-    DROP INDEX deliveries_waiting_since; ALTER TABLE deliveries DROP COLUMN replayed_at;
-    ALTER TABLE audit DROP COLUMN address;
-    CREATE INDEX deliveries_waiting_since ON deliveries (created_at) WHERE state = 'waiting';
-    ALTER TABLE submissions DROP COLUMN not_found_ms; ALTER TABLE upstreams DROP COLUMN paused_since;
-    ALTER TABLE upstreams DROP COLUMN paused_until; PRAGMA user_version = 2`);
+  revertTo(db, 2);
   db.close();
   openLedger({ file: ledger.file }).close();
   const rows = rawConnection(ledger.file).prepare('SELECT submission_id, ended_at FROM submissions ORDER BY id').raw();

@@ -10,6 +10,7 @@ import {
   rawConnection,
   trackRequest,
 } from '../../support/ledger/ledger-file.ts';
+import { revertTo } from '../../support/ledger/revert-schema.ts';
 
 const LOWER = 'abcdef01-2345-4678-9abc-def012345678';
 const UPPER = LOWER.toUpperCase();
@@ -32,8 +33,7 @@ function openOld(ids: readonly string[], work: (ledger: Ledger, nameOf: (id: str
   const db = rawConnection(ledger.file);
   const rename = db.prepare('UPDATE submissions SET submission_id = ? WHERE submission_id = ?');
   for (const [id, name] of names) rename.run(id, name);
-  db.exec(`ALTER TABLE submissions DROP COLUMN not_found_ms; ALTER TABLE upstreams DROP COLUMN paused_since;
-    ALTER TABLE upstreams DROP COLUMN paused_until; DROP TABLE webhook_pauses; ALTER TABLE audit DROP COLUMN address; PRAGMA user_version = 4`);
+  revertTo(db, 4);
   db.close();
   return ledger.file;
 }

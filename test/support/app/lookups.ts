@@ -108,11 +108,14 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     get: (path: string, token?: string): Promise<HttpResponse> =>
       call(app.url, path, { headers: { 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) } }),
     revoke: (role: Role) => query((db) => db.prepare('UPDATE credentials SET revoked_at = 1 WHERE role = ?').run(role)),
-    /** The audit, oldest first. */
+    /** The lookups in the audit, oldest first. */
     audit: () =>
       query((db) =>
         db
-          .prepare('SELECT caller, action, outcome AS result, detail, email_hash, email_masked FROM audit ORDER BY seq')
+          .prepare(
+            `SELECT caller, action, outcome AS result, detail, email_hash, email_masked
+             FROM audit LEFT JOIN audit_persons USING (seq) WHERE action LIKE 'users.%' ORDER BY seq`,
+          )
           .all(),
       ) as AuditRow[],
     async end() {

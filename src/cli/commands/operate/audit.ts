@@ -1,34 +1,172 @@
-import type { Command } from 'commander';
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { AuditEntry } from '../../../client/index.ts';
 import { escapeText } from '../../../domain/text.ts';
+import { type ChainCheck, checkChain, type StoredEntry } from '../../../ledger/access/audit-chain.ts';
+import { checkAudit } from '../../../ledger/access/audit-check.ts';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
+import { CommandError, ExitCode } from '../../exit.ts';
 import { parseCount } from '../../input/numbers.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
+import { toFile, toStdout } from '../../output/export-target.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
-const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'result', 'email', 'detail'];
+const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'result', 'subject', 'email', 'detail'];
 
 export function addAudit(program: Command): void {
-  withAdmin(program.command('audit'))
+  const audit = withAdmin(program.command('audit'))
     .description(
-      'Show the audit of user lookups and reloads of the settings, newest first. E-mail addresses are masked.',
+      'Show the audit of changes and user lookups, newest first. E-mail addresses are masked. Entries are chained by hashes.',
     )
     .option('--limit <count>', 'maximum number of entries, 1 to 1000', parseCount, 20)
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')
     .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
       const page = await requestAsAdmin(options, (client) => client.audit({ limit }));
-      const rows = page.entries.map(({ at, caller, credential_id, address, action, result, email_masked, detail }) =>
+      const rows = page.entries.map(({ at, caller, credential_id, address, action, result, ...entry }) =>
         [
-          at,
-          caller,
-          String(credential_id ?? '-'),
-          address ?? '-',
-          action,
-          result,
-          email_masked ?? '-',
-          detail ?? '',
+          ...[at, caller, String(credential_id ?? '-'), address ?? '-', action, result],
+          ...[entry.subject ?? '-', entry.email_masked ?? '-', entry.detail ?? ''],
         ].map((text) => escapeText(text)),
       );
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...rows]));
     });
+  addHead(audit);
+  addExport(audit);
+  addVerify(audit);
+}
+
+function addHead(audit: Command): void {
+  withAdmin(audit.command('head'))
+    .description('Print the hash of the newest entry, which commits to all entries. Note it in another place.')
+    .option('--json', 'print the number and the hash of the entry as JSON')
+    .addHelpText('after', '\nExample:\n  dawatch audit head >> /mnt/elsewhere/audit-heads')
+    .action(async (_options: unknown, command: Command) => {
+      const options = command.optsWithGlobals<ConnectOptions & { json?: boolean }>();
+      const { head } = await requestAsAdmin(options, (client) => client.audit({ limit: 1 }));
+      if (!head) throw new CommandError('the audit has no entries', ExitCode.usage);
+      process.stdout.write(options.json ? `${toJson(head)}\n` : `${head.hash}\n`);
+    });
+}
+
+function addExport(audit: Command): void {
+  withAdmin(audit.command('export'))
+    .description('Export all entries, oldest first, one JSON object per line. The export is audited itself.')
+    .option('--output <file>', 'write to this file, which must not exist (default: standard output)')
+    .addHelpText(
+      'after',
+      '\nExample:\n  dawatch audit export --output audit.ndjson && dawatch audit verify --file audit.ndjson',
+    )
+    .action(async (_options: unknown, command: Command) => {
+      const { output, ...options } = command.optsWithGlobals<ConnectOptions & { output?: string }>();
+      const target = output === undefined ? toStdout(process.stdout) : toFile(output);
+      try {
+        const count = await requestAsAdmin(options, async (client) => {
+          let written = 0;
+          for await (const entry of client.exportAudit()) {
+            await target.write(`${toJson(entry)}\n`);
+            written += 1;
+          }
+          return written;
+        });
+        target.end();
+        if (output !== undefined) process.stdout.write(`${countText(count)} → ${output}\n`);
+      } catch (error) {
+        target.abandon();
+        throw error;
+      }
+    });
+}
+
+type VerifyOptions = SettingsOptions & { file?: string; expectHead?: string; json?: boolean };
+
+function addVerify(audit: Command): void {
+  withSettings(audit.command('verify'))
+    .description('Check every hash of the audit in the ledger, also while the server runs, or in an export.')
+    .option('--file <file>', 'check this export instead of the ledger')
+    .option('--expect-head <hash>', 'require this entry, noted earlier, so that removed entries are noticed', parseHash)
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      '\nExits with 3 if the audit is not as it was written, and names the first wrong entry.\n\nExample:\n  dawatch audit verify --expect-head "$(tail -1 /mnt/elsewhere/audit-heads)"',
+    )
+    .action(async (_options: unknown, command: Command) => {
+      const { file, expectHead, json, ...settings } = command.optsWithGlobals<VerifyOptions>();
+      const check = await (file === undefined
+        ? checkAudit(ledgerOf(settings), expectHead)
+        : checkChain(entriesOf(file), expectHead));
+      process.stdout.write(json ? `${toJson(toReport(check))}\n` : textOf(check));
+      if (check.kind === 'broken') process.exitCode = ExitCode.mismatch;
+    });
+}
+
+function toReport(check: ChainCheck) {
+  if (check.kind === 'broken') return { intact: false, ...withoutKind(check) };
+  const { entries, head, erasedPersons } = check;
+  return { intact: true, entries, head, erased_persons: erasedPersons };
+}
+
+function withoutKind<T extends { kind: string }>({ kind: _, ...rest }: T) {
+  return rest;
+}
+
+function textOf(check: ChainCheck): string {
+  if (check.kind === 'broken') {
+    const place = check.seq === null ? '' : `entry ${check.seq}: `;
+    return `broken: ${place}${check.reason} (${countText(check.entries)} before are intact)\n`;
+  }
+  const { entries, head, erasedPersons } = check;
+  const erased = erasedPersons === 0 ? '' : `, the persons of ${erasedPersons} were erased`;
+  return `intact: ${countText(entries)}${erased}\nhead ${head}\n`;
+}
+
+function countText(entries: number): string {
+  return entries === 1 ? '1 entry' : `${entries} entries`;
+}
+
+function parseHash(text: string): string {
+  const hash = text.trim().toLowerCase();
+  if (!/^[0-9a-f]{64}$/.test(hash)) throw new InvalidArgumentError('Expected the 64 hexadecimal digits of a hash.');
+  return hash;
+}
+
+/** Reads an export line by line. Throws a CommandError for a file that cannot be read or is not an export. */
+async function* entriesOf(file: string): AsyncGenerator<StoredEntry, void> {
+  const input = createReadStream(file);
+  let number = 0;
+  try {
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      number += 1;
+      if (line !== '') yield toStoredEntry(line);
+    }
+  } catch (error) {
+    const place = number === 0 ? file : `${file}, line ${number}`;
+    throw new CommandError(`${place}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
+  } finally {
+    input.destroy();
+  }
+}
+
+function toStoredEntry(line: string): StoredEntry {
+  const entry = JSON.parse(line) as AuditEntry;
+  if (!Number.isSafeInteger(entry?.seq) || !('hash' in entry)) throw new Error('is not an entry of the audit');
+  const { seq, caller, address, action, result, subject, detail, hash } = entry;
+  return {
+    seq,
+    at: Date.parse(entry.at),
+    caller,
+    credentialId: entry.credential_id,
+    address,
+    action,
+    result,
+    subject,
+    detail,
+    personDigest: entry.email_digest,
+    salt: entry.email_salt,
+    emailHash: entry.email_hash,
+    emailMasked: entry.email_masked,
+    hash,
+  };
 }

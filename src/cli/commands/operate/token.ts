@@ -1,10 +1,12 @@
 import { type Command, Option } from 'commander';
 import { escapeText } from '../../../domain/text.ts';
 import { sha256 } from '../../../http/access/access.ts';
-import { makeToken } from '../../../http/access/credentials.ts';
+import { makeToken, storeToken } from '../../../http/access/credentials.ts';
 import { ROLES, type Role } from '../../../http/ports.ts';
+import { AuditTrail } from '../../../ledger/access/audit.ts';
 import { type CredentialRecord, CredentialStore } from '../../../ledger/access/credentials.ts';
 import { openBeside } from '../../../ledger/file/open.ts';
+import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { numberFrom } from '../../input/numbers.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
@@ -15,7 +17,7 @@ import { table } from '../../output/table.ts';
 const NAME_PATTERN = /^(?! )[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<! )$/u;
 
 /** Names that the audit uses for callers without a token in the ledger. */
-const RESERVED_NAME = /^(forwarded|DAWATCH_)/i;
+const RESERVED_NAME = /^(?:forwarded|DAWATCH_|cli:|SIGHUP$|dawatch$)/i;
 
 export function addToken(program: Command): void {
   const token = program
@@ -44,9 +46,15 @@ function addCreate(token: Command): void {
           ExitCode.usage,
         );
       if (RESERVED_NAME.test(name))
-        throw new CommandError('--name must not begin with "forwarded" or "DAWATCH_"', ExitCode.usage);
+        throw new CommandError(
+          '--name must not begin with "forwarded", "DAWATCH_" or "cli:", or be "SIGHUP" or "dawatch"',
+          ExitCode.usage,
+        );
       const secret = makeToken(role);
-      const { id } = withStore(options, (store) => store.add({ hash: sha256(secret), role, name }, Date.now()));
+      const token = { hash: sha256(secret), role, name };
+      const { id } = withLedger(options, (ledger) =>
+        storeToken(ledger, { actor: commandActor(), token, now: Date.now() }),
+      );
       process.stderr.write(`token ${id}, ${role}, "${name}": save it now, it cannot be shown again\n`);
       process.stdout.write(`${secret}\n`);
     });
@@ -61,7 +69,7 @@ function addList(token: Command): void {
       '\nCredentials set with DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN are not in the ledger and not listed.',
     )
     .action((options: SettingsOptions & { json?: boolean }) => {
-      const rows = withStore(options, (store) => store.list()).map(toRow);
+      const rows = withLedger(options, ({ credentials }) => credentials.list()).map(toRow);
       process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : toTable(rows));
     });
 }
@@ -72,9 +80,12 @@ function addRevoke(token: Command): void {
     .argument('<id>', 'number of the token, from `dawatch token list`', numberFrom('dawatch token list'))
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
     .action((id: number, options: SettingsOptions) => {
-      withStore(options, (store) => {
-        const isRevoked = store.revoke(id, Date.now());
-        const known = store.list().find((record) => record.id === id);
+      withLedger(options, ({ credentials, audit }) => {
+        const now = Date.now();
+        const entry = { action: 'tokens.revoke', subject: String(id) } as const;
+        const revoke = () => credentials.revoke(id, now);
+        const isRevoked = audit.change(commandActor(), now, revoke, (revoked) => (revoked ? entry : undefined));
+        const known = credentials.list().find((record) => record.id === id);
         if (!known)
           throw new CommandError(`there is no token ${id}: \`dawatch token list\` shows them`, ExitCode.usage);
         process.stderr.write(`token ${id}, "${escapeText(known.name)}", ${isRevoked ? 'is' : 'was already'} revoked\n`);
@@ -82,11 +93,14 @@ function addRevoke(token: Command): void {
     });
 }
 
-function withStore<T>(options: SettingsOptions, work: (store: CredentialStore) => T): T {
+function withLedger<T>(
+  options: SettingsOptions,
+  work: (ledger: { credentials: CredentialStore; audit: AuditTrail }) => T,
+): T {
   const file = ledgerOf(options);
   const { database, close } = openBeside({ file, now: Date.now() });
   try {
-    return work(new CredentialStore(database));
+    return work({ credentials: new CredentialStore(database), audit: new AuditTrail(database) });
   } finally {
     close();
   }

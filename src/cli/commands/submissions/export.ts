@@ -1,6 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { STATUSES, type Status } from '../../../domain/submission.ts';
+import { appendBeside } from '../../../ledger/access/audit-check.ts';
 import { type ExportedSubmission, LedgerExport } from '../../../ledger/submissions/export.ts';
+import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { parseSince } from '../../input/since.ts';
@@ -47,9 +49,14 @@ Examples:
     )
     .action(async (options: Options) => {
       const { since, until } = timesOf(options);
-      const source = new LedgerExport(ledgerOf(options));
+      const ledger = ledgerOf(options);
+      const source = new LedgerExport(ledger);
       try {
         const query = { since, until, statuses: options.status, now: Date.now() };
+        if (
+          !appendBeside(ledger, commandActor(), query.now, { action: 'submissions.export', detail: detailOf(options) })
+        )
+          process.stderr.write('dawatch: not recorded in the audit, because this ledger is not written\n');
         const target = options.output === undefined ? toStdout(process.stdout) : toFile(options.output);
         const progress =
           options.output !== undefined && process.stderr.isTTY
@@ -75,6 +82,11 @@ Examples:
         source.close();
       }
     });
+}
+
+function detailOf({ since, until, status }: Options): string | null {
+  const filters = [since && `since ${since}`, until && `until ${until}`, status?.join(' ')];
+  return filters.filter(Boolean).join(', ') || null;
 }
 
 function timesOf({ since, until }: Options): { since: number; until: number } {

@@ -112,9 +112,9 @@ it('audit shows the newest lookups, masked', async () => {
   const { code, stdout } = await run(['audit', '--limit', '2'], 'admin', 'DAWATCH_ADMIN_TOKEN');
   expect(code).toBe(0);
   const [head, refused, found] = stdout.split('\n');
-  expect(head).toMatch(/^at +caller +token +address +action +result +email +detail$/);
-  expect(refused).toMatch(/Z {2}the user {2}\S+ +127\.0\.0\.1 {2}users\.list {2}refused {2}- +the role user$/);
-  expect(found).toMatch(/Z {2}the user {2}2 +127\.0\.0\.1 {2}users\.get {3}found +u…@example\.com$/);
+  expect(head).toMatch(/^at +caller +token +address +action +result +subject +email +detail$/);
+  expect(refused).toMatch(/Z {2}the user {2}\S+ +127\.0\.0\.1 {2}users\.list {2}refused {2}- +- +the role user$/);
+  expect(found).toMatch(/Z {2}the user {2}2 +127\.0\.0\.1 {2}users\.get {3}found +- +u…@example\.com$/);
   const json = await run(['audit', '--limit', '1', '--json'], 'admin', 'DAWATCH_ADMIN_TOKEN');
   expect(JSON.parse(json.stdout)).toMatchObject({ entries: [{ result: 'refused' }], next_cursor: expect.any(String) });
 });

@@ -1,0 +1,50 @@
+/** The caller over HTTP, the user of the command line, or the signal that changes or reads something. */
+export type Actor = {
+  /** Name of the credential; `cli:` and the name of the system's user; SIGHUP; dawatch for the server itself. */
+  name: string;
+  /** null for a credential that is not in the ledger. */
+  credentialId: number | null;
+  /** Address of the client; null for everything but requests. */
+  address: string | null;
+};
+
+/** The server itself. */
+export const SERVER: Actor = { name: 'dawatch', credentialId: null, address: null };
+
+/** Every action in the audit, and what its `subject` names. */
+export const AUDIT_ACTIONS = {
+  'users.get': 'a lookup of one user',
+  'users.list': 'a list of users',
+  'settings.reload': 'changed settings were applied or refused',
+  'tokens.create': 'a token was created; subject: its id',
+  'tokens.revoke': 'a token was revoked; subject: its id',
+  'webhooks.create': 'a webhook was created, and its secret shown; subject: its id',
+  'webhooks.update': 'a webhook was changed; subject: its id',
+  'webhooks.delete': 'a webhook was deleted; subject: its id',
+  'webhooks.rotate': 'the secret of a webhook was replaced, and the new one shown; subject: its id',
+  'webhooks.test': 'a test event was sent; subject: the webhook',
+  'deliveries.replay': 'deliveries were sent again; subject: the delivery or the destination',
+  'submissions.cancel': 'a submission was cancelled; subject: its id',
+  'submissions.export': 'submissions were exported by a command',
+  'audit.export': 'the audit was exported',
+  'auth.refused': 'credentials of an address were refused; detail: the reasons with the numbers of requests',
+  'data.erase': 'data of a person was erased; subject: email, or metadata with the key; detail: rows by table',
+  'queues.change': 'a queue or job was changed on the board; subject: the queue',
+} as const;
+export type AuditAction = keyof typeof AUDIT_ACTIONS;
+
+/**
+ * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. started: of an erasure, whose end has
+ * an entry of its own. done: the change is stored.
+ */
+export const AUDIT_RESULTS = [
+  'found',
+  'not_found',
+  'refused',
+  'failed',
+  'busy',
+  'reloaded',
+  'started',
+  'done',
+] as const;
+export type AuditResult = (typeof AUDIT_RESULTS)[number];

@@ -1,0 +1,51 @@
+import Database from 'better-sqlite3';
+import type { Actor } from '../../domain/audit/actions.ts';
+import { guarded, LedgerError } from '../file/errors.ts';
+import { LedgerDatabase } from '../file/ledger-database.ts';
+import { existingLedgerPath } from '../file/open.ts';
+import { assertCurrentLedger, assertLedger, schemaOf } from '../file/schema.ts';
+import { type AuditedAction, AuditTrail, SELECT_ENTRY } from './audit.ts';
+import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
+
+/**
+ * Checks the chain of the audit in a ledger or a backup, as of one moment and in constant memory, while a server may be writing.
+ * Changes nothing. Throws LedgerError.
+ */
+export async function checkAudit(file: string, expectedHead?: string): Promise<ChainCheck> {
+  const db = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
+  try {
+    guarded(file, () => assertCurrentLedger(db, file));
+    const entries = new LedgerDatabase(db, file).iterate<StoredEntry>(`${SELECT_ENTRY} ORDER BY a.seq`);
+    return await checkChain(entries, expectedHead);
+  } finally {
+    db.close();
+  }
+}
+
+/** How long a command waits for a transaction of the server, in milliseconds. */
+const BUSY_MS = 5_000;
+
+/**
+ * Stores an entry for a command that only reads. Returns false, and changes nothing, if the ledger has an earlier schema, as a
+ * replaced one may have, or cannot be written. Throws LedgerError for other problems.
+ */
+export function appendBeside(file: string, actor: Actor, at: number, entry: AuditedAction): boolean {
+  try {
+    return guarded(file, () => {
+      const db = new Database(existingLedgerPath(file), { fileMustExist: true, timeout: BUSY_MS });
+      try {
+        assertLedger(db, file);
+        const { found, needed } = schemaOf(db);
+        if (found !== needed) return false;
+        db.pragma('synchronous = FULL');
+        new AuditTrail(new LedgerDatabase(db, file)).append(actor, at, entry);
+        return true;
+      } finally {
+        db.close();
+      }
+    });
+  } catch (error) {
+    if (error instanceof LedgerError && error.problem === 'read_only') return false;
+    throw error;
+  }
+}

@@ -1,0 +1,168 @@
+import type { Actor } from '../../domain/audit/actions.ts';
+import { ERASED, type ErasureTarget, type PersonalValue, personalValueOf } from '../../domain/audit/personal-value.ts';
+import type { AuditTrail } from '../access/audit.ts';
+import { erasureDetail } from '../access/audit-chain.ts';
+import { guarded } from '../file/errors.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { takePage } from '../file/page.ts';
+
+/** Rows that were changed or deleted, by table. */
+export type ErasedRows = {
+  /** Their metadata was removed, and a callback_url that contains the value. */
+  submissions: number;
+  /** The value was replaced in them. */
+  history: number;
+  events: number;
+  /** Their responses were removed, because a receiver may have quoted the event. */
+  attempts: number;
+  /** The hash and the masked address were deleted. */
+  audit_persons: number;
+};
+
+export type ErasureResult = {
+  erased: ErasedRows;
+  /** Whether the write-ahead log, which had the earlier rows, was truncated: no reader prevented it. */
+  logTruncated: boolean;
+};
+
+/** Rows of one transaction, which takes some milliseconds. */
+const ROWS_PER_STEP = 500;
+const PAGES_PER_STEP = 100;
+/** The value of `PRAGMA secure_delete` for FAST, which cannot be set by its number. */
+const FAST = 2;
+/** The value of `PRAGMA auto_vacuum` for INCREMENTAL. */
+const INCREMENTAL = 2;
+
+/** Erases what the ledger has about a person. Throws LedgerError. */
+export class Erasure {
+  readonly #db: LedgerDatabase;
+  readonly #audit: AuditTrail;
+
+  constructor(database: LedgerDatabase, audit: AuditTrail) {
+    this.#db = database;
+    this.#audit = audit;
+  }
+
+  /**
+   * Erases in steps of some milliseconds, each in its own transaction; an erasure that was interrupted is repeated from the start.
+   * The audit has an entry for its start, and one for its end with the numbers of rows. Freed space is overwritten and returned to
+   * the file system.
+   */
+  *run(options: { target: ErasureTarget; actor: Actor; now: () => number }): Generator<void, ErasureResult> {
+    const { target, actor, now } = options;
+    const value = personalValueOf(target);
+    const subject = target.kind === 'email' ? 'email' : `metadata ${target.key}`;
+    const entry = { action: 'data.erase', subject } as const;
+    const erased: ErasedRows = { submissions: 0, history: 0, events: 0, attempts: 0, audit_persons: 0 };
+    this.#audit.append(actor, now(), { ...entry, result: 'started' });
+    const before = this.#pragma('secure_delete') === FAST ? 'FAST' : this.#pragma('secure_delete');
+    this.#setPragma('secure_delete = ON');
+    try {
+      yield* this.#submissions(value, erased);
+      if (target.kind === 'email') {
+        erased.history += yield* this.#redact('history', 'seq', ['upstream_state', 'error', 'answer'], value);
+        erased.events += yield* this.#redact('outbox', 'seq', ['detail'], value);
+        erased.attempts += yield* this.#redact('attempts', 'id', ['error', 'response'], value);
+      }
+      this.#db.transaction(() => {
+        if (target.kind === 'email') erased.audit_persons = this.#audit.erasePerson(target.email);
+        this.#audit.append(actor, now(), { ...entry, detail: erasureDetail(erased) });
+      });
+      yield* this.#releasePages();
+    } finally {
+      this.#setPragma(`secure_delete = ${before}`);
+    }
+    return { erased, logTruncated: this.#truncateLog() };
+  }
+
+  *#submissions(value: PersonalValue, erased: ErasedRows): Generator<void> {
+    type Row = { position: number; metadata: string | null; callback_url: string | null };
+    const sql = 'SELECT id AS position, metadata, callback_url FROM submissions WHERE id > ? ORDER BY id';
+    yield* this.#scan<Row>(sql, ({ position: id, metadata, callback_url: url }) => {
+      const isAbout = metadata !== null && value.isInMetadata(metadata);
+      const isCalled = url !== null && value.isIn(url);
+      if (!isAbout && !isCalled) return;
+      this.#db.run`
+        UPDATE submissions SET metadata = ${isAbout ? null : metadata}, callback_url = ${isCalled ? null : url}
+        WHERE id = ${id}`;
+      erased.submissions += 1;
+      const attempts = this.#db.values<number>`
+        SELECT a.id FROM outbox o JOIN deliveries d ON d.event = o.seq JOIN attempts a ON a.delivery = d.id
+        WHERE o.submission = ${id} AND a.response IS NOT NULL AND a.response <> ${ERASED}`;
+      for (const attempt of attempts) this.#rewrite('attempts', 'id', attempt, { response: ERASED });
+      erased.attempts += attempts.length;
+    });
+  }
+
+  /** Replaces the value in columns of rows that are otherwise never changed. Returns the number of rows. */
+  *#redact(table: string, key: string, columns: readonly string[], value: PersonalValue): Generator<void, number> {
+    let count = 0;
+    const sql = `SELECT ${key} AS position, ${columns.join(', ')} FROM ${table} WHERE ${key} > ? ORDER BY ${key}`;
+    yield* this.#scan<{ position: number } & Record<string, unknown>>(sql, (row) => {
+      const changes: Record<string, string> = {};
+      for (const column of columns) {
+        const text = row[column];
+        if (typeof text !== 'string') continue;
+        const redacted = value.redact(text);
+        if (redacted !== text) changes[column] = redacted;
+      }
+      if (Object.keys(changes).length === 0) return;
+      this.#rewrite(table, key, row.position, changes);
+      count += 1;
+    });
+    return count;
+  }
+
+  /** Visits all rows of a table in the order of `position`, in steps. */
+  *#scan<Row extends { position: number }>(sql: string, visit: (row: Row) => void): Generator<void> {
+    let after = Number.MIN_SAFE_INTEGER;
+    const step = () => {
+      const { page, hasMore } = takePage(this.#db.iterate<Row>(sql, after), ROWS_PER_STEP);
+      for (const row of page) visit(row);
+      after = page.at(-1)?.position ?? after;
+      return hasMore;
+    };
+    do yield;
+    while (this.#db.transaction(step));
+  }
+
+  /** Replaces a row by a copy with other values, because triggers refuse updates of these tables. References to it stay valid. */
+  #rewrite(table: string, key: string, position: number, changes: Readonly<Record<string, string>>): void {
+    const columns = this.#db.values<string>(`SELECT name FROM pragma_table_info('${table}')`);
+    const copied = columns.map((column) => (column in changes ? `@${column}` : column));
+    this.#db.run(
+      `REPLACE INTO ${table} (${columns.join(', ')}) SELECT ${copied.join(', ')} FROM ${table} WHERE ${key} = @position`,
+      { position, ...changes },
+    );
+  }
+
+  /** Returns free pages to the file system. A ledger of an early version keeps them until `dawatch vacuum`. */
+  *#releasePages(): Generator<void> {
+    while (this.#pragma('auto_vacuum') === INCREMENTAL && this.#pragma('freelist_count') > 0) {
+      yield;
+      this.#setPragma(`incremental_vacuum(${PAGES_PER_STEP})`);
+    }
+  }
+
+  #truncateLog(): boolean {
+    const { connection, file } = this.#db;
+    return guarded(file, () => {
+      const waitMs = this.#pragma('busy_timeout');
+      connection.pragma('busy_timeout = 0');
+      try {
+        const [result] = connection.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
+        return result?.busy === 0;
+      } finally {
+        connection.pragma(`busy_timeout = ${waitMs}`);
+      }
+    });
+  }
+
+  #pragma(name: string): number {
+    return Number(this.#db.connection.pragma(name, { simple: true }));
+  }
+
+  #setPragma(statement: string): void {
+    guarded(this.#db.file, () => this.#db.connection.pragma(statement));
+  }
+}

@@ -1,0 +1,57 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { openLookups, userPath } from '../../../support/app/lookups.ts';
+import { rawConnection } from '../../../support/ledger/ledger-file.ts';
+import { cli } from '../../../support/processes/cli.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+it('head, export and verify show that the audit is as it was written, and name the first entry that is not', async () => {
+  const lookups = await openLookups();
+  for (let index = 0; index < 3; index += 1) await lookups.get(userPath(), lookups.tokens.user);
+  const database = join(lookups.folder, 'ledger.db');
+  const env = {
+    DAWATCH_URL: lookups.url,
+    DAWATCH_ADMIN_TOKEN: lookups.tokens.admin,
+    DAWATCH_API_KEY: null,
+    DAWATCH_DATABASE: database,
+  };
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await cli(['audit', ...args], { env });
+    return [code, stdout, stderr];
+  };
+  const [code, stdout] = await run('head');
+  const head = String(stdout).trim();
+  expect([code, head]).toEqual([0, expect.stringMatching(/^[0-9a-f]{64}$/)]);
+  expect(JSON.parse(String((await run('head', '--json'))[1]))).toEqual({ seq: 3, hash: head });
+
+  const file = join(tempFolder(), 'audit.ndjson');
+  expect(await run('export', '--output', file)).toEqual([0, `4 entries → ${file}\n`, '']);
+  expect(await run('verify', '--expect-head', head)).toEqual([
+    0,
+    expect.stringMatching(/^intact: 4 entries\nhead [0-9a-f]{64}\n$/),
+    '',
+  ]);
+  expect(await run('verify', '--file', file, '--expect-head', head)).toEqual(await run('verify'));
+  expect(JSON.parse(String((await run('verify', '--json'))[1]))).toMatchObject({ intact: true, entries: 4 });
+
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"result":"found"', '"result":"refused"'));
+  expect(await run('verify', '--file', file)).toEqual([3, expect.stringMatching(/^broken: entry 1: its hash/), '']);
+  rawConnection(database).exec("DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2");
+  expect(await run('verify')).toEqual([
+    3,
+    'broken: entry 2: its hash does not match its content and the entry before it (1 entry before are intact)\n',
+    '',
+  ]);
+  expect(await run('verify', '--expect-head', 'f'.repeat(64), '--json')).toMatchObject([3, expect.any(String), '']);
+});
+
+it.each<[string[], RegExp]>([
+  [['verify', '--expect-head', 'abc'], /Expected the 64 hexadecimal digits/],
+  [['verify', '--file', '/nowhere/audit.ndjson'], /\/nowhere\/audit\.ndjson: ENOENT/],
+  [['verify', '--file', import.meta.filename], /audit\.test\.ts, line 1: /],
+])('%j exits with 2', async (args, message) => {
+  const { code, stdout, stderr } = await cli(['audit', ...args]);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(message);
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import type { Actor } from '../../../src/domain/audit/actions.ts';
+import { AuditTrail } from '../../../src/ledger/access/audit.ts';
+import { checkAudit } from '../../../src/ledger/access/audit-check.ts';
+import { openBeside } from '../../../src/ledger/file/open.ts';
+import { openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
+
+const ACTOR: Actor = { name: 'the admin', credentialId: null, address: '192.0.2.1' };
+const REVOKE = { action: 'tokens.revoke', subject: '1' } as const;
+const TOKEN = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };
+
+const actionsOf = (ledger: ReturnType<typeof openLedger>) =>
+  ledger.audit.list({ limit: 100 }).entries.map(({ action, subject }) => `${action} ${subject}`);
+
+describe('a change and its entry', () => {
+  it('are committed together, or neither is', () => {
+    const ledger = openLedger();
+    const { id } = ledger.credentials.add(TOKEN, 1);
+    const revoke = () => ledger.credentials.revoke(id, 2);
+    const fail = () => {
+      throw new Error('the entry can not be made');
+    };
+    expect(() => ledger.audit.change(ACTOR, 2, revoke, fail)).toThrow('the entry');
+    expect(ledger.credentials.find(TOKEN.hash)).toBeDefined();
+    expect(actionsOf(ledger)).toEqual([]);
+    expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(true);
+    expect(ledger.credentials.find(TOKEN.hash)).toBeUndefined();
+    expect(ledger.audit.list({ limit: 1 }).entries).toMatchObject([
+      { seq: 1, at: 2, caller: 'the admin', address: '192.0.2.1', ...REVOKE, result: 'done', detail: null },
+    ]);
+  });
+
+  it('have no entry if nothing was changed', () => {
+    const ledger = openLedger();
+    const revoke = () => ledger.credentials.revoke(4711, 2);
+    expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(false);
+    expect(actionsOf(ledger)).toEqual([]);
+  });
+
+  it('a cancellation has one, a submission that is final already has none', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(2), 1);
+    ledger.cancel(['s0', 'never'], 2, ACTOR);
+    ledger.cancel(['s0', 's1'], 3, ACTOR);
+    expect(actionsOf(ledger)).toEqual(['submissions.cancel s1', 'submissions.cancel s0']);
+  });
+});
+
+describe('the chain', () => {
+  it('is one for a server and the commands beside it', async () => {
+    const server = openLedger();
+    const { database, close } = openBeside({ file: server.file, now: 0 });
+    const command = new AuditTrail(database);
+    for (let at = 0; at < 6; at += 1) (at % 2 === 0 ? server.audit : command).append(ACTOR, at, REVOKE);
+    close();
+    expect(await checkAudit(server.file, server.audit.head()?.hash)).toMatchObject({ kind: 'intact', entries: 6 });
+  });
+
+  it('is broken by every statement that changes the file behind the back of dawatch', async () => {
+    const ledger = openLedger();
+    for (let at = 0; at < 4; at += 1)
+      ledger.audit.append(ACTOR, at, { action: 'users.get', email: `user${at}@example.com` });
+    const { hash } = ledger.audit.head() ?? {};
+    const db = rawConnection(ledger.file);
+    expect(() => db.exec("UPDATE audit SET caller = 'x'")).toThrow('append-only');
+    expect(() => db.exec('DELETE FROM audit')).toThrow('append-only');
+    expect(() => db.exec("UPDATE audit_persons SET email_masked = 'x'")).toThrow('append-only');
+    db.exec('DELETE FROM audit_persons WHERE seq = 2');
+    expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'broken', seq: null });
+    db.exec('DROP TRIGGER audit_is_append_only; UPDATE audit SET at = 7 WHERE seq = 3');
+    expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'broken', seq: 3, entries: 2 });
+    db.exec('DROP TRIGGER audit_is_never_cut; PRAGMA foreign_keys = OFF; DELETE FROM audit WHERE seq > 1');
+    expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'intact', entries: 1 });
+    expect(await checkAudit(ledger.file, hash)).toMatchObject({ kind: 'broken', seq: null, entries: 1 });
+  });
+});

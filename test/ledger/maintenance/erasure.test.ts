@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import type { ErasureTarget } from '../../../src/domain/audit/personal-value.ts';
+import { checkAudit } from '../../../src/ledger/access/audit-check.ts';
+import type { ErasureResult } from '../../../src/ledger/maintenance/erasure.ts';
+import { checkErased, isErased } from '../../../src/ledger/maintenance/erasure-check.ts';
+import { context, observation } from '../../support/ledger/domain.ts';
+import { historyOf } from '../../support/ledger/histories.ts';
+import { integrityOf, openLedger, rawConnection, trackRequest } from '../../support/ledger/ledger-file.ts';
+
+const EMAIL = 'ada@example.com';
+const ACTOR = { name: 'the admin', credentialId: null, address: null };
+const ADA: ErasureTarget = { kind: 'email', email: 'Ada@Example.com' };
+const CUSTOMER: ErasureTarget = { kind: 'metadata', key: 'customer', value: '8831' };
+
+function erase(ledger: ReturnType<typeof openLedger>, target: ErasureTarget): ErasureResult {
+  const run = ledger.erasure.run({ target, actor: ACTOR, now: () => 9 });
+  for (;;) {
+    const step = run.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** A ledger with data of Ada in every place that may have it, and of others. */
+function openFilled() {
+  const ledger = openLedger();
+  const secret = { secret: 'whsec_x', publicKey: null };
+  const webhook = { url: 'https://a.example', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+  ledger.webhooks.create({ ...webhook, enabled: true }, secret, 0);
+  const metadata: Record<string, Record<string, unknown> | null> = {
+    byEmail: { user: EMAIL, name: 'Ada Example' },
+    nested: { contact: [{ text: `write to\n${EMAIL.toUpperCase()}.` }] },
+    byCustomer: { customer: 8831, name: 'Ada Example' },
+    other: { user: 'dada@example.com', customer: '88310' },
+    none: null,
+  };
+  ledger.track(
+    Object.entries(metadata).map(([id, value]) => trackRequest(id, { metadata: value })),
+    1,
+  );
+  const envelope = `{"id":"none","state":"Finalized","data":{"user_id":"${EMAIL.replace('@', '\\u0040')}"}}`;
+  const verdict = { kind: 'finalized', state: 'Finalized', error: null, envelope, blockNumber: null } as const;
+  ledger.record([observation(verdict, 20, 'none')], context());
+  ledger.cancel(['byEmail', 'byCustomer'], 30);
+  const { deliveries } = ledger.deliveries.list({ limit: 100 });
+  const insert = rawConnection(ledger.file).prepare(
+    'INSERT INTO attempts (delivery, at, duration_ms, error, response) VALUES (?, 1, 1, ?, ?)',
+  );
+  for (const { id } of deliveries) insert.run(id, null, 'thank you, Ada');
+  insert.run(deliveries[0]?.id, `refused for <${EMAIL}>`, null);
+  ledger.audit.append(ACTOR, 5, { action: 'users.get', result: 'found', email: EMAIL });
+  ledger.audit.append(ACTOR, 6, { action: 'users.get', result: 'found', email: 'dada@example.com' });
+  return ledger;
+}
+
+const metadataOf = (ledger: ReturnType<typeof openLedger>, id: string) => ledger.submissions.get(id)?.metadata;
+
+describe('an erasure by e-mail', () => {
+  it('removes the address from every table, keeps everything else, and tracking continues', () => {
+    const ledger = openFilled();
+    const events = ledger.outbox.after(0, 100).length;
+    expect(erase(ledger, ADA)).toEqual({
+      erased: { submissions: 2, history: 1, events: 0, attempts: 2, audit_persons: 1 },
+      logTruncated: true,
+    });
+    for (const id of ['byEmail', 'nested']) expect(metadataOf(ledger, id)).toBeNull();
+    expect(metadataOf(ledger, 'other')).toEqual({ user: 'dada@example.com', customer: '88310' });
+    expect(ledger.submissions.get('nested')).toMatchObject({ status: 'tracking', watched: true });
+    expect(historyOf(ledger, 'none').at(-1)).toMatchObject({
+      status: 'finalized',
+      envelope: '{"id":"none","state":"Finalized","data":{"user_id":"[erased]"}}',
+    });
+    const attempts = ledger.deliveries
+      .list({ limit: 100 })
+      .deliveries.flatMap(({ id }) => ledger.deliveries.get(id)?.attempts ?? [])
+      .map(({ error, response }) => error ?? response);
+    expect(attempts.toSorted()).toEqual(['[erased]', 'refused for <[erased]>', 'thank you, Ada', 'thank you, Ada']);
+    expect(ledger.outbox.after(0, 100)).toHaveLength(events);
+    expect(integrityOf(ledger.file)).toBe('ok');
+    ledger.record([observation('finalized', 40, 'nested')], context());
+    expect(ledger.submissions.get('nested')?.status).toBe('finalized');
+  });
+
+  it('is audited without the address, and the chain of the audit stays intact', async () => {
+    const ledger = openFilled();
+    const { hash } = ledger.audit.head() ?? {};
+    erase(ledger, ADA);
+    const { entries } = ledger.audit.list({ limit: 100 });
+    expect(entries).toMatchObject([
+      {
+        action: 'data.erase',
+        result: 'done',
+        subject: 'email',
+        detail: 'submissions 2, history 1, events 0, attempts 2, audit_persons 1',
+      },
+      { action: 'data.erase', result: 'started', subject: 'email', detail: null },
+      { action: 'users.get', emailMasked: 'd…@example.com' },
+      { action: 'users.get', emailMasked: null, emailHash: null, salt: null, personDigest: expect.any(String) },
+    ]);
+    expect(await checkAudit(ledger.file, hash)).toMatchObject({ kind: 'intact', entries: 4, erasedPersons: 1 });
+  });
+
+  it('is proven by a search of every row and byte', async () => {
+    const ledger = openFilled();
+    const before = await checkErased(ledger.file, ADA);
+    expect(before.rows).toEqual([
+      { table: 'attempts', column: 'error', rows: 1 },
+      { table: 'history', column: 'answer', rows: 1 },
+      { table: 'submissions', column: 'metadata', rows: 2 },
+      { table: 'audit_persons', column: 'email_hash', rows: 1 },
+    ]);
+    expect(isErased(before)).toBe(false);
+    ledger.cancel(['other'], 31);
+    const other = { kind: 'email', email: 'dada@example.com' } as const;
+    erase(ledger, ADA);
+    erase(ledger, other);
+    for (const target of [ADA, other]) {
+      const after = await checkErased(ledger.file, target);
+      expect(after.rows).toEqual([]);
+      expect(after.files.map(({ occurrences }) => occurrences)).toEqual([0, 0]);
+      expect(isErased(after)).toBe(true);
+    }
+  });
+});
+
+describe('an erasure by metadata', () => {
+  it('removes the whole metadata of submissions with the entry, compared as text, and responses to their events', async () => {
+    const ledger = openFilled();
+    expect(erase(ledger, CUSTOMER).erased).toEqual({
+      submissions: 1,
+      history: 0,
+      events: 0,
+      attempts: 1,
+      audit_persons: 0,
+    });
+    expect(metadataOf(ledger, 'byCustomer')).toBeNull();
+    expect(metadataOf(ledger, 'other')).toEqual({ user: 'dada@example.com', customer: '88310' });
+    expect(ledger.audit.list({ limit: 1 }).entries).toMatchObject([{ subject: 'metadata customer' }]);
+    expect(JSON.stringify(ledger.audit.list({ limit: 100 }))).not.toContain('8831');
+    expect(isErased(await checkErased(ledger.file, CUSTOMER))).toBe(true);
+  });
+
+  it('names what it can not remove: the filter of a webhook', async () => {
+    const ledger = openFilled();
+    const secret = { secret: 'whsec_y', publicKey: null };
+    const webhook = { url: 'https://b.example', types: ['*'], description: '', signature: 'v1' as const };
+    ledger.webhooks.create({ ...webhook, metadata: { customer: '8831' }, enabled: true }, secret, 0);
+    erase(ledger, CUSTOMER);
+    const { rows, files } = await checkErased(ledger.file, CUSTOMER);
+    expect(rows).toEqual([{ table: 'webhooks', column: 'metadata', rows: 1 }]);
+    expect(files.some(({ occurrences }) => occurrences > 0)).toBe(true);
+  });
+});
+
+it('an erasure that is interrupted has an entry for its start only, and is repeated', () => {
+  const ledger = openFilled();
+  const run = ledger.erasure.run({ target: ADA, actor: ACTOR, now: () => 9 });
+  run.next();
+  run.return(undefined as never);
+  expect(ledger.audit.list({ limit: 1 }).entries).toMatchObject([{ action: 'data.erase', result: 'started' }]);
+  expect(erase(ledger, ADA).erased.submissions).toBe(2);
+});

@@ -1,0 +1,25 @@
+import type Database from 'better-sqlite3';
+import { MIGRATIONS } from '../../../src/ledger/file/migrations.ts';
+
+/** What undoes each migration, as far as its successors and the tests that use them require. */
+const REVERTS: Record<number, string> = {
+  3: 'DROP INDEX submissions_ended; DROP INDEX outbox_by_history; ALTER TABLE submissions DROP COLUMN ended_at',
+  4: `DROP INDEX deliveries_waiting_since; ALTER TABLE deliveries DROP COLUMN replayed_at;
+    CREATE INDEX deliveries_waiting_since ON deliveries (created_at) WHERE state = 'waiting'`,
+  5: 'ALTER TABLE audit DROP COLUMN address',
+  6: 'DROP TABLE webhook_pauses',
+  7: `ALTER TABLE submissions DROP COLUMN not_found_ms; ALTER TABLE upstreams DROP COLUMN paused_since;
+    ALTER TABLE upstreams DROP COLUMN paused_until`,
+  8: '',
+  9: `DROP TRIGGER audit_is_append_only; DROP TABLE audit_persons; ALTER TABLE audit DROP COLUMN subject; ALTER TABLE audit DROP COLUMN person_digest;
+    ALTER TABLE audit DROP COLUMN hash; ALTER TABLE audit ADD COLUMN email_hash TEXT;
+    ALTER TABLE audit ADD COLUMN email_masked TEXT;
+    CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
+      BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END`,
+};
+
+/** Turns a ledger into one of an earlier schema. */
+export function revertTo(db: Database.Database, schema: number): void {
+  for (let version = MIGRATIONS.length; version > schema; version -= 1) db.exec(REVERTS[version] ?? '');
+  db.pragma(`user_version = ${schema}`);
+}
