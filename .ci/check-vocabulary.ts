@@ -78,9 +78,10 @@ function exportsOf(path: string): string[] {
   return names;
 }
 
-/** Without the compiled client, which is below src, too. */
+/** Without the compiled client and installed packages. */
+const OTHERS = /^client\/dist|(?:^|\/)node_modules(?:\/|$)/;
 const filesOf = (folder: string) =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => !path.startsWith('client/dist'));
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => !OTHERS.test(path));
 const checked: { what: string; name: string }[] = [];
 for (const folder of ['src', 'test', 'bench', '.ci'])
   for (const path of filesOf(folder)) {

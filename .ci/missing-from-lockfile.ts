@@ -1,15 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
-type Lockfile = { packages: Record<string, { version?: string; link?: boolean }> };
+type Packages = Record<string, { version?: string; link?: boolean; resolved?: string }>;
 
 /**
  * Returns one line per package that is installed in `root` but missing from its package-lock.json, or there in another version.
  * The usual cause is an install script that downloads packages.
  */
 export function missingFromLockfile(root: string): string[] {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lockfile;
-  return installedIn(root, 'node_modules').flatMap((path) => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Packages };
+  return installedIn(root, 'node_modules', packages).flatMap((path) => {
     const locked = packages[path];
     const installed = versionIn(join(root, path));
     if (locked === undefined) return [`${path} (${installed}) is not in package-lock.json`];
@@ -18,11 +18,15 @@ export function missingFromLockfile(root: string): string[] {
   });
 }
 
-/** Returns the paths of all packages in a node_modules folder, including nested ones, relative to `root` as in lockfiles. */
-function installedIn(root: string, folder: string): string[] {
+/**
+ * Returns the paths of all packages in a node_modules folder, including nested ones, relative to `root` as in lockfiles. There,
+ * packages below a link have the path of the folder that it leads to.
+ */
+function installedIn(root: string, folder: string, packages: Packages): string[] {
   return namesIn(join(root, folder)).flatMap((name) => {
     const path = posix.join(folder, name);
-    return [path, ...installedIn(root, posix.join(path, 'node_modules'))];
+    const { link, resolved } = packages[path] ?? {};
+    return [path, ...installedIn(root, posix.join((link && resolved) || path, 'node_modules'), packages)];
   });
 }
 

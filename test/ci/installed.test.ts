@@ -37,6 +37,20 @@ describe('the installed packages are compared with the lockfile', () => {
     ]);
   });
 
+  it('looks below a linked package at the place that the lockfile names', () => {
+    const folder = project({ 'tools/node_modules/a': '1.0.0' });
+    const locked = {
+      'node_modules/tools': { resolved: 'tools', link: true },
+      'tools/node_modules/a': { version: '1.0.0' },
+    };
+    writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: locked }));
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync('../tools', join(folder, 'node_modules/tools'));
+    expect(missingFromLockfile(folder)).toEqual([]);
+    install(folder, 'tools/node_modules/extra', '3.0.0');
+    expect(missingFromLockfile(folder)).toEqual(['tools/node_modules/extra (3.0.0) is not in package-lock.json']);
+  });
+
   it('the CI check exits with 1 and explains the remedy', () => {
     const folder = project({});
     install(folder, 'node_modules/extra', '3.0.0');

@@ -3,6 +3,7 @@ import { z } from 'zod';
 export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 const COMPONENTS = '#/components/schemas/';
+const SCALARS = ['string', 'number', 'integer', 'boolean'];
 
 /** The schemas of a document. */
 export type Converted = {
@@ -58,7 +59,8 @@ function withPlainReferences(schemas: Record<string, JsonSchema>): Record<string
 
 /**
  * Removes what zod adds to every time, every integer and every record. Converts the default and the examples of a parameter that
- * is published as an integer. Merges `null` into the type of a nullable value.
+ * is published as an integer. Merges `null` into the type of a nullable text, number or boolean; some generators lose it in that of
+ * an object.
  */
 export function simplify({ jsonSchema }: { jsonSchema: JsonSchema }): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
@@ -70,7 +72,7 @@ export function simplify({ jsonSchema }: { jsonSchema: JsonSchema }): void {
     if (jsonSchema.examples) jsonSchema.examples = jsonSchema.examples.map(Number);
   }
   const [value, other, ...more] = jsonSchema.anyOf ?? [];
-  if (!value || more.length > 0 || !isNull(other) || typeof value.type !== 'string' || '$ref' in value) return;
+  if (!value || more.length > 0 || !isNull(other) || !SCALARS.includes(String(value.type))) return;
   delete jsonSchema.anyOf;
   const merged = { ...value, ...jsonSchema, type: [value.type, 'null'] };
   Object.assign(jsonSchema, merged, value.enum && { enum: [...value.enum, null] });
