@@ -62,6 +62,12 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
   });
 }
 
+/**
+ * Deleted and moved rows are overwritten with zeros in the pages that are written anyway, so that an erasure leaves few remains
+ * of them. It costs a poll nothing that can be measured.
+ */
+const OVERWRITE = 'secure_delete = FAST';
+
 /** How long a command waits for a transaction of the server, in milliseconds. */
 const BUSY_MS = 5_000;
 
@@ -89,6 +95,7 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
     const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
     db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
+    db.pragma(OVERWRITE);
     return { database: new LedgerDatabase(db, file), close: () => db.close() };
   });
 }
@@ -176,6 +183,7 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  db.pragma(OVERWRITE);
   db.pragma('journal_size_limit = 67108864');
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);

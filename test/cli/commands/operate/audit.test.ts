@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openLookups, userPath } from '../../../support/app/lookups.ts';
-import { rawConnection } from '../../../support/ledger/ledger-file.ts';
+import { openLedger, rawConnection } from '../../../support/ledger/ledger-file.ts';
 import { cli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
@@ -44,6 +45,21 @@ it('head, export and verify show that the audit is as it was written, and name t
     '',
   ]);
   expect(await run('verify', '--expect-head', 'f'.repeat(64), '--json')).toMatchObject([3, expect.any(String), '']);
+});
+
+it('commands that work on the ledger directly are audited with the user of the system', async () => {
+  const ledger = openLedger();
+  const run = (...args: string[]) => cli(args, { env: { DAWATCH_DATABASE: ledger.file } });
+  expect((await run('token', 'create', '--role', 'user', '--name', 'desk')).code).toBe(0);
+  for (let count = 0; count < 2; count += 1) expect((await run('token', 'revoke', '1')).code).toBe(0);
+  expect(await run('export', '--since', '24h', '--status', 'failed')).toMatchObject({ code: 0, stderr: '' });
+  const { entries } = ledger.audit.list({ limit: 10 });
+  expect(entries.map(({ action, subject, detail }) => [action, subject, detail?.replace(/\d{4}-\S+Z/, '…')])).toEqual([
+    ['submissions.export', null, 'since …, failed'],
+    ['tokens.revoke', '1', undefined],
+    ['tokens.create', '1', 'user'],
+  ]);
+  for (const { caller } of entries) expect(caller).toBe(`cli:${userInfo().username}`);
 });
 
 it.each<[string[], RegExp]>([
