@@ -9,7 +9,7 @@ export const ExitCode = {
   unexpected: 1,
   /** Invalid arguments, input or settings, or the server refused the request. */
   usage: 2,
-  /** All submissions ended, but not all of them as finalized. */
+  /** All submissions ended, but not all of them as finalized; or ids to track had ended already. */
   notFinalized: 3,
   /** A check found something that must not be. */
   mismatch: 3,
@@ -21,7 +21,7 @@ export const ExitCode = {
 
 export const EXIT_CODE_HELP = `
 Exit codes:
-  0  success              3  a submission ended, but not as finalized
+  0  success              3  a submission ended, but not as finalized, or had ended before \`track\`
   1  unexpected error     4  timeout
   2  invalid arguments, input or settings
   5  the server or its ledger is unavailable, or the credential was refused`;

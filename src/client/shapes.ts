@@ -40,6 +40,16 @@ export type Submission = {
   unreadable?: string[] | undefined;
 };
 
+/** Options before and after a change; absent: unchanged. Of `callback_url` only scheme, host and port. */
+export type OptionChanges = {
+  [Name in 'tracked_at' | 'deadline_at']?: { from: string; to: string };
+} & {
+  [Name in 'unknown_grace_s' | 'stuck_after_s']?: { from: number; to: number };
+} & {
+  metadata?: { from: Record<string, unknown> | null; to: Record<string, unknown> | null };
+  callback_url?: { from: string | null; to: string | null };
+};
+
 /** A change of a submission. */
 export type HistoryEntry = {
   /** As in Submission. */
@@ -52,6 +62,8 @@ export type HistoryEntry = {
   upstream_state: string | null;
   data: Record<string, unknown> | null;
   error: string | null;
+  /** Present only if a client changed options. */
+  changes?: OptionChanges | undefined;
 };
 
 /** `history`: one entry per change, oldest first. */
@@ -60,18 +72,38 @@ export type SubmissionWithHistory = Submission & { history: HistoryEntry[] };
 /** `submissions`: newest first. `next_cursor`: null on the last page. */
 export type SubmissionPage = { submissions: Submission[]; next_cursor: string | null };
 
-/** `submissions`: in the order of the request, without duplicates. */
-export type Tracked = { accepted: number; already_tracked: number; submissions: Submission[] };
+/** Options of a tracking request. */
+export type TrackOptionName = 'deadline' | 'unknown_grace_s' | 'stuck_after_s' | 'metadata' | 'callback_url';
+
+/** The numbers of submissions, by what the request did to them. */
+export type Tracked = {
+  /** Newly tracked. */
+  accepted: number;
+  /** Open already, and unchanged. */
+  already_tracked: number;
+  /** Ended already, and unchanged; not included in `already_tracked`. */
+  already_final: number;
+  /** Ended before, and tracked again. */
+  retracked: number;
+  /** In the order of the request, without duplicates. `not_applied`: options that differ from those of an unchanged submission. */
+  submissions: (Submission & { not_applied?: TrackOptionName[] | undefined })[];
+};
 
 export type TrackOptions = {
   /** Name of the upstream; default: "default". */
   upstream?: string;
   /** Time limit for finality, ISO 8601. */
   deadline?: string;
+  /** Seconds for which "not found" means "not yet"; at least 120 apply. */
+  unknown_grace_s?: number;
+  /** Seconds after which an open submission is reported as stuck. */
+  stuck_after_s?: number;
   /** Stored with the submission, up to 4 KiB of JSON. */
   metadata?: Record<string, unknown>;
   /** Receiver of the events of these submissions. They are signed with the secret of the webhook `callbacks`. */
   callback_url?: string;
+  /** Tracks ids again that ended as failed, unknown, rejected, expired or cancelled. */
+  retrack?: boolean;
 };
 
 /** A user as returned by the upstream. */
@@ -162,7 +194,7 @@ export type EventSubmission = Omit<Submission, 'polls'>;
 export type SubmissionEvent = {
   /** Stable, for deduplication. */
   id: string;
-  type: `submission.${'finalized' | 'failing' | 'recovered' | 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled' | 'stuck' | 'corrected'}`;
+  type: `submission.${'finalized' | 'failing' | 'recovered' | 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled' | 'retracked' | 'stuck' | 'corrected'}`;
   timestamp: string;
   data: {
     /** Sequence number over all events; the larger number is newer. */

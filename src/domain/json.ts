@@ -6,10 +6,10 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Returns whether a JSON text has more than MAX_NESTING levels; undefined behavior for other texts. JSON.parse accepts any
+ * Returns whether a JSON text has more than `most` levels; undefined behavior for other texts. JSON.parse accepts any
  * depth, but JSON.stringify, revivers and recursive functions overflow the stack at a few thousand levels.
  */
-export function isTextTooDeep(text: string): boolean {
+export function isTextTooDeep(text: string, most = MAX_NESTING): boolean {
   let depth = 0;
   let isString = false;
   for (let at = 0; at < text.length; at += 1) {
@@ -21,7 +21,7 @@ export function isTextTooDeep(text: string): boolean {
     // "[" and "{" differ only in this bit, and so do "]" and "}".
     else if ((char | 0x20) === 0x7b) {
       depth += 1;
-      if (depth > MAX_NESTING) return true;
+      if (depth > most) return true;
     } else if ((char | 0x20) === 0x7d) depth -= 1;
   }
   return false;
@@ -65,4 +65,13 @@ function keepLongIntegers(_key: string, value: unknown, context?: { source?: str
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns whether two values of JSON are equal; the order of keys has no meaning. Both have at most MAX_NESTING levels. */
+export function isSameJson(a: unknown, b: unknown): boolean {
+  if (!isContainer(a) || !isContainer(b)) return a === b;
+  const [one, other] = [a, b] as [Record<string, unknown>, Record<string, unknown>];
+  const keys = Object.keys(one);
+  if (Array.isArray(a) !== Array.isArray(b) || keys.length !== Object.keys(other).length) return false;
+  return keys.every((key) => Object.hasOwn(other, key) && isSameJson(one[key], other[key]));
 }

@@ -1,4 +1,4 @@
-import { isObject, isTextTooDeep, parseJson } from './json.ts';
+import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from './json.ts';
 export const ROW_KINDS = ['submission', 'event', 'delivery', 'webhook'] as const;
 
 /**
@@ -16,9 +16,9 @@ export function unreadableReporter(report: ReportUnreadable, kind: UnreadableRow
   };
 }
 
-/** Returns the value of stored JSON; undefined if it is unreadable. */
-export function readStored(text: string): { value: unknown } | undefined {
-  if (isTextTooDeep(text)) return undefined;
+/** Returns the value of stored JSON; undefined if it is unreadable or has more than `levels`. */
+export function readStored(text: string, levels = MAX_NESTING): { value: unknown } | undefined {
+  if (isTextTooDeep(text, levels)) return undefined;
   try {
     return { value: JSON.parse(text) };
   } catch {

@@ -35,6 +35,11 @@ export function isFinal(status: Status): boolean {
   return finals.has(status);
 }
 
+/** Whether a submission in this status can be tracked again. A finalized one cannot: its status is the upstream's last word. */
+export function canRetrack(status: Status): boolean {
+  return isFinal(status) && status !== Status.finalized;
+}
+
 /** Printable ASCII without spaces. Each upstream decides which ids are valid; UUIDs are only the usual form. */
 export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
@@ -58,6 +63,10 @@ export function uuidPrefix(prefix: string): string | undefined {
 export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
 export const UNREACHABLE_ID_REASON = 'the ids . and .. can not be tracked: no URL leads to them';
 
+/** The options of a tracking request, named as in its body. */
+export const TRACK_OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata', 'callback_url'] as const;
+export type TrackOption = (typeof TRACK_OPTIONS)[number];
+
 /** A request to track one submission, with all defaults applied. Times are epoch milliseconds. */
 export type TrackRequest = {
   submissionId: string;
@@ -70,11 +79,18 @@ export type TrackRequest = {
   metadata: Record<string, unknown> | null;
   /** Receives the events of this submission, in addition to the webhooks. */
   callbackUrl: string | null;
+  /** The time that `graceEndsAt` and `stuckAt` are counted from, shortly before the commit; absent: the time of the commit. */
+  requestedAt?: number;
+  /** Whether a submission that has ended, but is not finalized, is tracked again. */
+  retrack?: boolean;
+  /** The options that the client named; the others are defaults. Absent: none. */
+  named?: readonly TrackOption[];
 };
 
 /** A submission in the ledger. Times are epoch milliseconds. */
-export type Submission = TrackRequest & {
+export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named'> & {
   status: Status;
+  /** When tracking began, the last time if it was tracked again. */
   trackedAt: number;
   finalizedAt: number | null;
   /** When the newest recorded observation was made. */
@@ -83,10 +99,14 @@ export type Submission = TrackRequest & {
   noResponseSince: number | null;
   /** For how long trusted responses have confirmed "not found"; null: there was none. */
   notFoundMs: number | null;
+  /** Since when the upstream has not found it; null: the newest definite response found it, or there was none. */
+  notFoundSince: number | null;
   /** Number of requests for it. */
   polls: number;
   /** The upstream's total of outages when tracking began; later outages move the deadline and `stuckAt`. */
   outageMsBefore: number;
+  /** The same when its deadline was last changed; null: never. */
+  deadlineOutageMsBefore: number | null;
   stuck: boolean;
   /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
   watched: boolean;
@@ -101,6 +121,19 @@ export type Submission = TrackRequest & {
   unreadable?: readonly string[];
 };
 
+type Pair<T> = [before: T, after: T];
+
+/** The options of a submission that one request changed. Times and durations are milliseconds. */
+export type OptionChanges = {
+  trackedAt?: Pair<number> | undefined;
+  deadlineAt?: Pair<number> | undefined;
+  unknownGraceMs?: Pair<number> | undefined;
+  stuckAfterMs?: Pair<number> | undefined;
+  metadata?: Pair<Record<string, unknown> | null> | undefined;
+  /** Scheme, host and port: the rest of the URL may hold secrets. */
+  callbackOrigin?: Pair<string | null> | undefined;
+};
+
 /** One row of the append-only history: a submission after one change. */
 export type HistoryEntry = {
   /** See Submission. */
@@ -113,4 +146,6 @@ export type HistoryEntry = {
   upstreamState: string | null;
   error: string | null;
   envelope: string | null;
+  /** The options that a client changed; null: this is no such change. */
+  changes: OptionChanges | null;
 };

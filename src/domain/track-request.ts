@@ -4,6 +4,7 @@ import {
   canonicalId,
   REACHABLE_ID_PATTERN,
   SUBMISSION_ID_PATTERN,
+  TRACK_OPTIONS,
   type TrackRequest,
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
@@ -25,7 +26,27 @@ const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNR
 
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 
-/** A request to track submissions, over HTTP or a queue. */
+/** The options of a submission, which a request may name. */
+const optionFields = {
+  deadline: z.iso
+    .datetime({ offset: true })
+    .describe('Deadline for finality, ISO 8601; after it the submission ends as failed or expired'),
+  unknown_grace_s: secondsSchema.describe(
+    'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
+  ),
+  stuck_after_s: secondsSchema.describe('Seconds after which an open submission is reported as stuck'),
+  metadata: z
+    .record(z.string(), z.unknown())
+    .refine((metadata) => !isTooDeep(metadata), { error: DEEP_METADATA_REASON, abort: true })
+    .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
+    .describe('Any object; returned with the submission and in its events'),
+  callback_url: z
+    .string()
+    .max(MAX_CALLBACK_URL_CHARS)
+    .describe('Receives the events of the submission, signed with the secret of the webhook `callbacks`'),
+};
+
+/** A request to track submissions, over HTTP or a queue. Submissions that are tracked already keep their options. */
 export const trackBodySchema = z
   .strictObject({
     submission_id: newSubmissionIdSchema.optional(),
@@ -36,28 +57,13 @@ export const trackBodySchema = z
       .optional()
       .describe(`Up to ${MAX_IDS_PER_REQUEST} ids; all are tracked or none`),
     upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
-    deadline: z.iso
-      .datetime({ offset: true })
-      .optional()
-      .describe('Deadline for finality, ISO 8601; after it the submission ends as failed or expired'),
-    unknown_grace_s: secondsSchema
+    ...z.object(optionFields).partial().shape,
+    retrack: z
+      .boolean()
       .optional()
       .describe(
-        'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
-      ),
-    stuck_after_s: secondsSchema.optional().describe('Seconds after which an open submission is reported as stuck'),
-    metadata: z
-      .record(z.string(), z.unknown())
-      .refine((metadata) => !isTooDeep(metadata), { error: DEEP_METADATA_REASON, abort: true })
-      .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
-      .optional()
-      .describe('Any object; returned with the submission and in its events'),
-    callback_url: z
-      .string()
-      .max(MAX_CALLBACK_URL_CHARS)
-      .optional()
-      .describe(
-        'Receives the events of these submissions, signed with the secret of the webhook `callbacks`. Submissions that are tracked already are unchanged',
+        'True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this ' +
+          'request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are',
       ),
   })
   .refine((body) => (body.submission_id === undefined) !== (body.submission_ids === undefined), {
@@ -114,6 +120,9 @@ export function toTrackRequests(
     stuckAt: now + milliseconds(body.stuck_after_s, defaults.stuckAfterMs),
     metadata: body.metadata ?? null,
     callbackUrl: body.callback_url ?? null,
+    requestedAt: now,
+    retrack: body.retrack ?? false,
+    named: TRACK_OPTIONS.filter((option) => body[option] !== undefined),
   };
   const given = body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]);
   const ids = new Set(given.map(canonicalId));

@@ -1,7 +1,8 @@
 import type { Observation } from './classify.ts';
 import { sameData } from './envelope.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './notifications/events.ts';
-import { isFinal, Status, type Submission } from './submission.ts';
+import { canRetrack, isFinal, Status, type Submission } from './submission.ts';
+import { isSeen } from './upstream-health.ts';
 
 /** The next history row of a submission. */
 type Change = {
@@ -23,6 +24,8 @@ export type TransitionResult = {
   noResponseSince: number | null;
   /** For how long trusted responses have confirmed "not found". */
   notFoundMs: number | null;
+  /** Since when the upstream has not found it; see Submission. */
+  notFoundSince: number | null;
 };
 /** The period in which "not found" is trusted, and the share of that time that counts towards the grace period. */
 export type NotFoundTrust = { since: number; until: number; share: number };
@@ -49,7 +52,7 @@ export type TransitionContext = {
   recheck: boolean;
 };
 
-/** The context of a cancellation, to which no time limit applies. */
+/** The context of a request of a client, to which no time limit applies. */
 export function contextWithoutLimits(now: number): TransitionContext {
   return {
     now,
@@ -61,7 +64,7 @@ export function contextWithoutLimits(now: number): TransitionContext {
   };
 }
 
-/** All allowed transitions. A final status never changes. */
+/** All allowed transitions, except those of a retrack: only that leaves a final status, and none leaves finalized. */
 const NEXT: Record<Status, readonly Status[]> = {
   tracking: ['pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'],
   pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],
@@ -92,7 +95,8 @@ const CONFIRMED_MS = 2 * 60_000;
 /** Upper limit of a counted interval between two polls: longer intervals have other causes, such as an exhausted budget. */
 const LONGEST_INTERVAL_MS = 5 * 60_000;
 
-export type TransitionInput = Observation | { kind: 'cancel'; at: number };
+/** An observation, or a client cancels the submission or tracks it again. */
+export type TransitionInput = Observation | { kind: 'cancel'; at: number } | { kind: 'retrack'; at: number };
 
 /** Computes all statuses: a pure function of the submission, the input and the context. */
 export function transition(
@@ -100,11 +104,14 @@ export function transition(
   input: TransitionInput,
   context: TransitionContext,
 ): TransitionResult {
+  if (input.kind === 'retrack') return retrack(submission);
+  const notFoundSince = notFoundSinceAfter(submission, input);
   const result = isFinal(submission.status)
-    ? correct(submission, input, context)
+    ? { ...correct(submission, input, context), notFoundSince }
     : {
         noResponseSince: null,
         notFoundMs: submission.notFoundMs,
+        notFoundSince,
         ...proceed(submission, input, context),
         becameStuck: isNewlyStuck(submission, input, context),
       };
@@ -115,23 +122,33 @@ export function transition(
   return result;
 }
 
+/** Begins the tracking of an ended submission anew. An open or finalized submission is unchanged. */
+function retrack({ status, watched, noResponseSince, notFoundMs, notFoundSince }: Submission): TransitionResult {
+  if (!canRetrack(status))
+    return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };
+  const change = { status: Status.tracking, upstreamState: null, error: null, envelope: null, event: Event.retracked };
+  return { change, watched: true, becameStuck: false, noResponseSince: null, notFoundMs: null, notFoundSince: null };
+}
+
+type ObservedInput = Exclude<TransitionInput, { kind: 'retrack' }>;
+
 type Next = Pick<TransitionResult, 'change' | 'watched'> & Partial<TransitionResult>;
 
 /** The transition of an open submission. */
-function proceed(submission: Submission, input: TransitionInput, context: TransitionContext): Next {
+function proceed(submission: Submission, input: ObservedInput, context: TransitionContext): Next {
   switch (input.kind) {
     case 'cancel':
       return ended(submission, Status.cancelled);
     case 'finalized':
       return { change: seen(input, Status.finalized, Event.finalized), watched: context.recheck };
     case 'pending': {
-      if (isPast(submission.deadlineAt, submission, input, context))
+      if (isOverdue(submission, input, context))
         return { change: seen(input, Status.expired, Event.expired), watched: false };
       const recovered = submission.status === Status.failing;
       return moved(submission, seen(input, Status.pending, recovered ? Event.recovered : null));
     }
     case 'error': {
-      if (isPast(submission.deadlineAt, submission, input, context))
+      if (isOverdue(submission, input, context))
         return ended(submission, Status.failed, seen(input, Status.failed, Event.failed));
       const news = submission.status !== Status.failing;
       return moved(submission, seen(input, Status.failing, news ? Event.failing : null));
@@ -158,8 +175,12 @@ function proceed(submission: Submission, input: TransitionInput, context: Transi
  * The transition of a final submission. The status never changes, but the upstream may change the data of a finalized
  * submission, which is reported as a correction. It is polled until the upstream reports Finalized again or the deadline passes.
  */
-function correct(submission: Submission, input: TransitionInput, context: TransitionContext): TransitionResult {
-  const overdue = isPast(submission.deadlineAt, submission, input, context);
+function correct(
+  submission: Submission,
+  input: ObservedInput,
+  context: TransitionContext,
+): Omit<TransitionResult, 'notFoundSince'> {
+  const overdue = isOverdue(submission, input, context);
   const { notFoundMs } = submission;
   const watched = submission.watched && !overdue;
   const quiet = { change: null, watched, becameStuck: false, noResponseSince: null, notFoundMs };
@@ -181,7 +202,7 @@ function correct(submission: Submission, input: TransitionInput, context: Transi
  */
 function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
   const notFoundMs = confirmedMs(submission, input, context);
-  const isLate = isPast(submission.deadlineAt, submission, input, context);
+  const isLate = isOverdue(submission, input, context);
   const graceMs = isLate ? 0 : submission.graceEndsAt - submission.trackedAt;
   const isConfirmed = notFoundMs !== null && notFoundMs >= Math.max(CONFIRMED_MS, graceMs);
   const next = isLate ? withoutResponse(submission, input, context) : unchanged(submission);
@@ -204,21 +225,36 @@ function confirmedMs(submission: Submission, { at }: NotFound, context: Transiti
 }
 
 /** The transition without a trusted response: ends the submission after LAST_RESPONSE_MS past its deadline. */
-function withoutResponse(submission: Submission, input: TransitionInput, context: TransitionContext): Next {
-  if (!isPast(submission.deadlineAt, submission, input, context)) return unchanged(submission);
+function withoutResponse(submission: Submission, input: ObservedInput, context: TransitionContext): Next {
+  if (!isOverdue(submission, input, context)) return unchanged(submission);
   const noResponseSince = submission.noResponseSince ?? input.at;
   if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_RESPONSE_MS)
     return { ...unchanged(submission), noResponseSince };
   return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
 }
 
-function isNewlyStuck(submission: Submission, input: TransitionInput, context: TransitionContext): boolean {
-  return !submission.stuck && isPast(submission.stuckAt, submission, input, context);
+function isNewlyStuck(submission: Submission, input: ObservedInput, context: TransitionContext): boolean {
+  const stuckAt = submission.stuckAt + context.outageMs - submission.outageMsBefore;
+  return !submission.stuck && context.upstreamUp && input.at >= stuckAt;
 }
 
-/** Every time limit moves by the outages and pauses since tracking began. None passes during an outage. */
-function isPast(limitAt: number, submission: Submission, input: TransitionInput, context: TransitionContext): boolean {
-  return context.upstreamUp && input.at >= limitAt + context.outageMs - submission.outageMsBefore;
+/** The deadline moves by the outages and pauses since it was set. It does not pass during an outage. */
+function isOverdue(submission: Submission, input: ObservedInput, context: TransitionContext): boolean {
+  return context.upstreamUp && input.at >= extendedDeadline(submission, context.outageMs);
+}
+
+/** Returns the deadline of an open submission with its extension. `outageMs`: the reading of the upstream's outage clock. */
+export function extendedDeadline(
+  submission: Pick<Submission, 'deadlineAt' | 'outageMsBefore' | 'deadlineOutageMsBefore'>,
+  outageMs: number,
+): number {
+  const { deadlineAt, outageMsBefore, deadlineOutageMsBefore } = submission;
+  return deadlineAt + outageMs - (deadlineOutageMsBefore ?? outageMsBefore);
+}
+
+function notFoundSinceAfter({ notFoundSince }: Submission, input: ObservedInput): number | null {
+  if (input.kind === 'not_found') return notFoundSince ?? input.at;
+  return input.kind !== 'cancel' && isSeen(input) ? null : notFoundSince;
 }
 
 type NotFound = Extract<Observation, { kind: 'not_found' }>;

@@ -14,8 +14,9 @@ export function logMonitor(log: Log): WatcherListener {
       logObservation(log, recorded);
       if (recorded.result.becameStuck) log.warn(fieldsOf(recorded), 'submission.stuck');
       const event = recorded.result.change?.event;
-      // The route that cancels a submission writes this event with the request id.
-      if (event && event !== 'submission.cancelled') logAt(log, fieldsOf(recorded), event);
+      // Requests of clients are logged with the request id.
+      if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')
+        logAt(log, fieldsOf(recorded), event);
     },
     upstream: ({ upstream, event, record }) => logAt(log, { upstream, outage_ms: record.outageMs }, event),
     writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),

@@ -53,6 +53,8 @@ export class PollLoop {
   /** Undefined once all open submissions of the ledger are registered. */
   #cancelResume: (() => void) | undefined;
   #isOnDemandNext = false;
+  /** Submissions that were tracked again while older ones are being registered. */
+  readonly #retracked: Paced[] = [];
 
   constructor(deps: PollLoopDeps) {
     this.#deps = deps;
@@ -127,6 +129,7 @@ export class PollLoop {
     const { scheduler, clock } = this.#deps;
     const now = this.now();
     for (const item of watched) scheduler.resume(item, now);
+    if (next === null) for (const item of this.#retracked.splice(0)) scheduler.add(item, now);
     this.#cancelResume = next === null ? undefined : clock.after(0, () => this.#resumeAfter(next));
     if (next === null) this.#limits.begin(now);
     this.wake();
@@ -147,9 +150,14 @@ export class PollLoop {
     this.#resume(page);
   }
 
-  /** Registers a new submission. Does nothing before `start` and while older ones are being registered: the ledger lists it after them. */
-  add(item: Paced, now: number): void {
-    if (this.#running && !this.#cancelResume) this.#deps.scheduler.add(item, now);
+  /**
+   * Registers a submission. Before `start` and while older ones are being registered, this is left to `#resume`: the ledger lists
+   * a new submission after them. It may have listed one that is tracked again before that.
+   */
+  add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
+    if (!this.#running) return;
+    if (!this.#cancelResume) this.#deps.scheduler.add(item, now);
+    else if (isRetracked) this.#retracked.push(item);
   }
 
   /**

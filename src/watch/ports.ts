@@ -1,7 +1,7 @@
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Observation } from '../domain/classify.ts';
 import type { UpstreamEventType } from '../domain/notifications/events.ts';
-import type { Status, Submission, TrackRequest } from '../domain/submission.ts';
+import type { Status, Submission, TrackOption, TrackRequest } from '../domain/submission.ts';
 import type { TransitionContext, TransitionResult } from '../domain/transition.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Watched } from '../pacing/entry.ts';
@@ -28,11 +28,20 @@ export type RecordedObservation = {
   submission: Submission;
 };
 
+/** What a tracking request did to a submission; the names are those of the counts in its response. */
+export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
+export type TrackedSubmission = {
+  submission: Submission;
+  effect: TrackEffect;
+  /** The options of the request that differ from those of a submission that it left unchanged. */
+  notApplied: TrackOption[];
+};
+
 export type TrackResult =
-  | { kind: 'tracked'; submissions: { submission: Submission; isNew: boolean }[] }
+  | { kind: 'tracked'; submissions: TrackedSubmission[] }
   /** The request at `index` names another upstream than the one at which the submission is tracked. Nothing was stored. */
   | { kind: 'conflict'; index: number; submission: Submission }
-  /** The request at `index` is for a new submission whose deadline has passed. Nothing was stored. */
+  /** The request at `index` begins to track a submission whose deadline has passed. Nothing was stored. */
   | { kind: 'late'; index: number };
 
 /** The recorded state of an upstream. Times are epoch milliseconds. */
@@ -61,7 +70,7 @@ export class LedgerUnavailableError extends Error {}
 export type WatcherLedger = {
   /**
    * Tracks groups of submissions, each accepted or refused independently as a whole. Submissions that are tracked already
-   * are unchanged.
+   * are unchanged, unless they have ended and the request tracks them again.
    */
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
   /**
@@ -86,3 +95,10 @@ export type WatcherLedger = {
   /** Writes an unused value. Throws if the ledger cannot be written. */
   probe(now: number): void;
 };
+
+/** Returns the number of submissions by effect. */
+export function countEffects(submissions: readonly Pick<TrackedSubmission, 'effect'>[]): Record<TrackEffect, number> {
+  const counts: Record<TrackEffect, number> = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
+  for (const { effect } of submissions) counts[effect] += 1;
+  return counts;
+}

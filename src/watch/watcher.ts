@@ -1,6 +1,7 @@
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isFinal, type Submission, type TrackRequest } from '../domain/submission.ts';
+import { extendedDeadline } from '../domain/transition.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Outlook, PolicyFactory } from '../pacing/policy.ts';
 import type { BudgetSettings } from '../pacing/request-budget.ts';
@@ -112,10 +113,11 @@ export class Watcher {
     const changed = new Set<PollLoop>();
     for (const result of results) {
       if (result.kind !== 'tracked') continue;
-      for (const { submission, isNew } of result.submissions) {
+      for (const { submission, effect } of result.submissions) {
         const loop = this.#loops.get(submission.upstream);
-        if (!isNew || !loop) continue;
-        loop.add({ submissionId: submission.submissionId, trackedAt: now, seen: false }, now);
+        if ((effect !== 'accepted' && effect !== 'retracked') || !loop) continue;
+        const { submissionId, trackedAt } = submission;
+        loop.add({ submissionId, trackedAt, seen: false }, now, { isRetracked: effect === 'retracked' });
         changed.add(loop);
       }
     }
@@ -176,9 +178,8 @@ export class Watcher {
 
   /** The deadline of a submission; while it is open, moved by the outages of its upstream. */
   deadlineAt(submission: Submission): number {
-    if (isFinal(submission.status)) return submission.deadlineAt;
-    const outageMs = this.#loops.get(submission.upstream)?.outageMs() ?? submission.outageMsBefore;
-    return submission.deadlineAt + outageMs - submission.outageMsBefore;
+    const loop = this.#loops.get(submission.upstream);
+    return loop && !isFinal(submission.status) ? extendedDeadline(submission, loop.outageMs()) : submission.deadlineAt;
   }
 
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {

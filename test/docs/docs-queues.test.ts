@@ -44,7 +44,7 @@ describe.skipIf(isRedisMissing())('with Redis, the example producer', () => {
     const ids = [submit(), submit(), submit()];
     const { stdout, stderr, code } = await enqueue(redis.url, ids, url);
     expect(stderr).toBe('');
-    expect(stdout).toContain('tracked { accepted: 3, already_tracked: 0 }');
+    expect(stdout).toContain('tracked { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 }');
     for (const id of ids) expect(stdout).toMatch(new RegExp(`finalized ${id} \\d+`));
     expect(code).toBe(0);
   });
@@ -55,7 +55,7 @@ describe.skipIf(isRedisMissing())('with Redis, the example producer', () => {
     const both = await Promise.all([enqueue(redis.url, [a], url), enqueue(redis.url, [b], url)]);
     expect(both.map(({ code }) => code)).toEqual([0, 0]);
     const again = await enqueue(redis.url, [a], url);
-    expect(again.stdout).toContain('tracked { accepted: 0, already_tracked: 1 }');
+    expect(again.stdout).toContain('tracked { accepted: 0, already_tracked: 0, already_final: 1, retracked: 0 }');
     expect(again.stdout).toContain(`finalized ${a}`);
   });
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { classify } from '../../src/domain/classify.ts';
 import { dataOf } from '../../src/domain/envelope.ts';
-import { isTextTooDeep, isTooDeep, MAX_NESTING, parseJson } from '../../src/domain/json.ts';
+import { isSameJson, isTextTooDeep, isTooDeep, MAX_NESTING, parseJson } from '../../src/domain/json.ts';
 import { trackBodySchema } from '../../src/domain/track-request.ts';
 
 const arrays = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
@@ -73,4 +73,19 @@ it.each([64, 2_030, 1_000_000])('metadata %d levels deep is refused with the rea
   const { error } = trackBodySchema.safeParse(body);
   expect(error?.issues.map(({ message }) => message)).toEqual(['metadata may be nested at most 64 levels deep']);
   expect(trackBodySchema.safeParse({ ...body, metadata: { a: JSON.parse(arrays(63)) } }).success).toBe(true);
+});
+
+describe('isSameJson', () => {
+  it.each<[boolean, unknown, unknown]>([
+    [true, { a: 1, b: [1, { c: null }] }, { b: [1, { c: null }], a: 1 }],
+    [false, { a: 1 }, { a: 1, b: undefined }],
+    [false, { a: undefined }, { b: undefined }],
+    [false, [1, 2], [2, 1]],
+    [false, [], {}],
+    [false, null, {}],
+    [false, '1', 1],
+    [true, null, null],
+  ])('%s: %j and %j', (expected, a, b) => {
+    expect([isSameJson(a, b), isSameJson(b, a)]).toEqual([expected, expected]);
+  });
 });

@@ -263,3 +263,44 @@ describe('after finality', () => {
     },
   );
 });
+
+describe('a retrack', () => {
+  const AGAIN: readonly Status[] = ['failed', 'unknown', 'rejected', 'expired', 'cancelled'];
+
+  it.each(STATUSES)('of a submission that is %s', (status) => {
+    const before = of(status, {
+      noResponseSince: 1,
+      notFoundMs: 2,
+      notFoundSince: 3,
+      watched: !AGAIN.includes(status),
+    });
+    const result = transition(before, { kind: 'retrack', at: FAILURE_LIMIT }, context());
+    const unchanged = { noResponseSince: 1, notFoundMs: 2, notFoundSince: 3, watched: before.watched, change: null };
+    const change = {
+      status: 'tracking',
+      upstreamState: null,
+      error: null,
+      envelope: null,
+      event: 'submission.retracked',
+    };
+    const begun = { noResponseSince: null, notFoundMs: null, notFoundSince: null, watched: true, change };
+    expect(result).toEqual({ becameStuck: false, ...(AGAIN.includes(status) ? begun : unchanged) });
+  });
+});
+
+describe('notFoundSince', () => {
+  it('is the time of the first response "not found" after the newest one that found the submission', () => {
+    let current = submission({ deadlineAt: 1e9, stuckAt: 1e9 });
+    const sinceAfter = (name: VerdictName, at: number) => {
+      current = applied(current, transition(current, observation(name, at), context()), at);
+      return current.notFoundSince;
+    };
+    expect(sinceAfter('unavailable', 5)).toBeNull();
+    expect(sinceAfter('not_found', 10)).toBe(10);
+    expect(sinceAfter('unavailable', 15)).toBe(10);
+    expect(sinceAfter('not_found_500', 20)).toBe(10);
+    expect(sinceAfter('pending', 30)).toBeNull();
+    expect(sinceAfter('not_found', 40)).toBe(40);
+    expect(sinceAfter('finalized', 50)).toBeNull();
+  });
+});

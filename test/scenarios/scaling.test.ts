@@ -125,7 +125,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const job = await queue.add('track', { submission_id: id.toUpperCase(), metadata: { order: 4711 } });
     await vi.waitFor(async () => {
       const found = await queue.getJob(job.id ?? '');
-      expect(found?.returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+      expect(found?.returnvalue).toMatchObject({ accepted: 1, already_tracked: 0 });
     }, 10_000);
     await vi.waitUntil(() => events.size > 0, 10_000);
     const [[body = '']] = [...events.values()].map((bodies) => [...bodies]) as [string[]];

@@ -7,6 +7,7 @@ export const SubmissionEventType = {
   rejected: 'submission.rejected',
   expired: 'submission.expired',
   cancelled: 'submission.cancelled',
+  retracked: 'submission.retracked',
   stuck: 'submission.stuck',
   corrected: 'submission.corrected',
 } as const;

@@ -4,13 +4,13 @@ import { explainIssue } from '../../domain/explain-issue.ts';
 import { escapeText } from '../../domain/text.ts';
 import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import { withTimeout } from '../../platform/with-timeout.ts';
-import type { TrackResult } from '../../watch/ports.ts';
+import { countEffects, type TrackEffect, type TrackResult } from '../../watch/ports.ts';
 import { openLoopConnection, type RedisSettings } from './redis.ts';
 
 /** The queue for submissions of other services: the data of a job is the body of POST /v1/submissions. */
 export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
 
-type Accepted = { accepted: number; already_tracked: number };
+type Accepted = Record<TrackEffect, number>;
 
 type IntakeDeps = {
   redis: RedisSettings;
@@ -81,10 +81,8 @@ export class Intake {
       throw new DelayedError();
     }
     switch (result.kind) {
-      case 'tracked': {
-        const accepted = result.submissions.filter(({ isNew }) => isNew).length;
-        return { accepted, already_tracked: result.submissions.length - accepted };
-      }
+      case 'tracked':
+        return countEffects(result.submissions);
       case 'invalid':
         throw this.#refusal(job, `${result.field}: ${result.reason}`);
       case 'late':

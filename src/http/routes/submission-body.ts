@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { nearestTime, readStoredData } from '../../domain/stored.ts';
-import type { HistoryEntry, Submission } from '../../domain/submission.ts';
+import { type HistoryEntry, type OptionChanges, type Submission, TRACK_OPTIONS } from '../../domain/submission.ts';
 import {
   statusSchema,
   submissionFields,
@@ -48,6 +48,24 @@ export const submissionSchema = z
   .meta({ id: 'Submission', examples: [EXAMPLE] });
 export type SubmissionBody = z.output<typeof submissionSchema>;
 
+const changed = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
+const changedTimeSchema = changed(timeSchema).describe('A time before and after a change').meta({ id: 'ChangedTime' });
+const changedSecondsSchema = changed(z.number())
+  .describe('Seconds before and after a change')
+  .meta({ id: 'ChangedSeconds' });
+const changesSchema = z
+  .object({
+    tracked_at: changedTimeSchema,
+    deadline_at: changedTimeSchema,
+    unknown_grace_s: changedSecondsSchema,
+    stuck_after_s: changedSecondsSchema,
+    metadata: changed(z.record(z.string(), z.unknown()).nullable()),
+    callback_url: changed(z.string().nullable()),
+  })
+  .partial()
+  .describe('Options that a client changed: values before and after. Of `callback_url` only scheme, host and port')
+  .meta({ id: 'OptionChanges' });
+
 const historyEntrySchema = z
   .object({
     seq: z.int().describe('Sequence number across all submissions'),
@@ -57,6 +75,7 @@ const historyEntrySchema = z
     upstream_state: z.string().nullable(),
     data: upstreamDataSchema,
     error: z.string().nullable(),
+    changes: changesSchema.optional(),
     unreadable: unreadableSchema,
   })
   .describe('A change of a submission')
@@ -67,14 +86,33 @@ export const submissionWithHistorySchema = submissionSchema
   .describe('A tracked submission with its history')
   .meta({ id: 'SubmissionWithHistory', examples: [{ ...EXAMPLE, history: HISTORY_EXAMPLE }] });
 
+const trackedSubmissionSchema = submissionSchema
+  .extend({
+    not_applied: z
+      .array(z.enum(TRACK_OPTIONS).meta({ id: 'TrackOption' }))
+      .optional()
+      .describe('Only if the submission is unchanged: the options of the request that differ from its own'),
+  })
+  .describe('A submission of a tracking request')
+  .meta({ id: 'TrackedSubmission', examples: [EXAMPLE] });
+
 export const trackedSchema = z
   .object({
     accepted: z.int().describe('Number of newly tracked submissions'),
-    already_tracked: z.int(),
-    submissions: z.array(submissionSchema).describe('In the order of the request, without duplicates'),
+    already_tracked: z.int().describe('Number of submissions that were open already'),
+    already_final: z
+      .int()
+      .describe(
+        'Number of submissions that had ended, which `already_tracked` does not include; `retrack` tracks them again',
+      ),
+    retracked: z.int().describe('Number of ended submissions that are tracked again'),
+    submissions: z.array(trackedSubmissionSchema).describe('In the order of the request, without duplicates'),
   })
   .describe('The submissions are stored on disk')
-  .meta({ id: 'TrackedSubmissions', examples: [{ accepted: 1, already_tracked: 0, submissions: [EXAMPLE] }] });
+  .meta({
+    id: 'TrackedSubmissions',
+    examples: [{ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0, submissions: [EXAMPLE] }],
+  });
 
 export const submissionListSchema = z
   .object({ submissions: z.array(submissionSchema).describe('Newest first'), next_cursor: nextCursorSchema })
@@ -96,6 +134,26 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
     upstream_state: entry.upstreamState,
     data: data ?? null,
     error: entry.error,
+    ...(entry.changes && { changes: toChangesBody(entry.changes) }),
     ...(unreadableFields && { unreadable: unreadableFields }),
   };
 }
+
+function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
+  const { trackedAt, deadlineAt, unknownGraceMs, stuckAfterMs, metadata, callbackOrigin } = changes;
+  return {
+    ...(trackedAt && { tracked_at: fromTo(trackedAt, toTime) }),
+    ...(deadlineAt && { deadline_at: fromTo(deadlineAt, toTime) }),
+    ...(unknownGraceMs && { unknown_grace_s: fromTo(unknownGraceMs, toSeconds) }),
+    ...(stuckAfterMs && { stuck_after_s: fromTo(stuckAfterMs, toSeconds) }),
+    ...(metadata && { metadata: fromTo(metadata, (value) => value) }),
+    ...(callbackOrigin && { callback_url: fromTo(callbackOrigin, (origin) => origin) }),
+  };
+}
+
+function fromTo<T, Shown>([from, to]: readonly [T, T], show: (value: T) => Shown): { from: Shown; to: Shown } {
+  return { from: show(from), to: show(to) };
+}
+
+const toTime = (ms: number) => iso(nearestTime(ms));
+const toSeconds = (ms: number) => ms / 1_000;

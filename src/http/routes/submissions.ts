@@ -5,6 +5,7 @@ import { canonicalId, Status, type Submission } from '../../domain/submission.ts
 import { statusSchema } from '../../domain/submission-body.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
+import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import { actorOf } from '../access/access.ts';
 import type { Admission } from '../load/admission.ts';
@@ -65,7 +66,7 @@ const OPERATIONS = operations('submissions', {
   trackSubmissions: {
     summary: 'Track one submission or many',
     description:
-      'Idempotent: a submission that is already tracked is unchanged. The response is sent once everything is on disk. ' +
+      'Idempotent: a submission that is already tracked is unchanged, unless it has ended and `retrack` is true. The response is sent once everything is on disk. ' +
       'When too many ids wait for that, it is 503 with Retry-After, and nothing of the request was accepted.',
     body: trackBodySchema,
     response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
@@ -137,14 +138,13 @@ export function registerSubmissions(
         case 'late':
           return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
         case 'tracked': {
-          const accepted = result.submissions.filter(({ isNew }) => isNew).length;
-          logTracked(request, accepted, result.submissions);
+          const counts = countEffects(result.submissions);
+          logTracked(request, counts, result.submissions);
           reply.code(202);
-          return {
-            accepted,
-            already_tracked: result.submissions.length - accepted,
-            submissions: result.submissions.map(({ submission }) => body(submission)),
-          };
+          const submissions = result.submissions.map(({ submission, notApplied }) => {
+            return { ...body(submission), ...(notApplied.length > 0 && { not_applied: notApplied }) };
+          });
+          return { ...counts, submissions };
         }
         default:
           return result satisfies never;
@@ -200,11 +200,15 @@ export function registerSubmissions(
   });
 }
 
-function logTracked(request: FastifyRequest, accepted: number, tracked: readonly { submission: Submission }[]): void {
+function logTracked(
+  request: FastifyRequest,
+  counts: Record<TrackEffect, number>,
+  tracked: readonly TrackedSubmission[],
+): void {
   if (!isDebugLogged(request)) return;
   const [only] = tracked;
   const single = only && tracked.length === 1 ? { submission_id: only.submission.submissionId } : {};
-  logOf(request).debug({ accepted, already_tracked: tracked.length - accepted, ...single }, 'submissions.tracked');
+  logOf(request).debug({ ...counts, ...single }, 'submissions.tracked');
 }
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {

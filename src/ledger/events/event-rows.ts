@@ -8,6 +8,7 @@ import {
 } from '../../domain/notifications/events.ts';
 import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
 import { Status } from '../../domain/submission.ts';
+import { optionsBefore } from '../../domain/tracking/option-changes.ts';
 import { isStatus, type SubmissionRow, unreadableFields } from '../submissions/submission-rows.ts';
 
 type Head = { seq: number; event_id: string; at: number; detail: string | null };
@@ -18,7 +19,7 @@ type SubmissionEventRow = Head & { type: SubmissionEventType; previousStatus: St
     SubmissionRow,
     'submissionId' | 'upstream' | 'metadata' | 'callbackUrl' | Times | Reported
   > &
-  Record<'previousState' | 'previousError' | 'previousEnvelope', string | null>;
+  Record<'previousState' | 'previousError' | 'previousEnvelope' | 'laterChanges', string | null>;
 
 export type EventRow =
   | SubmissionEventRow
@@ -26,8 +27,8 @@ export type EventRow =
   | (Head & { type: AlertEventType | typeof TEST_EVENT_TYPE; submissionId: null; envelope: null });
 
 /**
- * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and the columns of
- * `submissions` used here are fixed when tracking begins.
+ * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and `laterChanges`
+ * has the options before each later change, one JSON text per line. A callback is sent to the current URL.
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
@@ -35,7 +36,9 @@ export const EVENT_COLUMNS = `
   s.deadline_at AS deadlineAt, s.metadata, s.callback_url AS callbackUrl,
   h.status, h.upstream_state AS upstreamState, h.error, h.answer AS envelope,
   p.status AS previousStatus, p.upstream_state AS previousState, p.error AS previousError,
-  p.answer AS previousEnvelope`;
+  p.answer AS previousEnvelope,
+  (SELECT group_concat(changes, char(10) ORDER BY version) FROM history
+   WHERE submission = h.submission AND version > h.version AND changes IS NOT NULL) AS laterChanges`;
 export const EVENT_JOINS = `
   LEFT JOIN submissions s ON s.id = o.submission
   LEFT JOIN history h ON h.seq = o.history_seq
@@ -102,8 +105,9 @@ function ofSubmission(row: SubmissionEventRow) {
     error: row.previousError,
     envelope: row.previousEnvelope,
   };
-  const metadata = readStoredObject(row.metadata);
-  const unreadable = unreadableFields(row, metadata);
+  const options = { ...row, ...optionsBefore(row.laterChanges?.split('\n') ?? []) };
+  const metadata = readStoredObject(options.metadata);
+  const unreadable = unreadableFields(options, metadata);
   return {
     type,
     // Becoming stuck does not change the status: the row of history is the newest one at that time.
@@ -112,10 +116,10 @@ function ofSubmission(row: SubmissionEventRow) {
       ...now,
       submissionId,
       upstream,
-      trackedAt: nearestTime(row.trackedAt),
+      trackedAt: nearestTime(options.trackedAt),
       // finalized_at is set once, by the change to finalized, and must not show in earlier events.
       finalizedAt: status === Status.finalized && row.finalizedAt !== null ? nearestTime(row.finalizedAt) : null,
-      deadlineAt: nearestTime(row.deadlineAt),
+      deadlineAt: nearestTime(options.deadlineAt),
       metadata: metadata ?? null,
       ...(unreadable.length > 0 && { unreadable }),
     },

@@ -276,4 +276,18 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit WHEN OLD.hash IS NOT NULL
     BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
   `,
+  `
+  -- Since when the upstream has not found a submission, and the reading of the outage clock when its deadline was last changed.
+  ALTER TABLE submissions ADD COLUMN not_found_since INTEGER;
+  ALTER TABLE submissions ADD COLUMN deadline_outage_ms_before INTEGER;
+  -- The options that a client changed, as JSON: values before and after.
+  ALTER TABLE history ADD COLUMN changes TEXT;
+  -- An ended submission can be tracked again, unless it is finalized: as a new change, polled, and exempt from retention.
+  DROP TRIGGER a_final_status_stays;
+  CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
+    WHEN OLD.status IN (${list(FINAL_STATUSES)}) AND NEW.status <> OLD.status
+      AND NOT (OLD.status <> 'finalized' AND NEW.status = 'tracking' AND NEW.version = OLD.version + 1
+               AND NEW.watched = 1 AND NEW.ended_at IS NULL)
+    BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
+  `,
 ];

@@ -1,5 +1,6 @@
 import type { Actor } from '../../domain/audit/actions.ts';
 import { ERASED, type ErasureTarget, type PersonalValue, personalValueOf } from '../../domain/audit/personal-value.ts';
+import { readChanges } from '../../domain/tracking/option-changes.ts';
 import type { AuditTrail } from '../access/audit.ts';
 import { erasureDetail } from '../access/audit-chain.ts';
 import { guarded } from '../file/errors.ts';
@@ -86,12 +87,35 @@ export class Erasure {
         UPDATE submissions SET metadata = ${isAbout ? null : metadata}, callback_url = ${isCalled ? null : url}
         WHERE id = ${id}`;
       erased.submissions += 1;
-      const attempts = this.#db.values<number>`
-        SELECT a.id FROM outbox o JOIN deliveries d ON d.event = o.seq JOIN attempts a ON a.delivery = d.id
-        WHERE o.submission = ${id} AND a.response IS NOT NULL AND a.response <> ${ERASED}`;
-      for (const attempt of attempts) this.#rewrite('attempts', 'id', attempt, { response: ERASED });
-      erased.attempts += attempts.length;
+      erased.attempts += this.#eraseResponses(id);
     });
+    yield* this.#earlierMetadata(value, erased);
+  }
+
+  /** Removes metadata that a client replaced later from the history. */
+  *#earlierMetadata(value: PersonalValue, erased: ErasedRows): Generator<void> {
+    type Row = { position: number; submission: number; changes: string | null };
+    const sql = 'SELECT seq AS position, submission, changes FROM history WHERE seq > ? ORDER BY seq';
+    yield* this.#scan<Row>(sql, ({ position, submission, changes: text }) => {
+      const changes = text === null ? undefined : readChanges(text);
+      if (!changes?.metadata) return;
+      const isAbout = (metadata: unknown) => metadata !== null && value.isInMetadata(JSON.stringify(metadata));
+      const [before, after] = changes.metadata;
+      if (!isAbout(before) && !isAbout(after)) return;
+      const metadata = [isAbout(before) ? null : before, isAbout(after) ? null : after];
+      this.#rewrite('history', 'seq', position, { changes: JSON.stringify({ ...changes, metadata }) });
+      erased.history += 1;
+      erased.attempts += this.#eraseResponses(submission);
+    });
+  }
+
+  /** Erases the responses to the events of a submission. Returns their number. */
+  #eraseResponses(submission: number): number {
+    const attempts = this.#db.values<number>`
+      SELECT a.id FROM outbox o JOIN deliveries d ON d.event = o.seq JOIN attempts a ON a.delivery = d.id
+      WHERE o.submission = ${submission} AND a.response IS NOT NULL AND a.response <> ${ERASED}`;
+    for (const attempt of attempts) this.#rewrite('attempts', 'id', attempt, { response: ERASED });
+    return attempts.length;
   }
 
   /** Replaces the value in columns of rows that are otherwise never changed. Returns the number of rows. */

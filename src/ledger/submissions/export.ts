@@ -1,11 +1,19 @@
 import Database from 'better-sqlite3';
 import { nearestTime } from '../../domain/stored.ts';
 import { type HistoryEntry, isFinal, type Status, type Submission } from '../../domain/submission.ts';
+import { extendedDeadline } from '../../domain/transition.ts';
 import { guarded } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
 import { existingLedgerPath } from '../file/open.ts';
 import { assertLedger } from '../file/schema.ts';
-import { HISTORY, SUBMISSION_COLUMNS, type SubmissionRow, toHistoryEntry, toSubmission } from './submission-rows.ts';
+import {
+  HISTORY,
+  type HistoryRow,
+  SUBMISSION_COLUMNS,
+  type SubmissionRow,
+  toHistoryEntry,
+  toSubmission,
+} from './submission-rows.ts';
 import { OUTAGE_MS } from './upstream-store.ts';
 
 export type ExportQuery = {
@@ -67,10 +75,10 @@ export class LedgerExport {
       position += 1;
       if (changedAt < since || changedAt >= until || wanted?.has(row.status) === false) continue;
       const submission = toSubmission(row);
-      const { deadlineAt, outageMsBefore } = submission;
-      const movedMs = isFinal(row.status) ? 0 : (outages.get(row.upstream) ?? outageMsBefore) - outageMsBefore;
-      const history = this.#db.rows<HistoryEntry>(HISTORY, row.id).map(toHistoryEntry);
-      yield { position, submission, deadlineAt: deadlineAt + movedMs, changedAt: nearestTime(changedAt), history };
+      const outageMs = outages.get(row.upstream) ?? submission.outageMsBefore;
+      const deadlineAt = isFinal(row.status) ? submission.deadlineAt : extendedDeadline(submission, outageMs);
+      const history = this.#db.rows<HistoryRow>(HISTORY, row.id).map(toHistoryEntry);
+      yield { position, submission, deadlineAt, changedAt: nearestTime(changedAt), history };
     }
   }
 

@@ -3,6 +3,7 @@ import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import {
   HISTORY,
+  type HistoryRow,
   SUBMISSION_COLUMNS,
   type SubmissionRow,
   toHistoryEntry,
@@ -56,7 +57,7 @@ export class SubmissionQueries {
       submissionIds.map((id) => {
         const row = this.findRow(id);
         if (!row) return undefined;
-        const history = this.#db.rows<HistoryEntry>(HISTORY, row.id);
+        const history = this.#db.rows<HistoryRow>(HISTORY, row.id);
         return { submission: toSubmission(row), history: history.map(toHistoryEntry) };
       }),
     );

@@ -1,5 +1,6 @@
 import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
 import { type HistoryEntry, STATUSES, Status, type Submission } from '../../domain/submission.ts';
+import { readChanges } from '../../domain/tracking/option-changes.ts';
 
 /** A submission as stored, named like its fields. `endedAt`: the time of its final status. */
 export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata' | 'unreadable'> & {
@@ -14,6 +15,7 @@ export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata' | 
 export const SUBMISSION_COLUMNS = `
   s.id, s.submission_id AS submissionId, s.upstream, s.status, s.watched, s.stuck, s.version, s.polls,
   s.polled_at AS polledAt, s.unanswered_since AS noResponseSince, s.not_found_ms AS notFoundMs,
+  s.not_found_since AS notFoundSince, s.deadline_outage_ms_before AS deadlineOutageMsBefore,
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.outage_ms_before AS outageMsBefore, s.metadata,
   s.callback_url AS callbackUrl, h.upstream_state AS upstreamState, h.error, h.answer AS envelope`;
@@ -49,7 +51,7 @@ export function unreadableTimes(times: Readonly<Record<string, number | null>>):
 /** The history of a submission, by its row, oldest change first. `+?`: see FIND in submission-queries.ts. */
 export const HISTORY = `
   SELECT seq, version, at, status, previous_status AS previousStatus, upstream_state AS upstreamState, error,
-         answer AS envelope
+         answer AS envelope, changes
   FROM history WHERE submission = +? ORDER BY version`;
 
 const statuses: ReadonlySet<unknown> = new Set(STATUSES);
@@ -58,18 +60,24 @@ export function isStatus(text: unknown): text is Status {
   return statuses.has(text);
 }
 
+/** A row of the history as stored. */
+export type HistoryRow = Omit<HistoryEntry, 'changes' | 'unreadable'> & { changes: string | null };
+
 /** Replaces invalid values of a row and lists their columns in `unreadable`. */
-export function toHistoryEntry(row: HistoryEntry): HistoryEntry {
+export function toHistoryEntry(row: HistoryRow): HistoryEntry {
   const { at, status, previousStatus } = row;
   const isPreviousKnown = previousStatus === null || isStatus(previousStatus);
-  if (isTime(at) && isStatus(status) && isPreviousKnown) return row;
+  const changes = row.changes === null ? null : readChanges(row.changes);
+  if (isTime(at) && isStatus(status) && isPreviousKnown && changes !== undefined) return { ...row, changes };
   const unreadable = [
     ...unreadableTimes({ at }),
     ...(isStatus(status) ? [] : ['status']),
     ...(isPreviousKnown ? [] : ['previous_status']),
+    ...(changes === undefined ? ['changes'] : []),
   ];
   return {
     ...row,
+    changes: changes ?? null,
     at: nearestTime(at),
     status: isStatus(status) ? status : Status.tracking,
     previousStatus: isPreviousKnown ? previousStatus : null,

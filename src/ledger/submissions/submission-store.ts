@@ -1,15 +1,17 @@
 import type { Observation } from '../../domain/classify.ts';
-import { Status, type Submission, type TrackRequest } from '../../domain/submission.ts';
+import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from '../../domain/submission.ts';
+import { limitsFrom, unappliedOptions } from '../../domain/tracking/option-changes.ts';
 import {
   contextWithoutLimits,
   type TransitionContext,
   type TransitionResult,
   transition,
 } from '../../domain/transition.ts';
-import type { RecordedObservation, TrackResult } from '../../watch/ports.ts';
+import { isSeen } from '../../domain/upstream-health.ts';
+import type { RecordedObservation, TrackedSubmission, TrackResult } from '../../watch/ports.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { SubmissionQueries } from './submission-queries.ts';
-import { toSubmission } from './submission-rows.ts';
+import { type SubmissionRow, toSubmission } from './submission-rows.ts';
 import type { SubmissionWriter } from './submission-writer.ts';
 import { UpstreamStore } from './upstream-store.ts';
 
@@ -30,24 +32,59 @@ export class SubmissionStore {
   /** Tracks all of the requests or none. `outages` caches the outage clock of each upstream, in milliseconds. */
   track(requests: readonly TrackRequest[], now: number, outages: Map<string, number>): TrackResult {
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
-    for (const [index, { upstream, deadlineAt }] of requests.entries()) {
+    for (const [index, { upstream, deadlineAt, retrack }] of requests.entries()) {
       const row = known[index];
       if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
-      if (!row && deadlineAt <= now) return { kind: 'late', index };
+      const begins = !row || (retrack && canRetrack(row.status));
+      if (begins && deadlineAt <= now) return { kind: 'late', index };
     }
-    const submissions = requests.map((request, index) => {
+    const submissions = requests.map((request, index): TrackedSubmission => {
       const { submissionId, upstream } = request;
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
       outages.set(upstream, outageMs);
       const inserted = known[index] ? undefined : this.#writer.insert(request, { now, outageMs });
-      if (inserted) return { submission: inserted, isNew: true };
-      // The id may occur twice in one batch: then the first request has inserted it.
-      const row = known[index] ?? this.#queries.findRow(submissionId);
+      if (inserted) return { submission: inserted, effect: 'accepted', notApplied: [] };
+      // The id may occur twice in one batch: then the first request has inserted it, or tracked it again.
+      const read = request.retrack ? undefined : known[index];
+      const row = read ?? this.#queries.findRow(submissionId);
       if (row?.upstream !== upstream)
         throw new Error(`${submissionId} can not be tracked at both upstreams ${row?.upstream} and ${upstream}`);
-      return { submission: toSubmission(row), isNew: false };
+      return this.#trackKnown(row, request, { now, outageMs });
     });
     return { kind: 'tracked', submissions };
+  }
+
+  #trackKnown(
+    row: SubmissionRow,
+    request: TrackRequest,
+    { now, outageMs }: { now: number; outageMs: number },
+  ): TrackedSubmission {
+    const before = toSubmission(row);
+    const { change, ...result } = transition(before, { kind: 'retrack', at: now }, contextWithoutLimits(now));
+    if (!request.retrack || !change) {
+      const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
+      return { submission: before, effect, notApplied: unappliedOptions(request, before, now) };
+    }
+    const { event, ...state } = change;
+    const { named = [] } = request;
+    const after: Submission = {
+      ...before,
+      ...state,
+      watched: result.watched,
+      stuck: false,
+      noResponseSince: result.noResponseSince,
+      notFoundMs: result.notFoundMs,
+      notFoundSince: result.notFoundSince,
+      polledAt: null,
+      trackedAt: now,
+      ...limitsFrom(request, now),
+      outageMsBefore: outageMs,
+      deadlineOutageMsBefore: null,
+      ...(named.includes('metadata') && { metadata: request.metadata }),
+      ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
+    };
+    const submission = this.#writer.applyRequest({ row, before }, after, { at: now, event });
+    return { submission, effect: 'retracked', notApplied: [] };
   }
 
   /** Returns the submission after the cancellation, and whether that changed it; undefined if it was never tracked. */
@@ -69,7 +106,12 @@ export class SubmissionStore {
     const row = this.#queries.findRow(observation.submissionId);
     if (!row) return undefined;
     // A time of the newest poll that lies in the future was written by a clock that was ahead, and is ignored.
-    const isStale = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
+    const isOvertaken = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
+    // The poll was sent before the submission was tracked again. What the upstream returned is still true.
+    const sentAt = at - observation.durationMs;
+    const isOutdated =
+      sentAt < row.trackedAt && row.trackedAt <= context.now && row.version > 1 && !isSeen(observation);
+    const isStale = isOvertaken || isOutdated;
     const before = toSubmission(row);
     const result = isStale ? unchanged(before) : transition(before, observation, context);
     const polledAt = isStale ? row.polledAt : at;
@@ -99,6 +141,6 @@ export class SubmissionStore {
   }
 }
 
-function unchanged({ watched, noResponseSince, notFoundMs }: Submission): TransitionResult {
-  return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs };
+function unchanged({ watched, noResponseSince, notFoundMs, notFoundSince }: Submission): TransitionResult {
+  return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };
 }

@@ -20,7 +20,7 @@ const SHOW_HISTORY = '`dawatch status <id>` shows the history';
 export const SUBMISSION_EVENTS = {
   'submissions.tracked': debug(
     'a tracking request was accepted. `submission_id` is present if the request had a single id',
-    ['request_id', 'accepted', 'already_tracked', 'submission_id'],
+    ['request_id', 'accepted', 'already_tracked', 'already_final', 'retracked', 'submission_id'],
   ),
   'submission.cancelled': info('a client cancelled the submission', ['request_id', 'submission_id', 'status']),
   'submission.finalized': info('the submission is final', SUBMISSION),
@@ -46,7 +46,7 @@ export const SUBMISSION_EVENTS = {
   'submission.expired': warn(
     'the deadline has passed',
     SUBMISSION,
-    `${SHOW_HISTORY}; track the submission again with a later deadline`,
+    `${SHOW_HISTORY}; \`dawatch track --retrack\` tracks the submission again with a later deadline`,
   ),
   'poll.observed': debug('a poll of a submission returned an observation', [
     'submission_id',

@@ -36,6 +36,7 @@ const SUBMISSION_TEXTS: Record<SubmissionEventType, { one: string; many: string;
   [SubmissionEventType.finalized]: { one: 'is finalized', many: 'are finalized', severity: 'good' },
   [SubmissionEventType.recovered]: { one: 'recovered', many: 'recovered', severity: 'good' },
   [SubmissionEventType.cancelled]: { one: 'was cancelled', many: 'were cancelled', severity: 'info' },
+  [SubmissionEventType.retracked]: { one: 'is tracked again', many: 'are tracked again', severity: 'info' },
   [SubmissionEventType.failing]: { one: 'is failing', many: 'are failing', severity: 'warning' },
   [SubmissionEventType.stuck]: { one: 'is stuck', many: 'are stuck', severity: 'warning' },
   [SubmissionEventType.unknown]: { one: 'was never found', many: 'were never found', severity: 'warning' },

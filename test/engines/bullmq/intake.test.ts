@@ -15,7 +15,11 @@ function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
   const track = (body: TrackBody) => {
     bodies.push(body);
     const given = body.submission_ids ?? [body.submission_id ?? ''];
-    const submissions = given.map((id) => ({ isNew: !ids.has(id), submission: {} as never }));
+    const submissions = given.map((id) => ({
+      effect: ids.has(id) ? ('already_tracked' as const) : ('accepted' as const),
+      notApplied: [],
+      submission: {} as never,
+    }));
     for (const id of given) ids.add(id);
     return { kind: 'tracked', submissions } as const;
   };
@@ -56,9 +60,9 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     openIntake(redis, track);
     const { enqueue, ended } = openProducer(redis);
     const one = await ended(await enqueue({ submission_id: 'a', metadata: { order: 1 } }));
-    expect(one.returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    expect(one.returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
     const more = await ended(await enqueue({ submission_ids: ['a', 'b', 'c'] }));
-    expect(more.returnvalue).toEqual({ accepted: 2, already_tracked: 1 });
+    expect(more.returnvalue).toEqual({ accepted: 2, already_tracked: 1, already_final: 0, retracked: 0 });
     expect(track.bodies[0]).toEqual({ submission_id: 'a', metadata: { order: 1 } });
   });
 
@@ -123,7 +127,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     });
     const { enqueue, ended } = openProducer(redis);
     const job = await ended(await enqueue({ submission_id: 'a' }, { attempts: 1 }));
-    expect(job.returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    expect(job.returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
     expect(postponed.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000]);
   });
 
@@ -142,7 +146,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     await dying.close();
     expect((await queue.getJob(id ?? ''))?.stalledCounter).toBe(4);
     openIntake(redis, ledger());
-    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
   });
 
   it('accepts a job that a crashed server had started', async () => {
@@ -154,7 +158,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     onTestFinished(() => dead.close());
     await dead.getNextJob('token');
     openIntake(redis, ledger());
-    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
   });
 
   it('accepts jobs that were added while no server was running', async () => {
@@ -163,7 +167,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const id = await enqueue({ submission_id: 'a' });
     await redis.restart();
     openIntake(redis, ledger());
-    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0 });
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
   });
 
   it('continues after Redis was emptied, and after it was unreachable', async () => {

@@ -38,7 +38,7 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
       await staysRefused(world, 507);
       rmSync(ballast);
       await expectWorking(world);
-      expect(await job).toEqual({ accepted: BATCH, already_tracked: 0 });
+      expect(await job).toMatchObject({ accepted: BATCH, already_tracked: 0 });
       for (const id of queued) world.expected.set(id, 'finalized');
       await world.expectSurvived();
     },

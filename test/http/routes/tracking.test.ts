@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   call,
   detailsOf,
@@ -77,6 +77,78 @@ it('refuses a whole batch with an id of another upstream', async () => {
   expect(response.status).toBe(409);
   expect(problemOf(response).detail).toContain('elsewhere is already tracked at the upstream other');
   expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
+});
+
+describe('retrack', () => {
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
+  const end = async (id: string, options: object = {}) => {
+    await track({ submission_id: id, ...options });
+    return submissionOf(await cancel(id));
+  };
+
+  it('tracks an ended submission again, with new time limits and the history continued', async () => {
+    const ended = await end('back', { metadata: { order: 1 }, deadline: at(2), stuck_after_s: 5 });
+    const deadline = at(1);
+    const tracked = await track({ submission_id: 'back', retrack: true, deadline, stuck_after_s: 7 });
+    expect(tracked).toMatchObject({ accepted: 0, already_tracked: 0, already_final: 0, retracked: 1 });
+    expect(tracked.submissions[0]).not.toHaveProperty('not_applied');
+    const { history, ...shown } = detailsOf(await call(app.url, pathOf('back')));
+    expect(shown).toMatchObject({ status: 'tracking', metadata: { order: 1 }, finalized_at: null });
+    expect(Date.parse(shown.tracked_at)).toBeGreaterThanOrEqual(Date.parse(ended.tracked_at));
+    expect(history.map(({ status, previous_status }) => [status, previous_status])).toEqual([
+      ['tracking', null],
+      ['cancelled', 'tracking'],
+      ['tracking', 'cancelled'],
+    ]);
+    expect(history.map(({ changes }) => changes !== undefined)).toEqual([false, false, true]);
+    expect(history[2]?.changes).toMatchObject({
+      deadline_at: { from: expect.any(String), to: deadline },
+      stuck_after_s: { from: 5, to: 7 },
+    });
+  });
+
+  it('replaces metadata and callback_url only if the request names them', async () => {
+    await end('named', { metadata: { order: 1 } });
+    await track({ submission_id: 'named', retrack: true, metadata: { order: 2 } });
+    const { history, metadata } = detailsOf(await call(app.url, pathOf('named')));
+    expect(metadata).toEqual({ order: 2 });
+    expect(history.at(-1)?.changes?.metadata).toEqual({ from: { order: 1 }, to: { order: 2 } });
+  });
+
+  it('counts ended submissions apart from open ones, with and without the flag, also in concurrent requests', async () => {
+    await end('apart');
+    const body = { submission_ids: ['apart', 'apart-open', 'apart'] };
+    expect(await track(body)).toMatchObject({ accepted: 1, already_tracked: 0, already_final: 1, retracked: 0 });
+    const both = await Promise.all([track({ ...body, retrack: true }), track({ ...body, retrack: true }), track(body)]);
+    expect(both.reduce((sum, { retracked }) => sum + retracked, 0)).toBe(1);
+    expect(await track({ ...body, retrack: true })).toMatchObject({ already_tracked: 2, retracked: 0 });
+  });
+
+  it('lists the options of the request that are not those of an unchanged submission', async () => {
+    const metadata = { order: 1, items: [{ a: 1, b: 2 }] };
+    await track({ submission_id: 'same', metadata, unknown_grace_s: 300 });
+    const options = { metadata: { items: [{ b: 2, a: 1 }], order: 1 }, unknown_grace_s: 300 };
+    const equal = await track({ submission_id: 'same', ...options });
+    expect(equal.submissions[0]).not.toHaveProperty('not_applied');
+    const other = { metadata: {}, unknown_grace_s: 301, stuck_after_s: 1, deadline: at(1) };
+    const different = await track({ submission_ids: ['same', 'same-new'], ...other });
+    expect(different.submissions.map(({ not_applied }) => not_applied)).toEqual([
+      ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata'],
+      undefined,
+    ]);
+  });
+
+  it('refuses a deadline in the past, another upstream and a flag that is no boolean, and changes nothing', async () => {
+    const ended = await end('kept');
+    const body = { submission_ids: ['kept', 'kept-new'], retrack: true };
+    const late = await post(app.url, { ...body, deadline: '2020-01-01T00:00:00Z' });
+    expect(problemOf(late).errors).toMatchObject([{ pointer: '/deadline' }]);
+    expect((await post(app.url, { ...body, upstream: 'other' })).status).toBe(409);
+    expect((await post(app.url, { ...body, retrack: 'yes' })).status).toBe(400);
+    expect(detailsOf(await call(app.url, pathOf('kept')))).toMatchObject(ended);
+    expect((await call(app.url, pathOf('kept-new'))).status).toBe(404);
+  });
 });
 
 it('cancels a submission once and for good', async () => {

@@ -151,6 +151,30 @@ describe('an erasure by metadata', () => {
   });
 });
 
+it.each([ADA, CUSTOMER])(
+  'metadata that were replaced later are removed from the history, for $kind',
+  async (target) => {
+    const ledger = openFilled();
+    const ids = ['byEmail', 'byCustomer'];
+    const replace = (metadata: Record<string, unknown>) =>
+      ledger.track(
+        ids.map((id) => trackRequest(id, { retrack: true, metadata, named: ['metadata'] })),
+        40,
+      );
+    replace({ user: 'grace' });
+    expect((await checkErased(ledger.file, target)).rows).toContainEqual({
+      table: 'history',
+      column: 'changes',
+      rows: 1,
+    });
+    erase(ledger, target);
+    expect((await checkErased(ledger.file, target)).rows).toEqual([]);
+    const changes = ids.map((id) => historyOf(ledger, id).at(-1)?.changes?.metadata);
+    expect(changes).toContainEqual([null, { user: 'grace' }]);
+    expect(changes).toHaveLength(2);
+  },
+);
+
 it('an erasure that is interrupted has an entry for its start only, and is repeated', () => {
   const ledger = openFilled();
   const run = ledger.erasure.run({ target: ADA, actor: ACTOR, now: () => 9 });

@@ -239,7 +239,9 @@ describe('references to deleted records', () => {
     expect(ledger.record([observation('finalized', clock.now(), 's0')], context())).toEqual([]);
     expect(ledger.cancel(['s0'], clock.now())).toEqual([undefined]);
     const result = ledger.track([trackRequest('s0')], clock.now());
-    expect(result).toMatchObject({ submissions: [{ isNew: true, submission: { status: 'tracking', version: 1 } }] });
+    expect(result).toMatchObject({
+      submissions: [{ effect: 'accepted', submission: { status: 'tracking', version: 1 } }],
+    });
   });
 });
 

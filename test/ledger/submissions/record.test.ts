@@ -161,7 +161,9 @@ describe('the constraints of the file', () => {
     const ledger = tracked();
     const raw = rawConnection(ledger.file);
     raw.prepare('UPDATE submissions SET status = ?').run(status);
-    expect(() => raw.exec("UPDATE submissions SET status = 'pending'")).toThrow(/no way out/);
+    expect(() => raw.exec("UPDATE submissions SET status = 'pending'")).toThrow(
+      /only tracking an ended submission again/,
+    );
     expect(ledger.submissions.get('s0')?.status).toBe(status);
   });
 
@@ -176,6 +178,6 @@ describe('the constraints of the file', () => {
     const raw = rawConnection(ledger.file);
     raw.pragma('foreign_keys = ON');
     expect(() => raw.exec('DELETE FROM submissions')).toThrow(/FOREIGN KEY/);
-    expect(ledger.track([trackRequest('s0')], 5)).toMatchObject({ submissions: [{ isNew: false }] });
+    expect(ledger.track([trackRequest('s0')], 5)).toMatchObject({ submissions: [{ effect: 'already_tracked' }] });
   });
 });

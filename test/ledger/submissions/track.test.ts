@@ -19,17 +19,22 @@ describe('tracking', () => {
       polledAt: null,
       noResponseSince: null,
       notFoundMs: null,
+      notFoundSince: null,
       trackedAt: 100,
       finalizedAt: null,
       outageMsBefore: 0,
+      deadlineOutageMsBefore: null,
       upstreamState: null,
       error: null,
       envelope: null,
     };
-    expect(result).toEqual({ kind: 'tracked', submissions: [{ submission: expected, isNew: true }] });
+    expect(result).toEqual({
+      kind: 'tracked',
+      submissions: [{ submission: expected, effect: 'accepted', notApplied: [] }],
+    });
     expect(ledger.submissions.get('s')).toEqual(expected);
     expect(JSON.stringify(ledger.submissions.get('s')?.metadata)).toBe(JSON.stringify(metadata));
-    const empty = { previousStatus: null, upstreamState: null, error: null, envelope: null };
+    const empty = { previousStatus: null, upstreamState: null, error: null, envelope: null, changes: null };
     expect(historyOf(ledger, 's')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...empty }]);
     expect(outboxOf(ledger.file)).toEqual([]);
   });
@@ -45,7 +50,7 @@ describe('tracking', () => {
     );
     expect(again).toMatchObject({
       kind: 'tracked',
-      submissions: [{ isNew: false, submission: before }, { isNew: true }],
+      submissions: [{ effect: 'already_tracked', submission: before }, { effect: 'accepted' }],
     });
     expect(ledger.submissions.get('s')).toEqual(before);
     expect(historyOf(ledger, 's')).toHaveLength(2);
@@ -54,7 +59,9 @@ describe('tracking', () => {
   it('an id that occurs twice in one batch is tracked once', () => {
     const ledger = openLedger();
     const result = ledger.track([trackRequest('s'), trackRequest('t'), trackRequest('s')], 100);
-    expect(result).toMatchObject({ submissions: [{ isNew: true }, { isNew: true }, { isNew: false }] });
+    expect(result).toMatchObject({
+      submissions: [{ effect: 'accepted' }, { effect: 'accepted' }, { effect: 'already_tracked' }],
+    });
     expect(historyOf(ledger, 's')).toHaveLength(1);
   });
 
@@ -83,9 +90,15 @@ describe('tracking', () => {
     ];
     const results = ledger.trackGroups(groups, 1);
     const summaries = results.map((result) =>
-      result.kind === 'tracked' ? result.submissions.map(({ isNew }) => isNew) : result.kind,
+      result.kind === 'tracked' ? result.submissions.map(({ effect }) => effect) : result.kind,
     );
-    expect(summaries).toEqual([[true, true], 'conflict', [false, true], 'late', [true]]);
+    expect(summaries).toEqual([
+      ['accepted', 'accepted'],
+      'conflict',
+      ['already_tracked', 'accepted'],
+      'late',
+      ['accepted'],
+    ]);
     const ids = ledger.submissions.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });

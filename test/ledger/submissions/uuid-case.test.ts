@@ -88,8 +88,9 @@ describe('a ledger in which ids were compared exactly', () => {
       'tracking',
       'finalized',
     ]);
-    for (const id of [LOWER, UPPER])
-      expect(ledger.track([trackRequest(id)], 40)).toMatchObject({ submissions: [{ isNew: false }] });
+    const effectOf = (id: string) => ledger.track([trackRequest(id)], 40);
+    expect(effectOf(LOWER)).toMatchObject({ submissions: [{ effect: 'already_tracked' }] });
+    expect(effectOf(UPPER)).toMatchObject({ submissions: [{ effect: 'already_final' }] });
     ledger.cancel([LOWER], 50);
     expect(outboxOf(ledger.file)).toMatchObject([
       { type: 'submission.finalized', submission_id: UPPER },

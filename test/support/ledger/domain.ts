@@ -73,8 +73,10 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     polledAt: null,
     noResponseSince: null,
     notFoundMs: null,
+    notFoundSince: null,
     polls: 0,
     outageMsBefore: 0,
+    deadlineOutageMsBefore: null,
     stuck: false,
     watched: true,
     version: 1,
@@ -113,9 +115,9 @@ export function observation(verdict: VerdictName | Classification, at: number, s
 
 /** Applies a transition result as the ledger does. */
 export function applied(before: Submission, result: TransitionResult, at: number): Submission {
-  const { watched, becameStuck, noResponseSince, notFoundMs } = result;
+  const { watched, becameStuck, noResponseSince, notFoundMs, notFoundSince } = result;
   const stuck = before.stuck || becameStuck;
-  const after = { ...before, watched, stuck, noResponseSince, notFoundMs, polledAt: at };
+  const after = { ...before, watched, stuck, noResponseSince, notFoundMs, notFoundSince, polledAt: at };
   const { change } = result;
   if (!change) return after;
   const { status, upstreamState, error, envelope } = change;

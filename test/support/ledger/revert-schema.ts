@@ -16,6 +16,10 @@ const REVERTS: Record<number, string> = {
     ALTER TABLE audit ADD COLUMN email_masked TEXT;
     CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
       BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END`,
+  10: `ALTER TABLE submissions DROP COLUMN not_found_since; ALTER TABLE submissions DROP COLUMN deadline_outage_ms_before;
+    ALTER TABLE history DROP COLUMN changes; DROP TRIGGER a_final_status_stays;
+    CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
+      WHEN OLD.status = 'finalized' AND NEW.status <> OLD.status BEGIN SELECT RAISE(ABORT, 'final'); END`,
 };
 
 /** Turns a ledger into one of an earlier schema. */

@@ -23,7 +23,10 @@ it('tracks the ids in the lines of a file and prints the counts as JSON', async 
   const file = join(tempFolder(), 'ids.txt');
   writeFileSync(file, '\ufefff-1\r\n\r\n  f-2  \nf-3');
   const { code, stdout } = await cli(['track', '--file', file, '--server', app.url, '--json']);
-  expect([code, JSON.parse(stdout)]).toEqual([0, { accepted: 3, already_tracked: 0 }]);
+  expect([code, JSON.parse(stdout)]).toEqual([
+    0,
+    { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0, not_applied: [] },
+  ]);
   for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
 });
 
@@ -144,6 +147,29 @@ describe('explains the remedy, with exit code', () => {
     const { code, stdout, stderr } = await cli(['track', 'good-1', '--server', url || app.url], { env });
     expect([code, stdout]).toEqual([expected, '']);
     expect(stderr).toContain(message);
+  });
+});
+
+it('reports ids that had ended and options that were not applied, exits with 3, and tracks them again with --retrack', async () => {
+  const track = (...args: string[]) => cli(['track', 'ended', 'open', '--upstream', 'other', ...args], { env: at() });
+  await track();
+  await call(app.url, pathOf('ended'), { method: 'DELETE' });
+  expect(await track('--metadata', '{"order":1}')).toEqual({
+    code: 3,
+    stdout: '',
+    stderr: 'accepted 0, already tracked 1, already final 1\nother options are unchanged for 2 submissions: metadata\n',
+  });
+  const json = await track('--metadata', '{"order":1}', '--json');
+  const unchanged = (submission_id: string) => ({ submission_id, options: ['metadata'] });
+  const counts = { accepted: 0, already_tracked: 1, already_final: 1, retracked: 0 };
+  expect([json.code, JSON.parse(json.stdout)]).toEqual([
+    3,
+    { ...counts, not_applied: [unchanged('ended'), unchanged('open')] },
+  ]);
+  expect(await track('--retrack')).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: 'accepted 0, already tracked 1, retracked 1\n',
   });
 });
 

@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { isObject, isSameJson, MAX_NESTING } from '../json.ts';
+import { readStored } from '../stored.ts';
+import type { OptionChanges, Submission, TrackOption, TrackRequest } from '../submission.ts';
+
+/** A value before and after a change. */
+const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
+
+/** Not copied by zod, which would leave out a key such as __proto__. */
+const metadataSchema = z.custom<Record<string, unknown> | null>((value) => value === null || isObject(value));
+
+const changesSchema: z.ZodType<OptionChanges> = z.object({
+  trackedAt: pair(z.number()),
+  deadlineAt: pair(z.number()),
+  unknownGraceMs: pair(z.number()),
+  stuckAfterMs: pair(z.number()),
+  metadata: pair(metadataSchema),
+  callbackOrigin: pair(z.string().nullable()),
+});
+
+/** Returns the options that differ between two states of a submission; null if there is none. */
+export function changesBetween(before: Submission, after: Submission): OptionChanges | null {
+  const [old, now] = [timesOf(before), timesOf(after)];
+  const changes: OptionChanges = {};
+  for (const name of Object.keys(old) as (keyof typeof old)[])
+    if (old[name] !== now[name]) changes[name] = [old[name], now[name]];
+  if (!isSameJson(before.metadata, after.metadata)) changes.metadata = [before.metadata, after.metadata];
+  // The path may have changed while the origin is the same.
+  if (before.callbackUrl !== after.callbackUrl)
+    changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
+  return Object.keys(changes).length === 0 ? null : changes;
+}
+
+/** Metadata are in a pair of the changes. */
+const METADATA_LEVEL = 2;
+
+/** Returns stored changes; undefined if they are unreadable. */
+export function readChanges(text: string): OptionChanges | undefined {
+  const parsed = changesSchema.safeParse(readStored(text, MAX_NESTING + METADATA_LEVEL)?.value);
+  return parsed.success ? parsed.data : undefined;
+}
+
+/** Returns the options that events show as they were before these stored changes, the oldest change first. */
+export function optionsBefore(stored: readonly string[]) {
+  const before: { trackedAt?: number; deadlineAt?: number; metadata?: string | null } = {};
+  for (const text of stored.toReversed()) {
+    const { trackedAt, deadlineAt, metadata } = readChanges(text) ?? {};
+    if (trackedAt) before.trackedAt = trackedAt[0];
+    if (deadlineAt) before.deadlineAt = deadlineAt[0];
+    if (metadata) before.metadata = metadata[0] && JSON.stringify(metadata[0]);
+  }
+  return before;
+}
+
+/** Returns the named options of a request that differ from those of the submission, which it does not change. */
+export function unappliedOptions(request: TrackRequest, submission: Submission, now: number): TrackOption[] {
+  const { named = [] } = request;
+  const [wanted, actual] = [durationsOf({ ...limitsFrom(request, now), trackedAt: now }), durationsOf(submission)];
+  const isApplied: Record<TrackOption, () => boolean> = {
+    deadline: () => request.deadlineAt === submission.deadlineAt,
+    unknown_grace_s: () => wanted.unknownGraceMs === actual.unknownGraceMs,
+    stuck_after_s: () => wanted.stuckAfterMs === actual.stuckAfterMs,
+    metadata: () => isSameJson(request.metadata, submission.metadata),
+    callback_url: () => request.callbackUrl === submission.callbackUrl,
+  };
+  return named.filter((option) => !isApplied[option]());
+}
+
+/** Returns the time limits of a request that is committed at `now`. */
+export function limitsFrom({ deadlineAt, graceEndsAt, stuckAt, requestedAt }: TrackRequest, now: number) {
+  const laterMs = now - (requestedAt ?? now);
+  return { deadlineAt, graceEndsAt: graceEndsAt + laterMs, stuckAt: stuckAt + laterMs };
+}
+
+/** Returns the durations of the time limits that are counted from the beginning of tracking, in milliseconds. */
+function durationsOf({ trackedAt, graceEndsAt, stuckAt }: Pick<Submission, 'trackedAt' | 'graceEndsAt' | 'stuckAt'>) {
+  return { unknownGraceMs: graceEndsAt - trackedAt, stuckAfterMs: stuckAt - trackedAt };
+}
+
+/** Returns scheme, host and port of a URL; null if there is none or it is invalid. */
+function originOf(url: string | null): string | null {
+  return url === null ? null : (URL.parse(url)?.origin ?? null);
+}
+
+function timesOf(submission: Submission) {
+  const { trackedAt, deadlineAt } = submission;
+  return { trackedAt, deadlineAt, ...durationsOf(submission) };
+}
