@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as wait } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AUDIT_ACTIONS, AUDIT_RESULTS } from '../../domain/audit/actions.ts';
@@ -199,6 +199,9 @@ export function registerAudit(
   });
 }
 
+/** The pause between two steps of an erasure, for tracking and polling. */
+const STEP_PAUSE_MS = 5;
+
 /** Erases the data of a person in steps, between which other requests are served. Requests wait for the one before them. */
 export function registerErasures(
   app: TypedServer,
@@ -216,7 +219,7 @@ export function registerErasures(
       while (!isStopping) {
         const step = run.next();
         if (step.done) return step.value;
-        await setImmediate();
+        await wait(STEP_PAUSE_MS);
       }
       return undefined;
     } finally {

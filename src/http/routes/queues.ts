@@ -58,7 +58,7 @@ export async function registerQueues(
     // A query to a Redis that was never connected would wait for it.
     if (health().redis?.state !== 'up' && request.url.startsWith(`${PREFIX}/api/`))
       return sendProblem(reply, { status: 503, detail: 'Redis is away: see redis.disconnected in the log' });
-    if (request.method === 'GET') return undefined;
+    if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     const { queueName } = request.params as { queueName?: string };
     const detail = `${request.method} ${request.routeOptions.url}`;
     ledger.audit.append(actorOf(request), clock.now(), { action: 'queues.change', subject: queueName ?? null, detail });

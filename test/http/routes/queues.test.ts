@@ -72,7 +72,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     for (const src of scripts) expect((await get(`/queues/${src}`, basic(ADMIN))).status, src).toBe(200);
   });
 
-  it('refuses requests from pages of other sites', async () => {
+  it('refuses requests from pages of other sites, and audits changes', async () => {
     const queue = openQueue(redis, 'dawatch-submissions');
     const path = '/queues/api/queues/dawatch-submissions/pause';
     for (const site of ['cross-site', 'same-site', 'none'])
@@ -81,6 +81,14 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     expect((await get(path, { ...basic(ADMIN), 'sec-fetch-site': 'same-origin' }, 'PUT')).status).toBe(200);
     expect(await queue.isPaused()).toBe(true);
     await queue.resume();
+    const { entries } = JSON.parse((await get('/v1/audit', { authorization: `Bearer ${ADMIN}` })).text);
+    expect(entries.filter(({ action }: { action: string }) => action === 'queues.change')).toMatchObject([
+      {
+        caller: 'DAWATCH_ADMIN_TOKEN',
+        subject: 'dawatch-submissions',
+        detail: 'PUT /queues/api/queues/:queueName/pause',
+      },
+    ]);
   });
 
   it('responds 503 while Redis is unreachable', async () => {
