@@ -88,8 +88,23 @@ export class Erasure {
         WHERE id = ${id}`;
       erased.submissions += 1;
       erased.attempts += this.#eraseResponses(id);
+      if (isAbout) erased.history += this.#eraseEarlier(id);
     });
     yield* this.#earlierMetadata(value, erased);
+  }
+
+  /** Removes all metadata that a submission had earlier from its history. Returns the number of rows. */
+  #eraseEarlier(submission: number): number {
+    const rows = this.#db.rows<{ seq: number; changes: string }>`
+      SELECT seq, changes FROM history WHERE submission = ${submission} AND changes IS NOT NULL`;
+    let count = 0;
+    for (const { seq, changes: text } of rows) {
+      const changes = readChanges(text);
+      if (!changes?.metadata) continue;
+      this.#rewrite('history', 'seq', seq, { changes: JSON.stringify({ ...changes, metadata: [null, null] }) });
+      count += 1;
+    }
+    return count;
   }
 
   /** Removes metadata that a client replaced later from the history. */

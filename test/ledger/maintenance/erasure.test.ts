@@ -175,6 +175,17 @@ it.each([ADA, CUSTOMER])(
   },
 );
 
+it('all earlier metadata of a submission are removed with its metadata, because they may identify the person, too', () => {
+  const ledger = openLedger();
+  ledger.track([trackRequest('a', { metadata: { name: 'Ada Example' } })], 1);
+  ledger.cancel(['a'], 2);
+  const metadata = { customer: '8831' };
+  ledger.track([trackRequest('a', { retrack: true, metadata, named: ['metadata'] })], 3);
+  expect(erase(ledger, CUSTOMER).erased).toMatchObject({ submissions: 1, history: 1 });
+  expect(historyOf(ledger, 'a').at(-1)?.changes?.metadata).toEqual([null, null]);
+  expect(historyOf(ledger, 'a')).toHaveLength(3);
+});
+
 it('an erasure that is interrupted has an entry for its start only, and is repeated', () => {
   const ledger = openFilled();
   const run = ledger.erasure.run({ target: ADA, actor: ACTOR, now: () => 9 });
