@@ -13,6 +13,7 @@ import {
   type SubmissionPage,
   type SubmissionWithHistory,
   type Tracked,
+  type TrackItem,
   type TrackOptions,
   type UpstreamPacing,
   type User,
@@ -63,10 +64,15 @@ export class DawatchClient {
     this.deliveries = new DeliveryRequests(send);
   }
 
-  /** Tracks up to 10,000 ids, all or none. They are on the server's disk when the promise resolves. */
-  track(submissionIds: readonly string[], options: TrackOptions = {}): Promise<Tracked> {
+  /**
+   * Tracks up to 10,000 submissions, all or none. They are on the server's disk when the promise resolves. Each is an id, or an
+   * object with options of its own; `options` apply to those without such an option of their own.
+   */
+  track(submissions: readonly (string | TrackItem)[], options: TrackOptions = {}): Promise<Tracked> {
+    const isPlain = submissions.every((one) => typeof one === 'string');
+    const items = submissions.map((one) => (typeof one === 'string' ? { submission_id: one } : one));
     return this.#request<Tracked>('POST', '/v1/submissions', {
-      body: { submission_ids: submissionIds, ...options },
+      body: isPlain ? { submission_ids: submissions, ...options } : { submissions: items, ...options },
     });
   }
 

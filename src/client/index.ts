@@ -23,6 +23,7 @@ export {
   type SubmissionWithHistory,
   type TestEvent,
   type Tracked,
+  type TrackItem,
   type TrackOptionName,
   type TrackOptions,
   type UpstreamEvent,

@@ -104,7 +104,12 @@ export type TrackOptions = {
   callback_url?: string;
   /** Tracks ids again that ended as failed, unknown, rejected, expired or cancelled. */
   retrack?: boolean;
+  /** For an import: since when another system has tracked it, ISO 8601. Not in the future. */
+  tracked_at?: string;
 };
+
+/** A submission with options of its own. */
+export type TrackItem = { submission_id: string } & TrackOptions;
 
 /** A user as returned by the upstream. */
 export type User = Record<string, unknown>;

@@ -85,6 +85,8 @@ export type TrackRequest = {
   retrack?: boolean;
   /** The options that the client named; the others are defaults. Absent: none. */
   named?: readonly TrackOption[];
+  /** For an import: since when another system has tracked it. Absent: it is tracked from the commit on. */
+  trackedAt?: number;
 };
 
 /** A submission in the ledger. Times are epoch milliseconds. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DEEP_METADATA_REASON, isTooDeep } from './json.ts';
+import { DEEP_METADATA_REASON, isSameJson, isTooDeep } from './json.ts';
 import {
   canonicalId,
   REACHABLE_ID_PATTERN,
@@ -15,6 +15,11 @@ const MAX_METADATA_BYTES = 4_096;
 const MAX_TOTAL_METADATA_BYTES = 4 * 1024 * 1024;
 const MAX_CALLBACK_URL_CHARS = 2_048;
 const MAX_LIMIT_S = 366 * 86_400;
+const DAY_MS = 86_400_000;
+/** Earliest `tracked_at`: ten years ago. */
+const MAX_TRACKED_DAYS = 3_660;
+/** A `tracked_at` that is ahead by less counts as now, because the clocks of client and server differ. */
+const MAX_AHEAD_MS = 60_000;
 
 export const submissionIdSchema = z
   .string()
@@ -46,6 +51,33 @@ const optionFields = {
     .describe('Receives the events of the submission, signed with the secret of the webhook `callbacks`'),
 };
 
+/** The parameters of tracking one submission. */
+const trackFields = {
+  upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+  ...z.object(optionFields).partial().shape,
+  tracked_at: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe(
+      `For an import: since when another system has tracked it, ISO 8601; not in the future, and at most ${MAX_TRACKED_DAYS} days ago. ` +
+        'stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends',
+    ),
+  retrack: z
+    .boolean()
+    .optional()
+    .describe(
+      'True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this ' +
+        'request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are',
+    ),
+};
+
+/** A submission with options of its own. */
+export const trackItemSchema = z
+  .strictObject({ submission_id: newSubmissionIdSchema, ...trackFields })
+  .describe('A submission with its own options')
+  .meta({ id: 'TrackItem' });
+export type TrackItem = z.output<typeof trackItemSchema>;
+
 /** A request to track submissions, over HTTP or a queue. Submissions that are tracked already keep their options. */
 export const trackBodySchema = z
   .strictObject({
@@ -56,19 +88,17 @@ export const trackBodySchema = z
       .max(MAX_IDS_PER_REQUEST)
       .optional()
       .describe(`Up to ${MAX_IDS_PER_REQUEST} ids; all are tracked or none`),
-    upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
-    ...z.object(optionFields).partial().shape,
-    retrack: z
-      .boolean()
+    submissions: z
+      .array(trackItemSchema)
+      .min(1)
+      .max(MAX_IDS_PER_REQUEST)
       .optional()
       .describe(
-        'True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this ' +
-          'request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are',
+        `Up to ${MAX_IDS_PER_REQUEST} submissions, each with its own options; all are tracked or none. The options beside this list apply to each submission that has no such option of its own`,
       ),
+    ...trackFields,
   })
-  .refine((body) => (body.submission_id === undefined) !== (body.submission_ids === undefined), {
-    error: 'exactly one of submission_id and submission_ids is required',
-  })
+  .refine(hasOneForm, { error: 'exactly one of submission_id, submission_ids and submissions is required' })
   .refine(fitsForAll, {
     path: ['metadata'],
     error: `metadata of all ids together takes more than ${MAX_TOTAL_METADATA_BYTES} bytes: send less metadata, or fewer ids per request`,
@@ -82,60 +112,149 @@ export const trackBodySchema = z
         deadline: '2100-01-01T00:00:00Z',
         metadata: { order: 4711 },
       },
+      {
+        submissions: [
+          { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', metadata: { order: 4711 } },
+          {
+            submission_id: '0c9e2d7a-1111-4222-8333-444455556666',
+            metadata: { order: 4712 },
+            tracked_at: '2026-01-02T03:04:05Z',
+          },
+        ],
+        stuck_after_s: 3_600,
+      },
     ],
   });
 export type TrackBody = z.output<typeof trackBodySchema>;
 
-export type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckAfterMs: number };
+type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckAfterMs: number };
+
+type TrackContext = {
+  now: number;
+  defaults: TrackDefaults;
+  hasUpstream: (name: string) => boolean;
+  /** Returns why a callback URL is not allowed; undefined: it is allowed. */
+  refusalOf: (url: string) => string | undefined;
+};
+
+/** `field`: the invalid one, as a JSON pointer into the body without its first slash. */
+type Invalid = { kind: 'invalid'; field: string; reason: string };
 
 export type TrackRequests =
-  | { kind: 'requests'; requests: TrackRequest[] }
-  /** `field`: the invalid one. */
-  | { kind: 'invalid'; field: 'deadline' | 'upstream' | 'callback_url'; reason: string };
+  | {
+      kind: 'requests';
+      requests: TrackRequest[];
+      /** Returns where the body has an option of a request, as a JSON pointer without its first slash. */
+      fieldOf: (index: number, option: keyof TrackItem) => string;
+    }
+  | Invalid;
+
+type Options = Omit<TrackItem, 'submission_id'>;
 
 /** Converts a valid body to complete requests, one per distinct canonical id. */
-export function toTrackRequests(
-  body: TrackBody,
-  context: {
-    now: number;
-    defaults: TrackDefaults;
-    hasUpstream: (name: string) => boolean;
-    /** Returns why a callback URL is not allowed; undefined: it is allowed. */
-    refusalOf: (url: string) => string | undefined;
-  },
-): TrackRequests {
+export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRequests {
+  const { submission_id, submission_ids, submissions, ...shared } = body;
+  if (submissions) return toItemRequests(submissions, shared, context);
+  const options = toRequestOptions(shared, context);
+  if ('kind' in options) return options;
+  const given = (submission_ids ?? (submission_id === undefined ? [] : [submission_id])).map(canonicalId);
+  const requests = [...new Set(given)].map((submissionId) => ({ submissionId, ...options }));
+  const fieldOf = (index: number, option: keyof TrackItem) =>
+    option === 'submission_id' && submission_ids
+      ? `submission_ids/${given.indexOf(requests[index]?.submissionId ?? '')}`
+      : option;
+  return { kind: 'requests', requests, fieldOf };
+}
+
+function toItemRequests(items: readonly TrackItem[], shared: Options, context: TrackContext): TrackRequests {
+  const requests: TrackRequest[] = [];
+  /** The position of the item of each request. */
+  const positions: number[] = [];
+  const positionOf = new Map<string, number>();
+  const fieldAt = (position: number, option: string) =>
+    Object.hasOwn(items[position] ?? {}, option) ? `submissions/${position}/${option}` : option;
+  for (const [position, item] of items.entries()) {
+    const submissionId = canonicalId(item.submission_id);
+    const first = positionOf.get(submissionId);
+    if (first !== undefined) {
+      if (hasSameOptions(items[first], item)) continue;
+      const reason = `is the same id as submissions/${first}/submission_id, with other options`;
+      return { kind: 'invalid', field: `submissions/${position}/submission_id`, reason };
+    }
+    const options = toRequestOptions({ ...shared, ...item }, context);
+    if ('kind' in options) return { ...options, field: fieldAt(position, options.field) };
+    positionOf.set(submissionId, position);
+    positions.push(position);
+    requests.push({ submissionId, ...options });
+  }
+  return { kind: 'requests', requests, fieldOf: (index, option) => fieldAt(positions[index] ?? 0, option) };
+}
+
+/** Returns whether two items of one id may be merged. With different options, either could be meant. */
+export function hasSameOptions(one: TrackItem | undefined, other: TrackItem): boolean {
+  return isSameJson({ ...one, submission_id: '' }, { ...other, submission_id: '' });
+}
+
+function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRequest, 'submissionId'> | Invalid {
   const { now, defaults } = context;
-  const upstream = body.upstream ?? 'default';
-  if (!context.hasUpstream(upstream))
-    return { kind: 'invalid', field: 'upstream', reason: `no upstream is named ${JSON.stringify(upstream)}` };
-  const deadlineAt = body.deadline === undefined ? now + defaults.deadlineMs : Date.parse(body.deadline);
-  if (deadlineAt > now + MAX_LIMIT_S * 1_000)
-    return { kind: 'invalid', field: 'deadline', reason: 'the deadline is more than 366 days away' };
-  const refusal = body.callback_url === undefined ? undefined : context.refusalOf(body.callback_url);
-  if (refusal !== undefined) return { kind: 'invalid', field: 'callback_url', reason: refusal };
-  const shared = {
+  const invalid = (field: string, reason: string): Invalid => ({ kind: 'invalid', field, reason });
+  const { upstream = 'default', callback_url } = options;
+  if (!context.hasUpstream(upstream)) return invalid('upstream', `no upstream is named ${JSON.stringify(upstream)}`);
+  const wrongTime = findWrongTime(options, now);
+  if (wrongTime) return invalid(wrongTime.field, wrongTime.reason);
+  const refusal = callback_url === undefined ? undefined : context.refusalOf(callback_url);
+  if (refusal !== undefined) return invalid('callback_url', refusal);
+  const trackedAt = options.tracked_at === undefined ? undefined : Math.min(Date.parse(options.tracked_at), now);
+  const from = trackedAt ?? now;
+  return {
     upstream,
-    deadlineAt,
-    graceEndsAt: now + milliseconds(body.unknown_grace_s, defaults.unknownGraceMs),
-    stuckAt: now + milliseconds(body.stuck_after_s, defaults.stuckAfterMs),
-    metadata: body.metadata ?? null,
-    callbackUrl: body.callback_url ?? null,
-    requestedAt: now,
-    retrack: body.retrack ?? false,
-    named: TRACK_OPTIONS.filter((option) => body[option] !== undefined),
+    deadlineAt: options.deadline === undefined ? now + defaults.deadlineMs : Date.parse(options.deadline),
+    graceEndsAt: from + milliseconds(options.unknown_grace_s, defaults.unknownGraceMs),
+    stuckAt: from + milliseconds(options.stuck_after_s, defaults.stuckAfterMs),
+    metadata: options.metadata ?? null,
+    callbackUrl: callback_url ?? null,
+    retrack: options.retrack ?? false,
+    named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
+    ...(trackedAt === undefined ? { requestedAt: now } : { trackedAt }),
   };
-  const given = body.submission_ids ?? (body.submission_id === undefined ? [] : [body.submission_id]);
-  const ids = new Set(given.map(canonicalId));
-  return { kind: 'requests', requests: [...ids].map((submissionId) => ({ submissionId, ...shared })) };
+}
+
+/** Returns the option whose time is not allowed at `now`, and why; undefined: there is none. */
+export function findWrongTime(
+  { deadline, tracked_at }: Options,
+  now: number,
+): { field: 'deadline' | 'tracked_at'; reason: string } | undefined {
+  const trackedAt = tracked_at === undefined ? now : Date.parse(tracked_at);
+  if (trackedAt > now + MAX_AHEAD_MS) return { field: 'tracked_at', reason: 'is in the future' };
+  if (trackedAt < now - MAX_TRACKED_DAYS * DAY_MS)
+    return { field: 'tracked_at', reason: `is more than ${MAX_TRACKED_DAYS} days ago` };
+  if (deadline !== undefined && Date.parse(deadline) > now + MAX_LIMIT_S * 1_000)
+    return { field: 'deadline', reason: 'the deadline is more than 366 days away' };
+  if (tracked_at !== undefined && deadline !== undefined && Date.parse(deadline) <= trackedAt)
+    return { field: 'deadline', reason: 'the deadline is not after tracked_at' };
+  return undefined;
 }
 
 function milliseconds(seconds: number | undefined, fallbackMs: number): number {
   return seconds === undefined ? fallbackMs : Math.round(seconds * 1_000);
 }
 
-function fitsForAll(body: { submission_ids?: unknown[] | undefined; metadata?: unknown }): boolean {
-  const count = body.submission_ids?.length ?? 1;
-  return body.metadata === undefined || bytesOf(body.metadata) * count <= MAX_TOTAL_METADATA_BYTES;
+function hasOneForm({ submission_id, submission_ids, submissions }: Record<string, unknown>): boolean {
+  return [submission_id, submission_ids, submissions].filter((form) => form !== undefined).length === 1;
+}
+
+type MetadataSource = {
+  submission_ids?: unknown[] | undefined;
+  submissions?: Options[] | undefined;
+  metadata?: unknown;
+};
+
+function fitsForAll({ submission_ids, submissions, metadata }: MetadataSource): boolean {
+  const sharedBytes = metadata === undefined ? 0 : bytesOf(metadata);
+  const bytes = submissions
+    ? submissions.reduce((sum, item) => sum + (item.metadata === undefined ? sharedBytes : bytesOf(item.metadata)), 0)
+    : sharedBytes * (submission_ids?.length ?? 1);
+  return bytes <= MAX_TOTAL_METADATA_BYTES;
 }
 
 function fits(metadata: unknown): boolean {

@@ -8,6 +8,7 @@ import type {
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ReloadResult } from '../config/reload.ts';
 import type { Actor } from '../domain/audit/actions.ts';
+import type { Submission } from '../domain/submission.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
 import type { TrackResult } from '../watch/ports.ts';
@@ -22,7 +23,11 @@ export type TypedServer = FastifyInstance<
   ZodTypeProvider
 >;
 
-export type TrackRequestResult = TrackResult | { kind: 'invalid'; field: string; reason: string };
+/** `field`: where the body has the cause, as a JSON pointer without its first slash. */
+export type TrackRequestResult =
+  | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
+  | { kind: 'conflict'; field: string; submission: Submission }
+  | { kind: 'invalid'; field: string; reason: string };
 
 /** All events in commit order, for the live feed. */
 export type EventLog = Pick<Outbox, 'newestSeq' | 'missingThrough' | 'after' | 'onAppended'>;

@@ -1,9 +1,10 @@
 import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Clock } from '../domain/clock.ts';
-import { type TrackBody, toTrackRequests } from '../domain/track-request.ts';
+import { type TrackBody, type TrackRequests, toTrackRequests } from '../domain/track-request.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
+import type { TrackResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
 import type { TrackRequestResult } from './ports.ts';
@@ -29,7 +30,7 @@ export function trackerOf(deps: {
   return {
     track(body: TrackBody): TrackRequestResult {
       const parsed = requestsOf(body);
-      return parsed.kind === 'invalid' ? parsed : watcher.track(parsed.requests);
+      return parsed.kind === 'invalid' ? parsed : located(parsed, watcher.track(parsed.requests));
     },
     /** Tracks each body for itself, all in one commit. */
     trackBatch(bodies: readonly TrackBody[]): TrackRequestResult[] {
@@ -37,9 +38,27 @@ export function trackerOf(deps: {
       const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
       // Invalid requests are reported even if the ledger cannot be written.
       const results = (valid.length > 0 ? watcher.trackGroups(valid) : []).values();
-      return parsed.map((one) => (one.kind === 'invalid' ? one : (results.next().value as TrackRequestResult)));
+      return parsed.map((one) => (one.kind === 'invalid' ? one : located(one, results.next().value as TrackResult)));
     },
   };
+}
+
+/** Adds to a refusal where the body has its cause. */
+function located({ fieldOf }: Extract<TrackRequests, { kind: 'requests' }>, result: TrackResult): TrackRequestResult {
+  switch (result.kind) {
+    case 'tracked':
+      return result;
+    case 'conflict': {
+      const { index, submission } = result;
+      return { kind: 'conflict', field: fieldOf(index, 'submission_id'), submission };
+    }
+    case 'late': {
+      const reason = 'the deadline is not in the future';
+      return { kind: 'invalid', field: fieldOf(result.index, 'deadline'), reason };
+    }
+    default:
+      return result satisfies never;
+  }
 }
 
 export type Users = Omit<ReturnType<typeof usersOf>, 'useBearer'>;

@@ -7,7 +7,10 @@ export type Finality = {
   upstream: string;
   at: number;
   trackedAt: number;
-  /** The latest time at which it cannot have been final: it was tracked then, or a poll of it or of its block found it open. */
+  /**
+   * The latest time at which it cannot have been final: it was tracked then, or a poll of it or of its block found it open. For an
+   * import that its first poll finds final: the time of the import, because dawatch could not have found it earlier.
+   */
   after: number;
   /** Number of requests for it. */
   polls: number;
@@ -22,16 +25,25 @@ const BLOCKS = 64;
 /** Bounds the moment at which submissions became final, for the statistics of the detection lag. */
 export class FinalityBounds {
   readonly #blocks = new Map<number, Bounds>();
+  /** Times of the imports that have not been polled yet, by submission id. */
+  readonly #importedAt = new Map<string, number>();
+
+  /** Notes that a submission, which another system tracked before, is polled from `now` on. */
+  begin(submissionId: string, now: number): void {
+    this.#importedAt.set(submissionId, now);
+  }
 
   /** Returns the new finalities. Must be called before `scheduler.observe`, which removes final submissions. */
   of(recorded: readonly RecordedObservation[], scheduler: Pick<Scheduler, 'openAt'>): Finality[] {
     const found = recorded.flatMap(({ observation, result, previousStatus, submission }) => {
+      const importedAt = this.#importedAt.get(submission.submissionId) ?? submission.trackedAt;
+      this.#importedAt.delete(submission.submissionId);
       if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change) return [];
       const { at, blockNumber } = observation;
       const { upstream, trackedAt, polls } = submission;
       const openAt = scheduler.openAt(submission.submissionId);
       if (blockNumber !== null) this.#learn(blockNumber, { after: openAt, by: at });
-      return [{ blockNumber, finality: { upstream, at, trackedAt, after: Math.max(trackedAt, openAt), polls } }];
+      return [{ blockNumber, finality: { upstream, at, trackedAt, after: Math.max(importedAt, openAt), polls } }];
     });
     return found.map(({ blockNumber, finality }) => {
       const block = blockNumber === null ? undefined : this.#blocks.get(blockNumber);

@@ -28,6 +28,8 @@ export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 const POLL_AHEAD_MS = 60_000;
 /** Submissions that are read from the ledger at once after a restart. */
 const RESUME_PAGE_SIZE = 5_000;
+/** A new submission that has been tracked for longer than this was tracked by another system. */
+const IMPORTED_MS = 60_000;
 /** Client name of the polls that test whether the upstream's store works. No credential has this name, so they take turns with no caller. */
 const PROOF_CLIENT = 'store-evidence';
 
@@ -155,6 +157,7 @@ export class PollLoop {
    * a new submission after them. It may have listed one that is tracked again before that.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
+    if (item.trackedAt < now - IMPORTED_MS) this.#committer.imported(item.submissionId, now);
     if (!this.#running) return;
     if (!this.#cancelResume) this.#deps.scheduler.add(item, now);
     else if (isRetracked) this.#retracked.push(item);

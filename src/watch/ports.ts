@@ -41,7 +41,7 @@ export type TrackResult =
   | { kind: 'tracked'; submissions: TrackedSubmission[] }
   /** The request at `index` names another upstream than the one at which the submission is tracked. Nothing was stored. */
   | { kind: 'conflict'; index: number; submission: Submission }
-  /** The request at `index` begins to track a submission whose deadline has passed. Nothing was stored. */
+  /** The request at `index` begins to track a submission whose deadline is not after the beginning. Nothing was stored. */
   | { kind: 'late'; index: number };
 
 /** The recorded state of an upstream. Times are epoch milliseconds. */

@@ -50,6 +50,11 @@ export class ResultCommitter {
     return this.#blockedUntil;
   }
 
+  /** Notes that a submission, which another system tracked before, is polled from `now` on. */
+  imported(submissionId: string, now: number): void {
+    this.#finalityBounds.begin(submissionId, now);
+  }
+
   add(observation: Observation): void {
     this.#arrived.push(observation);
     this.#cancelCommit ??= this.#deps.clock.after(0, () => this.commit());

@@ -21,7 +21,16 @@ it('tracks a submission until it is final, and reads its history', async () => {
   expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0, submissions: [{ submission_id: id }] });
   expect(await client().wait(id, 60)).toMatchObject({ status: 'finalized', metadata: { order: 7 } });
   expect((await client().get(id)).history.at(-1)?.status).toBe('finalized');
-  expect(await client().track([id])).toMatchObject({ accepted: 0, already_tracked: 1 });
+  expect(await client().track([id])).toMatchObject({ accepted: 0, already_final: 1 });
+});
+
+it('tracks submissions with their own options', async () => {
+  const items = ['plain', { submission_id: 'own', metadata: { order: 8 }, tracked_at: '2026-01-02T03:04:05.000Z' }];
+  const tracked = await client().track(items, { upstream: 'other', metadata: { batch: 1 } });
+  expect(tracked.submissions).toMatchObject([
+    { submission_id: 'plain', upstream: 'other', metadata: { batch: 1 } },
+    { submission_id: 'own', upstream: 'other', metadata: { order: 8 }, tracked_at: '2026-01-02T03:04:05.000Z' },
+  ]);
 });
 
 it('rejects metadata nested too deeply: the server reports the limit, and values that JSON cannot represent are not sent', async () => {

@@ -35,7 +35,7 @@ describe('every response has security headers, reveals no server and is not cach
     ['an unsupported method', 405, '/livez', { method: 'PATCH' }],
     ['an accepted request', 204, '/livez', { method: 'OPTIONS' }],
     ['a body that is not JSON', 400, '/v1/submissions', { method: 'POST', body: '{' }],
-    ['a body above the limit', 413, '/v1/submissions', { method: 'POST', body: 'x'.repeat(2 * 1024 * 1024 + 1) }],
+    ['a body above the limit', 413, '/v1/submissions', { method: 'POST', body: 'x'.repeat(8 * 1024 * 1024 + 1) }],
     ['a path that cannot be decoded', 400, '/v1/submissions/%zz', {}],
     ['a path that the router refuses', 400, `/v1/submissions/${'x'.repeat(400)}`, {}],
   ])('%s', async (_, status, path, options) => {

@@ -55,14 +55,14 @@ it.each(['application/json', 'application/json; charset=utf-8', 'Application/JSO
   },
 );
 
-it('refuses a body above 2 MiB with 413, declared or not', async () => {
-  const body = `{"submission_id":"large","metadata":{"a":"${'x'.repeat(2 * 1024 * 1024)}"}}`;
+it('refuses a body above 8 MiB with 413, declared or not', async () => {
+  const body = `{"submission_id":"large","metadata":{"a":"${'x'.repeat(8 * 1024 * 1024)}"}}`;
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
   const announced = parseResponse(await sendRaw(app.url, `${head}content-length: ${body.length}\r\n\r\n`));
   expect(announced.status).toBe(413);
   expect(problemOf(announced).title).toBe('The body is too large');
   const chunk = 'x'.repeat(0x10_000);
-  const chunks = `10000\r\n${chunk}\r\n`.repeat(33);
+  const chunks = `10000\r\n${chunk}\r\n`.repeat(129);
   const chunked = parseResponse(
     await sendRaw(app.url, `${head}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${chunks}0\r\n\r\n`),
   );

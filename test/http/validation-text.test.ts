@@ -144,7 +144,7 @@ describe('the reasons of invalid requests are clear', () => {
     ['another prototype', '{"__proto__":{}}', 'application/json', 400, '__proto__'],
     ['no type', '{}', '', 415, 'the body must be JSON, sent with content-type: application/json'],
     ['another type', '{}', 'text/csv', 415, 'application/json, not "text/csv"'],
-    ['too much', `"${'x'.repeat(2 * 1024 * 1024)}"`, 'application/json', 413, 'at most 2097152 bytes'],
+    ['too much', `"${'x'.repeat(8 * 1024 * 1024)}"`, 'application/json', 413, 'at most 8388608 bytes'],
   ])('for a body that is %s', async (_, body, type, status, detail) => {
     const response = await call(app.url, '/v1/submissions', {
       method: 'POST',

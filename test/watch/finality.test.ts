@@ -33,9 +33,9 @@ function world({
   return {
     monitor,
     reported: finalities,
-    track(id: string) {
-      bornAt.set(id, now());
-      monitor.track([id]);
+    track(id: string, bornMs = 0) {
+      bornAt.set(id, now() - bornMs);
+      monitor.track([id], bornMs > 0 ? { trackedAt: now() - bornMs } : {});
     },
   };
 }
@@ -100,4 +100,13 @@ it('a response without information about the submission does not move the bound'
   isKeyRefused = false;
   await monitor.clock.advance(100_000);
   expect(finalities.map(({ after }) => after)).toEqual([lastOpen]);
+});
+
+it('of an import is bounded by the import, before which dawatch could not find it', async () => {
+  const { monitor, reported: finalities, track } = world();
+  track('a', 48 * 3_600_000);
+  await monitor.clock.advance(60_000);
+  const [{ at = 0, after, trackedAt } = {}] = finalities;
+  expect({ after, trackedAt }).toEqual({ after: START_MS, trackedAt: START_MS - 48 * 3_600_000 });
+  expect(at).toBeLessThan(START_MS + 5_000);
 });

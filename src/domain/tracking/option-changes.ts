@@ -55,7 +55,10 @@ export function optionsBefore(stored: readonly string[]) {
 /** Returns the named options of a request that differ from those of the submission, which it does not change. */
 export function unappliedOptions(request: TrackRequest, submission: Submission, now: number): TrackOption[] {
   const { named = [] } = request;
-  const [wanted, actual] = [durationsOf({ ...limitsFrom(request, now), trackedAt: now }), durationsOf(submission)];
+  const [wanted, actual] = [
+    durationsOf({ ...limitsFrom(request, now), trackedAt: request.trackedAt ?? now }),
+    durationsOf(submission),
+  ];
   const isApplied: Record<TrackOption, () => boolean> = {
     deadline: () => request.deadlineAt === submission.deadlineAt,
     unknown_grace_s: () => wanted.unknownGraceMs === actual.unknownGraceMs,

@@ -1,6 +1,7 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type ZodError, z } from 'zod';
 import { explainIssue } from '../../domain/explain-issue.ts';
+import type { Submission } from '../../domain/submission.ts';
 import { escapeText } from '../../domain/text.ts';
 import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import { withTimeout } from '../../platform/with-timeout.ts';
@@ -15,7 +16,12 @@ type Accepted = Record<TrackEffect, number>;
 type IntakeDeps = {
   redis: RedisSettings;
   /** Commits before it returns. Throws if the ledger cannot be written now. */
-  track: (body: TrackBody) => TrackResult | { kind: 'invalid'; field: string; reason: string };
+  track: (
+    body: TrackBody,
+  ) =>
+    | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
+    | { kind: 'conflict'; submission: Submission }
+    | { kind: 'invalid'; field: string; reason: string };
   onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
   /** The ledger could not be written; the job is retried. */
   onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
@@ -85,8 +91,6 @@ export class Intake {
         return countEffects(result.submissions);
       case 'invalid':
         throw this.#refusal(job, `${result.field}: ${result.reason}`);
-      case 'late':
-        throw this.#refusal(job, 'deadline: the deadline is not in the future');
       case 'conflict': {
         const { submissionId, upstream } = result.submission;
         throw this.#refusal(

@@ -32,8 +32,8 @@ import {
   trackedSchema,
 } from './submission-body.ts';
 
-/** Ten thousand ids of 128 characters, and metadata. */
-const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+/** Ten thousand submissions with their options, and metadata. */
+const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 /** A cursor with an id of 128 characters, in base64. */
 const MAX_CURSOR_CHARS = 180;
 /** Below the 300 s after which common HTTP clients time out. */
@@ -66,6 +66,7 @@ const OPERATIONS = operations('submissions', {
   trackSubmissions: {
     summary: 'Track one submission or many',
     description:
+      'The body has one of submission_id, submission_ids and submissions. ' +
       'Idempotent: a submission that is already tracked is unchanged, unless it has ended and `retrack` is true. The response is sent once everything is on disk. ' +
       'When too many ids wait for that, it is 503 with Retry-After, and nothing of the request was accepted.',
     body: trackBodySchema,
@@ -124,7 +125,7 @@ export function registerSubmissions(
     },
     async (request, reply) => {
       const { body: tracked } = request;
-      const ids = tracked.submission_ids?.length ?? 1;
+      const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
       const result = await admission.take(tracked, ids, clientOf(request.caller)).finally(request.bodyDone);
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
@@ -133,10 +134,9 @@ export function registerSubmissions(
         case 'conflict': {
           const { submissionId, upstream } = result.submission;
           const detail = `${submissionId} is already tracked at the upstream ${upstream}; nothing was accepted`;
-          return sendProblem(reply, { status: 409, detail });
+          const errors = [{ pointer: `/${result.field}`, detail: `is already tracked at the upstream ${upstream}` }];
+          return sendProblem(reply, { status: 409, detail, errors });
         }
-        case 'late':
-          return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
         case 'tracked': {
           const counts = countEffects(result.submissions);
           logTracked(request, counts, result.submissions);

@@ -32,11 +32,11 @@ export class SubmissionStore {
   /** Tracks all of the requests or none. `outages` caches the outage clock of each upstream, in milliseconds. */
   track(requests: readonly TrackRequest[], now: number, outages: Map<string, number>): TrackResult {
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
-    for (const [index, { upstream, deadlineAt, retrack }] of requests.entries()) {
+    for (const [index, { upstream, deadlineAt, retrack, trackedAt = now }] of requests.entries()) {
       const row = known[index];
       if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
       const begins = !row || (retrack && canRetrack(row.status));
-      if (begins && deadlineAt <= now) return { kind: 'late', index };
+      if (begins && deadlineAt <= trackedAt) return { kind: 'late', index };
     }
     const submissions = requests.map((request, index): TrackedSubmission => {
       const { submissionId, upstream } = request;
@@ -76,7 +76,7 @@ export class SubmissionStore {
       notFoundMs: result.notFoundMs,
       notFoundSince: result.notFoundSince,
       polledAt: null,
-      trackedAt: now,
+      trackedAt: request.trackedAt ?? now,
       ...limitsFrom(request, now),
       outageMsBefore: outageMs,
       deadlineOutageMsBefore: null,

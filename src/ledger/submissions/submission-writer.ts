@@ -24,12 +24,12 @@ export class SubmissionWriter {
    * `outageMs`: the reading of the upstream's outage clock, in milliseconds.
    */
   insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): Submission | undefined {
-    const { submissionId, upstream, metadata, callbackUrl } = request;
+    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
     const { changes, lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
                                grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url)
-      VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${now}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
+      VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
               ${outageMs}, ${metadata && JSON.stringify(metadata)}, ${callbackUrl})
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
@@ -50,7 +50,7 @@ export class SubmissionWriter {
       noResponseSince: null,
       notFoundMs: null,
       notFoundSince: null,
-      trackedAt: now,
+      trackedAt,
       finalizedAt: null,
       outageMsBefore: outageMs,
       deadlineOutageMsBefore: null,

@@ -14,7 +14,8 @@ function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
   const bodies: TrackBody[] = [];
   const track = (body: TrackBody) => {
     bodies.push(body);
-    const given = body.submission_ids ?? [body.submission_id ?? ''];
+    const items = body.submissions?.map(({ submission_id }) => submission_id);
+    const given = items ?? body.submission_ids ?? [body.submission_id ?? ''];
     const submissions = given.map((id) => ({
       effect: ids.has(id) ? ('already_tracked' as const) : ('accepted' as const),
       notApplied: [],
@@ -54,7 +55,7 @@ function openProducer(redis: RedisServer) {
 const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 
 describe.skipIf(isRedisMissing())('the intake', () => {
-  it('accepts one id or many, and returns how many were new', async () => {
+  it('accepts one id, many, or submissions with their own options, and returns how many were new', async () => {
     const redis = await redisForTest();
     const track = ledger();
     openIntake(redis, track);
@@ -64,16 +65,24 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const more = await ended(await enqueue({ submission_ids: ['a', 'b', 'c'] }));
     expect(more.returnvalue).toEqual({ accepted: 2, already_tracked: 1, already_final: 0, retracked: 0 });
     expect(track.bodies[0]).toEqual({ submission_id: 'a', metadata: { order: 1 } });
+    const submissions = [{ submission_id: 'd', metadata: { order: 2 } }, { submission_id: 'a' }];
+    const items = await ended(await enqueue({ submissions }));
+    expect(items.returnvalue).toEqual({ accepted: 1, already_tracked: 1, already_final: 0, retracked: 0 });
   });
 
   it.each<[string, unknown, RegExp]>([
-    ['no id', {}, /exactly one of submission_id and submission_ids/],
+    ['no id', {}, /exactly one of submission_id, submission_ids and submissions/],
     ['both', { submission_id: 'a', submission_ids: ['b'] }, /exactly one/],
     ['nothing', null, /must be a request body of POST \/v1\/submissions/],
     ['a text', 'a', /must be a request body of POST \/v1\/submissions/],
     ['an id with a space', { submission_id: 'a b' }, /submission_id/],
     ['an id that no URL can contain', { submission_ids: ['a', '..'] }, /no URL leads to them → at submission_ids\[1\]/],
     ['too many ids', { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, /submission_ids/],
+    [
+      'an invalid submission',
+      { submissions: [{ submission_id: 'a' }, { submission_id: 'b c' }] },
+      /at submissions\[1\]/,
+    ],
     ['an invalid deadline', { submission_id: 'a', deadline: 'soon' }, /deadline/],
     ['an unknown field', { submission_id: 'a', colour: 'red' }, /colour/],
     ['metadata nested too deeply', { submission_id: 'a', metadata: JSON.parse(nested(65)) }, /at most 64 levels/],
@@ -105,9 +114,12 @@ describe.skipIf(isRedisMissing())('the intake', () => {
 
   it.each<[ReturnType<Track>, string]>([
     [{ kind: 'invalid', field: 'upstream', reason: 'no upstream is named "x"' }, 'upstream: no upstream is named "x"'],
-    [{ kind: 'late', index: 0 }, 'deadline: the deadline is not in the future'],
     [
-      { kind: 'conflict', index: 0, submission: { submissionId: 'a', upstream: 'other' } as never },
+      { kind: 'invalid', field: 'submissions/3/deadline', reason: 'the deadline is not in the future' },
+      'submissions/3/deadline: the deadline is not in the future',
+    ],
+    [
+      { kind: 'conflict', submission: { submissionId: 'a', upstream: 'other' } as never },
       'a is already tracked at the upstream other; no submission of this job was accepted',
     ],
   ])('fails a job that the ledger refuses with the reason', async (result, reason) => {

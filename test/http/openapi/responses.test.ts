@@ -93,7 +93,7 @@ const track = (id: string, more = {}) => admin('POST /v1/submissions', { body: {
 const CASES: [string, number, () => Promise<HttpResponse>][] = [
   ['POST /v1/submissions', 202, () => track('documented', { metadata: { a: [1, null] } })],
   ['POST /v1/submissions', 409, () => track('documented', { upstream: 'other' })],
-  ['POST /v1/submissions', 413, () => admin('POST /v1/submissions', { body: 'x'.repeat(2 * 1024 * 1024 + 1) })],
+  ['POST /v1/submissions', 413, () => admin('POST /v1/submissions', { body: 'x'.repeat(8 * 1024 * 1024 + 1) })],
   [
     'POST /v1/submissions',
     415,

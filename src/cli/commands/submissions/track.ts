@@ -1,23 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { pause } from '../../../client/backoff.ts';
-import { ApiError } from '../../../client/errors.ts';
-import type { DawatchClient, TrackOptions } from '../../../client/index.ts';
-import type { Tracked, TrackOptionName } from '../../../client/shapes.ts';
+import type { TrackOptions } from '../../../client/index.ts';
 import { DEEP_METADATA_REASON, isTooDeep } from '../../../domain/json.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { MAX_IDS_PER_REQUEST } from '../../../domain/track-request.ts';
 import { awaitFinal } from '../../await-final.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { parseDuration } from '../../input/duration.ts';
-import { readIds } from '../../input/ids.ts';
+import { readSubmissions } from '../../input/submission-lines.ts';
 import { toJson } from '../../output/json.ts';
 import { plural } from '../../output/table.ts';
-import { withWaitIndicator } from '../../output/wait-indicator.ts';
-
-/** Rate limited or overloaded. */
-const BUSY: readonly number[] = [429, 503];
-const MAX_BUSY_MS = 120_000;
+import { type Total, trackInBatches } from '../../track-in-batches.ts';
 
 type Options = ConnectOptions & {
   file?: string;
@@ -33,8 +25,8 @@ type Options = ConnectOptions & {
 export function addTrack(program: Command): void {
   withServer(program.command('track'))
     .description('Track submissions until they are final.')
-    .argument('[ids...]', 'submission ids; without ids, they are read from --file or stdin, one per line')
-    .option('--file <file>', 'read ids from a file, one per line; - reads stdin')
+    .argument('[ids...]', 'submission ids; without ids, submissions are read from --file or stdin')
+    .option('--file <file>', 'read submissions from a file: ids, NDJSON, CSV or an export; - reads stdin')
     .option('--upstream <name>', 'name of a configured upstream')
     .option(
       '--deadline <duration>',
@@ -49,6 +41,11 @@ export function addTrack(program: Command): void {
     .addHelpText(
       'after',
       `
+A file has one submission per line: its id; a JSON object with submission_id and options (upstream, deadline, unknown_grace_s,
+stuck_after_s, metadata, callback_url, tracked_at); or the values of the columns that the first line names, separated by commas.
+Blank lines and lines that begin with # are ignored. The options of the command apply to lines that do not set them. The output
+of \`dawatch export\` is accepted: its open submissions are tracked, the final ones are skipped.
+
 Ids that are tracked already are unchanged. Without --wait, the exit code is 3 if any id had ended already and is not
 tracked again; with --wait, it says how all of them ended.
 
@@ -56,62 +53,39 @@ Examples:
   dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11
   dawatch track --file ids.txt --wait --timeout 10m
   dawatch track --retrack 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11 --deadline 48h
+  dawatch track --file submissions.csv --metadata '{"batch": 7}'
+  dawatch export | dawatch track --server https://new.example --file -
   submit-everything | dawatch track --wait --json > final.ndjson`,
     )
     .action(async (args: string[], options: Options) => {
       if (options.timeout !== undefined && !options.wait)
         throw new CommandError('--timeout requires --wait', ExitCode.usage);
-      const ids = await readIds(args, options.file);
+      const { submissions, skipped } = await readSubmissions(args, options, Date.now());
       const client = connect(options);
-      const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0, not_applied: [] };
-      for (let start = 0; start < ids.length; start += MAX_IDS_PER_REQUEST) {
-        const batch = ids.slice(start, start + MAX_IDS_PER_REQUEST);
-        const name = `ids ${start + 1} to ${start + batch.length} of ${ids.length}`;
-        const tracked = await withWaitIndicator(name, track(client, batch, toTrackOptions(options)));
-        add(tracked, total);
-      }
-      if (options.json && !options.wait) process.stdout.write(`${toJson(total)}\n`);
-      else process.stderr.write(describe(total));
+      const total = await trackInBatches(client, submissions, toTrackOptions(options));
+      if (options.json && !options.wait)
+        process.stdout.write(`${toJson({ ...total, ...(skipped > 0 && { skipped_final: skipped }) })}\n`);
+      else process.stderr.write(describe(total, skipped));
       if (!options.wait) {
         if (total.already_final > 0) process.exitCode = ExitCode.notFinalized;
         return;
       }
+      const ids = submissions.map(({ item }) => item.submission_id);
       process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
     });
 }
 
-type Count = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
-type Total = Record<Count, number> & { not_applied: { submission_id: string; options: TrackOptionName[] }[] };
-
-/** Adds the counts of one response, in which counts may be missing if the server is older. */
-function add(tracked: Tracked, total: Total): void {
-  for (const name of ['accepted', 'already_tracked', 'already_final', 'retracked'] as const)
-    total[name] += Number(tracked[name] ?? 0);
-  for (const { submission_id, not_applied } of tracked.submissions)
-    if (not_applied) total.not_applied.push({ submission_id, options: not_applied });
-}
-
-function describe(total: Total): string {
-  const { accepted, already_tracked, already_final, retracked, not_applied } = total;
+function describe(
+  { accepted, already_tracked, already_final, retracked, not_applied }: Total,
+  skipped: number,
+): string {
   const counts = [`accepted ${accepted}`, `already tracked ${already_tracked}`];
   if (already_final > 0) counts.push(`already final ${already_final}`);
   if (retracked > 0) counts.push(`retracked ${retracked}`);
+  if (skipped > 0) counts.push(`skipped ${skipped} final`);
   const names = [...new Set(not_applied.flatMap(({ options }) => options))].join(', ');
   const unchanged = `other options are unchanged for ${plural(not_applied.length, 'submission')}: ${escapeText(names)}\n`;
   return `${counts.join(', ')}\n${not_applied.length > 0 ? unchanged : ''}`;
-}
-
-/** Tracks a batch. Retries while the server is busy: it then accepts nothing of the batch and sends Retry-After. */
-async function track(client: DawatchClient, batch: readonly string[], options: TrackOptions): Promise<Tracked> {
-  for (const startedAt = performance.now(); ; ) {
-    try {
-      return await client.track(batch, options);
-    } catch (error) {
-      const waitMs = error instanceof ApiError && BUSY.includes(error.status) ? 1_000 * (error.retryAfterS ?? 0) : 0;
-      if (waitMs === 0 || performance.now() + waitMs - startedAt > MAX_BUSY_MS) throw error;
-      await pause(waitMs);
-    }
-  }
 }
 
 function toTrackOptions({ upstream, deadline, metadata, retrack }: Options): TrackOptions {
@@ -119,7 +93,7 @@ function toTrackOptions({ upstream, deadline, metadata, retrack }: Options): Tra
     ...(upstream !== undefined && { upstream }),
     ...(deadline !== undefined && { deadline: new Date(Date.now() + deadline).toISOString() }),
     ...(metadata !== undefined && { metadata }),
-    ...(retrack && { retrack }),
+    ...(retrack !== undefined && { retrack }),
   };
 }
 

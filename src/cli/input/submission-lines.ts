@@ -1,0 +1,185 @@
+import { explainIssue } from '../../domain/explain-issue.ts';
+import { canonicalId, canRetrack, isFinal, STATUSES, Status } from '../../domain/submission.ts';
+import { escapeText } from '../../domain/text.ts';
+import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from '../../domain/track-request.ts';
+import { CommandError, ExitCode } from '../exit.ts';
+import { type FileFormat, formatOf } from './file-formats.ts';
+import { readIds } from './ids.ts';
+import { readLines } from './text-lines.ts';
+
+/** A submission to track. `from`: where it was given, such as "line 7". */
+export type GivenSubmission = { from: string; item: TrackItem };
+
+/** `skipped`: number of submissions in an export that are final already. */
+export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: number };
+
+const MAX_PROBLEMS = 10;
+/** A longer text of several lines is a quote that is not closed. */
+const MAX_RECORD_CHARS = 1024 * 1024;
+
+/** A submission in an export of dawatch, and the option of a request that each field becomes. */
+const EXPORTED = {
+  submission_id: 'submission_id',
+  upstream: 'upstream',
+  tracked_at: 'tracked_at',
+  deadline_at: 'deadline',
+  unknown_grace_s: 'unknown_grace_s',
+  stuck_after_s: 'stuck_after_s',
+  metadata: 'metadata',
+  callback_url: 'callback_url',
+} as const;
+
+/**
+ * Returns the submissions of the arguments, or else those of a file or stdin: ids, NDJSON, CSV, or an export. An id that is given
+ * again with the same options is omitted. `retrack`: submissions of an export that can be tracked again are not skipped. Throws a CommandError that names the lines if anything is invalid, or if nothing was given.
+ */
+export async function readSubmissions(
+  args: readonly string[],
+  { file, retrack = false }: { file?: string; retrack?: boolean },
+  now: number,
+): Promise<GivenSubmissions> {
+  const ids = args.length > 0 ? await readIds(args, undefined) : [];
+  const given = new Collected(now, retrack);
+  if (ids.length === 0 || file !== undefined) {
+    if (file === undefined && process.stdin.isTTY)
+      throw new CommandError('give ids as arguments, with --file, or on stdin', ExitCode.usage);
+    await readFrom(readLines(file ?? '-'), given);
+  }
+  for (const [index, submission_id] of ids.entries()) given.add(`id ${index + 1}`, { submission_id });
+  return given.end();
+}
+
+async function readFrom(lines: AsyncIterable<string>, given: Collected): Promise<void> {
+  let format: FileFormat | undefined;
+  let number = 0;
+  /** The first lines of a text of several lines. */
+  let open: { from: string; text: string } | undefined;
+  for await (const line of lines) {
+    number += 1;
+    if (!open && isIgnored(line)) continue;
+    const from = open?.from ?? `line ${number}`;
+    const text = open ? `${open.text}\n${line}` : line;
+    open = undefined;
+    if (!format) {
+      const found = formatOf(text);
+      if ('problem' in found) return given.refuse(from, found.problem);
+      format = found.format;
+      if (found.isHeader) continue;
+    }
+    if (format.isIncomplete(text) && text.length <= MAX_RECORD_CHARS) {
+      open = { from, text };
+      continue;
+    }
+    const read = format.fieldsOf(text);
+    if ('problem' in read) given.refuse(from, read.problem);
+    else given.add(from, read.fields);
+    if (given.isWrong) return;
+  }
+  if (open) given.refuse(open.from, 'has a quote that is not closed');
+}
+
+function isIgnored(line: string): boolean {
+  const text = line.trim();
+  return text === '' || text.startsWith('#');
+}
+
+/** Validates and collects submissions. */
+class Collected {
+  readonly #now: number;
+  readonly #retrack: boolean;
+  readonly #submissions: GivenSubmission[] = [];
+  /** By canonical id. */
+  readonly #byId = new Map<string, GivenSubmission>();
+  readonly #problems: string[] = [];
+  #skipped = 0;
+
+  constructor(now: number, retrack: boolean) {
+    this.#now = now;
+    this.#retrack = retrack;
+  }
+
+  /** Whether so much is wrong that reading on is of no use. */
+  get isWrong(): boolean {
+    return this.#problems.length >= MAX_PROBLEMS;
+  }
+
+  refuse(from: string, problem: string): void {
+    this.#problems.push(escapeText(`${from}: ${problem}`));
+  }
+
+  add(from: string, fields: Record<string, unknown>): void {
+    const read = toItem(fields, this.#now, this.#retrack);
+    if (read.kind === 'item') this.#collect(from, read.item);
+    else if (read.kind === 'final') this.#skipped += 1;
+    else this.refuse(from, read.problem);
+  }
+
+  #collect(from: string, item: TrackItem): void {
+    const id = canonicalId(item.submission_id);
+    const first = this.#byId.get(id);
+    if (first) {
+      if (!hasSameOptions(first.item, item)) this.refuse(from, `${id} is also in ${first.from}, with other options`);
+      return;
+    }
+    const given = { from, item };
+    this.#byId.set(id, given);
+    this.#submissions.push(given);
+  }
+
+  end(): GivenSubmissions {
+    if (this.#problems.length > 0)
+      throw new CommandError(
+        `nothing was tracked:\n${this.#problems.join('\n')}${this.isWrong ? '\nfurther lines were not read' : ''}`,
+        ExitCode.usage,
+      );
+    if (this.#submissions.length + this.#skipped === 0)
+      throw new CommandError('no ids were given: the file or stdin is empty', ExitCode.usage);
+    return { submissions: this.#submissions, skipped: this.#skipped };
+  }
+}
+
+type ReadItem = { kind: 'item'; item: TrackItem } | { kind: 'final' } | { kind: 'problem'; problem: string };
+
+/** Validates the fields of a submission. One with a status is from an export. */
+function toItem(fields: Record<string, unknown>, now: number, retrack: boolean): ReadItem {
+  const problem = (text: string): ReadItem => ({ kind: 'problem', problem: text });
+  const isExported = 'status' in fields;
+  if (isExported && !isUnreadable(fields, 'status')) {
+    const status = STATUSES.find((name) => name === fields.status);
+    if (!status) return problem(`status: must be one of ${STATUSES.join(', ')}`);
+    if (isFinal(status) && !(retrack && canRetrack(status))) return { kind: 'final' };
+    // Tracked again from now on, with new time limits.
+    if (isFinal(status))
+      return toItem({ ...fields, status: Status.tracking, tracked_at: null, deadline_at: null }, now, retrack);
+  }
+  const parsed = trackItemSchema.safeParse(isExported ? optionsOf(fields) : fields, { error: explainIssue });
+  if (!parsed.success) return problem(reasonOf(parsed.error.issues[0], fields));
+  const wrongTime = findWrongTime(parsed.data, now);
+  return wrongTime ? problem(`${wrongTime.field}: ${wrongTime.reason}`) : { kind: 'item', item: parsed.data };
+}
+
+/** Returns the options of an exported submission, without those that the export reports as unreadable. */
+function optionsOf(fields: Record<string, unknown>): Record<string, unknown> {
+  const options: Record<string, unknown> = {};
+  for (const [field, option] of Object.entries(EXPORTED)) {
+    const value = fields[field];
+    if (value !== undefined && value !== null && !isUnreadable(fields, field)) options[option] = value;
+  }
+  return options;
+}
+
+/** The field `unreadable` is a list in NDJSON, and separated by spaces in CSV. */
+function isUnreadable({ unreadable = [] }: Record<string, unknown>, field: string): boolean {
+  const names = typeof unreadable === 'string' ? unreadable.split(' ') : unreadable;
+  return Array.isArray(names) && names.includes(field);
+}
+
+function reasonOf(
+  issue: { path: PropertyKey[]; message: string } | undefined,
+  fields: Record<string, unknown>,
+): string {
+  const path = issue?.path.join('.') ?? '';
+  const id = fields.submission_id;
+  const subject = path === 'submission_id' && typeof id === 'string' ? JSON.stringify(id.slice(0, 150)) : path;
+  return subject === '' ? `${issue?.message}` : `${subject}: ${issue?.message}`;
+}
