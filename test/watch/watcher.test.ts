@@ -286,7 +286,7 @@ test('tracking a tracked submission again changes nothing and polls nothing', as
   await world.clock.advance(1_000);
   const again = world.track(['a'], { metadata: { other: true } });
   await world.clock.advance(MINUTE_MS);
-  expect(again).toMatchObject({ kind: 'tracked', submissions: [{ effect: 'already_tracked' }] });
+  expect(again).toMatchObject({ kind: 'tracked', submissions: [{ effect: 'already_final' }] });
   expect(world.polls.length).toBe(1);
   expect(world.get('a').metadata).toBeNull();
 });
