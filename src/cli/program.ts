@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   cancel: async () => (await import('./commands/submissions/cancel.ts')).addCancel,
   pacing: async () => (await import('./commands/operate/pacing.ts')).addPacing,
   tail: async () => (await import('./commands/submissions/tail.ts')).addTail,
+  report: async () => (await import('./commands/operate/report.ts')).addReport,
   top: async () => (await import('./commands/operate/top.ts')).addTop,
   webhooks: async () => (await import('./commands/operate/webhooks.ts')).addWebhooks,
   deliveries: async () => (await import('./commands/operate/deliveries.ts')).addDeliveries,

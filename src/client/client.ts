@@ -2,7 +2,7 @@ import { pause, retryDelayMs } from './backoff.ts';
 import { DeliveryRequests } from './deliveries.ts';
 import { ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
-import type { Overview } from './overview.ts';
+import type { Overview, Report, ReportQuery } from './overview.ts';
 import { queryOf, type SendRequest } from './request.ts';
 import {
   type AuditEntry,
@@ -161,6 +161,13 @@ export class DawatchClient {
   /** Returns current counts and the statistics of the last hour. */
   overview(signal?: AbortSignal): Promise<Overview> {
     return this.#request<Overview>('GET', '/v1/overview', { signal, timeoutMs: 10_000 });
+  }
+
+  /** Returns sums over the submissions that ended, by period and group. Grouping by credential uses `token`. */
+  report(query: ReportQuery = {}): Promise<Report> {
+    const needsToken = query.group_by === 'credential' || this.#headers['x-api-key'] === undefined;
+    const path = `/v1/reports${queryOf(query)}`;
+    return needsToken ? this.#requestWithToken('GET', path) : this.#request<Report>('GET', path);
   }
 
   /** Returns the upstream's user with this name and e-mail address. Needs the role user or admin. */

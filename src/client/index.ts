@@ -3,7 +3,7 @@ export { DawatchClient, type DawatchClientOptions } from './client.ts';
 export type { Delivery, DeliveryAttempt, DeliveryDetails, DeliveryPage, DeliveryQuery } from './deliveries.ts';
 export { ApiError, ConnectionError } from './errors.ts';
 export type { EventOptions, FeedEvent } from './events.ts';
-export type { Distribution, Overview } from './overview.ts';
+export type { Distribution, Overview, Report, ReportPercentiles, ReportQuery, ReportSums } from './overview.ts';
 export {
   type AlertEvent,
   type AuditEntry,

@@ -49,3 +49,68 @@ export type Overview = {
   /** null: no Redis is configured. */
   workers: number | null;
 };
+
+/** A question to `report`. Days are UTC days such as "2026-01-31". */
+export type ReportQuery = {
+  /** Default: 29 days before `to`. */
+  from?: string;
+  /** Included; default: today. */
+  to?: string;
+  /** Default: day. Hours are kept for 8 days. */
+  interval?: 'hour' | 'day' | 'total';
+  /** Default: upstream. `credential` needs the role admin. */
+  group_by?: 'none' | 'upstream' | 'credential' | 'metadata';
+  /** Only submissions of this upstream. */
+  upstream?: string;
+};
+
+/** Percentiles in seconds, exact to 5 %, of `count` submissions. */
+export type ReportPercentiles = { count: number; p50: number; p90: number; p99: number };
+
+/** Sums over the submissions that ended in a period. */
+export type ReportSums = {
+  /** By final status. */
+  submissions: Record<Exclude<SubmissionStatus, 'tracking' | 'pending' | 'failing'>, number>;
+  /** Changes of finalized submissions by the upstream. */
+  corrected: number;
+  /** Polls until the submissions ended. */
+  requests: number;
+  time_to_finality_s: ReportPercentiles | null;
+  /** Upper bound of the time from finality to its detection. */
+  detection_lag_s: ReportPercentiles | null;
+  /** A decimal integer of any length: use BigInt. */
+  fees: string;
+  /** Like `fees`. */
+  data_billed: string;
+  /** Finalized submissions without integers there, which count as 0. */
+  without_billing: number;
+  /** Submissions that were known as final in time, and those that were not; null: no objective. */
+  objective: { good: number; bad: number } | null;
+};
+
+export type Report = {
+  from: string;
+  to: string;
+  interval: 'hour' | 'day' | 'total';
+  group_by: 'none' | 'upstream' | 'credential' | 'metadata';
+  /** The setting `reports.metadata_key`. */
+  metadata_key: string | null;
+  /** The report contains the changes before this time. */
+  counted_until: string;
+  /** By start and group. `group`: null: all, none, or, with `other`, the values beyond the first 100 of a day. */
+  rows: ({ start: string; group: string | null; credential_id: number | null; other: boolean } & ReportSums)[];
+  total: ReportSums;
+  /** The service level objectives now. Budgets are of 30 days. */
+  objectives: {
+    upstream: string;
+    target_percent: number;
+    within_s: number;
+    good: number;
+    bad: number;
+    attained_percent: number | null;
+    /** Unspent share; negative if more than the budget is spent. */
+    error_budget_left: number;
+    /** 1: the budget is spent exactly in 30 days. null: no submissions. */
+    burn_rates: Record<'5m' | '30m' | '1h' | '6h' | '3d', number | null>;
+  }[];
+};

@@ -144,7 +144,14 @@ export type AuditEntry = {
 
 /** What an erasure changed or deleted, as numbers of rows. /openapi.json documents each field. */
 export type Erased = {
-  erased: { submissions: number; history: number; events: number; attempts: number; audit_persons: number };
+  erased: {
+    submissions: number;
+    history: number;
+    events: number;
+    attempts: number;
+    report_rows: number;
+    audit_persons: number;
+  };
   /** false: a reader kept the write-ahead log, which has earlier rows. Repeat the erasure. */
   log_truncated: boolean;
   /** Copies that must be deleted elsewhere. */
@@ -242,7 +249,8 @@ export type AlertEvent = {
         | 'backlog'
         | 'dead_letters'
         | 'webhook_disabled'
-        | 'wal_size';
+        | 'wal_size'
+        | 'error_budget';
       subject: string;
       summary: string;
       count: number | null;

@@ -135,6 +135,8 @@ type TrackContext = {
   hasUpstream: (name: string) => boolean;
   /** Returns why a callback URL is not allowed; undefined: it is allowed. */
   refusalOf: (url: string) => string | undefined;
+  /** The number of the client's credential; null for a request that did not come over HTTP. */
+  credential: number | null;
 };
 
 /** `field`: the invalid one, as a JSON pointer into the body without its first slash. */
@@ -215,6 +217,7 @@ function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRe
     callbackUrl: callback_url ?? null,
     retrack: options.retrack ?? false,
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
+    credential: context.credential,
     ...(trackedAt === undefined ? { requestedAt: now } : { trackedAt }),
   };
 }

@@ -8,7 +8,8 @@ import type {
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ReloadResult } from '../config/reload.ts';
 import type { Actor } from '../domain/audit/actions.ts';
-import type { Submission } from '../domain/submission.ts';
+import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts';
+import type { TrackBody } from '../domain/track-request.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
 import type { TrackResult } from '../watch/ports.ts';
@@ -22,6 +23,9 @@ export type TypedServer = FastifyInstance<
   FastifyBaseLogger,
   ZodTypeProvider
 >;
+
+/** A request to track, and the number of its credential. */
+export type TrackCall = { body: TrackBody; credential: number | null };
 
 /** `field`: where the body has the cause, as a JSON pointer without its first slash. */
 export type TrackRequestResult =
@@ -47,6 +51,12 @@ export type Caller = {
 /** Returns the key by which limits are shared between clients: the credential. */
 export function clientOf(caller: Caller | undefined): string {
   return caller === undefined ? '' : `${caller.id ?? caller.name}`;
+}
+
+/** Returns the number under which the ledger stores who tracked a submission; null: not known. */
+export function credentialNumber(caller: Caller | undefined): number | null {
+  if (!caller) return null;
+  return caller.id ?? CONFIGURED_CREDENTIALS[caller.role === 'admin' ? 'admin' : 'service'];
 }
 
 /** Returns the owner of a secret by its SHA-256; undefined if it is unknown or revoked. */

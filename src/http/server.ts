@@ -1,5 +1,6 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
@@ -39,6 +40,7 @@ import { registerReload, registerWhoami } from './routes/operations.ts';
 import { registerOverview } from './routes/overview.ts';
 import { registerPacing } from './routes/pacing.ts';
 import type { Queues } from './routes/queues.ts';
+import { registerReports } from './routes/reports/reports.ts';
 import { registerSubmissionInfo } from './routes/submission-info.ts';
 import { registerSubmissions } from './routes/submissions.ts';
 import { registerUsers } from './routes/users.ts';
@@ -91,7 +93,8 @@ const COMPILERS = {
 /** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const { ledger, tracker, metrics } = deps;
-  const { server, limits } = deps.config;
+  const { server, limits, reports } = deps.config;
+  const objectives = objectivesOf(deps.config);
   /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
   const timeoutMs = server.timeout_s * 1_000;
   const app = fastify({
@@ -157,7 +160,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, readers, waitingIds: () => admission.waitingIds });
+    registerMetrics(open, { ...deps, objectives, readers, waitingIds: () => admission.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
@@ -168,6 +171,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerEvents(guarded, { ...deps, events: ledger.outbox, feed });
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers });
+    registerReports(guarded, { ...deps, objectives, metadataKey: reports.metadata_key ?? null });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));

@@ -7,7 +7,7 @@ import { UpstreamUsers } from '../upstream/users.ts';
 import type { TrackResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
-import type { TrackRequestResult } from './ports.ts';
+import type { TrackCall, TrackRequestResult } from './ports.ts';
 
 export type Tracker = ReturnType<typeof trackerOf>;
 
@@ -26,15 +26,17 @@ export function trackerOf(deps: {
     stuckAfterMs: config.submissions.stuck_after_s * 1_000,
   };
   const hasUpstream = (name: string) => watcher.hasUpstream(name);
-  const requestsOf = (body: TrackBody) => toTrackRequests(body, { now: clock.now(), defaults, hasUpstream, refusalOf });
+  const requestsOf = ({ body, credential }: TrackCall) =>
+    toTrackRequests(body, { now: clock.now(), defaults, hasUpstream, refusalOf, credential });
   return {
-    track(body: TrackBody): TrackRequestResult {
-      const parsed = requestsOf(body);
+    /** `credential`: the number of the credential; null for a request that did not come over HTTP. */
+    track(body: TrackBody, credential: number | null = null): TrackRequestResult {
+      const parsed = requestsOf({ body, credential });
       return parsed.kind === 'invalid' ? parsed : located(parsed, watcher.track(parsed.requests));
     },
-    /** Tracks each body for itself, all in one commit. */
-    trackBatch(bodies: readonly TrackBody[]): TrackRequestResult[] {
-      const parsed = bodies.map(requestsOf);
+    /** Tracks each request for itself, all in one commit. */
+    trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] {
+      const parsed = calls.map(requestsOf);
       const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
       // Invalid requests are reported even if the ledger cannot be written.
       const results = (valid.length > 0 ? watcher.trackGroups(valid) : []).values();

@@ -24,6 +24,8 @@ import { claimPrimary } from './maintenance/primary.ts';
 import { Pruning } from './maintenance/pruning.ts';
 import { Space } from './maintenance/space.ts';
 import { LedgerStats } from './stats/ledger-stats.ts';
+import { ObjectiveSlices } from './stats/objective-slices.ts';
+import { Reports } from './stats/reports.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
 import { SubmissionQueries } from './submissions/submission-queries.ts';
 import { SubmissionStore } from './submissions/submission-store.ts';
@@ -47,6 +49,8 @@ export class Ledger implements WatcherLedger {
   readonly deliveries: Deliveries;
   readonly alerts: Alerts;
   readonly stats: LedgerStats;
+  readonly reports: Reports;
+  readonly objectives: ObjectiveSlices;
   readonly pruning: Pruning;
   readonly erasure: Erasure;
   readonly space: Space;
@@ -73,10 +77,12 @@ export class Ledger implements WatcherLedger {
     this.webhooks = new Webhooks(database, this.fanOut);
     this.deliveries = new Deliveries(database, this.fanOut, this.webhooks);
     this.stats = new LedgerStats(database, counts);
+    this.reports = new Reports(database);
+    this.objectives = new ObjectiveSlices(database);
     this.pruning = new Pruning(database, counts);
     this.erasure = new Erasure(database, this.audit);
     this.space = new Space(database, this.stats);
-    this.alerts = new Alerts(database, this.outbox, this.stats);
+    this.alerts = new Alerts(database, this.outbox, this.stats, this.objectives);
     this.#upstreams = new UpstreamStore(database);
     this.#store = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts));
   }
@@ -118,9 +124,13 @@ export class Ledger implements WatcherLedger {
     );
   }
 
-  record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[] {
+  record(
+    observations: readonly Observation[],
+    context: TransitionContext,
+    openUntil: ReadonlyMap<Observation, number> = new Map(),
+  ): RecordedObservation[] {
     return this.#db.transaction(() =>
-      observations.flatMap((observation) => this.#store.record(observation, context) ?? []),
+      observations.flatMap((one) => this.#store.record(one, context, openUntil.get(one)) ?? []),
     );
   }
 

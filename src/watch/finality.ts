@@ -1,3 +1,4 @@
+import type { Observation } from '../domain/classify.ts';
 import { Status } from '../domain/submission.ts';
 import type { Scheduler } from '../pacing/scheduler.ts';
 import type { RecordedObservation } from './ports.ts';
@@ -22,6 +23,19 @@ type Bounds = { after: number; by: number };
 /** Blocks that are remembered; the submissions of one block are found final within minutes of each other. */
 const BLOCKS = 64;
 
+/** Returns the finalities among recorded observations. `openUntil`: see FinalityBounds. */
+export function finalitiesOf(
+  recorded: readonly RecordedObservation[],
+  openUntil: ReadonlyMap<Observation, number>,
+): Finality[] {
+  return recorded.flatMap(({ observation, result, previousStatus, submission }) => {
+    if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change) return [];
+    const { upstream, trackedAt, polls } = submission;
+    const after = Math.max(trackedAt, openUntil.get(observation) ?? trackedAt);
+    return [{ upstream, at: observation.at, trackedAt, after, polls }];
+  });
+}
+
 /** Bounds the moment at which submissions became final, for the statistics of the detection lag. */
 export class FinalityBounds {
   readonly #blocks = new Map<number, Bounds>();
@@ -33,22 +47,30 @@ export class FinalityBounds {
     this.#importedAt.set(submissionId, now);
   }
 
-  /** Returns the new finalities. Must be called before `scheduler.observe`, which removes final submissions. */
-  of(recorded: readonly RecordedObservation[], scheduler: Pick<Scheduler, 'openAt'>): Finality[] {
-    const found = recorded.flatMap(({ observation, result, previousStatus, submission }) => {
-      const importedAt = this.#importedAt.get(submission.submissionId) ?? submission.trackedAt;
-      this.#importedAt.delete(submission.submissionId);
-      if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change) return [];
-      const { at, blockNumber } = observation;
-      const { upstream, trackedAt, polls } = submission;
-      const openAt = scheduler.openAt(submission.submissionId);
+  /**
+   * Returns for each observation that found a submission final the latest time at which it cannot have been final; -Infinity if it is
+   * not known. Must be called before `scheduler.observe`, which removes final submissions.
+   */
+  openUntil(
+    observations: readonly Observation[],
+    scheduler: Pick<Scheduler, 'openAt' | 'awaitsRecheck'>,
+  ): Map<Observation, number> {
+    const found = observations.flatMap((observation) => {
+      const importedAt = this.#importedAt.get(observation.submissionId) ?? Number.NEGATIVE_INFINITY;
+      this.#importedAt.delete(observation.submissionId);
+      if (observation.kind !== 'finalized' || scheduler.awaitsRecheck(observation.submissionId)) return [];
+      const openAt = scheduler.openAt(observation.submissionId);
+      const { blockNumber, at } = observation;
       if (blockNumber !== null) this.#learn(blockNumber, { after: openAt, by: at });
-      return [{ blockNumber, finality: { upstream, at, trackedAt, after: Math.max(importedAt, openAt), polls } }];
+      return [{ observation, openAt: Math.max(openAt, importedAt) }];
     });
-    return found.map(({ blockNumber, finality }) => {
-      const block = blockNumber === null ? undefined : this.#blocks.get(blockNumber);
-      return { ...finality, after: Math.max(finality.after, Math.min(block?.after ?? finality.after, finality.at)) };
-    });
+    return new Map(
+      found.map(({ observation, openAt }) => {
+        const { blockNumber, at } = observation;
+        const block = blockNumber === null ? undefined : this.#blocks.get(blockNumber);
+        return [observation, Math.max(openAt, Math.min(block?.after ?? openAt, at))];
+      }),
+    );
   }
 
   /** Ignores an `after` behind the block's finality: the upstream returned that submission late. */

@@ -78,8 +78,15 @@ export type WatcherLedger = {
    * audited.
    */
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[];
-  /** Ignores submissions that are not tracked. An observation that is older than the recorded one changes nothing. */
-  record(observations: readonly Observation[], context: TransitionContext): RecordedObservation[];
+  /**
+   * Ignores submissions that are not tracked. An observation that is older than the recorded one changes nothing. `openUntil`: for
+   * observations that found a submission final, the latest time at which it cannot have been final.
+   */
+  record(
+    observations: readonly Observation[],
+    context: TransitionContext,
+    openUntil?: ReadonlyMap<Observation, number>,
+  ): RecordedObservation[];
   /**
    * Lists the submissions to poll in the order of tracking, at most `limit` after the position `after` (0: from the
    * beginning). `next`: the position for the next page; null: this is the last one.

@@ -2,7 +2,7 @@ import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
 import { BreakerState } from '../domain/upstream-health.ts';
 import type { Scheduler } from '../pacing/scheduler.ts';
-import { FinalityBounds } from './finality.ts';
+import { FinalityBounds, finalitiesOf } from './finality.ts';
 import type { WatcherListener } from './listeners.ts';
 import type { OutageJournal } from './outage-journal.ts';
 import { LedgerUnavailableError, type RecordedObservation, type WatcherLedger } from './ports.ts';
@@ -92,11 +92,12 @@ export class ResultCommitter {
 
   #record(observations: readonly Observation[]): RecordedObservation[] {
     const { ledger, limits, recheck, scheduler, listener } = this.#deps;
+    const openUntil = this.#finalityBounds.openUntil(observations, scheduler);
     let recorded: RecordedObservation[];
     // Only the commit is guarded: an error after it must not record the same observations again.
     try {
       const context = { ...limits.context(this.#deps.now(), this.#blockedUntil), recheck };
-      recorded = ledger.record(observations, context);
+      recorded = ledger.record(observations, context, openUntil);
     } catch (error) {
       // One transaction each, so that an observation that cannot be recorded does not affect the others.
       if (observations.length > 1 && !(error instanceof LedgerUnavailableError))
@@ -105,9 +106,8 @@ export class ResultCommitter {
       return [];
     }
     this.isLedgerFailing = false;
-    const finalities = this.#finalityBounds.of(recorded, scheduler);
     this.#schedule(observations, recorded);
-    for (const finality of finalities) listener.finalized(finality);
+    for (const finality of finalitiesOf(recorded, openUntil)) listener.finalized(finality);
     return recorded;
   }
 

@@ -1,3 +1,4 @@
+import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
@@ -46,6 +47,7 @@ export function startMaintenance(deps: Omit<LedgerDeps, 'counters'> & { ledger: 
       submissions: submissions_max === 0 ? null : submissions_max,
       eventsMs: daysOrNever(events_days),
     },
+    reports: { metadataKey: config.reports.metadata_key ?? null, objectives: objectivesOf(config) },
     onPruned: (counts) => log.info(counts, 'ledger.pruned'),
     onFailed: (error) => log.error({ err: error }, 'ledger.maintenance_failed'),
   });

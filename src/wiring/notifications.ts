@@ -1,3 +1,4 @@
+import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import { channelDestination, DEAD_REASONS, parseDestination } from '../domain/notifications/delivery.ts';
@@ -83,6 +84,7 @@ export async function startNotifications(deps: {
   const watch = new AlertWatch({
     store: ledger.alerts,
     upstreams: deps.upstreams,
+    objectives: objectivesOf(config),
     clock,
     thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog, walBytes: wal_mib * 1_048_576 },
     checkMs: check_s * 1_000,

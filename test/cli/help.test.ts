@@ -15,6 +15,7 @@ const COMMANDS = [
   'cancel',
   'pacing',
   'tail',
+  'report',
   'top',
   'webhooks',
   'deliveries',

@@ -98,6 +98,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
       await page.getByText(/HTTP 410|HTTP 200/).waitFor();
     });
     await visit('submissions/nobody', () => page.getByText('is not tracked').waitFor());
+    await visit('reports', () => page.getByRole('heading', { name: 'Submissions of default' }).waitFor());
     await visit('webhooks', () => page.getByRole('link', { name: webhookId }).waitFor());
     await visit(`webhooks/${webhookId}`, () => page.getByRole('row').filter({ hasText: id }).waitFor());
     await visit('webhooks/callbacks', () => page.getByRole('button', { name: 'Disable' }).waitFor());

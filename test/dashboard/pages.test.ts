@@ -85,10 +85,10 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       const admin = await open();
       await expect
         .poll(() => names(admin))
-        .toEqual(['Overview', 'Submissions', 'Pacing', 'Webhooks', 'Deliveries', 'Users']);
+        .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Webhooks', 'Deliveries', 'Users']);
       const service = await browser.open(app.url);
       await signIn(service, API_KEY);
-      await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions', 'Pacing']);
+      await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions', 'Pacing', 'Reports']);
       await goTo(service, 'webhooks');
       await service.getByText('your token has no access').waitFor();
     });

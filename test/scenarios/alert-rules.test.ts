@@ -33,6 +33,13 @@ const HELD = 'dawatch_pacing_next_request_delayed{upstream="default"}';
 const REJECTED = 'dawatch_poll_results_rejected_total{instance="a",reason="signature"}';
 const HTTP = 'dawatch_http_requests_total{instance="a",method="GET",';
 const UPSTREAM = 'upstream="default",';
+const burn = (rates: Record<string, number>): Series =>
+  Object.assign(
+    {},
+    ...Object.entries(rates).map(([window, rate]) =>
+      is(`dawatch_objective_burn_rate{${UPSTREAM}window="${window}"}`, rate),
+    ),
+  );
 
 const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
   DawatchDown: { fires: [is('up{job="dawatch"}', 0)], isQuiet: [is('up{job="dawatch"}', 1), is('up{job="other"}', 0)] },
@@ -70,6 +77,20 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
   DawatchFinalityNoticedLate: {
     fires: [above('dawatch_detection_lag_seconds', '60', UPSTREAM)],
     isQuiet: [below('dawatch_detection_lag_seconds', '60', UPSTREAM)],
+  },
+  DawatchErrorBudgetBurnsFast: {
+    fires: [burn({ '1h': 15, '5m': 15 }), burn({ '6h': 7, '30m': 7, '1h': 7, '5m': 7 })],
+    isQuiet: [
+      burn({ '1h': 15, '5m': 1 }),
+      burn({ '1h': 1, '5m': 15 }),
+      burn({ '6h': 7, '30m': 1 }),
+      burn({ '3d': 20, '6h': 5 }),
+      { ...burn({ '1h': 15 }), 'dawatch_objective_burn_rate{upstream="other",window="5m"}': '15+0x180' },
+    ],
+  },
+  DawatchErrorBudgetBurns: {
+    fires: [burn({ '3d': 1.1, '6h': 1.1 })],
+    isQuiet: [burn({ '3d': 1.1, '6h': 0.9 }), burn({ '3d': 0.9, '6h': 5 })],
   },
   DawatchBudgetTooSmall: { fires: [is(HELD, 1)], isQuiet: [is(HELD, 0), { [HELD]: '0 1 '.repeat(90).trim() }] },
   DawatchDeliveriesWait: {

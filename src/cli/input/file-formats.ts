@@ -1,5 +1,5 @@
 import { isObject } from '../../domain/json.ts';
-import { unescapeFormulas } from '../output/csv.ts';
+import { unescapeFormulas } from '../../domain/reports/csv.ts';
 
 /** The fields of one submission in a file, before validation; or why the text cannot be read. */
 type Fields = { fields: Record<string, unknown> } | { problem: string };

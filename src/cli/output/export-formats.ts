@@ -1,7 +1,7 @@
+import { toCsvLine } from '../../domain/reports/csv.ts';
 import { iso } from '../../domain/timestamps.ts';
 import { toHistoryBody, toSubmissionBody } from '../../http/routes/submission-body.ts';
 import type { ExportedSubmission } from '../../ledger/submissions/export.ts';
-import { toCsvLine } from './csv.ts';
 import { toJson } from './json.ts';
 
 type LineOptions = {

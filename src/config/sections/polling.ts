@@ -3,6 +3,10 @@ import { byName, count, httpUrl, lagPrice, seconds, section } from './values.ts'
 
 const isBare = ({ username, password, search, hash }: URL) => !(username || password || search || hash);
 
+/** The error budget is the rest to 100 %, which must not be empty. */
+const targetPercent = z.number().min(0).max(99.999);
+const withinS = z.number().min(1).max(86_400);
+
 const path = (fallback: string) =>
   z
     .string()
@@ -44,6 +48,12 @@ const upstreamSchema = z.strictObject({
   lag_price: lagPrice
     .optional()
     .describe('Price of one second of lag for this upstream, in requests; default: `pacing.lag_price`'),
+  slo: section({
+    target_percent: targetPercent
+      .optional()
+      .describe('Default: `slo.target_percent`; 0: no objective for this upstream'),
+    within_s: withinS.optional().describe('Default: `slo.within_s`'),
+  }).describe('Service level objective of this upstream, where it differs from `slo`'),
 });
 
 export type UpstreamConfig = z.output<typeof upstreamSchema>;
@@ -75,6 +85,28 @@ export const facadeSection = section({
 
 export const usersSection = section({
   max_limit: count(1_000, 1, 10_000).describe('Maximum `limit` of a user listing'),
+});
+
+export const sloSection = section({
+  target_percent: targetPercent
+    .default(0)
+    .describe(
+      'Percentage of submissions that are to be known as final within `within_s`, such as 99.5; 0: no objective',
+    ),
+  within_s: withinS
+    .default(120)
+    .describe('Seconds since tracking. A submission that is not known as final by then spends the error budget'),
+}).describe('Service level objective of every upstream; see docs/reports.md');
+
+export const reportsSection = section({
+  metadata_key: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe(
+      'Key of `metadata` by whose values reports group submissions, such as team. Applies to submissions that end from then on; the values of one day beyond the first 100 are one group',
+    ),
 });
 
 export const pacingSection = section({

@@ -20,6 +20,8 @@ export const ERASED = '[erased]';
 export type PersonalValue = {
   /** Whether stored metadata is about the person. */
   isInMetadata(metadata: string): boolean;
+  /** Whether a value of a metadata key, by which reports are grouped, identifies the person. */
+  isGroup(key: string, value: string): boolean;
   /** Whether any other text contains the value. */
   isIn(text: string): boolean;
   /** Replaces the value in a text. An entry of metadata is replaced nowhere, because other texts have fields of the same name. */
@@ -45,7 +47,7 @@ function emailValue(address: string): PersonalValue {
   const mayContain = (text: string) => /[\\%&]/.test(text) || text.toLowerCase().includes(email);
   const redact = (text: string) => (mayContain(text) ? text.replace(whole, ERASED) : text);
   const isIn = (text: string) => redact(text) !== text;
-  return { isInMetadata: isIn, isIn, redact, bytes: new RegExp(source, 'gi') };
+  return { isInMetadata: isIn, isGroup: (_key, text) => isIn(text), isIn, redact, bytes: new RegExp(source, 'gi') };
 }
 
 function metadataValue({ key, value }: { key: string; value: string }): PersonalValue {
@@ -61,6 +63,7 @@ function metadataValue({ key, value }: { key: string; value: string }): Personal
       const entry = found[key];
       return typeof entry !== 'object' || entry === null ? String(entry) === value : false;
     },
+    isGroup: (groupedBy, text) => groupedBy === key && text === value,
     isIn: (text) => pattern.test(text),
     redact: (text) => text,
     bytes,

@@ -1,3 +1,4 @@
+import type { Objective, ObjectiveStatus } from '../reports/objective.ts';
 import type { BreakerState } from '../upstream-health.ts';
 import type { DisabledReason } from './webhook.ts';
 
@@ -19,6 +20,8 @@ export const AlertRule = {
   webhookDisabled: 'webhook_disabled',
   /** The ledger's write-ahead log has grown large. */
   walSize: 'wal_size',
+  /** The error budget of a service level objective is spent too fast. Per upstream. */
+  errorBudget: 'error_budget',
 } as const;
 export type AlertRule = (typeof AlertRule)[keyof typeof AlertRule];
 
@@ -54,6 +57,7 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.webhookDisabled]: (subject) =>
     `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by an operator`,
   [AlertRule.walSize]: () => "The ledger's write-ahead log is below half the threshold",
+  [AlertRule.errorBudget]: (subject) => `The error budget of the upstream ${subject} is no longer spent too fast`,
 };
 
 /** A condition with its start in epoch milliseconds. */
@@ -69,6 +73,8 @@ export type AlertQuery = {
   deadSince: number;
   /** Deliveries that have been waiting since before that count. */
   waitingBefore: number;
+  now: number;
+  objectives: ReadonlyMap<string, Objective>;
 };
 
 /** The current state of everything that alert rules depend on. */
@@ -90,6 +96,7 @@ export type AlertFacts = {
   disabled: { id: string; reason: DisabledReason; since: number }[];
   /** Bytes of the ledger's write-ahead log. */
   walBytes: number;
+  objectives: readonly ObjectiveStatus[];
   /** Alerts that were raised and are not resolved. */
   open: { rule: AlertRule; subject: string }[];
 };

@@ -1,7 +1,9 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { ObjectiveStatus } from '../../domain/reports/objective.ts';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
 import { createCounters } from './counters.ts';
 import { createGauges, type GaugeValues } from './gauges.ts';
+import { createObjectiveGauges } from './objective-gauges.ts';
 import { createPacingGauges } from './pacing-gauges.ts';
 
 /** Gauges of Node named like counters, which Prometheus warns about. The families without `_total` have the same data. */
@@ -15,6 +17,7 @@ export function createMetrics({ version }: { version: string }) {
   const counters = createCounters(registry);
   const setGauges = createGauges(registry, version);
   const setPacingGauges = createPacingGauges(registry);
+  const setObjectiveGauges = createObjectiveGauges(registry);
   let collectsProcess = false;
   /** Starts at the first scrape, because it costs timers and observers. */
   const collectProcess = () => {
@@ -26,11 +29,16 @@ export function createMetrics({ version }: { version: string }) {
   return {
     counters,
     /** Sets the gauges to `values` and returns the Prometheus text format. */
-    async scrape({ pacing: upstreams, ...values }: GaugeValues & { pacing: readonly UpstreamPacing[] }) {
+    async scrape({
+      pacing: upstreams,
+      objectives,
+      ...values
+    }: GaugeValues & { pacing: readonly UpstreamPacing[]; objectives: readonly ObjectiveStatus[] }) {
       collectProcess();
       // Synchronous, so that concurrent scrapes do not mix their values.
       setGauges(values);
       setPacingGauges(upstreams);
+      setObjectiveGauges(objectives);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
     /** Returns every metric family. */

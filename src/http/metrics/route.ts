@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
+import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Readiness, TypedServer } from '../ports.ts';
@@ -44,12 +45,13 @@ export function registerMetrics(
     readers: () => number;
     waitingIds: () => number;
     clock: Clock;
+    objectives: ReadonlyMap<string, Objective>;
   },
 ): void {
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
-  const counts = () => {
+  const readable = <T>(read: () => T): T | undefined => {
     try {
-      return deps.ledger.stats.counts(1);
+      return read();
     } catch (error) {
       app.log.error({ err: error }, 'metrics.incomplete');
       return undefined;
@@ -58,7 +60,8 @@ export function registerMetrics(
   const scrape = async (now: number) => {
     const { contentType, text } = await deps.metrics.scrape({
       now,
-      counts: counts(),
+      counts: readable(() => deps.ledger.stats.counts(1)),
+      objectives: readable(() => deps.ledger.objectives.status(deps.objectives, now)) ?? [],
       pacing: deps.watcher.pacing(),
       health: deps.health(),
       ledgerBytes: deps.ledger.stats.bytes(),

@@ -127,6 +127,7 @@ const erasedSchema = z
       history: countSchema.describe('The address was replaced in responses of the upstream'),
       events: countSchema.describe('The address was replaced in alerts'),
       attempts: countSchema.describe('Responses of receivers were removed, or the address was replaced in them'),
+      report_rows: countSchema.describe('Rows of reports for the value, which were added to the other values'),
       audit_persons: countSchema.describe('Lookups of the address: its hash and masked form were deleted'),
     }),
     log_truncated: z
@@ -141,7 +142,7 @@ const erasedSchema = z
     id: 'Erasure',
     examples: [
       {
-        erased: { submissions: 3, history: 0, events: 0, attempts: 2, audit_persons: 1 },
+        erased: { submissions: 3, history: 0, events: 0, attempts: 2, report_rows: 0, audit_persons: 1 },
         log_truncated: true,
         not_covered: NOT_COVERED,
       },

@@ -4,7 +4,7 @@ import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submis
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { CachedLookup, LookupResult } from '../../watch/cached-lookup.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import { clientOf, type TypedServer } from '../ports.ts';
+import { clientOf, credentialNumber, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import type { Tracker } from '../services.ts';
 
@@ -80,7 +80,10 @@ export function registerSubmissionInfo(
           detail: `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
         });
       if (query.track === 'true') {
-        const tracked = deps.tracker.track({ submission_id, ...(query.upstream !== undefined && { upstream }) });
+        const tracked = deps.tracker.track(
+          { submission_id, ...(query.upstream !== undefined && { upstream }) },
+          credentialNumber(caller),
+        );
         if (tracked.kind === 'conflict')
           return sendProblem(reply, {
             status: 409,

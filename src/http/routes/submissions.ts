@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, Status, type Submission } from '../../domain/submission.ts';
 import { statusSchema } from '../../domain/submission-body.ts';
-import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
+import { submissionIdSchema, trackBodySchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import { actorOf } from '../access/access.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
-import { clientOf, type TrackRequestResult, type TypedServer } from '../ports.ts';
+import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import {
   CURSOR_REFUSAL,
@@ -103,7 +103,7 @@ export function registerSubmissions(
   deps: {
     ledger: Ledger;
     watcher: Watcher;
-    admission: Admission<TrackBody, TrackRequestResult>;
+    admission: Admission<TrackCall, TrackRequestResult>;
     onUnreadable: ReportUnreadable;
   },
 ): void {
@@ -126,7 +126,8 @@ export function registerSubmissions(
     async (request, reply) => {
       const { body: tracked } = request;
       const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
-      const result = await admission.take(tracked, ids, clientOf(request.caller)).finally(request.bodyDone);
+      const call = { body: tracked, credential: credentialNumber(request.caller) };
+      const result = await admission.take(call, ids, clientOf(request.caller)).finally(request.bodyDone);
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':

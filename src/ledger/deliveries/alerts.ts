@@ -10,6 +10,7 @@ import { AlertEventType } from '../../domain/notifications/events.ts';
 import type { Outbox } from '../events/outbox.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { LedgerStats } from '../stats/ledger-stats.ts';
+import type { ObjectiveSlices } from '../stats/objective-slices.ts';
 
 type AlertRow = {
   rule: AlertRule;
@@ -25,15 +26,17 @@ export class Alerts {
   readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
   readonly #stats: LedgerStats;
+  readonly #objectives: ObjectiveSlices;
 
-  constructor(database: LedgerDatabase, outbox: Outbox, stats: LedgerStats) {
+  constructor(database: LedgerDatabase, outbox: Outbox, stats: LedgerStats, objectives: ObjectiveSlices) {
     this.#db = database;
     this.#outbox = outbox;
     this.#stats = stats;
+    this.#objectives = objectives;
   }
 
   /** Returns the facts that alert rules depend on. */
-  facts({ upstreams, ...times }: AlertQuery): AlertFacts {
+  facts({ upstreams, objectives, now, ...times }: AlertQuery): AlertFacts {
     return {
       upstreams: this.#db.rows(UPSTREAMS, { ...times, names: JSON.stringify(upstreams) }),
       waiting: this.#db.value<number>(WAITING, times) ?? 0,
@@ -43,6 +46,7 @@ export class Alerts {
          FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`,
       ),
       walBytes: this.#stats.bytes().wal,
+      objectives: this.#objectives.status(objectives, now),
       open: this.#open().map(({ rule, subject }) => ({ rule, subject })),
     };
   }

@@ -1,5 +1,6 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
+import { REPORTS } from './report-migration.ts';
 
 const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
@@ -290,4 +291,5 @@ export const MIGRATIONS: readonly string[] = [
                AND NEW.watched = 1 AND NEW.ended_at IS NULL)
     BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
   `,
+  REPORTS,
 ];

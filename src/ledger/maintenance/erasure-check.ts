@@ -7,6 +7,7 @@ import { guarded } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
 import { existingLedgerPath } from '../file/open.ts';
 import { assertCurrentLedger } from '../file/schema.ts';
+import { metadataGroups } from '../stats/report-rows.ts';
 
 /** Where a ledger still has the value. */
 export type ErasureCheck = {
@@ -63,12 +64,20 @@ function rowsWith(path: string, value: PersonalValue, target: ErasureTarget): Er
       for (const { text } of texts) if (has(String(text))) rows += 1;
       if (rows > 0) found.push({ table, column, rows });
     }
+    const groups = target.kind === 'metadata' ? countGroups(database, value) : 0;
+    if (groups > 0) found.push({ table: 'report_rows', column: 'value', rows: groups });
     const lookups = target.kind === 'email' ? countPerson(database, target.email) : 0;
     if (lookups > 0) found.push({ table: 'audit_persons', column: 'email_hash', rows: lookups });
     return found;
   } finally {
     db.close();
   }
+}
+
+function countGroups(database: LedgerDatabase, value: PersonalValue): number {
+  let count = 0;
+  for (const group of metadataGroups(database)) if (value.isGroup(group.key, group.value)) count += 1;
+  return count;
 }
 
 const TEXT_COLUMNS = `

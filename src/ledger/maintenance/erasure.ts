@@ -6,6 +6,7 @@ import { erasureDetail } from '../access/audit-chain.ts';
 import { guarded } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
+import { ReportRows } from '../stats/report-rows.ts';
 
 /** Rows that were changed or deleted, by table. */
 export type ErasedRows = {
@@ -16,6 +17,8 @@ export type ErasedRows = {
   events: number;
   /** Their responses were removed, because a receiver may have quoted the event. */
   attempts: number;
+  /** The value was a group of reports; they were added to the other values. */
+  report_rows: number;
   /** The hash and the masked address were deleted. */
   audit_persons: number;
 };
@@ -38,9 +41,11 @@ const INCREMENTAL = 2;
 export class Erasure {
   readonly #db: LedgerDatabase;
   readonly #audit: AuditTrail;
+  readonly #reports: ReportRows;
 
   constructor(database: LedgerDatabase, audit: AuditTrail) {
     this.#db = database;
+    this.#reports = new ReportRows(database);
     this.#audit = audit;
   }
 
@@ -54,12 +59,13 @@ export class Erasure {
     const value = personalValueOf(target);
     const subject = target.kind === 'email' ? 'email' : `metadata ${target.key}`;
     const entry = { action: 'data.erase', subject } as const;
-    const erased: ErasedRows = { submissions: 0, history: 0, events: 0, attempts: 0, audit_persons: 0 };
+    const erased: ErasedRows = { submissions: 0, history: 0, events: 0, attempts: 0, report_rows: 0, audit_persons: 0 };
     this.#audit.append(actor, now(), { ...entry, result: 'started' });
     const before = this.#pragma('secure_delete') === FAST ? 'FAST' : this.#pragma('secure_delete');
     this.#setPragma('secure_delete = ON');
     try {
       yield* this.#submissions(value, erased);
+      erased.report_rows = yield* this.#reports.erase(value.isGroup);
       if (target.kind === 'email') {
         erased.history += yield* this.#redact('history', 'seq', ['upstream_state', 'error', 'answer'], value);
         erased.events += yield* this.#redact('outbox', 'seq', ['detail'], value);

@@ -1,8 +1,10 @@
 import type { Clock } from '../../domain/clock.ts';
+import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../ledger.ts';
 import type { EndPosition, Pruned } from './pruning.ts';
 
 const INTERVAL_MS = 60_000;
+const PRUNE_REPORTS_MS = 3_600_000;
 /** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
 /** Sizes of one transaction, chosen so that it takes two or three milliseconds. */
@@ -11,6 +13,9 @@ const DELIVERIES_PER_STEP = 100;
 const EVENTS_PER_STEP = 50;
 const COUNTED_PER_STEP = 10_000;
 const PAGES_PER_STEP = 100;
+const HISTORY_PER_STEP = 200;
+const OBJECTIVES_PER_STEP = 500;
+const REPORT_ROWS_PER_STEP = 50;
 /** Ended submissions and events stay at least this long for clients that wait for them or read the live feed. */
 const MIN_AGE_MS = 3_600_000;
 
@@ -22,24 +27,34 @@ export type Retention = {
   eventsMs: number | null;
 };
 
+/** What reports count. */
+export type ReportSettings = {
+  /** The key of `metadata` by whose values submissions are grouped; null: none. */
+  metadataKey: string | null;
+  /** By upstream. */
+  objectives: ReadonlyMap<string, Objective>;
+};
+
 export type PrunedCounts = { submissions: number; events: number; deliveries: number };
 
 type MaintenanceDeps = {
   ledger: Ledger;
   clock: Clock;
   retention: Retention;
+  reports: ReportSettings;
   /** Called after a run that deleted anything. */
   onPruned: (counts: PrunedCounts) => void;
   onFailed: (error: unknown) => void;
 };
 
 /**
- * Once a minute, deletes what exceeds the retention, returns free space to the file system and truncates a large log. Works in
+ * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the retention, returns free space to the file system and truncates a large log. Works in
  * steps of a few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
  */
 export class Maintenance {
   readonly #deps: MaintenanceDeps;
   #cancel: (() => void) | undefined;
+  #pruneReportsAt = Number.NEGATIVE_INFINITY;
   #pruned: PrunedCounts = { submissions: 0, events: 0, deliveries: 0 };
 
   constructor(deps: MaintenanceDeps) {
@@ -64,6 +79,8 @@ export class Maintenance {
     const { ledger, onPruned, onFailed } = this.#deps;
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
+      this.#reports(),
+      this.#objectives(),
       this.#deliveries(),
       this.#oldSubmissions(),
       this.#excessSubmissions(),
@@ -80,6 +97,23 @@ export class Maintenance {
       }
     }
     if (Object.values(this.#pruned).some((count) => count > 0)) onPruned(this.#pruned);
+  }
+
+  *#reports(): Generator<void> {
+    const { ledger, clock, reports } = this.#deps;
+    const { metadataKey } = reports;
+    while (ledger.reports.count({ metadataKey, now: clock.now(), limit: HISTORY_PER_STEP })) yield;
+    if (clock.now() < this.#pruneReportsAt) return;
+    this.#pruneReportsAt = clock.now() + PRUNE_REPORTS_MS;
+    while (ledger.reports.prune(clock.now(), REPORT_ROWS_PER_STEP)) yield;
+    for (const upstream of reports.objectives.keys())
+      while (ledger.objectives.prune(upstream, clock.now(), REPORT_ROWS_PER_STEP)) yield;
+  }
+
+  *#objectives(): Generator<void> {
+    const { ledger, clock, reports } = this.#deps;
+    for (const [upstream, objective] of reports.objectives)
+      while (ledger.objectives.count({ upstream, objective, now: clock.now(), limit: OBJECTIVES_PER_STEP })) yield;
   }
 
   *#deliveries(): Generator<void> {
@@ -115,7 +149,13 @@ export class Maintenance {
     const before = position.endedAt < minAge.endedAt ? position : minAge;
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
     yield* this.#prune('submissions', first, (after) =>
-      ledger.pruning.submissions({ after, before, limit: SUBMISSIONS_PER_STEP }),
+      // What the reports have not counted yet stays, for example because counting failed.
+      ledger.pruning.submissions({
+        after,
+        before,
+        limit: SUBMISSIONS_PER_STEP,
+        countedThrough: ledger.reports.countedThrough(),
+      }),
     );
   }
 

@@ -22,19 +22,24 @@ export class Pruning {
     this.#counts = counts;
   }
 
-  /** Examines up to `limit` submissions that ended between two positions, and deletes those that may be deleted. */
+  /**
+   * Examines up to `limit` submissions that ended between two positions, and deletes those that may be deleted: only such whose
+   * history ends at the sequence number `countedThrough` or before it.
+   */
   submissions({
     after,
     before,
     limit,
+    countedThrough = Number.MAX_SAFE_INTEGER,
   }: {
     after: EndPosition;
     before: EndPosition;
     limit: number;
+    countedThrough?: number;
   }): Pruned<EndPosition> {
     return this.#db.unsyncedTransaction(() => {
       const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(ENDED, [
-        ...[after.endedAt, after.id],
+        ...[countedThrough, after.endedAt, after.id],
         ...[before.endedAt, before.id, limit],
       ]);
       const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
@@ -89,7 +94,8 @@ const ENDED = `
   SELECT s.ended_at AS endedAt, s.id, s.status,
          s.id < (SELECT max(id) FROM submissions) AND NOT EXISTS (
            SELECT 1 FROM outbox o JOIN deliveries d ON d.event = o.seq
-           WHERE o.submission = s.id AND ${HAS_OPEN_DELIVERY}) AS isDeletable
+           WHERE o.submission = s.id AND ${HAS_OPEN_DELIVERY}) AND NOT EXISTS (
+           SELECT 1 FROM history h WHERE h.submission = s.id AND h.seq > ?) AS isDeletable
   FROM submissions s
   WHERE s.ended_at IS NOT NULL AND s.watched = 0 AND (s.ended_at, s.id) > (?, ?) AND (s.ended_at, s.id) < (?, ?)
   ORDER BY s.ended_at, s.id LIMIT ?`;

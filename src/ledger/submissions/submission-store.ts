@@ -100,8 +100,15 @@ export class SubmissionStore {
     };
   }
 
-  /** Records one observation. Returns undefined if the submission is not tracked. */
-  record(observation: Observation, context: TransitionContext): RecordedObservation | undefined {
+  /**
+   * Records one observation. Returns undefined if the submission is not tracked. `openUntil`: the latest time at which a submission
+   * that was found final cannot have been final; undefined: not known.
+   */
+  record(
+    observation: Observation,
+    context: TransitionContext,
+    openUntil?: number | undefined,
+  ): RecordedObservation | undefined {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
     if (!row) return undefined;
@@ -115,7 +122,8 @@ export class SubmissionStore {
     const before = toSubmission(row);
     const result = isStale ? unchanged(before) : transition(before, observation, context);
     const polledAt = isStale ? row.polledAt : at;
-    const submission = this.#writer.applyTransition({ row, before }, result, { at, polls: 1, polledAt });
+    const lagMs = openUntil === undefined ? null : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
+    const submission = this.#writer.applyTransition({ row, before }, result, { at, polls: 1, polledAt, lagMs });
     return { observation, result, previousStatus: row.status, submission };
   }
 

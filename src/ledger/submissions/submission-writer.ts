@@ -24,13 +24,13 @@ export class SubmissionWriter {
    * `outageMs`: the reading of the upstream's outage clock, in milliseconds.
    */
   insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): Submission | undefined {
-    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now } = request;
+    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now, credential = null } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
     const { changes, lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
-                               grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url)
+                               grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url, credential)
       VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${outageMs}, ${metadata && JSON.stringify(metadata)}, ${callbackUrl})
+              ${outageMs}, ${metadata && JSON.stringify(metadata)}, ${callbackUrl}, ${credential})
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
     const submission: Submission = {
@@ -59,18 +59,19 @@ export class SubmissionWriter {
       envelope: null,
     };
     this.#counts.moved(null, submission.status);
-    this.#insertHistory(Number(lastInsertRowid), submission, null, now);
+    this.#insertHistory(Number(lastInsertRowid), submission, { previousStatus: null, at: now });
     return submission;
   }
 
   /**
    * Writes the result of a transition and returns the new state. `row` and `before` are the submission as read in this
-   * transaction. `polls`: requests to add; `polledAt`: time of the newest response.
+   * transaction. `polls`: requests to add; `polledAt`: time of the newest response; `lagMs`: upper bound of the time since it
+   * became final, if this transition finalizes it.
    */
   applyTransition(
     { row, before }: { row: SubmissionRow; before: Submission },
     result: TransitionResult,
-    input: { at: number; polls: number; polledAt: number | null },
+    input: { at: number; polls: number; polledAt: number | null; lagMs?: number | null },
   ): Submission {
     const { change } = result;
     const after: Submission = {
@@ -94,7 +95,9 @@ export class SubmissionWriter {
     const { status, version } = after;
     this.#update(row, { before, after }, row.endedAt ?? (change && isFinal(status) ? input.at : null));
     this.#counts.moved(before.status, status);
-    if (change) this.#insertHistory(row.id, after, before.status, input.at);
+    const isNewlyFinal = status === Status.finalized && before.status !== status;
+    const lagMs = isNewlyFinal ? (input.lagMs ?? null) : null;
+    if (change) this.#insertHistory(row.id, after, { previousStatus: before.status, at: input.at, lagMs });
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, input.at);
     if (result.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, input.at);
     return after;
@@ -123,7 +126,11 @@ export class SubmissionWriter {
       WHERE id = ${row.id}`;
     this.#counts.moved(before.status, status);
     const written = { ...after, version };
-    this.#insertHistory(row.id, written, before.status, at, changesBetween(before, after));
+    this.#insertHistory(row.id, written, {
+      previousStatus: before.status,
+      at,
+      changes: changesBetween(before, after),
+    });
     if (event) this.#outbox.addSubmissionEvent(event, { ...row, version, metadata, callbackUrl }, at);
     return written;
   }
@@ -159,14 +166,18 @@ export class SubmissionWriter {
   #insertHistory(
     id: number,
     submission: Submission,
-    previousStatus: Status | null,
-    at: number,
-    changes: OptionChanges | null = null,
+    {
+      previousStatus,
+      at,
+      lagMs = null,
+      changes = null,
+    }: { previousStatus: Status | null; at: number; lagMs?: number | null; changes?: OptionChanges | null },
   ): void {
-    const { version, status, upstreamState, error, envelope } = submission;
+    const { version, status, upstreamState, error, envelope, polls } = submission;
     this.#db.run`
-      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer, changes)
+      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer, changes, polls,
+                           lag_ms)
       VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
-              ${changes && JSON.stringify(changes)})`;
+              ${changes && JSON.stringify(changes)}, ${polls}, ${lagMs})`;
   }
 }

@@ -1,4 +1,5 @@
 import { type AlertCondition, type AlertFacts, AlertRule } from '../../domain/notifications/alert.ts';
+import { fastestBurn, type ObjectiveStatus } from '../../domain/reports/objective.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
 import { durationText } from '../messages/duration-text.ts';
 
@@ -24,6 +25,7 @@ export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Al
     ...facts.dead.map(ofDeadLetters),
     ...facts.disabled.map(ofDisabled),
     ...ofWal(facts.walBytes, thresholds, reached),
+    ...facts.objectives.flatMap((status) => ofObjective(status, facts.open)),
   ];
 }
 
@@ -81,6 +83,20 @@ function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): 
   const mib = Math.round(walBytes / 1_048_576);
   const summary = `The ledger's write-ahead log has grown beyond ${mib} MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long`;
   return [{ rule, subject, summary, count: null }];
+}
+
+function ofObjective(status: ObjectiveStatus, open: AlertFacts['open']): AlertCondition[] {
+  const { upstream: subject, objective } = status;
+  const rule = AlertRule.errorBudget;
+  const isOpen = open.some((alert) => alert.rule === rule && alert.subject === subject);
+  const burn = fastestBurn(status, isOpen);
+  if (!burn) return [];
+  const { good, bad } = burn.counts;
+  const within = durationText(objective.withinMs);
+  const summary =
+    `The upstream ${subject} spends its error budget ${burn.rate.toFixed(1)} times as fast as its objective allows: ` +
+    `of ${submissions(good + bad)} in the last ${durationText(burn.windowMs)}, ${bad} ${bad === 1 ? 'was' : 'were'} not known as final within ${within}`;
+  return [{ rule, subject, summary, count: bad }];
 }
 
 function ofDeadLetters({ receiver, count }: AlertFacts['dead'][number]): AlertCondition {

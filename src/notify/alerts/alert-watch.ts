@@ -1,6 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Alert } from '../../domain/notifications/alert.ts';
 import type { AlertEventType } from '../../domain/notifications/events.ts';
+import type { Objective } from '../../domain/reports/objective.ts';
 import type { Alerts } from '../../ledger/deliveries/alerts.ts';
 import { type AlertThresholds, conditionsOf } from './alert-rules.ts';
 
@@ -14,6 +15,8 @@ type AlertWatchDeps = {
   clock: Clock;
   /** Names of the configured upstreams. */
   upstreams: readonly string[];
+  /** By upstream. */
+  objectives: ReadonlyMap<string, Objective>;
   thresholds: AlertThresholds;
   checkMs: number;
   remindAfterMs: number;
@@ -43,11 +46,13 @@ export class AlertWatch {
   }
 
   #check(): void {
-    const { store, clock, upstreams, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
+    const { store, clock, upstreams, objectives, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
     const now = clock.now();
     try {
       const facts = store.facts({
         upstreams,
+        objectives,
+        now,
         failuresSince: now - thresholds.failuresWindowMs,
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,

@@ -47,8 +47,15 @@ describe('reported alerts', () => {
   });
 });
 
+const NO_OBJECTIVES = { objectives: new Map(), now: 0 };
 const facts = (ledger: Ledger, failuresSince: number) =>
-  ledger.alerts.facts({ upstreams: ['default', 'other'], failuresSince, deadSince: 0, waitingBefore: 1_000 });
+  ledger.alerts.facts({
+    upstreams: ['default', 'other'],
+    failuresSince,
+    deadSince: 0,
+    waitingBefore: 1_000,
+    ...NO_OBJECTIVES,
+  });
 
 describe('the facts', () => {
   it('cover configured upstreams only, and list the open alerts', () => {
@@ -66,7 +73,7 @@ describe('the facts', () => {
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context());
     ledger.alerts.reconcile([down], times(20));
-    const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15 };
+    const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15, ...NO_OBJECTIVES };
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
     ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 0, dead: [{ receiver: 'channel:ops', count: 1 }] });

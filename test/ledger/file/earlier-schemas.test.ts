@@ -23,6 +23,8 @@ import { tempFolder } from '../../support/temp-folder.ts';
  */
 const EARLIER = join(import.meta.dirname, 'earlier');
 const DUMPS = readdirSync(EARLIER).map((name) => Number(/^schema-(\d+)\.sql$/.exec(name)?.[1]));
+/** Schemas without a dump. No release ended with 9 or 10. */
+const NEVER_ALONE = [3, 5, 6, 7, 9, 10];
 const SCHEMAS = MIGRATIONS.map((_, index) => index + 1);
 
 /** Restores the newest dump up to `schema`, and runs the migrations from there up to `schema`. */
@@ -179,8 +181,8 @@ describe.each(SCHEMAS)('a ledger of schema %i', (schema) => {
 
 it('every migration starts from a file of the code before it', () => {
   // A new migration needs the dump of a ledger with the schema before it, unless that one was never used alone.
-  expect(DUMPS).toContain(1);
-  expect(SCHEMAS.length - Math.max(...DUMPS)).toBeLessThanOrEqual(1);
+  const expected = SCHEMAS.slice(0, -1).filter((schema) => !NEVER_ALONE.includes(schema));
+  expect(DUMPS.toSorted()).toEqual(expected);
 });
 
 it.each([

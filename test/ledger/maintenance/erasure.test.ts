@@ -41,6 +41,9 @@ function openFilled() {
   const verdict = { kind: 'finalized', state: 'Finalized', error: null, envelope, blockNumber: null } as const;
   ledger.record([observation(verdict, 20, 'none')], context());
   ledger.cancel(['byEmail', 'byCustomer'], 30);
+  // The last row of history is the end of byCustomer.
+  ledger.reports.count({ metadataKey: 'user', now: 40, limit: 7 });
+  ledger.reports.count({ metadataKey: 'customer', now: 40, limit: 7 });
   const { deliveries } = ledger.deliveries.list({ limit: 100 });
   const insert = rawConnection(ledger.file).prepare(
     'INSERT INTO attempts (delivery, at, duration_ms, error, response) VALUES (?, 1, 1, ?, ?)',
@@ -59,7 +62,7 @@ describe('an erasure by e-mail', () => {
     const ledger = openFilled();
     const events = ledger.outbox.after(0, 100).length;
     expect(erase(ledger, ADA)).toEqual({
-      erased: { submissions: 2, history: 1, events: 0, attempts: 2, audit_persons: 1 },
+      erased: { submissions: 2, history: 1, events: 0, attempts: 2, report_rows: 1, audit_persons: 1 },
       logTruncated: true,
     });
     for (const id of ['byEmail', 'nested']) expect(metadataOf(ledger, id)).toBeNull();
@@ -90,7 +93,7 @@ describe('an erasure by e-mail', () => {
         action: 'data.erase',
         result: 'done',
         subject: 'email',
-        detail: 'submissions 2, history 1, events 0, attempts 2, audit_persons 1',
+        detail: 'submissions 2, history 1, events 0, attempts 2, report_rows 1, audit_persons 1',
       },
       { action: 'data.erase', result: 'started', subject: 'email', detail: null },
       { action: 'users.get', emailMasked: 'd…@example.com' },
@@ -99,12 +102,30 @@ describe('an erasure by e-mail', () => {
     expect(await checkAudit(ledger.file, hash)).toMatchObject({ kind: 'intact', entries: 4, erasedPersons: 1 });
   });
 
+  it('moves the groups of reports to the other values, with their sums', () => {
+    const ledger = openFilled();
+    const groups = () => {
+      const query = { unit: 'day', dimension: 'metadata.user', from: 0, until: 100, upstream: undefined } as const;
+      return [...ledger.reports.rows.read(query)].map(({ key, sums }) => [key.group, sums.ended.cancelled]);
+    };
+    expect(groups()).toEqual([
+      [{ kind: 'none' }, 0],
+      [{ kind: 'value', value: EMAIL }, 1],
+    ]);
+    erase(ledger, ADA);
+    expect(groups()).toEqual([
+      [{ kind: 'none' }, 0],
+      [{ kind: 'other' }, 1],
+    ]);
+  });
+
   it('is proven by a search of every row and byte', async () => {
     const ledger = openFilled();
     const before = await checkErased(ledger.file, ADA);
     expect(before.rows).toEqual([
       { table: 'attempts', column: 'error', rows: 1 },
       { table: 'history', column: 'answer', rows: 1 },
+      { table: 'report_rows', column: 'value', rows: 1 },
       { table: 'submissions', column: 'metadata', rows: 2 },
       { table: 'audit_persons', column: 'email_hash', rows: 1 },
     ]);
@@ -130,6 +151,7 @@ describe('an erasure by metadata', () => {
       history: 0,
       events: 0,
       attempts: 1,
+      report_rows: 1,
       audit_persons: 0,
     });
     expect(metadataOf(ledger, 'byCustomer')).toBeNull();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ALERT_RULES, type AlertFacts, type AlertRule } from '../../../src/domain/notifications/alert.ts';
 import type { EventRecord } from '../../../src/domain/notifications/event-body.ts';
+import type { ObjectiveCounts, ObjectiveStatus } from '../../../src/domain/reports/objective.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { conditionsOf } from '../../../src/notify/alerts/alert-rules.ts';
 import { createDiscordChannel } from '../../../src/notify/channels/discord.ts';
@@ -12,12 +13,19 @@ import { openLedger } from '../../support/ledger/ledger-file.ts';
 import { outgoing } from '../sample-events.ts';
 
 const HOUR_MS = 3_600_000;
-const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
+const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, objectives: [], open: [] };
 const THRESHOLDS = { failures: 1, failuresWindowMs: 600_000, backlog: 1, walBytes: 512 * 1_048_576 };
 const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
   upstreams: [
     { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0, ...fields },
   ],
+});
+
+const late = (counts: ObjectiveCounts): ObjectiveStatus => ({
+  upstream: 'default',
+  objective: { target: 0.99, withinMs: 120_000 },
+  budget: counts,
+  windows: { '5m': counts, '30m': counts, '1h': counts, '6h': counts, '3d': counts },
 });
 
 /** The texts for operators: of an active condition, for one and for many, and of its end. */
@@ -113,6 +121,19 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
       ],
     ],
     over: "The ledger's write-ahead log is below half the threshold",
+  },
+  error_budget: {
+    holds: [
+      [
+        { objectives: [late({ good: 0, bad: 5 })] },
+        'The upstream default spends its error budget 100.0 times as fast as its objective allows: of 5 submissions in the last 1 h, 5 were not known as final within 2 min',
+      ],
+      [
+        { objectives: [late({ good: 700, bad: 300 })] },
+        'The upstream default spends its error budget 30.0 times as fast as its objective allows: of 1000 submissions in the last 1 h, 300 were not known as final within 2 min',
+      ],
+    ],
+    over: 'The error budget of the upstream default is no longer spent too fast',
   },
 };
 

@@ -7,7 +7,7 @@ import { trackRequests } from '../../support/ledger/ledger-file.ts';
 import { DAY_MS, delivered, failed, openDispatcher } from '../../support/virtual-time/virtual-dispatcher.ts';
 
 const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
-const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, open: [] };
+const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, objectives: [], open: [] };
 const upstream = {
   name: 'default',
   state: 'closed' as const,
@@ -16,6 +16,14 @@ const upstream = {
   stuck: 0,
   failing: 0,
   failed: 0,
+};
+
+const counts = { good: 80, bad: 20 };
+const late = {
+  upstream: 'default',
+  objective: { target: 0.99, withinMs: 120_000 },
+  budget: counts,
+  windows: { '5m': counts, '30m': counts, '1h': counts, '6h': counts, '3d': counts },
 };
 
 describe('the rules', () => {
@@ -39,6 +47,7 @@ describe('the rules', () => {
       { disabled: [{ id: 'wh_1', reason: 'gone', since: 0 }] },
       ['webhook_disabled webhook:wh_1 null'],
     ],
+    ['an error budget that is spent too fast', { objectives: [late] }, ['error_budget default 20']],
     ['a large write-ahead log', { walBytes: 1_000_000_000 }, ['wal_size ledger null']],
     [
       'a log below the threshold, but above half of it',
@@ -71,6 +80,7 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     store: ledger.alerts,
     clock,
     upstreams: ['default'],
+    objectives: new Map(),
     thresholds: THRESHOLDS,
     checkMs: 5_000,
     remindAfterMs: 4 * 3_600_000,

@@ -48,6 +48,8 @@ type AppSetting = {
   onLog?: (line: string) => void;
   policy?: AppDeps['policy'];
   lagPrice?: number;
+  reports?: Config['reports'];
+  slo?: Config['slo'];
 };
 
 const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
@@ -97,6 +99,8 @@ export function openApp(setting: AppSetting): Promise<App> {
       routes: setting.routes ?? [],
       retention: { ...config.retention, ...setting.retention },
       redis: { ...config.redis, url: setting.redisUrl },
+      reports: setting.reports ?? config.reports,
+      slo: setting.slo ?? config.slo,
       alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
       // In a sandbox at speed 200, a second of lag costs 200 times as much.
@@ -115,13 +119,19 @@ export function openApp(setting: AppSetting): Promise<App> {
   });
 }
 
-/** One app for a whole test file; its upstream is unreachable, so that no status changes by itself. */
-export function useApp(setting: Partial<AppSetting> = {}): { readonly url: string } {
+/**
+ * One app for a whole test file; its upstream is unreachable, so that no status changes by itself. `fill`: creates its ledger.
+ */
+export function useApp({ fill, ...setting }: Partial<AppSetting> & { fill?: (database: string) => void } = {}): {
+  readonly url: string;
+} {
   const running = { url: '' };
   let end = async () => {};
   beforeAll(async () => {
     const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
-    const app = await openApp({ database: join(folder, 'ledger.db'), ...setting });
+    const database = join(folder, 'ledger.db');
+    fill?.(database);
+    const app = await openApp({ database, ...setting });
     running.url = app.url;
     end = async () => {
       await app.close();

@@ -1,6 +1,11 @@
 import { onTestFinished } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { Maintenance, type PrunedCounts, type Retention } from '../../../src/ledger/maintenance/maintenance.ts';
+import {
+  Maintenance,
+  type PrunedCounts,
+  type ReportSettings,
+  type Retention,
+} from '../../../src/ledger/maintenance/maintenance.ts';
 import { createVirtualClock } from '../virtual-time/virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -12,7 +17,12 @@ const KEEP_ALL: Retention = {
 };
 
 /** The real maintenance of a ledger, in virtual time. */
-export function openMaintenance(ledger: Ledger, keeping: Partial<Retention>, startMs = 0) {
+export function openMaintenance(
+  ledger: Ledger,
+  keeping: Partial<Retention>,
+  startMs = 0,
+  reports: Partial<ReportSettings> = {},
+) {
   const clock = createVirtualClock(startMs);
   const pruned: PrunedCounts[] = [];
   const errors: unknown[] = [];
@@ -20,6 +30,7 @@ export function openMaintenance(ledger: Ledger, keeping: Partial<Retention>, sta
     ledger,
     clock,
     retention: { ...KEEP_ALL, ...keeping },
+    reports: { metadataKey: null, objectives: new Map(), ...reports },
     onPruned: (counts) => pruned.push(counts),
     onFailed: (error) => errors.push(error),
   });

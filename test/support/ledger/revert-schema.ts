@@ -20,6 +20,9 @@ const REVERTS: Record<number, string> = {
     ALTER TABLE history DROP COLUMN changes; DROP TRIGGER a_final_status_stays;
     CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
       WHEN OLD.status = 'finalized' AND NEW.status <> OLD.status BEGIN SELECT RAISE(ABORT, 'final'); END`,
+  11: `ALTER TABLE submissions DROP COLUMN credential; ALTER TABLE history DROP COLUMN polls;
+    ALTER TABLE history DROP COLUMN lag_ms; ALTER TABLE upstreams DROP COLUMN objective_through; DROP TABLE report_rows;
+    DROP TABLE objective_slices; DELETE FROM meta WHERE key = 'reports_through'`,
 };
 
 /** Turns a ledger into one of an earlier schema. */

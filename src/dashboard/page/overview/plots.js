@@ -1,8 +1,6 @@
-import uPlot from 'uplot';
-import { count, duration, minuteOf } from '../parts/format.js';
+import { count, duration } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { AXIS, css, PlotCanvas } from '../parts/plot-canvas.js';
-import { PlotTable } from '../parts/table.js';
+import { Plot } from '../parts/plot.js';
 
 /** The last hour, minute by minute. @param {{ minutes: readonly any[], lastHour: any }} props */
 export function Plots({ minutes, lastHour }) {
@@ -52,70 +50,4 @@ function quantiles(valuesOf, name) {
 function summaryOf(spread) {
   if (spread === null) return 'No data yet.';
   return `Mean ${duration(spread.mean)}, p50 ${duration(spread.p50)}, p90 ${duration(spread.p90)}, p99 ${duration(spread.p99)}.`;
-}
-
-const HEIGHT_PX = 150;
-
-/**
- * @typedef {{ label: string, values: readonly (number | null)[], color: string, isBars?: boolean }} Series
- * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string }} Props
- *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on the axis
- */
-
-/** A plot with a summary in words and, on demand, a table. @param {Props} props */
-function Plot({ title, summary, at, series, format, unit }) {
-  const isEmpty = series.every(({ values }) => values.every((value) => value === null || value === 0));
-  return html`<figure class="plot">
-    <figcaption><strong>${title}</strong><span class="muted">${summary}</span></figcaption>
-    ${
-      isEmpty
-        ? html`<p class="state muted">No data in the last hour.</p>`
-        : html`<${PlotCanvas} data=${[at, ...series.map(({ values }) => values)]} height=${HEIGHT_PX} options=${optionsOf({ series, format, unit })} />`
-    }
-    <${AsTable} title=${title} at=${at} series=${series} format=${format} />
-  </figure>`;
-}
-
-/** @param {Pick<Props, 'series' | 'format' | 'unit'>} props @returns {Omit<uPlot.Options, 'width' | 'height'>} */
-function optionsOf({ series, format, unit }) {
-  return {
-    cursor: { y: false, drag: { x: false, y: false } },
-    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] } },
-    axes: [
-      { ...AXIS, size: 28, grid: { show: false }, values: (_plot, splits) => splits.map((at) => minuteOf(at * 1_000)) },
-      { ...AXIS, size: 48, values: (_plot, splits) => splits.map((value) => `${value}${unit}`) },
-    ],
-    series: [
-      { label: 'minute', value: (_plot, at) => (at === null ? '–' : minuteOf(at * 1_000)) },
-      ...series.map(({ label, color, isBars }) => ({
-        label,
-        stroke: () => css(color),
-        width: 1.5,
-        points: { show: true, size: 4, fill: () => css(color) },
-        ...(isBars && bars && { fill: () => css(color), paths: bars, points: { show: false } }),
-        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) => formatted(value, format),
-      })),
-    ],
-  };
-}
-
-const bars = uPlot.paths.bars?.({ size: [0.7, 24] });
-
-/** @param {Omit<Props, 'summary' | 'unit'>} props */
-function AsTable({ title, at, series, format }) {
-  const columns = [
-    { title: 'Minute', cell: (/** @type {number} */ index) => minuteOf((at[index] ?? 0) * 1_000) },
-    ...series.map(({ label, values }) => ({
-      title: label,
-      cell: (/** @type {number} */ index) => formatted(values[index] ?? null, format),
-      class: 'number',
-    })),
-  ];
-  const rows = [...at.keys()].toReversed();
-  return html`<${PlotTable} label=${title} caption=${`${title}, newest first`} columns=${columns} rows=${rows} />`;
-}
-
-/** @param {number | null} value @param {Props['format']} format */
-function formatted(value, format) {
-  return value === null ? '–' : format(value);
 }

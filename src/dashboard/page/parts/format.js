@@ -63,6 +63,24 @@ export function minuteOf(ms) {
   return minutes.format(ms);
 }
 
+const utcDays = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+const utcMinutes = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: 'UTC' });
+
+/** "2 Jan". @param {number} ms */
+export function utcDayOf(ms) {
+  return utcDays.format(ms);
+}
+
+/** "14:00". @param {number} ms */
+export function utcMinuteOf(ms) {
+  return utcMinutes.format(ms);
+}
+
+/** An integer of any length. @param {string} digits */
+export function amount(digits) {
+  return counts.format(BigInt(digits));
+}
+
 /** @param {unknown} value */
 export function text(value) {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toCsvLine, unescapeFormulas } from '../../../src/cli/output/csv.ts';
+import { toCsvLine, unescapeFormulas } from '../../../src/domain/reports/csv.ts';
 
 it.each<[string | number | null, string]>([
   ['plain', 'plain'],

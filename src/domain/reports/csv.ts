@@ -1,4 +1,4 @@
-import { escapeText } from '../../domain/text.ts';
+import { escapeText } from '../text.ts';
 
 /**
  * The beginning of text that spreadsheets treat as a formula (including DDE). Some spreadsheets also accept full-width

@@ -1,0 +1,166 @@
+import { withQuery } from '../data/api.js';
+import { useDashboard } from '../data/context.js';
+import { useLoad, useWhileVisible } from '../data/use-load.js';
+import { amount, count, decimal, duration } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Facts, Loadable, Time } from '../parts/parts.js';
+import { Plot } from '../parts/plot.js';
+import { hrefTo } from '../router.js';
+import { FINAL_STATUSES } from '../submissions/submission-table.js';
+import { Objective } from './objective.js';
+import { everyRow, PERIODS, periodOf, timesOf } from './periods.js';
+
+const EVERY_MS = 60_000;
+
+/** Sums over the submissions of one upstream that ended in a day, a week or 90 days. @param {{ query: URLSearchParams }} props */
+export function ReportsPage({ query }) {
+  const { api } = useDashboard();
+  const upstreams = useLoad((signal) => api.get('v1/overview', { signal }), 'upstreams');
+  return html`<h1 tabindex="-1">Reports</h1>
+    <${Loadable} loaded=${upstreams}>
+      ${(/** @type {{ upstreams: { name: string }[] }} */ overview) => {
+        const names = overview.upstreams.map(({ name }) => name);
+        return html`<${Report} upstream=${query.get('upstream') ?? names[0] ?? 'default'} names=${names} query=${query} />`;
+      }}
+    <//>`;
+}
+
+/** @param {{ upstream: string, names: readonly string[], query: URLSearchParams }} props */
+function Report({ upstream, names, query }) {
+  const { api } = useDashboard();
+  const name = query.get('period') ?? 'week';
+  const period = periodOf(name, query.get('to') ?? '', Date.now());
+  const { from, to, interval } = period;
+  const path = withQuery('v1/reports', { from, to, interval, upstream, group_by: 'upstream' });
+  const loaded = useLoad((signal) => api.get(path, { signal }), path);
+  useWhileVisible(loaded.refresh, EVERY_MS);
+  const link = (/** @type {Record<string, string | undefined>} */ change) =>
+    hrefTo('reports', undefined, { upstream, period: name, to: query.get('to') ?? undefined, ...change });
+  return html`<${Choices} upstream=${upstream} names=${names} name=${name} link=${link} />
+    <p>
+      <a href=${link({ to: period.earlier })}>Earlier</a> · ${from === to ? from : `${from} to ${to}`} (UTC)
+      ${period.later !== undefined && html` · <a href=${link({ to: period.later })}>Later</a>`}
+    </p>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ report) => html`
+        <${Charts} key=${path} report=${report} upstream=${upstream} />
+        <div class="columns">
+          <${Totals} total=${report.total} />
+          ${report.objectives
+            .filter((/** @type {any} */ one) => one.upstream === upstream)
+            .map(
+              (/** @type {any} */ objective) =>
+                html`<${Objective} objective=${objective} counts=${report.total.objective} />`,
+            )}
+        </div>
+        <p class="muted">Contains the changes before <${Time} at=${report.counted_until} />. Days and hours are those of UTC.</p>
+      `}
+    <//>`;
+}
+
+/** @param {{ upstream: string, names: readonly string[], name: string, link: (change: Record<string, string | undefined>) => string }} props */
+function Choices({ upstream, names, name, link }) {
+  const choose = (/** @type {any} */ event) => location.assign(link({ upstream: event.target.value }));
+  return html`<form class="filter" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    <label>
+      <span>Upstream</span>
+      <select onChange=${choose}>
+        ${names.map((one) => html`<option key=${one} value=${one} selected=${one === upstream}>${one}</option>`)}
+      </select>
+    </label>
+    <label>
+      <span>Period</span>
+      <select onChange=${(/** @type {any} */ event) => location.assign(link({ period: event.target.value, to: undefined }))}>
+        ${Object.entries(PERIODS).map(([value, { title }]) => html`<option key=${value} value=${value} selected=${value === name}>${title}</option>`)}
+      </select>
+    </label>
+  </form>`;
+}
+
+/** @param {{ report: any, upstream: string }} props */
+function Charts({ report, upstream }) {
+  const { at, rows } = everyRow(report);
+  const times = timesOf(report.interval);
+  const valuesOf = (/** @type {(row: any) => number | null | undefined} */ of) =>
+    rows.map((row) => (row && of(row)) ?? null);
+  const quantiles = (/** @type {string} */ name) =>
+    [
+      ['p50', '--plot-1'],
+      ['p99', '--plot-2'],
+    ].map(([quantile = '', color]) => ({
+      label: quantile,
+      values: valuesOf((row) => row[name]?.[quantile]),
+      color,
+    }));
+  const { total } = report;
+  return html`<section aria-labelledby="report-plots">
+    <h2 id="report-plots">Submissions of ${upstream}</h2>
+    <div class="plots">
+      <${Plot}
+        title="Ended"
+        summary=${`${count(total.submissions.finalized)} finalized, ${count(othersOf(total))} ended otherwise.`}
+        at=${at}
+        series=${[
+          {
+            label: 'finalized',
+            values: rows.map((row) => row?.submissions.finalized ?? 0),
+            color: '--plot-1',
+            isBars: true,
+          },
+          { label: 'others', values: rows.map((row) => (row ? othersOf(row) : 0)), color: '--plot-2' },
+        ]}
+        format=${count}
+        unit=""
+        times=${times}
+      />
+      <${Plot}
+        title="Time to finality"
+        summary=${summaryOf(total.time_to_finality_s)}
+        at=${at}
+        series=${quantiles('time_to_finality_s')}
+        format=${duration}
+        unit=" s"
+        times=${times}
+      />
+      <${Plot}
+        title="Detection lag, at most"
+        summary=${summaryOf(total.detection_lag_s)}
+        at=${at}
+        series=${quantiles('detection_lag_s')}
+        format=${duration}
+        unit=" s"
+        times=${times}
+      />
+    </div>
+  </section>`;
+}
+
+/** @param {{ submissions: Record<string, number> }} sums */
+function othersOf({ submissions }) {
+  return Object.entries(submissions).reduce((sum, [status, number]) => sum + (status === 'finalized' ? 0 : number), 0);
+}
+
+/** @param {{ p50: number, p90: number, p99: number } | null} spread */
+function summaryOf(spread) {
+  if (spread === null) return 'No data.';
+  return `p50 ${duration(spread.p50)}, p90 ${duration(spread.p90)}, p99 ${duration(spread.p99)}.`;
+}
+
+/** @param {{ total: any }} props */
+function Totals({ total }) {
+  const ended = Object.values(total.submissions).reduce((/** @type {number} */ sum, number) => sum + Number(number), 0);
+  return html`<section aria-labelledby="report-totals">
+    <h2 id="report-totals">Totals</h2>
+    <${Facts}
+      of=${[
+        ...FINAL_STATUSES.map((status) => [status, count(total.submissions[status] ?? 0)]),
+        ['corrected', count(total.corrected)],
+        ['Requests', count(total.requests)],
+        ['Requests per submission', ended === 0 ? null : decimal(total.requests / ended, 2)],
+        ['Fees', amount(total.fees)],
+        ['Data billed', amount(total.data_billed)],
+        ['Without readable amounts', total.without_billing === 0 ? null : count(total.without_billing)],
+      ]}
+    />
+  </section>`;
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { everyRow, periodOf } from '../../src/dashboard/page/reports/periods.js';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
+import { fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';
+
+const app = useApp({ fill: fillReports, ...REPORT_SETTINGS });
+const browser = useBrowser();
+
+describe.skipIf(SKIPPED)('the reports page', { timeout: 30_000 }, () => {
+  it('shows a week by hour, a day, and 90 days of an upstream, with exact totals and the objective', async () => {
+    const page = await browser.open(app.url);
+    await signIn(page, API_KEY);
+    await goTo(page, 'reports');
+    await page.getByRole('heading', { name: 'Submissions of default' }).waitFor();
+    await page.getByText('3 finalized, 1 ended otherwise.').waitFor();
+    await page.getByText('55,340,232,221,128,654,845').waitFor();
+    await page.getByRole('heading', { name: 'Objective: 50 % known within 1 min' }).waitFor();
+    expect(await page.locator('canvas').count()).toBe(3);
+    await page.getByLabel('Period').selectOption('90 days');
+    await page.getByText('As a table').first().click();
+    const rows = page.getByRole('region', { name: 'Ended' }).getByRole('row');
+    await expect.poll(() => rows.count()).toBe(91);
+    expect((await rows.allInnerTexts())[1]).toMatch(/\t2\t1$/);
+    await page.getByLabel('Period').selectOption('Day');
+    await page.getByText('2 finalized, 1 ended otherwise.').waitFor();
+    await page.getByRole('link', { name: 'Earlier' }).click();
+    await page.getByText('1 finalized, 0 ended otherwise.').waitFor();
+    await page.getByLabel('Upstream').selectOption('other');
+    await page.getByText('No data in this period.').first().waitFor();
+  });
+});
+
+const NOW = Date.parse('2026-02-10T10:20:00Z');
+
+describe('a period', () => {
+  it('ends today or with the chosen day, and is by hour as long as hours are kept', () => {
+    expect(periodOf('week', '', NOW)).toMatchObject({
+      ...{ from: '2026-02-04', to: '2026-02-10', interval: 'hour' },
+      ...{ earlier: '2026-02-03', later: undefined },
+    });
+    expect(periodOf('day', '2026-02-03', NOW)).toMatchObject({
+      from: '2026-02-03',
+      interval: 'hour',
+      later: '2026-02-04',
+    });
+    expect(periodOf('day', '2026-02-02', NOW).interval).toBe('day');
+    expect(periodOf('quarter', '2026-02-09', NOW)).toMatchObject({
+      from: '2025-11-12',
+      interval: 'day',
+      later: '2026-02-10',
+    });
+  });
+
+  it('is valid whatever the address bar contains', () => {
+    expect(periodOf('nonsense', 'x', NOW)).toMatchObject({ from: '2026-02-04', to: '2026-02-10' });
+    expect(periodOf('day', '2999-01-01', NOW).to).toBe('2026-02-10');
+  });
+
+  it('has a row for each hour up to the newest counted change', () => {
+    const row = { start: '2026-02-10T09:00:00.000Z' };
+    const report = { from: '2026-02-10', to: '2026-02-10', interval: 'hour', rows: [row] };
+    const { at, rows } = everyRow({ ...report, counted_until: '2026-02-10T10:20:00.000Z' });
+    expect(at).toHaveLength(11);
+    expect(rows.indexOf(row)).toBe(9);
+  });
+});

@@ -1,0 +1,41 @@
+import { Ledger } from '../../../src/ledger/ledger.ts';
+import { context, finalEnvelope, observation, VERDICTS } from './domain.ts';
+import { trackRequest } from './ledger-file.ts';
+
+export const DAY_MS = 86_400_000;
+/** The fees of each finalized submission: beyond 2^53, and their sum beyond 2^64. */
+export const FEES = '18446744073709551615';
+
+/**
+ * Creates a ledger with counted reports: today, two finalized submissions of the team billing, tracked with
+ * DAWATCH_API_KEY, and a cancelled one of a queue; yesterday, a finalized one of the credential `nightly`. All of `default`.
+ */
+export function fillReports(file: string, now = Date.now()): void {
+  const ledger = new Ledger({ file, now });
+  ledger.upstream('default');
+  const credential = ledger.credentials.add({ hash: Buffer.from('x'), role: 'service', name: '=nightly' }, 0).id;
+  // Noon, so that the day is known whenever the tests run.
+  const today = Math.min(now - 1_000, Math.floor(now / DAY_MS) * DAY_MS + DAY_MS / 2);
+  const finalize = (ids: readonly string[], at: number, fields: Parameters<typeof trackRequest>[1]) => {
+    ledger.track(
+      ids.map((id) => trackRequest(id, { deadlineAt: at + DAY_MS, ...fields })),
+      at - 40_000,
+    );
+    const envelope = JSON.stringify(finalEnvelope({ fees: FEES }));
+    const found = ids.map((id) => observation({ ...VERDICTS.finalized, envelope }, at, id));
+    ledger.record(found, context(), new Map(found.map((one) => [one, at - 1_000])));
+  };
+  finalize(['y'], today - DAY_MS, { credential, metadata: { team: '=nightly' } });
+  finalize(['a', 'b'], today, { credential: 0, metadata: { team: 'billing' } });
+  ledger.track([trackRequest('c', { deadlineAt: today + DAY_MS })], today);
+  ledger.cancel(['c'], today);
+  while (ledger.reports.count({ metadataKey: 'team', now, limit: 100 }));
+  const objective = { target: 0.5, withinMs: 60_000 };
+  while (ledger.objectives.count({ upstream: 'default', objective, now, limit: 100 }));
+  ledger.close();
+}
+
+export const REPORT_SETTINGS = {
+  reports: { metadata_key: 'team' },
+  slo: { target_percent: 50, within_s: 60 },
+} as const;
