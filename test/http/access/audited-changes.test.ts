@@ -92,6 +92,14 @@ it('the export has all entries, oldest first, is audited, and can be asked for w
   expect(await checkAudit(`${lookups.folder}/ledger.db`, head.hash)).toMatchObject({ kind: 'intact', entries: 5 });
 });
 
+it('a HEAD request for the export exports nothing', async () => {
+  const lookups = await openLookups();
+  const headers = { 'x-api-key': [], authorization: `Bearer ${lookups.tokens.admin}` };
+  const response = await call(lookups.url, '/v1/audit?format=ndjson', { method: 'HEAD', headers });
+  expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/x-ndjson' }, text: '' });
+  expect(await entriesOf(lookups)).toEqual([]);
+});
+
 it.each(['format=csv', 'format=ndjson&limit=5', 'format=ndjson&cursor=czEuNDcxMQ'])('refuses ?%s', async (query) => {
   const lookups = await openLookups();
   const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
