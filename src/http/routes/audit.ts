@@ -195,7 +195,7 @@ export function registerAudit(
       const detail = 'can not be combined with ndjson, which has all entries';
       return sendProblem(reply, { status: 400, detail: `query ${pointer}: ${detail}`, errors: [{ pointer, detail }] });
     }
-    if (request.method === 'HEAD') return reply.type(NDJSON).send('' as never);
+    if (request.method === 'HEAD') return reply.type(NDJSON).send(Readable.from([]) as never);
     audit.append(actorOf(request), clock.now(), { action: 'audit.export' });
     return reply.type(NDJSON).send(Readable.from(linesOf(audit)) as never);
   });
